@@ -7,9 +7,9 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::metadata::{Metadata, Package, Reach};
+use crate::metadata::{Metadata, MetadataScope, Package};
 use crate::peers;
-use crate::postgres::{self, Files, Server};
+use crate::postgres::{self, DiskSync, PostgresServer};
 use crate::shell;
 
 /// `bench`'s options.
@@ -32,25 +32,25 @@ pub(crate) struct Arguments {
 ///
 /// # Errors
 /// When no benchmark has the name, or one fails.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let metadata = Metadata::load(Reach::Workspace)?;
+pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
+    let metadata = Metadata::load(MetadataScope::Workspace)?;
     let packages = metadata.packages;
-    let commands = commands(&packages, arguments);
+    let commands = bench_commands(&packages, arguments);
     if commands.is_empty() {
-        let all: Vec<String> = packages.iter().flat_map(names).collect();
+        let all: Vec<String> = packages.iter().flat_map(benchmark_names).collect();
         let name = arguments.name.as_deref().unwrap_or("any name");
         bail!("no benchmark for `{name}`; there are: {}", all.join(", "));
     }
     for (package, mut command) in commands {
-        let again = shell::typed(&command);
+        let again = shell::command_line(&command);
         // Dropped when its benchmarks are done.
-        let server = server(&package)?;
+        let server = start_server_if_needed(&package)?;
         if let Some(server) = &server {
             command.env(postgres::VARIABLE, server.address());
         }
-        shell::step(&package, &again, || shell::run(command))?;
+        shell::run_step(&package, &again, || shell::run_command(command))?;
         if arguments.peers {
-            peers::run(Path::new(&metadata.target_directory), &package)?;
+            peers::measure_peers(Path::new(&metadata.target_directory), &package)?;
         }
     }
     Ok(())
@@ -60,48 +60,50 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 const WITH_POSTGRES: [&str; 1] = ["contexture"];
 
 /// A server for a package that needs one, unless the environment names one.
-fn server(package: &str) -> Result<Option<Server>> {
+fn start_server_if_needed(package: &str) -> Result<Option<PostgresServer>> {
     if !WITH_POSTGRES.contains(&package) || std::env::var_os(postgres::VARIABLE).is_some() {
         return Ok(None);
     }
-    Server::start(Files::Synced).map(Some)
+    PostgresServer::start(DiskSync::Synced).map(Some)
 }
 
 /// `crate/benchmark` for each benchmark of the package.
-fn names(package: &Package) -> Vec<String> {
-    benches(package)
-        .map(|bench| format!("{}/{bench}", short(package)))
+fn benchmark_names(package: &Package) -> Vec<String> {
+    benchmark_targets(package)
+        .map(|bench| format!("{}/{bench}", short_name(package)))
         .collect()
 }
 
-fn short(package: &Package) -> &str {
+fn short_name(package: &Package) -> &str {
     package
         .name
         .strip_prefix("contexture-")
         .unwrap_or(&package.name)
 }
 
-fn benches(package: &Package) -> impl Iterator<Item = &str> {
+fn benchmark_targets(package: &Package) -> impl Iterator<Item = &str> {
     let targets = package.targets.iter();
     targets
         .filter(|target| target.kind.iter().any(|kind| kind == "bench"))
         .map(|target| target.name.as_str())
 }
 
-fn commands(packages: &[Package], arguments: &Arguments) -> Vec<(String, Command)> {
+fn bench_commands(packages: &[Package], arguments: &Arguments) -> Vec<(String, Command)> {
     let mut commands = Vec::new();
     for package in packages {
         let is_named = |bench: &str| {
             arguments.name.as_deref().is_none_or(|name| {
-                [package.name.as_str(), short(package), bench].contains(&name)
-                    || name == format!("{}/{bench}", short(package))
+                [package.name.as_str(), short_name(package), bench].contains(&name)
+                    || name == format!("{}/{bench}", short_name(package))
             })
         };
-        let named: Vec<&str> = benches(package).filter(|bench| is_named(bench)).collect();
+        let named: Vec<&str> = benchmark_targets(package)
+            .filter(|bench| is_named(bench))
+            .collect();
         if named.is_empty() {
             continue;
         }
-        let mut command = shell::cargo();
+        let mut command = shell::cargo_command();
         command.args(["bench", "-p", &package.name]);
         // By name: the test harnesses of other targets do not understand what follows `--`.
         named.iter().for_each(|bench| {
@@ -122,14 +124,14 @@ fn commands(packages: &[Package], arguments: &Arguments) -> Vec<(String, Command
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Target;
+    use crate::metadata::CargoTarget;
 
     fn packages() -> Vec<Package> {
         let package = |name: &str, benches: &[&str]| Package {
             name: name.to_owned(),
             targets: benches
                 .iter()
-                .map(|bench| Target {
+                .map(|bench| CargoTarget {
                     name: (*bench).to_owned(),
                     kind: vec!["bench".to_owned()],
                 })
@@ -151,10 +153,10 @@ mod tests {
             peers: false,
             rest,
         };
-        let commands = commands(&packages(), &arguments);
+        let commands = bench_commands(&packages(), &arguments);
         commands
             .iter()
-            .map(|(_, command)| shell::typed(command))
+            .map(|(_, command)| shell::command_line(command))
             .collect()
     }
 

@@ -18,18 +18,18 @@ const TABLE: &str = "litellm/model_prices_and_context_window_backup.json";
 /// What stands in `facts.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Facts {
-    take: Vec<Take>,
+struct FactsFile {
+    take: Vec<ProviderImport>,
     #[serde(default)]
     model: Vec<Map<String, Value>>,
-    fact: Vec<Fact>,
+    fact: Vec<ModelFact>,
     media: Map<String, Value>,
 }
 
 /// Which entries of the source become models of a provider.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Take {
+struct ProviderImport {
     provider: String,
     from: String,
     include: Vec<String>,
@@ -42,27 +42,27 @@ struct Take {
 /// Fields merged into the models that match a pattern.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fact {
+struct ModelFact {
     models: Vec<String>,
     set: Map<String, Value>,
 }
 
 /// Writes `models.json` from the source table at `source`: the JSON file itself or a wheel that contains it.
-pub(crate) fn run(source: &Path) -> Result<()> {
+pub(crate) fn update_catalogue(source: &Path) -> Result<()> {
     let data = data_directory();
     let text = fs::read_to_string(data.join("facts.toml")).context("reading facts.toml")?;
-    let facts: Facts = toml::from_str(&text).context("facts.toml")?;
+    let facts: FactsFile = toml::from_str(&text).context("facts.toml")?;
     let (table, version) = read_source(source)?;
-    let models = produce(&table, &facts)?;
+    let models = build_models(&table, &facts)?;
     let output = data.join("models.json");
-    fs::write(&output, print(&models, &facts, &version)?)
+    fs::write(&output, format_catalogue(&models, &facts, &version)?)
         .with_context(|| format!("writing {}", output.display()))?;
     eprintln!("{} models in {}", models.len(), output.display());
     Ok(())
 }
 
 /// Fetches the newest `litellm` wheel into `directory` with pip and returns its path.
-pub(crate) fn download(directory: &Path) -> Result<PathBuf> {
+pub(crate) fn download_wheel(directory: &Path) -> Result<PathBuf> {
     let status = Command::new("pip")
         .args(["download", "--quiet", "--no-deps", "--dest"])
         .arg(directory)
@@ -101,9 +101,9 @@ fn read_source(source: &Path) -> Result<(Map<String, Value>, String)> {
     Ok((table, version))
 }
 
-fn produce(
+fn build_models(
     table: &Map<String, Value>,
-    facts: &Facts,
+    facts: &FactsFile,
 ) -> Result<BTreeMap<String, Map<String, Value>>> {
     let mut models = BTreeMap::new();
     for take in &facts.take {
@@ -115,11 +115,11 @@ fn produce(
                 continue;
             }
             let id = key.strip_prefix(&take.strip).unwrap_or(key);
-            if !any(&take.include, id) || any(&take.exclude, id) {
+            if !has_glob_match(&take.include, id) || has_glob_match(&take.exclude, id) {
                 continue;
             }
-            let id = bare(id);
-            if let Some(model) = convert(id, entry, take)? {
+            let id = without_bedrock_version(id);
+            if let Some(model) = convert_entry(id, entry, take)? {
                 models.insert(id.to_owned(), model);
             }
         }
@@ -131,8 +131,8 @@ fn produce(
         );
     }
     for extra in &facts.model {
-        let id = text(extra, "id")?;
-        let like = text(extra, "like")?;
+        let id = require_text(extra, "id")?;
+        let like = require_text(extra, "like")?;
         let mut model = models
             .get(like)
             .with_context(|| format!("{id} is to be like {like}, which is not there"))?
@@ -145,16 +145,16 @@ fn produce(
         for pattern in &fact.models {
             let mut matched = false;
             for (id, model) in &mut models {
-                if glob(pattern, id) {
+                if is_glob_match(pattern, id) {
                     matched = true;
-                    merge(model, &fact.set);
+                    merge_fields(model, &fact.set);
                 }
             }
             ensure!(matched, "the fact for {pattern:?} matches no model");
         }
     }
     for (id, model) in &models {
-        let media = text(model, "media")?;
+        let media = require_text(model, "media")?;
         ensure!(
             facts.media.contains_key(media),
             "{id} names media rules {media:?}, which facts.toml lacks"
@@ -164,14 +164,18 @@ fn produce(
 }
 
 /// Cuts Bedrock's version off an id: `claude-3-opus-20240229-v1:0`.
-fn bare(id: &str) -> &str {
+fn without_bedrock_version(id: &str) -> &str {
     let id = id.split(':').next().unwrap_or(id);
     id.strip_suffix("-v1")
         .or_else(|| id.strip_suffix("-v2"))
         .unwrap_or(id)
 }
 
-fn convert(id: &str, entry: &Value, take: &Take) -> Result<Option<Map<String, Value>>> {
+fn convert_entry(
+    id: &str,
+    entry: &Value,
+    take: &ProviderImport,
+) -> Result<Option<Map<String, Value>>> {
     // Entries without a window are announcements.
     let Some(window) = entry["max_input_tokens"].as_f64() else {
         return Ok(None);
@@ -191,17 +195,17 @@ fn convert(id: &str, entry: &Value, take: &Take) -> Result<Option<Map<String, Va
     if let Some(date) = entry["deprecation_date"].as_str() {
         model.insert("retires".to_owned(), json!(date));
     }
-    model.insert("prices".to_owned(), prices(entry)?);
-    model.insert("capabilities".to_owned(), capabilities(entry, take));
-    model.insert("cache".to_owned(), cache(entry, take));
+    model.insert("prices".to_owned(), read_prices(entry)?);
+    model.insert("capabilities".to_owned(), model_capabilities(entry, take));
+    model.insert("cache".to_owned(), cache_settings(entry, take));
     Ok(Some(model))
 }
 
-fn prices(entry: &Value) -> Result<Value> {
-    let mut prices = meters(entry, "")?;
+fn read_prices(entry: &Value) -> Result<Value> {
+    let mut prices = read_tier_prices(entry, "")?;
     let mut tiers: BTreeMap<u64, Map<String, Value>> = BTreeMap::new();
     for above in [32, 100, 128, 200, 256, 272] {
-        let tier = meters(entry, &format!("_above_{above}k_tokens"))?;
+        let tier = read_tier_prices(entry, &format!("_above_{above}k_tokens"))?;
         if !tier.is_empty() {
             tiers.insert(above * 1000, tier);
         }
@@ -211,7 +215,7 @@ fn prices(entry: &Value) -> Result<Value> {
             .pointer("/range/0")
             .and_then(Value::as_f64)
             .unwrap_or(0.0) as u64;
-        let found = meters(tier, "")?;
+        let found = read_tier_prices(tier, "")?;
         match from {
             0 => prices.extend(found),
             from => drop(tiers.insert(from, found)),
@@ -231,7 +235,7 @@ fn prices(entry: &Value) -> Result<Value> {
 }
 
 /// The prices of one tier, in dollars per million tokens, as decimal text.
-fn meters(entry: &Value, suffix: &str) -> Result<Map<String, Value>> {
+fn read_tier_prices(entry: &Value, suffix: &str) -> Result<Map<String, Value>> {
     let mut prices = Map::new();
     for (name, field) in [
         ("input", "input_cost_per_token"),
@@ -257,7 +261,7 @@ fn meters(entry: &Value, suffix: &str) -> Result<Map<String, Value>> {
     Ok(prices)
 }
 
-fn capabilities(entry: &Value, take: &Take) -> Value {
+fn model_capabilities(entry: &Value, take: &ProviderImport) -> Value {
     let mut capabilities = Map::new();
     for (name, field) in [
         ("prefill", "supports_assistant_prefill"),
@@ -288,7 +292,7 @@ fn capabilities(entry: &Value, take: &Take) -> Value {
     Value::Object(capabilities)
 }
 
-fn cache(entry: &Value, take: &Take) -> Value {
+fn cache_settings(entry: &Value, take: &ProviderImport) -> Value {
     let caches = entry["supports_prompt_caching"] == json!(true)
         || entry["cache_read_input_token_cost"].is_number();
     let mut cache = match take.defaults.get("cache") {
@@ -311,7 +315,8 @@ fn drop_equal_snapshots(models: &mut BTreeMap<String, Map<String, Value>>) {
     let redundant: Vec<String> = models
         .iter()
         .filter(|(id, model)| {
-            undated(id).is_some_and(|base| models.get(base).is_some_and(|base| same(model, base)))
+            without_date(id)
+                .is_some_and(|base| models.get(base).is_some_and(|base| same(model, base)))
         })
         .map(|(id, _)| id.clone())
         .collect();
@@ -321,7 +326,7 @@ fn drop_equal_snapshots(models: &mut BTreeMap<String, Map<String, Value>>) {
 }
 
 /// The id without `-YYYYMMDD` or `-YYYY-MM-DD`.
-fn undated(id: &str) -> Option<&str> {
+fn without_date(id: &str) -> Option<&str> {
     [9, 11].into_iter().find_map(|length| {
         let (base, date) = id.split_at_checked(id.len().checked_sub(length)?)?;
         let digits = date.bytes().filter(u8::is_ascii_digit).count();
@@ -330,9 +335,9 @@ fn undated(id: &str) -> Option<&str> {
     })
 }
 
-fn print(
+fn format_catalogue(
     models: &BTreeMap<String, Map<String, Value>>,
-    facts: &Facts,
+    facts: &FactsFile,
     version: &str,
 ) -> Result<String> {
     let mut rows: Vec<&Map<String, Value>> = models.values().collect();
@@ -360,28 +365,28 @@ fn print(
     ))
 }
 
-fn text<'a>(model: &'a Map<String, Value>, field: &str) -> Result<&'a str> {
+fn require_text<'a>(model: &'a Map<String, Value>, field: &str) -> Result<&'a str> {
     match model.get(field) {
         Some(Value::String(text)) => Ok(text),
         _ => bail!("a model lacks {field}: {}", json!(model)),
     }
 }
 
-fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+fn merge_fields(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (name, value) in from {
         match (into.get_mut(name), value) {
-            (Some(Value::Object(into)), Value::Object(from)) => merge(into, from),
+            (Some(Value::Object(into)), Value::Object(from)) => merge_fields(into, from),
             _ => drop(into.insert(name.clone(), value.clone())),
         }
     }
 }
 
-fn any(patterns: &[String], id: &str) -> bool {
-    patterns.iter().any(|pattern| glob(pattern, id))
+fn has_glob_match(patterns: &[String], id: &str) -> bool {
+    patterns.iter().any(|pattern| is_glob_match(pattern, id))
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for any characters.
-fn glob(pattern: &str, text: &str) -> bool {
+fn is_glob_match(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == text;
     };
@@ -414,15 +419,18 @@ mod tests {
             ("a*b*c", "axxbyyc", true),
             ("a*b*c", "axxcyyb", false),
         ] {
-            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(is_glob_match(pattern, text), expected, "{pattern} {text}");
         }
     }
 
     #[test]
     fn dates_are_recognised() {
-        assert_eq!(undated("gpt-5.1-2025-11-13"), Some("gpt-5.1"));
-        assert_eq!(undated("claude-sonnet-5-20260901"), Some("claude-sonnet-5"));
-        assert_eq!(undated("gpt-4-0613"), None);
-        assert_eq!(undated("o1"), None);
+        assert_eq!(without_date("gpt-5.1-2025-11-13"), Some("gpt-5.1"));
+        assert_eq!(
+            without_date("claude-sonnet-5-20260901"),
+            Some("claude-sonnet-5")
+        );
+        assert_eq!(without_date("gpt-4-0613"), None);
+        assert_eq!(without_date("o1"), None);
     }
 }

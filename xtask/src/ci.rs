@@ -18,10 +18,10 @@ pub(crate) struct Arguments {
 ///
 /// # Errors
 /// The failing step, why it failed, and the command that repeats only that step.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    command_step("fmt", cargo(&["fmt", "--all", "--check"]))?;
-    shell::step("tidy", "cargo xtask tidy", tidy::run)?;
-    shell::step("licences", "cargo xtask licences", licences::run)?;
+pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
+    run_command_step("fmt", cargo_with_args(&["fmt", "--all", "--check"]))?;
+    shell::run_step("tidy", "cargo xtask tidy", tidy::run_checks)?;
+    shell::run_step("licences", "cargo xtask licences", licences::check_licences)?;
     let clippy = [
         "clippy",
         "--workspace",
@@ -30,29 +30,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "-D",
         "warnings",
     ];
-    command_step("clippy", cargo(&clippy))?;
+    run_command_step("clippy", cargo_with_args(&clippy))?;
     if !arguments.no_test {
-        shell::step("test", "cargo xtask test", || testing::run(&[]))?;
+        shell::run_step("test", "cargo xtask test", || testing::run_tests(&[]))?;
     }
-    command_step("doc", docs())?;
+    run_command_step("doc", doc_command())?;
     println!("── everything holds");
     Ok(())
 }
 
 /// The documentation of the libraries; a broken link is an error.
-fn docs() -> Command {
-    let mut docs = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
+fn doc_command() -> Command {
+    let mut docs = cargo_with_args(&["doc", "--workspace", "--no-deps", "--lib"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     docs
 }
 
-fn cargo(arguments: &[&str]) -> Command {
-    let mut command = shell::cargo();
+fn cargo_with_args(arguments: &[&str]) -> Command {
+    let mut command = shell::cargo_command();
     command.args(arguments);
     command
 }
 
-fn command_step(name: &str, command: Command) -> Result<()> {
-    let again = shell::typed(&command);
-    shell::step(name, &again, || shell::run(command))
+fn run_command_step(name: &str, command: Command) -> Result<()> {
+    let again = shell::command_line(&command);
+    shell::run_step(name, &again, || shell::run_command(command))
 }

@@ -22,14 +22,14 @@ const LISTS: &str = "crates/server/tests/clients";
 const PYTHON: &str = "python/requirements.txt";
 const NODE: [&str; 2] = ["node/package.json", "node/package-lock.json"];
 /// Written when everything is there.
-const WHOLE: &str = "whole";
+const COMPLETE_MARKER: &str = "whole";
 
 /// Installs the clients where they are not, and says where they are.
 ///
 /// # Errors
 /// When Python is missing, or a package cannot be installed.
-pub(crate) fn prepare(target: &Path) -> Result<PathBuf> {
-    let lists = shell::root().join(LISTS);
+pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
+    let lists = shell::workspace_root().join(LISTS);
     let mut hasher = DefaultHasher::new();
     for list in NODE.iter().chain([&PYTHON]) {
         let list = lists.join(list);
@@ -38,7 +38,7 @@ pub(crate) fn prepare(target: &Path) -> Result<PathBuf> {
     }
     let all = target.join("clients");
     let home = all.join(format!("{:016x}", hasher.finish()));
-    if home.join(WHOLE).is_file() {
+    if home.join(COMPLETE_MARKER).is_file() {
         return Ok(home);
     }
     println!("   installing clients into {}", home.display());
@@ -47,21 +47,21 @@ pub(crate) fn prepare(target: &Path) -> Result<PathBuf> {
         fs::remove_dir_all(&all)?;
     }
     fs::create_dir_all(&home)?;
-    install(&lists, &home)?;
-    fs::write(home.join(WHOLE), "")?;
+    install_clients(&lists, &home)?;
+    fs::write(home.join(COMPLETE_MARKER), "")?;
     Ok(home)
 }
 
-fn install(lists: &Path, home: &Path) -> Result<()> {
+fn install_clients(lists: &Path, home: &Path) -> Result<()> {
     let environment = home.join("python");
     let mut venv = Command::new("python3");
     venv.args(["-m", "venv"]).arg(&environment);
-    shell::run(venv)?;
+    shell::run_command(venv)?;
     let programs = environment.join("bin");
     let mut pip = Command::new(programs.join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
         .arg(lists.join(PYTHON));
-    shell::run(pip)?;
+    shell::run_command(pip)?;
     for list in NODE {
         let name = Path::new(list).file_name().unwrap_or_default();
         fs::copy(lists.join(list), home.join(name))?;
@@ -74,5 +74,5 @@ fn install(lists: &Path, home: &Path) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(programs).chain(std::env::split_paths(&path));
     npm.env("PATH", std::env::join_paths(paths)?);
-    shell::run(npm)
+    shell::run_command(npm)
 }

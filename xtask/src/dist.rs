@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 
-use crate::metadata::{Metadata, Reach};
+use crate::metadata::{Metadata, MetadataScope};
 use crate::shell;
 
 /// The package of the command, and its program.
@@ -17,7 +17,7 @@ const PACKAGE: &str = "contexture-cli";
 const PROGRAM: &str = "contexture";
 
 /// What goes with the program.
-const PAPERS: [&str; 5] = [
+const PACKED_FILES: [&str; 5] = [
     "README.md",
     "CHANGELOG.md",
     "LICENSE-APACHE",
@@ -40,10 +40,10 @@ pub(crate) struct Arguments {
 ///
 /// # Errors
 /// When it does not build, or `tar` is not there.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let metadata = Metadata::load(Reach::Workspace)?;
+pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
+    let metadata = Metadata::load(MetadataScope::Workspace)?;
     let directory = PathBuf::from(&metadata.target_directory);
-    let mut build = shell::cargo();
+    let mut build = shell::cargo_command();
     build.args(["build", "--release", "--locked", "-p", PACKAGE]);
     let mut built = directory.clone();
     if let Some(target) = &arguments.target {
@@ -53,9 +53,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(features) = &arguments.features {
         build.args(["--features", features]);
     }
-    let again = shell::typed(&build);
-    shell::step("build", &again, || shell::run(build))?;
-    let target = arguments.target.clone().map_or_else(host, Ok)?;
+    let again = shell::command_line(&build);
+    shell::run_step("build", &again, || shell::run_command(build))?;
+    let target = arguments
+        .target
+        .clone()
+        .map_or_else(query_host_target, Ok)?;
     let windows = target.contains("windows");
     let program = if windows {
         format!("{PROGRAM}.exe")
@@ -73,8 +76,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let folder = staged.path().join(&name);
     fs::create_dir(&folder)?;
     fs::copy(built.join("release").join(&program), folder.join(&program))?;
-    for paper in PAPERS {
-        copied(&shell::root().join(paper), &folder.join(paper))?;
+    for paper in PACKED_FILES {
+        copy_recursively(&shell::workspace_root().join(paper), &folder.join(paper))?;
     }
     let out = directory.join("dist");
     fs::create_dir_all(&out)?;
@@ -85,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .arg("-C")
         .arg(staged.path())
         .arg(&name);
-    shell::run(tar)?;
+    shell::run_command(tar)?;
     let bytes = fs::read(&archive)?;
     let sum: String = Sha256::digest(&bytes)
         .iter()
@@ -98,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// This machine's platform.
-fn host() -> Result<String> {
+fn query_host_target() -> Result<String> {
     let said = Command::new("rustc").arg("-vV").output()?;
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
@@ -107,7 +110,7 @@ fn host() -> Result<String> {
 }
 
 /// Copies a file, or a folder of files.
-fn copied(from: &Path, to: &Path) -> Result<()> {
+fn copy_recursively(from: &Path, to: &Path) -> Result<()> {
     if from.is_file() {
         fs::copy(from, to)?;
         return Ok(());
@@ -118,7 +121,7 @@ fn copied(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        copied(&entry.path(), &to.join(entry.file_name()))?;
+        copy_recursively(&entry.path(), &to.join(entry.file_name()))?;
     }
     Ok(())
 }

@@ -34,11 +34,11 @@ use clap::{Parser, Subcommand};
 )]
 struct Arguments {
     #[command(subcommand)]
-    task: Task,
+    task: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Task {
+enum XtaskCommand {
     /// Everything that must hold before a change goes in
     Ci(ci::Arguments),
     /// All tests and documentation examples; installs what they need
@@ -61,7 +61,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().task) {
+    match run_task(Arguments::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("\nerror: {error:#}");
@@ -70,21 +70,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(task: Task) -> Result<()> {
+fn run_task(task: XtaskCommand) -> Result<()> {
     match task {
-        Task::Ci(arguments) => ci::run(&arguments),
-        Task::Test(arguments) => testing::run(&arguments.rest),
-        Task::Tidy => tidy::run(),
-        Task::Bench(arguments) => bench::run(&arguments),
-        Task::Soak(arguments) => testing::soak(&arguments.rest),
-        Task::Licences => licences::run(),
-        Task::Dist(arguments) => dist::run(&arguments),
-        Task::Catalogue {
+        XtaskCommand::Ci(arguments) => ci::run_all_steps(&arguments),
+        XtaskCommand::Test(arguments) => testing::run_tests(&arguments.rest),
+        XtaskCommand::Tidy => tidy::run_checks(),
+        XtaskCommand::Bench(arguments) => bench::run_benchmarks(&arguments),
+        XtaskCommand::Soak(arguments) => testing::run_soak_tests(&arguments.rest),
+        XtaskCommand::Licences => licences::check_licences(),
+        XtaskCommand::Dist(arguments) => dist::build_release(&arguments),
+        XtaskCommand::Catalogue {
             source: Some(source),
-        } => catalogue::run(&source),
-        Task::Catalogue { source: None } => {
+        } => catalogue::update_catalogue(&source),
+        XtaskCommand::Catalogue { source: None } => {
             let directory = tempfile::tempdir()?;
-            catalogue::run(&catalogue::download(directory.path())?)
+            catalogue::update_catalogue(&catalogue::download_wheel(directory.path())?)
         }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
             "--no-capture",
             "name",
         ];
-        let Task::Test(arguments) = Arguments::parse_from(words).task else {
+        let XtaskCommand::Test(arguments) = Arguments::parse_from(words).task else {
             panic!("not a test")
         };
         assert_eq!(

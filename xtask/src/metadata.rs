@@ -35,7 +35,7 @@ pub(crate) struct Package {
     #[serde(default)]
     pub(crate) dependencies: Vec<Dependency>,
     #[serde(default)]
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<CargoTarget>,
 }
 
 /// A line under `[dependencies]`, `[dev-dependencies]` or `[build-dependencies]`.
@@ -49,7 +49,7 @@ pub(crate) struct Dependency {
 
 /// A library, binary, test or benchmark.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Target {
+pub(crate) struct CargoTarget {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) kind: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Target {
 
 /// How far `cargo metadata` looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum MetadataScope {
     /// Our own packages; reads nothing but the manifests.
     Workspace,
     /// Every package of the lock file; may fetch them.
@@ -69,13 +69,13 @@ impl Metadata {
     ///
     /// # Errors
     /// When cargo cannot be run, fails (its own message is kept), or answers in a form we cannot read.
-    pub(crate) fn load(reach: Reach) -> Result<Self> {
-        let mut command = shell::cargo();
+    pub(crate) fn load(reach: MetadataScope) -> Result<Self> {
+        let mut command = shell::cargo_command();
         command.args(["metadata", "--format-version", "1"]);
-        if reach == Reach::Workspace {
+        if reach == MetadataScope::Workspace {
             command.args(["--no-deps", "--offline"]);
         }
-        Self::from_command(command.current_dir(shell::root()))
+        Self::from_command(command.current_dir(shell::workspace_root()))
     }
 
     fn from_command(command: &mut Command) -> Result<Self> {
@@ -98,12 +98,14 @@ impl Package {
     pub(crate) fn directory(&self) -> String {
         let manifest = Path::new(&self.manifest_path);
         let directory = manifest.parent().unwrap_or(manifest);
-        let relative = directory.strip_prefix(shell::root()).unwrap_or(directory);
+        let relative = directory
+            .strip_prefix(shell::workspace_root())
+            .unwrap_or(directory);
         relative.to_string_lossy().replace('\\', "/")
     }
 
     /// True when the package has a target of this kind (`lib`, `bin`, `bench`, …).
-    pub(crate) fn has(&self, kind: &str) -> bool {
+    pub(crate) fn has_target_kind(&self, kind: &str) -> bool {
         self.targets
             .iter()
             .any(|target| target.kind.iter().any(|k| k == kind))
@@ -116,13 +118,13 @@ mod tests {
 
     #[test]
     fn cargo_lists_this_package() {
-        let metadata = Metadata::load(Reach::Workspace).unwrap();
+        let metadata = Metadata::load(MetadataScope::Workspace).unwrap();
         let xtask = metadata
             .packages
             .iter()
             .find(|package| package.name == "xtask")
             .unwrap();
         assert_eq!(xtask.directory(), "xtask");
-        assert!(xtask.has("bin") && !xtask.has("lib"));
+        assert!(xtask.has_target_kind("bin") && !xtask.has_target_kind("lib"));
     }
 }

@@ -21,49 +21,50 @@ const LANGGRAPH: [&str; 2] = ["langgraph==1.2.22", "langgraph-checkpoint-sqlite=
 ///
 /// # Errors
 /// When npm, pip or one of the programs fails.
-pub(crate) fn run(target: &Path, package: &str) -> Result<()> {
+pub(crate) fn measure_peers(target: &Path, package: &str) -> Result<()> {
     match package {
-        "contexture" => stores(target),
-        "contexture-compile" => compilers(target),
+        "contexture" => measure_stores(target),
+        "contexture-compile" => measure_compilers(target),
         _ => Ok(()),
     }
 }
 
-fn home(target: &Path, name: &str) -> Result<PathBuf> {
+fn create_install_directory(target: &Path, name: &str) -> Result<PathBuf> {
     let home = target.join(name);
     std::fs::create_dir_all(&home).with_context(|| format!("making {}", home.display()))?;
     Ok(home)
 }
 
-fn compilers(target: &Path) -> Result<()> {
-    let home = home(target, "peers-compile")?;
+fn measure_compilers(target: &Path) -> Result<()> {
+    let home = create_install_directory(target, "peers-compile")?;
     if !home.join("node_modules/@context-chef/core").is_dir() {
-        npm(&home, &CONTEXT_CHEF.map(str::to_owned))?;
+        install_npm_packages(&home, &CONTEXT_CHEF.map(str::to_owned))?;
     }
-    shell::step("peers", "@context-chef/core, nanoseconds", || {
+    shell::run_step("peers", "@context-chef/core, nanoseconds", || {
         let script = install_script(&home, "context_chef.mjs")?;
         let sessions = "crates/testdata/data/tau-bench/gpt-4o-airline.json.gz";
         let mut node = Command::new("node");
         // It makes a folder where it runs.
         node.current_dir(&home).arg(script);
-        node.arg(shell::root().join(sessions)).arg("10000");
+        node.arg(shell::workspace_root().join(sessions))
+            .arg("10000");
         let status = node.status()?;
         ensure!(status.success(), "the program failed: {status}");
         Ok(())
     })?;
     let views = home.join("views.json");
-    shell::step("peers", "what @context-chef/core still shows", || {
+    shell::run_step("peers", "what @context-chef/core still shows", || {
         let script = install_script(&home, "context_chef_views.mjs")?;
         let mut node = Command::new("node");
         node.current_dir(&home).arg(script);
-        node.arg(shell::root().join("crates/testdata/data"));
+        node.arg(shell::workspace_root().join("crates/testdata/data"));
         node.arg(&views).args(["4000", "6000", "12000"]);
         let status = node.status()?;
         ensure!(status.success(), "the program failed: {status}");
         Ok(())
     })?;
-    shell::step("peers", "facts that stay in reach", || {
-        let mut test = shell::cargo();
+    shell::run_step("peers", "facts that stay in reach", || {
+        let mut test = shell::cargo_command();
         test.args([
             "test",
             "--release",
@@ -75,26 +76,26 @@ fn compilers(target: &Path) -> Result<()> {
         test.args(["what_is_dropped_is_told_or_found", "--", "--nocapture"]);
         test.env("CONTEXTURE_SOAK", "1");
         test.env("CONTEXTURE_PEER_VIEWS", &views);
-        shell::run(test)
+        shell::run_command(test)
     })
 }
 
-fn stores(target: &Path) -> Result<()> {
-    let home = home(target, "peers")?;
+fn measure_stores(target: &Path) -> Result<()> {
+    let home = create_install_directory(target, "peers")?;
     let databases = tempfile::tempdir_in(&home)?;
-    let node = node(&home)?;
-    shell::step("peers", "@deepagents/context, nanoseconds", || {
+    let node = ensure_node(&home)?;
+    shell::run_step("peers", "@deepagents/context, nanoseconds", || {
         let script = install_script(&home, "deepagents.mjs")?;
-        measure(Command::new(node).arg(script), databases.path())
+        run_measurement(Command::new(node).arg(script), databases.path())
     })?;
-    let python = python(&home)?;
-    shell::step("peers", "langgraph-checkpoint-sqlite, nanoseconds", || {
+    let python = ensure_python(&home)?;
+    shell::run_step("peers", "langgraph-checkpoint-sqlite, nanoseconds", || {
         let script = install_script(&home, "langgraph_turns.py")?;
-        measure(Command::new(python).arg(script), databases.path())
+        run_measurement(Command::new(python).arg(script), databases.path())
     })
 }
 
-fn measure(command: &mut Command, databases: &Path) -> Result<()> {
+fn run_measurement(command: &mut Command, databases: &Path) -> Result<()> {
     let status = command.arg(databases).args(SIZES).status()?;
     ensure!(status.success(), "the program failed: {status}");
     Ok(())
@@ -103,20 +104,28 @@ fn measure(command: &mut Command, databases: &Path) -> Result<()> {
 /// Beside the packages, where imports find them.
 fn install_script(home: &Path, name: &str) -> Result<PathBuf> {
     let to = home.join(name);
-    std::fs::copy(shell::root().join("xtask/peers").join(name), &to)?;
+    std::fs::copy(shell::workspace_root().join("xtask/peers").join(name), &to)?;
     Ok(to)
 }
 
-fn node(home: &Path) -> Result<PathBuf> {
+fn ensure_node(home: &Path) -> Result<PathBuf> {
     let modules = home.join("node_modules");
     if !modules.join("@deepagents/context").is_dir() {
         let mut packages = vec![DEEPAGENTS.to_owned()];
         if !has_sqlite("node") {
-            packages.push(format!("node-{}-{}@24", platform()?, architecture()?));
+            packages.push(format!(
+                "node-{}-{}@24",
+                npm_platform()?,
+                npm_architecture()?
+            ));
         }
-        npm(home, &packages)?;
+        install_npm_packages(home, &packages)?;
     }
-    let own = modules.join(format!("node-{}-{}/bin/node", platform()?, architecture()?));
+    let own = modules.join(format!(
+        "node-{}-{}/bin/node",
+        npm_platform()?,
+        npm_architecture()?
+    ));
     Ok(if own.is_file() {
         own
     } else {
@@ -124,14 +133,14 @@ fn node(home: &Path) -> Result<PathBuf> {
     })
 }
 
-fn npm(home: &Path, packages: &[String]) -> Result<()> {
+fn install_npm_packages(home: &Path, packages: &[String]) -> Result<()> {
     std::fs::write(home.join("package.json"), "{\"private\":true}")?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"])
         .arg("--prefix")
         .arg(home)
         .args(packages);
-    shell::run(npm)
+    shell::run_command(npm)
 }
 
 fn has_sqlite(node: &str) -> bool {
@@ -140,7 +149,7 @@ fn has_sqlite(node: &str) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-fn platform() -> Result<&'static str> {
+fn npm_platform() -> Result<&'static str> {
     match std::env::consts::OS {
         "linux" => Ok("linux"),
         "macos" => Ok("darwin"),
@@ -148,7 +157,7 @@ fn platform() -> Result<&'static str> {
     }
 }
 
-fn architecture() -> Result<&'static str> {
+fn npm_architecture() -> Result<&'static str> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("x64"),
         "aarch64" => Ok("arm64"),
@@ -156,17 +165,17 @@ fn architecture() -> Result<&'static str> {
     }
 }
 
-fn python(home: &Path) -> Result<PathBuf> {
+fn ensure_python(home: &Path) -> Result<PathBuf> {
     let environment = home.join("python");
     let python = environment.join("bin/python");
     if !python.is_file() {
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv"]).arg(&environment);
-        shell::run(venv)?;
+        shell::run_command(venv)?;
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet"])
             .args(LANGGRAPH);
-        shell::run(pip)?;
+        shell::run_command(pip)?;
     }
     Ok(python)
 }

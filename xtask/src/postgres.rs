@@ -22,11 +22,11 @@ pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_POSTGRES";
 
 /// Another program may take the port between our looking and the server's binding.
 const ATTEMPTS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whether a server writes through to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Files {
+pub(crate) enum DiskSync {
     /// As in production.
     Synced,
     /// As tests like it.
@@ -34,33 +34,33 @@ pub(crate) enum Files {
 }
 
 /// A running server; stopped and removed when dropped.
-pub(crate) struct Server {
+pub(crate) struct PostgresServer {
     child: Child,
     address: String,
     // Removed after the server has stopped.
     directory: TempDir,
 }
 
-impl Server {
+impl PostgresServer {
     /// Makes and starts a server, after installing one where that is possible.
     ///
     /// # Errors
     /// When there are no server programs and they cannot be installed, or they do not work.
-    pub(crate) fn start(files: Files) -> Result<Self> {
+    pub(crate) fn start(files: DiskSync) -> Result<Self> {
         let programs = match find_programs() {
             Some(programs) => programs,
-            None => install()?,
+            None => install_postgres()?,
         };
         let directory = tempfile::Builder::new()
             .prefix("contexture-postgres-")
             .tempdir()?;
         let password = format!("{:016x}", RandomState::new().hash_one("password"));
         let data = directory.path().join("data");
-        initialise(&programs, directory.path(), &data, &password)?;
+        init_database(&programs, directory.path(), &data, &password)?;
         let mut failure = anyhow::anyhow!("not tried");
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-            match launch(&programs, &data, port, files) {
+            match launch_server(&programs, &data, port, files) {
                 Ok(child) => {
                     return Ok(Self {
                         child,
@@ -82,7 +82,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         // SIGINT is a fast shutdown: clients are disconnected. It goes to the server itself, which stands in the first
         // line of its state, because `runuser` would keep it.
@@ -118,7 +118,7 @@ fn find_programs() -> Option<PathBuf> {
     })
 }
 
-fn install() -> Result<PathBuf> {
+fn install_postgres() -> Result<PathBuf> {
     let by_hand = format!(
         "the tests of the PostgreSQL backend need a server: install PostgreSQL (Debian: apt-get install postgresql), or \
          name a server in {VARIABLE}=postgres://user:password@host:port/database"
@@ -130,7 +130,7 @@ fn install() -> Result<PathBuf> {
         let mut apt = Command::new("apt-get");
         apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
         apt.stdout(Stdio::null());
-        shell::run(apt)
+        shell::run_command(apt)
     };
     apt(&["update", "--quiet"])?;
     apt(&[
@@ -159,7 +159,7 @@ fn server_program(programs: &Path, name: &str) -> Command {
     command
 }
 
-fn initialise(programs: &Path, directory: &Path, data: &Path, password: &str) -> Result<()> {
+fn init_database(programs: &Path, directory: &Path, data: &Path, password: &str) -> Result<()> {
     let password_file = directory.join("password");
     writeln!(std::fs::File::create(&password_file)?, "{password}")?;
     if is_root() {
@@ -196,7 +196,7 @@ fn initialise(programs: &Path, directory: &Path, data: &Path, password: &str) ->
 }
 
 /// Starts the server and waits until it accepts connections.
-fn launch(programs: &Path, data: &Path, port: u16, files: Files) -> Result<Child> {
+fn launch_server(programs: &Path, data: &Path, port: u16, files: DiskSync) -> Result<Child> {
     let mut command = server_program(programs, "postgres");
     command.arg("-D").arg(data).args(["-p", &port.to_string()]);
     let settings = [
@@ -207,8 +207,8 @@ fn launch(programs: &Path, data: &Path, port: u16, files: Files) -> Result<Child
         "log_min_messages=panic",
     ];
     let unsynced: &[&str] = match files {
-        Files::Synced => &[],
-        Files::Unsynced => &["fsync=off", "full_page_writes=off"],
+        DiskSync::Synced => &[],
+        DiskSync::Unsynced => &["fsync=off", "full_page_writes=off"],
     };
     for setting in settings.iter().chain(unsynced) {
         command.args(["-c", setting]);
@@ -231,12 +231,12 @@ fn launch(programs: &Path, data: &Path, port: u16, files: Files) -> Result<Child
         if ready.is_ok_and(|lines| lines.lines().any(|line| line.trim() == "ready")) {
             return Ok(child);
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > START_TIMEOUT {
             child.kill()?;
             child.wait()?;
             bail!(
                 "the PostgreSQL server was not ready after {} s",
-                PATIENCE.as_secs()
+                START_TIMEOUT.as_secs()
             );
         }
         std::thread::sleep(Duration::from_millis(50));

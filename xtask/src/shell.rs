@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 ///
 /// What `cargo run` told this program about its own package is not passed on: build scripts that watch it would run
 /// again each time one changes between `cargo xtask` and plain cargo.
-pub(crate) fn cargo() -> Command {
+pub(crate) fn cargo_command() -> Command {
     let mut command =
         Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     for (name, _) in
@@ -34,18 +34,22 @@ fn is_about_package(variable: &str) -> bool {
 }
 
 /// The root of the workspace: the parent of this crate.
-pub(crate) fn root() -> PathBuf {
+pub(crate) fn workspace_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
 /// The command as one would type it, with the environment it adds in front.
-pub(crate) fn typed(command: &Command) -> String {
+pub(crate) fn command_line(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
         .filter_map(|(name, value)| {
             let value = value?.to_string_lossy().into_owned();
-            Some(format!("{}={}", name.to_string_lossy(), quoted(&value)))
+            Some(format!(
+                "{}={}",
+                name.to_string_lossy(),
+                quote_for_shell(&value)
+            ))
         })
         .collect();
     let program = Path::new(command.get_program());
@@ -57,12 +61,12 @@ pub(crate) fn typed(command: &Command) -> String {
     words.extend(
         command
             .get_args()
-            .map(|word| quoted(&word.to_string_lossy())),
+            .map(|word| quote_for_shell(&word.to_string_lossy())),
     );
     words.join(" ")
 }
 
-fn quoted(word: &str) -> String {
+fn quote_for_shell(word: &str) -> String {
     if word.contains([' ', '\'', '(', '|', '&']) {
         format!("\"{word}\"")
     } else {
@@ -74,11 +78,11 @@ fn quoted(word: &str) -> String {
 ///
 /// # Errors
 /// When the program cannot be started or does not succeed; the message repeats the command.
-pub(crate) fn run(mut command: Command) -> Result<()> {
-    let typed = typed(&command);
+pub(crate) fn run_command(mut command: Command) -> Result<()> {
+    let typed = command_line(&command);
     println!("   {typed}");
     let status = command
-        .current_dir(root())
+        .current_dir(workspace_root())
         .status()
         .with_context(|| format!("`{typed}` could not be started"))?;
     if !status.success() {
@@ -88,9 +92,9 @@ pub(crate) fn run(mut command: Command) -> Result<()> {
 }
 
 /// True when the command runs and succeeds; its output is thrown away.
-pub(crate) fn succeeds(mut command: Command) -> bool {
+pub(crate) fn can_run(mut command: Command) -> bool {
     command
-        .current_dir(root())
+        .current_dir(workspace_root())
         .output()
         .is_ok_and(|output| output.status.success())
 }
@@ -99,7 +103,7 @@ pub(crate) fn succeeds(mut command: Command) -> bool {
 ///
 /// # Errors
 /// What `work` returns, with the step's name and `again`, the command that repeats only this step.
-pub(crate) fn step(name: &str, again: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn run_step(name: &str, again: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("── {name}");
     let start = Instant::now();
     let outcome = work();
@@ -126,14 +130,14 @@ mod tests {
             .args(["doc", "--no-deps"])
             .env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(
-            typed(&command),
+            command_line(&command),
             "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps"
         );
     }
 
     #[test]
     fn a_failing_step_names_itself_and_how_to_repeat_it() {
-        let error = step("docs", "cargo doc", || bail!("broken link")).unwrap_err();
+        let error = run_step("docs", "cargo doc", || bail!("broken link")).unwrap_err();
         let text = format!("{error:#}");
         assert!(text.contains("step `docs` failed"), "{text}");
         assert!(text.contains("only this step: cargo doc"), "{text}");
@@ -142,8 +146,8 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_is_an_error() {
-        let mut command = cargo();
+        let mut command = cargo_command();
         command.arg("no-such-subcommand-here");
-        assert!(!succeeds(command));
+        assert!(!can_run(command));
     }
 }

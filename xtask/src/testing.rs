@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::metadata::{Metadata, Package, Reach};
+use crate::metadata::{Metadata, MetadataScope, Package};
 use crate::{clients, postgres, shell};
 
 const NEXTEST: &str = "0.9.143";
 /// Building nextest may take this long before plain `cargo test` is the faster road.
-const PATIENCE: Duration = Duration::from_secs(8 * 60);
+const BUILD_TIMEOUT: Duration = Duration::from_secs(8 * 60);
 const SOAK_CASES: &str = "20000";
 
 /// Options of `test` and `soak`: all are passed on.
@@ -33,29 +33,29 @@ pub(crate) struct Arguments {
 }
 
 /// How the tests are run.
-enum Runner {
+enum TestRunner {
     /// `cargo nextest`, from the path.
     Installed,
     /// The program at this path.
-    At(PathBuf),
+    Program(PathBuf),
     /// `cargo test`.
-    Plain,
+    CargoTest,
 }
 
 /// Runs tests and documentation examples.
 ///
 /// # Errors
 /// When one fails, or cargo cannot be run.
-pub(crate) fn run(rest: &[String]) -> Result<()> {
-    let metadata = Metadata::load(Reach::Workspace)?;
+pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
+    let metadata = Metadata::load(MetadataScope::Workspace)?;
     let runner = find_runner(&metadata.target_directory);
-    let server = server(rest)?;
-    let mut command = tests(&runner, rest);
-    offer(&mut command, server.as_ref());
-    offer_clients(&mut command, rest, &metadata.target_directory);
-    shell::run(command)?;
-    match examples(&metadata.packages, rest) {
-        Some(examples) => shell::run(examples),
+    let server = start_server_if_needed(rest)?;
+    let mut command = test_command(&runner, rest);
+    set_server_address(&mut command, server.as_ref());
+    set_clients_directory(&mut command, rest, &metadata.target_directory);
+    shell::run_command(command)?;
+    match doc_test_command(&metadata.packages, rest) {
+        Some(examples) => shell::run_command(examples),
         None => {
             println!("   documentation examples: none in this selection");
             Ok(())
@@ -67,39 +67,39 @@ pub(crate) fn run(rest: &[String]) -> Result<()> {
 ///
 /// # Errors
 /// As `run`.
-pub(crate) fn soak(rest: &[String]) -> Result<()> {
-    let metadata = Metadata::load(Reach::Workspace)?;
+pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
+    let metadata = Metadata::load(MetadataScope::Workspace)?;
     let runner = find_runner(&metadata.target_directory);
-    let mut command = tests(&runner, rest);
+    let mut command = test_command(&runner, rest);
     match runner {
-        Runner::Installed | Runner::At(_) => {
+        TestRunner::Installed | TestRunner::Program(_) => {
             command.args(["--run-ignored", "all", "--profile", "soak"]);
         }
-        Runner::Plain => {
+        TestRunner::CargoTest => {
             command.args(["--", "--include-ignored"]);
         }
     }
     command
         .env("CONTEXTURE_SOAK", "1")
         .env("PROPTEST_CASES", SOAK_CASES);
-    let server = server(rest)?;
-    offer(&mut command, server.as_ref());
-    offer_clients(&mut command, rest, &metadata.target_directory);
-    shell::run(command)
+    let server = start_server_if_needed(rest)?;
+    set_server_address(&mut command, server.as_ref());
+    set_clients_directory(&mut command, rest, &metadata.target_directory);
+    shell::run_command(command)
 }
 
 /// The crates whose tests ask for a PostgreSQL server.
 const WITH_POSTGRES: [&str; 2] = ["store-postgres", "cli"];
 
 /// A PostgreSQL server, where the selection needs one and none is named.
-fn server(rest: &[String]) -> Result<Option<postgres::Server>> {
-    if !selects(rest, &WITH_POSTGRES) || std::env::var_os(postgres::VARIABLE).is_some() {
+fn start_server_if_needed(rest: &[String]) -> Result<Option<postgres::PostgresServer>> {
+    if !is_any_selected(rest, &WITH_POSTGRES) || std::env::var_os(postgres::VARIABLE).is_some() {
         return Ok(None);
     }
-    postgres::Server::start(postgres::Files::Unsynced).map(Some)
+    postgres::PostgresServer::start(postgres::DiskSync::Unsynced).map(Some)
 }
 
-fn offer(command: &mut Command, server: Option<&postgres::Server>) {
+fn set_server_address(command: &mut Command, server: Option<&postgres::PostgresServer>) {
     if let Some(server) = server {
         command.env(postgres::VARIABLE, server.address());
     }
@@ -110,11 +110,11 @@ const WITH_CLIENTS: [&str; 1] = ["server"];
 
 /// The clients, where the selection needs them. Where they cannot be installed, other tests run all the same, and
 /// theirs say what is missing.
-fn offer_clients(command: &mut Command, rest: &[String], target_directory: &str) {
-    if !selects(rest, &WITH_CLIENTS) || std::env::var_os(clients::VARIABLE).is_some() {
+fn set_clients_directory(command: &mut Command, rest: &[String], target_directory: &str) {
+    if !is_any_selected(rest, &WITH_CLIENTS) || std::env::var_os(clients::VARIABLE).is_some() {
         return;
     }
-    match clients::prepare(Path::new(target_directory)) {
+    match clients::ensure_installed(Path::new(target_directory)) {
         Ok(home) => {
             command.env(clients::VARIABLE, home);
         }
@@ -122,35 +122,35 @@ fn offer_clients(command: &mut Command, rest: &[String], target_directory: &str)
     }
 }
 
-fn find_runner(target_directory: &str) -> Runner {
-    let mut installed = shell::cargo();
+fn find_runner(target_directory: &str) -> TestRunner {
+    let mut installed = shell::cargo_command();
     installed.args(["nextest", "--version"]);
-    if shell::succeeds(installed) {
-        return Runner::Installed;
+    if shell::can_run(installed) {
+        return TestRunner::Installed;
     }
     let tools = Path::new(target_directory).join("tools");
     let program = tools
         .join("bin")
         .join(format!("cargo-nextest{}", std::env::consts::EXE_SUFFIX));
     if program.is_file() {
-        return Runner::At(program);
+        return TestRunner::Program(program);
     }
     println!(
         "   cargo-nextest is not installed; building it into {}",
         tools.display()
     );
-    match install(&tools) {
-        Ok(()) => Runner::At(program),
+    match install_nextest(&tools) {
+        Ok(()) => TestRunner::Program(program),
         Err(error) => {
             println!("   {error:#}; going on with `cargo test`");
-            Runner::Plain
+            TestRunner::CargoTest
         }
     }
 }
 
 /// Builds nextest without optimisation, which takes a third of the time: it spends its own waiting for tests.
-fn install(tools: &Path) -> Result<()> {
-    let mut command = shell::cargo();
+fn install_nextest(tools: &Path) -> Result<()> {
+    let mut command = shell::cargo_command();
     command.args([
         "install",
         "cargo-nextest",
@@ -173,30 +173,32 @@ fn install(tools: &Path) -> Result<()> {
             );
             return Ok(());
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > BUILD_TIMEOUT {
             // Gone already is as good as killed.
             let _ = child.kill();
             child.wait()?;
             anyhow::bail!(
                 "cargo-nextest took more than {} s to build",
-                PATIENCE.as_secs()
+                BUILD_TIMEOUT.as_secs()
             );
         }
         std::thread::sleep(Duration::from_millis(200));
     }
 }
 
-fn tests(runner: &Runner, rest: &[String]) -> Command {
+fn test_command(runner: &TestRunner, rest: &[String]) -> Command {
     let mut command = match runner {
-        Runner::At(program) => Command::new(program),
-        Runner::Installed | Runner::Plain => shell::cargo(),
+        TestRunner::Program(program) => Command::new(program),
+        TestRunner::Installed | TestRunner::CargoTest => shell::cargo_command(),
     };
     match runner {
-        Runner::Installed | Runner::At(_) => command.args(["nextest", "run", "--no-fail-fast"]),
+        TestRunner::Installed | TestRunner::Program(_) => {
+            command.args(["nextest", "run", "--no-fail-fast"])
+        }
         // What nextest runs by default; examples in the documentation follow in their own step.
-        Runner::Plain => command.args(["test", "--no-fail-fast", "--tests"]),
+        TestRunner::CargoTest => command.args(["test", "--no-fail-fast", "--tests"]),
     };
-    if selection(rest).is_empty() {
+    if package_selection(rest).is_empty() {
         command.arg("--workspace");
     }
     command.args(rest);
@@ -204,21 +206,21 @@ fn tests(runner: &Runner, rest: &[String]) -> Command {
 }
 
 /// The documentation examples of the selected libraries; none when the tests were filtered or no library is selected.
-fn examples(packages: &[Package], rest: &[String]) -> Option<Command> {
-    let selection = selection(rest);
+fn doc_test_command(packages: &[Package], rest: &[String]) -> Option<Command> {
+    let selection = package_selection(rest);
     let is_filtered = selection.len() < rest.len();
     let is_selected = |package: &Package| {
         selection.is_empty() || selection.iter().any(|word| word.ends_with(&package.name))
     };
     let libraries: Vec<&str> = packages
         .iter()
-        .filter(|package| package.has("lib") && is_selected(package))
+        .filter(|package| package.has_target_kind("lib") && is_selected(package))
         .map(|package| package.name.as_str())
         .collect();
     if is_filtered || libraries.is_empty() {
         return None;
     }
-    let mut command = shell::cargo();
+    let mut command = shell::cargo_command();
     command.args(["test", "--doc", "--no-fail-fast"]);
     for library in libraries {
         command.args([OsString::from("-p"), OsString::from(library)]);
@@ -227,14 +229,14 @@ fn examples(packages: &[Package], rest: &[String]) -> Option<Command> {
 }
 
 /// Whether one of these crates is selected; their names are given without what all have in common.
-fn selects(rest: &[String], names: &[&str]) -> bool {
-    let selection = selection(rest);
+fn is_any_selected(rest: &[String], names: &[&str]) -> bool {
+    let selection = package_selection(rest);
     let is_named = |word: &&str| names.iter().any(|name| word.ends_with(name));
     selection.is_empty() || selection.iter().any(is_named)
 }
 
 /// The words that select packages: `-p name`, `-pname`, `--package name`, `--package=name`.
-fn selection(rest: &[String]) -> Vec<&str> {
+fn package_selection(rest: &[String]) -> Vec<&str> {
     let mut selected = Vec::new();
     let mut words = rest.iter();
     while let Some(word) = words.next() {
@@ -253,7 +255,7 @@ fn selection(rest: &[String]) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Target;
+    use crate::metadata::CargoTarget;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -262,9 +264,9 @@ mod tests {
     fn packages() -> Vec<Package> {
         let package = |name: &str, kind: &str| Package {
             name: name.to_owned(),
-            targets: vec![Target {
+            targets: vec![CargoTarget {
                 kind: vec![kind.to_owned()],
-                ..Target::default()
+                ..CargoTarget::default()
             }],
             ..Package::default()
         };
@@ -276,7 +278,8 @@ mod tests {
 
     #[test]
     fn without_a_selection_the_whole_workspace_is_tested() {
-        let typed = |rest: &str| shell::typed(&tests(&Runner::Installed, &words(rest)));
+        let typed =
+            |rest: &str| shell::command_line(&test_command(&TestRunner::Installed, &words(rest)));
         assert!(typed("").ends_with("nextest run --no-fail-fast --workspace"));
         assert!(typed("some_test").ends_with("--workspace some_test"));
         assert!(typed("-p contexture-ir").ends_with("--no-fail-fast -p contexture-ir"));
@@ -285,9 +288,9 @@ mod tests {
     #[test]
     fn documentation_examples_follow_the_selection() {
         let typed = |rest: &str| {
-            examples(&packages(), &words(rest))
+            doc_test_command(&packages(), &words(rest))
                 .as_ref()
-                .map(shell::typed)
+                .map(shell::command_line)
         };
         assert!(
             typed("")
@@ -302,7 +305,7 @@ mod tests {
     #[test]
     fn words_that_select_packages_are_recognised() {
         assert_eq!(
-            selection(&words("-p a -pb --package c --package=d e --profile f")).len(),
+            package_selection(&words("-p a -pb --package c --package=d e --profile f")).len(),
             6
         );
     }

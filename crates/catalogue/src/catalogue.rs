@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::document::{Document, lay_over};
+use crate::document::{ModelsFile, merge_model_entry};
 use crate::error::CatalogueError;
 use crate::media::MediaRules;
-use crate::name::{candidates, normal, undated};
-use crate::near::nearest;
+use crate::name::{candidate_names, normalize_name, strip_date_suffix};
+use crate::near::most_similar;
 use crate::spec::ModelSpec;
 
 const BUILTIN: &str = include_str!("../data/models.json");
@@ -44,20 +44,20 @@ impl Catalogue {
     /// entry with a new id needs `context_window` and `encoding`, or `"like": "<known model>"` to start as a copy.
     /// `"media"` of a model is rules or the name of rules. Errors name the line, or the model and the field.
     pub fn with_json(&self, text: &str) -> Result<Self, CatalogueError> {
-        self.with(Document::from_json(text)?)
+        self.with_models_file(ModelsFile::from_json(text)?)
     }
 
     /// This table with a models file in TOML laid over it: `[[models]]` tables with the same fields as in JSON.
     pub fn with_toml(&self, text: &str) -> Result<Self, CatalogueError> {
-        self.with(Document::from_toml(text)?)
+        self.with_models_file(ModelsFile::from_toml(text)?)
     }
 
     /// This table with one more model, which replaces any of the same id.
     #[must_use]
     pub fn with_model(&self, model: ModelSpec) -> Self {
         let mut catalogue = self.clone();
-        catalogue.put(model);
-        catalogue.index();
+        catalogue.upsert_model(model);
+        catalogue.rebuild_indexes();
         catalogue
     }
 
@@ -66,12 +66,12 @@ impl Catalogue {
     ///
     /// An unknown name is [`CatalogueError::UnknownModel`] with up to three similar names.
     pub fn resolve(&self, name: &str) -> Result<&ModelSpec, CatalogueError> {
-        let candidates = candidates(name);
-        self.find(&candidates).ok_or_else(|| {
+        let candidates = candidate_names(name);
+        self.find_model(&candidates).ok_or_else(|| {
             let literal = candidates.last().map_or("", String::as_str);
             CatalogueError::UnknownModel {
                 name: name.chars().take(200).collect(),
-                near: nearest(literal, self.models.iter().map(|model| model.id.as_str())),
+                near: most_similar(literal, self.models.iter().map(|model| model.id.as_str())),
             }
         })
     }
@@ -87,13 +87,13 @@ impl Catalogue {
         self.media.get(name)
     }
 
-    fn find(&self, candidates: &[String]) -> Option<&ModelSpec> {
+    fn find_model(&self, candidates: &[String]) -> Option<&ModelSpec> {
         let exact = candidates.iter().find_map(|name| self.names.get(name));
         let index = exact.or_else(|| candidates.iter().find_map(|name| self.undated.get(name)))?;
         self.models.get(*index)
     }
 
-    fn with(&self, document: Document) -> Result<Self, CatalogueError> {
+    fn with_models_file(&self, document: ModelsFile) -> Result<Self, CatalogueError> {
         let mut catalogue = self.clone();
         catalogue.media.extend(document.media);
         for (place, entry) in document.models.into_iter().enumerate() {
@@ -101,21 +101,21 @@ impl Catalogue {
             let model = id.map_or_else(|| format!("number {}", place + 1), str::to_owned);
             let known = id.and_then(|id| catalogue.ids.get(id));
             let known = known.and_then(|&index| catalogue.models.get(index));
-            let spec = lay_over(known, entry, &catalogue.media, |name| {
+            let spec = merge_model_entry(known, entry, &catalogue.media, |name| {
                 let earlier = catalogue.ids.get(name);
                 earlier
                     .and_then(|&index| catalogue.models.get(index))
-                    .or_else(|| self.find(&candidates(name)))
+                    .or_else(|| self.find_model(&candidate_names(name)))
                     .cloned()
             })
             .map_err(|reason| CatalogueError::InvalidModel { model, reason })?;
-            catalogue.put(spec);
+            catalogue.upsert_model(spec);
         }
-        catalogue.index();
+        catalogue.rebuild_indexes();
         Ok(catalogue)
     }
 
-    fn put(&mut self, model: ModelSpec) {
+    fn upsert_model(&mut self, model: ModelSpec) {
         let known = self.ids.get(&model.id).copied();
         match known.and_then(|index| self.models.get_mut(index)) {
             Some(slot) => *slot = model,
@@ -128,21 +128,21 @@ impl Catalogue {
 
     /// Rebuilds the indexes. Ids come before aliases and later models before earlier ones, so that what a user adds is
     /// found first.
-    fn index(&mut self) {
+    fn rebuild_indexes(&mut self) {
         self.names.clear();
         self.undated.clear();
         for (index, model) in self.models.iter().enumerate() {
             for alias in &model.aliases {
-                self.names.insert(normal(alias), index);
+                self.names.insert(normalize_name(alias), index);
             }
         }
         for (index, model) in self.models.iter().enumerate() {
-            let name = normal(&model.id);
-            if let Some(base) = undated(&name) {
+            let name = normalize_name(&model.id);
+            if let Some(base) = strip_date_suffix(&name) {
                 let newer = self.undated.get(base).is_none_or(|&other| {
                     self.models
                         .get(other)
-                        .is_none_or(|other| normal(&other.id) < name)
+                        .is_none_or(|other| normalize_name(&other.id) < name)
                 });
                 if newer {
                     self.undated.insert(base.to_owned(), index);

@@ -16,7 +16,7 @@ use crate::spec::ModelSpec;
 /// A models file as read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Document {
+pub(crate) struct ModelsFile {
     /// Where the data come from; for readers, not for us.
     #[serde(rename = "source")]
     _source: Value,
@@ -24,7 +24,7 @@ pub(crate) struct Document {
     pub(crate) models: Vec<Map<String, Value>>,
 }
 
-impl Document {
+impl ModelsFile {
     pub(crate) fn from_json(text: &str) -> Result<Self, CatalogueError> {
         serde_json::from_str(text).map_err(|error| CatalogueError::Syntax {
             format: "JSON",
@@ -43,7 +43,7 @@ impl Document {
 /// Lays one entry of a file over what was known, if anything.
 ///
 /// `known` is the model of the same id; `find` looks up the model named by `like`.
-pub(crate) fn lay_over(
+pub(crate) fn merge_model_entry(
     known: Option<&ModelSpec>,
     mut entry: Map<String, Value>,
     media: &BTreeMap<String, MediaRules>,
@@ -51,14 +51,14 @@ pub(crate) fn lay_over(
 ) -> Result<ModelSpec, String> {
     let like = entry.remove("like");
     let mut base = match (known, like) {
-        (Some(known), None) => object(known)?,
+        (Some(known), None) => to_json_object(known)?,
         (None, None) => Map::new(),
         (_, Some(Value::String(like))) => {
             let mut model = find(&like)
                 .ok_or_else(|| format!("it is to be like {like:?}, which is unknown"))?;
             model.aliases.clear();
             model.retires = None;
-            object(&model)?
+            to_json_object(&model)?
         }
         (_, Some(_)) => return Err("\"like\" must be the name of a model".to_owned()),
     };
@@ -75,7 +75,7 @@ pub(crate) fn lay_over(
         base.remove("media");
         entry.insert("media".to_owned(), rules);
     }
-    merge(&mut base, entry);
+    merge_objects(&mut base, entry);
     let model: ModelSpec =
         serde_json::from_value(Value::Object(base)).map_err(|error| error.to_string())?;
     if model.id.trim().is_empty() {
@@ -87,7 +87,7 @@ pub(crate) fn lay_over(
     Ok(model)
 }
 
-fn object(model: &ModelSpec) -> Result<Map<String, Value>, String> {
+fn to_json_object(model: &ModelSpec) -> Result<Map<String, Value>, String> {
     match serde_json::to_value(model) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err("a model is no object".to_owned()),
@@ -95,11 +95,11 @@ fn object(model: &ModelSpec) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
+fn merge_objects(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (name, value) in from {
         match (into.get_mut(&name), value) {
             (_, Value::Null) => drop(into.shift_remove(&name)),
-            (Some(Value::Object(into)), Value::Object(from)) => merge(into, from),
+            (Some(Value::Object(into)), Value::Object(from)) => merge_objects(into, from),
             (_, value) => drop(into.insert(name, value)),
         }
     }

@@ -26,7 +26,7 @@ const VENDORS: [&str; 9] = [
 ];
 
 /// The form in which names are compared.
-pub(crate) fn normal(name: &str) -> String {
+pub(crate) fn normalize_name(name: &str) -> String {
     name.trim()
         .chars()
         .map(|c| match c {
@@ -37,11 +37,11 @@ pub(crate) fn normal(name: &str) -> String {
 }
 
 /// The normal forms a name may stand for, most literal first.
-pub(crate) fn candidates(name: &str) -> Vec<String> {
+pub(crate) fn candidate_names(name: &str) -> Vec<String> {
     let name = name.trim();
     let mut found: Vec<String> = Vec::new();
     let mut add = |name: &str| {
-        let name = normal(name);
+        let name = normalize_name(name);
         if !name.is_empty() && !found.contains(&name) {
             found.push(name);
         }
@@ -57,8 +57,8 @@ pub(crate) fn candidates(name: &str) -> Vec<String> {
         .find_map(|version| name.strip_suffix(version))
         .unwrap_or(name);
     add(name);
-    let name = normal(name);
-    if let Some(base) = undated(&name) {
+    let name = normalize_name(name);
+    if let Some(base) = strip_date_suffix(&name) {
         add(base);
         if let Some(base) = base.strip_suffix("-preview") {
             add(base);
@@ -83,7 +83,7 @@ fn without_vendor(name: &str) -> &str {
 }
 
 /// A normal name without the date or version at its end.
-pub(crate) fn undated(name: &str) -> Option<&str> {
+pub(crate) fn strip_date_suffix(name: &str) -> Option<&str> {
     const SHAPES: [&[usize]; 6] = [&[4, 2, 2], &[8], &[2, 4], &[2, 2], &[4], &[3]];
     if let Some(base) = ["-latest", "-default"]
         .into_iter()
@@ -125,7 +125,7 @@ mod tests {
             ("-20250101", None),
             ("", None),
         ] {
-            assert_eq!(undated(name), expected, "{name}");
+            assert_eq!(strip_date_suffix(name), expected, "{name}");
         }
     }
 }

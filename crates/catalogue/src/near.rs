@@ -3,14 +3,14 @@
 /// The most names suggested.
 const SUGGESTIONS: usize = 3;
 /// Longer names are cut before they are compared; no model's name is as long.
-const LONGEST: usize = 64;
+const MAX_COMPARED_CHARS: usize = 64;
 
 /// The names nearest to `name` by edit distance, nearest first, at most three, and none that differ in more than a third
 /// of their characters.
-pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
-    let name: Vec<char> = name.chars().take(LONGEST).collect();
+pub(crate) fn most_similar<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let name: Vec<char> = name.chars().take(MAX_COMPARED_CHARS).collect();
     let mut ranked: Vec<(usize, &str)> = known
-        .map(|candidate| (distance(&name, candidate), candidate))
+        .map(|candidate| (edit_distance(&name, candidate), candidate))
         .filter(|(distance, candidate)| distance * 3 <= name.len().max(candidate.len()))
         .collect();
     ranked.sort_unstable();
@@ -23,9 +23,9 @@ pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> V
 }
 
 /// Levenshtein's distance, row by row.
-fn distance(a: &[char], b: &str) -> usize {
+fn edit_distance(a: &[char], b: &str) -> usize {
     let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (i, cb) in b.chars().take(LONGEST).enumerate() {
+    for (i, cb) in b.chars().take(MAX_COMPARED_CHARS).enumerate() {
         let mut diagonal = i;
         let mut left = i + 1;
         for (slot, ca) in row
@@ -62,15 +62,18 @@ mod tests {
             ("ab", "ba", 2),
         ] {
             let chars: Vec<char> = a.chars().collect();
-            assert_eq!(distance(&chars, b), expected, "{a} {b}");
+            assert_eq!(edit_distance(&chars, b), expected, "{a} {b}");
         }
     }
 
     #[test]
     fn only_similar_names_are_suggested() {
         let known = ["gpt-5.1", "gpt-5.2", "claude-opus-5"];
-        assert_eq!(nearest("gpt5.1", known.into_iter()), ["gpt-5.1", "gpt-5.2"]);
-        assert!(nearest("banana", known.into_iter()).is_empty());
-        assert!(nearest(&"x".repeat(1_000_000), known.into_iter()).is_empty());
+        assert_eq!(
+            most_similar("gpt5.1", known.into_iter()),
+            ["gpt-5.1", "gpt-5.2"]
+        );
+        assert!(most_similar("banana", known.into_iter()).is_empty());
+        assert!(most_similar(&"x".repeat(1_000_000), known.into_iter()).is_empty());
     }
 }

@@ -15,7 +15,7 @@ pub struct Price(u64);
 
 impl Price {
     /// No price is above a million dollars per million tokens.
-    const MOST: u64 = 1_000_000_000_000;
+    const MAX_MICRO_DOLLARS: u64 = 1_000_000_000_000;
 
     /// A price of so many micro-dollars per million tokens.
     #[must_use]
@@ -39,14 +39,14 @@ impl Price {
         let whole: u64 = whole.parse().ok()?;
         let decimals: u64 = format!("{decimals:0<6}").parse().ok()?;
         let price = whole.checked_mul(1_000_000)?.checked_add(decimals)?;
-        (price <= Self::MOST).then_some(Self(price))
+        (price <= Self::MAX_MICRO_DOLLARS).then_some(Self(price))
     }
 }
 
 impl fmt::Display for Price {
     /// Dollars per million tokens, without trailing zeros.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        decimal(f, u128::from(self.0), 6)
+        write_decimal(f, u128::from(self.0), 6)
     }
 }
 
@@ -293,11 +293,11 @@ impl fmt::Display for Cost {
     /// Exact dollars without trailing zeros: `$0.01`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("$")?;
-        decimal(f, self.pico_dollars, 12)
+        write_decimal(f, self.pico_dollars, 12)
     }
 }
 
-fn decimal(f: &mut fmt::Formatter<'_>, value: u128, decimals: usize) -> fmt::Result {
+fn write_decimal(f: &mut fmt::Formatter<'_>, value: u128, decimals: usize) -> fmt::Result {
     let digits = format!("{value:0>width$}", width = decimals + 1);
     let (whole, rest) = digits.split_at(digits.len() - decimals);
     match rest.trim_end_matches('0') {

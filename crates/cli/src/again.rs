@@ -3,17 +3,17 @@
 //! Not here: which options a command has; each group of them gives its own words.
 
 /// An option with its value.
-pub(crate) fn option(name: &str, value: impl ToString) -> [String; 2] {
+pub(crate) fn option_with_value(name: &str, value: impl ToString) -> [String; 2] {
     [name.to_owned(), value.to_string()]
 }
 
 /// The words on one line, quoted where a shell would read them otherwise.
-pub(crate) fn line(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+pub(crate) fn join_for_shell(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote_for_shell(word)).collect();
     quoted.join(" ")
 }
 
-fn quoted(word: &str) -> String {
+fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -37,7 +37,7 @@ mod tests {
             ("~/x", "'~/x'"),
             ("größe", "'größe'"),
         ] {
-            assert_eq!(line(&[word.to_owned()]), expected, "{word}");
+            assert_eq!(join_for_shell(&[word.to_owned()]), expected, "{word}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Times as people say them.
 
-pub(crate) use contexture_server::documents::instant;
+pub(crate) use contexture_server::documents::format_timestamp;
 use jiff::Timestamp;
 
 const SECOND: i64 = 1_000;
@@ -15,7 +15,7 @@ pub(crate) fn now_ms() -> i64 {
 
 /// How long ago: `12 s`, `4 min`, `3 h`, `6 d`, then the date. What is in the future, by a clock that
 /// differs, is `now`.
-pub(crate) fn ago(then_ms: i64, now_ms: i64) -> String {
+pub(crate) fn relative_time(then_ms: i64, now_ms: i64) -> String {
     let past = now_ms.saturating_sub(then_ms);
     match past {
         ..SECOND => "now".to_owned(),
@@ -23,12 +23,12 @@ pub(crate) fn ago(then_ms: i64, now_ms: i64) -> String {
         MINUTE..HOUR => format!("{} min", past / MINUTE),
         HOUR..DAY => format!("{} h", past / HOUR),
         _ if past < 14 * DAY => format!("{} d", past / DAY),
-        _ => date(then_ms),
+        _ => format_date(then_ms),
     }
 }
 
-fn date(ms: i64) -> String {
-    let text = instant(ms);
+fn format_date(ms: i64) -> String {
+    let text = format_timestamp(ms);
     text.get(..10).map_or(text.clone(), str::to_owned)
 }
 
@@ -50,10 +50,10 @@ mod tests {
             (13 * DAY, "13 d"),
             (14 * DAY, "2026-11-04"),
         ] {
-            assert_eq!(ago(now - past, now), expected, "{past}");
+            assert_eq!(relative_time(now - past, now), expected, "{past}");
         }
         assert_eq!(
-            ago(i64::MIN, i64::MAX).len(),
+            relative_time(i64::MIN, i64::MAX).len(),
             i64::MIN.to_string().get(..10).map_or(0, str::len)
         );
     }

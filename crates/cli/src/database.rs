@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use contexture::ir::ConversationId;
-use contexture::store::{Error as StoreError, ListConversations, Maintenance, Thing, list_all};
+use contexture::store::{
+    EntityKind, Error as StoreError, ListConversations, Maintenance, list_all,
+};
 use contexture::{Catalogue, Conversation, Engine, EngineError, Owner, PostgresStore};
 
 use crate::exit::Exit;
@@ -18,11 +20,11 @@ use crate::globals::Globals;
 ///
 /// # Errors
 /// No directory is named by the environment.
-pub(crate) fn address(globals: &Globals) -> Outcome<String> {
+pub(crate) fn resolve_address(globals: &Globals) -> Outcome<String> {
     match &globals.db {
         Some(address) if address.is_empty() => {
             Err(Failure::usage("the name of the database is empty")
-                .hint("give a file: --db FILE, or unset CONTEXTURE_DB"))
+                .with_hint("give a file: --db FILE, or unset CONTEXTURE_DB"))
         }
         Some(address) => Ok(address.clone()),
         None => Ok(default_file()?.to_string_lossy().into_owned()),
@@ -47,22 +49,22 @@ fn default_file() -> Outcome<PathBuf> {
                 "no_data_directory",
                 "no place for the database: neither XDG_DATA_HOME nor HOME is set",
             )
-            .hint("name a file: --db FILE or CONTEXTURE_DB")
+            .with_hint("name a file: --db FILE or CONTEXTURE_DB")
         })
 }
 
 /// So many conversations are read at a time to find a name like the one given.
-const PAGE: usize = 500;
+const SEARCH_PAGE: usize = 500;
 /// So many of them are named.
-const SHOWN: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 /// A shorter beginning of an id stands for none.
-const SHORTEST: usize = 4;
+const MIN_ID_PREFIX: usize = 4;
 
 /// Whether a database is made when there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum WhenMissing {
     /// It is made.
-    Make,
+    Create,
     /// There is nothing to show: an error.
     Refuse,
 }
@@ -71,27 +73,27 @@ pub(crate) enum Missing {
 ///
 /// # Errors
 /// The store's, or there is none and none is to be made.
-pub(crate) async fn open(globals: &Globals, missing: Missing) -> Outcome<Engine> {
-    let address = address(globals)?;
+pub(crate) async fn open_engine(globals: &Globals, missing: WhenMissing) -> Outcome<Engine> {
+    let address = resolve_address(globals)?;
     if is_postgres(&address) {
         return Ok(Engine::new(Arc::new(PostgresStore::open(&address).await?)));
     }
-    if let Some(file) = file(&address) {
+    if let Some(file) = sqlite_path(&address) {
         match missing {
-            Missing::Refuse if !file.exists() => {
+            WhenMissing::Refuse if !file.exists() => {
                 let message = format!("there is no database at `{}` yet", file.display());
                 return Err(Failure::new(Exit::NotFound, "no_database", message)
-                    .hint("`contexture import FILE` makes one, --db FILE names another"));
+                    .with_hint("`contexture import FILE` makes one, --db FILE names another"));
             }
-            Missing::Refuse => {}
-            Missing::Make => make_directory(file, globals)?,
+            WhenMissing::Refuse => {}
+            WhenMissing::Create => ensure_database_directory(file, globals)?,
         }
     }
     Ok(Engine::open(&address).await?)
 }
 
 /// Only the default directory is made; a directory somebody names must exist, for it may be a slip.
-fn make_directory(file: &Path, globals: &Globals) -> Outcome<()> {
+fn ensure_database_directory(file: &Path, globals: &Globals) -> Outcome<()> {
     let Some(directory) = file.parent() else {
         return Ok(());
     };
@@ -102,12 +104,13 @@ fn make_directory(file: &Path, globals: &Globals) -> Outcome<()> {
     if globals.db.is_some() {
         let message = format!("no directory `{shown}` for the database");
         return Err(Failure::new(Exit::Database, "no_directory", message)
-            .hint("make it, or name another file with --db"));
+            .with_hint("make it, or name another file with --db"));
     }
     fs::create_dir_all(directory).map_err(|error| {
         let message = format!("cannot make the directory `{shown}`: {error}");
-        Failure::new(Exit::Database, "no_directory", message)
-            .hint("name a database in a directory you may write to: --db FILE or CONTEXTURE_DB")
+        Failure::new(Exit::Database, "no_directory", message).with_hint(
+            "name a database in a directory you may write to: --db FILE or CONTEXTURE_DB",
+        )
     })
 }
 
@@ -117,7 +120,7 @@ pub(crate) fn is_postgres(address: &str) -> bool {
 }
 
 /// The file of an address, if it names one.
-pub(crate) fn file(address: &str) -> Option<&Path> {
+pub(crate) fn sqlite_path(address: &str) -> Option<&Path> {
     match address.split_once(':') {
         Some(("memory", _)) => None,
         Some(("sqlite", path)) => Some(Path::new(path.strip_prefix("//").unwrap_or(path))),
@@ -130,60 +133,63 @@ pub(crate) fn file(address: &str) -> Option<&Path> {
 ///
 /// # Errors
 /// A name that breaks the rule for owners.
-pub(crate) fn owner(globals: &Globals) -> Outcome<Owner> {
-    Ok(globals.owner_given()?.unwrap_or_else(Owner::local))
+pub(crate) fn resolve_owner(globals: &Globals) -> Outcome<Owner> {
+    Ok(globals.explicit_owner()?.unwrap_or_else(Owner::local))
 }
 
 /// The same conversation among these models.
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn among(chat: &Conversation, catalogue: Catalogue) -> Outcome<Conversation> {
+pub(crate) async fn reopen_with_catalogue(
+    chat: &Conversation,
+    catalogue: Catalogue,
+) -> Outcome<Conversation> {
     let engine = chat.engine().clone().with_catalogue(catalogue);
     let again = engine.conversation(chat.id().as_str());
     let again = again.owner(chat.owner().as_str());
-    Ok(again.branch(chat.branch().as_str()).existing().await?)
+    Ok(again.branch(chat.branch().as_str()).open_existing().await?)
 }
 
 /// Opens a conversation that exists, on the named branch or the active one. The beginning of an id is
 /// enough, if no other begins so.
 ///
 /// # Errors
-/// As [`open`], or there is no such conversation or branch.
-pub(crate) async fn conversation(
+/// As [`open_engine`], or there is no such conversation or branch.
+pub(crate) async fn open_conversation(
     globals: &Globals,
     id: &str,
     branch: Option<&str>,
 ) -> Outcome<Conversation> {
-    let engine = open(globals, Missing::Refuse).await?;
-    let owner = owner(globals)?;
+    let engine = open_engine(globals, WhenMissing::Refuse).await?;
+    let owner = resolve_owner(globals)?;
     let open = async |id: &str| {
         let mut builder = engine.conversation(id).owner(owner.as_str());
         if let Some(branch) = branch {
             builder = builder.branch(branch);
         }
-        builder.existing().await
+        builder.open_existing().await
     };
     match open(id).await {
         Ok(chat) => Ok(chat),
         Err(EngineError::Store(StoreError::NotFound {
-            what: Thing::Conversation,
+            what: EntityKind::Conversation,
             name,
         })) => {
-            let near = resembling(&engine, globals, &name).await?;
-            if let [only] = near.begin.as_slice() {
+            let near = find_similar_names(&engine, globals, &name).await?;
+            if let [only] = near.prefix_matches.as_slice() {
                 return Ok(open(only).await?);
             }
             let failure = Failure::from(StoreError::NotFound {
-                what: Thing::Conversation,
+                what: EntityKind::Conversation,
                 name,
             });
-            let mut names = [near.begin, near.hold].concat();
-            names.truncate(SHOWN);
+            let mut names = [near.prefix_matches, near.substring_matches].concat();
+            names.truncate(MAX_SUGGESTIONS);
             Err(if names.is_empty() {
                 failure
             } else {
-                failure.hint(format!("did you mean {}?", names.join(", ")))
+                failure.with_hint(format!("did you mean {}?", names.join(", ")))
             })
         }
         Err(error) => Err(error.into()),
@@ -193,58 +199,67 @@ pub(crate) async fn conversation(
 /// Opens the conversation of a resource that changed last.
 ///
 /// # Errors
-/// As [`open`], or the resource has none.
-pub(crate) async fn of_resource(globals: &Globals, resource: &str) -> Outcome<Conversation> {
-    let engine = open(globals, Missing::Refuse).await?;
-    let owner = owner(globals)?;
+/// As [`open_engine`], or the resource has none.
+pub(crate) async fn open_newest_of_resource(
+    globals: &Globals,
+    resource: &str,
+) -> Outcome<Conversation> {
+    let engine = open_engine(globals, WhenMissing::Refuse).await?;
+    let owner = resolve_owner(globals)?;
     let list = ListConversations {
         resource: Some(resource.to_owned()),
         limit: Some(1),
         ..ListConversations::default()
     };
-    let page = engine.conversations(&owner, list).await?;
+    let page = engine.list_conversations(&owner, list).await?;
     let Some(newest) = page.conversations.first() else {
         let message = format!("the resource {resource:?} has no conversation");
-        return Err(Failure::new(Exit::NotFound, "no_resource", message).hint(
-            "`contexture conversations --json` lists those of this owner, with their resources",
-        ));
+        return Err(
+            Failure::new(Exit::NotFound, "no_resource", message).with_hint(
+                "`contexture conversations --json` lists those of this owner, with their resources",
+            ),
+        );
     };
     let builder = engine.conversation(&newest.id).owner(owner.as_str());
-    Ok(builder.existing().await?)
+    Ok(builder.open_existing().await?)
 }
 
 /// Conversations whose ids are like a name.
 #[derive(Default)]
-struct Resembling {
+struct SimilarNames {
     /// They begin with it.
-    begin: Vec<String>,
+    prefix_matches: Vec<String>,
     /// They have it in them, whatever the case, or are in it; as many as are shown.
-    hold: Vec<String>,
+    substring_matches: Vec<String>,
 }
 
-async fn resembling(engine: &Engine, globals: &Globals, name: &str) -> Outcome<Resembling> {
-    let owner = owner(globals)?;
+async fn find_similar_names(
+    engine: &Engine,
+    globals: &Globals,
+    name: &str,
+) -> Outcome<SimilarNames> {
+    let owner = resolve_owner(globals)?;
     let small = name.to_lowercase();
-    let mut found = Resembling::default();
+    let mut found = SimilarNames::default();
     let mut list = ListConversations {
-        limit: Some(PAGE),
+        limit: Some(SEARCH_PAGE),
         ..ListConversations::default()
     };
     loop {
-        let page = engine.conversations(&owner, list.clone()).await?;
+        let page = engine.list_conversations(&owner, list.clone()).await?;
         for conversation in &page.conversations {
             let id = conversation.id.as_str();
             let lower = id.to_lowercase();
-            if name.len() >= SHORTEST && id.starts_with(name) {
-                found.begin.push(id.to_owned());
-            } else if found.hold.len() < SHOWN
+            if name.len() >= MIN_ID_PREFIX && id.starts_with(name) {
+                found.prefix_matches.push(id.to_owned());
+            } else if found.substring_matches.len() < MAX_SUGGESTIONS
                 && (lower.contains(&small) || (id.len() > 3 && small.contains(&lower)))
             {
-                found.hold.push(id.to_owned());
+                found.substring_matches.push(id.to_owned());
             }
         }
         // Two that begin so are as bad as many.
-        if page.next.is_none() || found.begin.len() >= SHOWN {
+        if page.next.is_none() || found.prefix_matches.len() >= MAX_SUGGESTIONS {
             return Ok(found);
         }
         list.after = page.next;
@@ -255,11 +270,11 @@ async fn resembling(engine: &Engine, globals: &Globals, name: &str) -> Outcome<R
 ///
 /// # Errors
 /// This kind of database has nothing of the sort.
-pub(crate) fn upkeep(engine: &Engine) -> Outcome<&dyn Maintenance> {
+pub(crate) fn require_maintenance(engine: &Engine) -> Outcome<&dyn Maintenance> {
     engine.store().maintenance().ok_or_else(|| {
         let message = "this database has no upkeep of ours";
         Failure::new(Exit::Refused, "no_upkeep", message)
-            .hint("a database server has its own tools; `contexture export` works everywhere")
+            .with_hint("a database server has its own tools; `contexture export` works everywhere")
     })
 }
 
@@ -267,16 +282,16 @@ pub(crate) fn upkeep(engine: &Engine) -> Outcome<&dyn Maintenance> {
 ///
 /// # Errors
 /// There is no such conversation, or the database or the list cannot be read.
-pub(crate) async fn chosen(
+pub(crate) async fn select_conversations(
     globals: &Globals,
     named: Option<&str>,
     resource: Option<&str>,
 ) -> Outcome<(Engine, BTreeSet<ConversationId>)> {
     if let Some(id) = named {
-        let chat = conversation(globals, id, None).await?;
+        let chat = open_conversation(globals, id, None).await?;
         return Ok((chat.engine().clone(), BTreeSet::from([chat.id().clone()])));
     }
-    let engine = open(globals, Missing::Refuse).await?;
-    let ids = list_all(&**engine.store(), &owner(globals)?, resource).await?;
+    let engine = open_engine(globals, WhenMissing::Refuse).await?;
+    let ids = list_all(&**engine.store(), &resolve_owner(globals)?, resource).await?;
     Ok((engine, ids))
 }

@@ -12,16 +12,16 @@ use contexture::layers::builtin::SkillError;
 use contexture::layers::builtin::memory::NoteError;
 use contexture::render::RenderError;
 use contexture::sessions::SessionError;
-use contexture::store::{Error as StoreError, StorageFault, Thing};
+use contexture::store::{EntityKind, Error as StoreError, StorageFault};
 use contexture::wire::WireError;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printable::{grouped, pad, pad_left};
+use crate::printable::{group_thousands, pad_left, pad_right};
 
 /// An error and what caused it, in one line. Causes that only repeat what was said are left out.
-pub(crate) fn chain(error: &dyn Error) -> String {
+pub(crate) fn error_chain(error: &dyn Error) -> String {
     let mut out = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -44,7 +44,7 @@ pub(crate) fn not_json(error: &serde_json::Error) -> Failure {
         let message =
             format!("truncated JSON: it ends at line {line} column {column} within a value");
         return Failure::bad_input("not_json", message)
-            .hint("was the file copied, or the stream read, to its end?");
+            .with_hint("was the file copied, or the stream read, to its end?");
     }
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
@@ -56,11 +56,12 @@ impl From<WireError> for Failure {
     fn from(error: WireError) -> Self {
         match &error {
             WireError::NotJson { source, .. } => not_json(source),
-            WireError::WrongShape { format, .. } => Self::bad_input("wrong_format", chain(&error))
-                .hint(format!(
+            WireError::WrongShape { format, .. } => {
+                Self::bad_input("wrong_format", error_chain(&error)).with_hint(format!(
                     "is it really {format}? Without a format it is detected"
-                )),
-            _ => Self::bad_input("invalid_document", chain(&error)),
+                ))
+            }
+            _ => Self::bad_input("invalid_document", error_chain(&error)),
         }
     }
 }
@@ -69,25 +70,25 @@ impl From<FragmentError> for Failure {
     fn from(error: FragmentError) -> Self {
         match &error {
             FragmentError::Json { source } => not_json(source),
-            _ => Self::bad_input("invalid_fragments", chain(&error)),
+            _ => Self::bad_input("invalid_fragments", error_chain(&error)),
         }
     }
 }
 
 impl From<RenderError> for Failure {
     fn from(error: RenderError) -> Self {
-        Self::bad_input("render", chain(&error))
+        Self::bad_input("render", error_chain(&error))
     }
 }
 
 impl From<contexture::ir::Error> for Failure {
     fn from(error: contexture::ir::Error) -> Self {
         let kind = match &error {
-            contexture::ir::Error::BadId { .. } => return Self::usage(chain(&error)),
+            contexture::ir::Error::BadId { .. } => return Self::usage(error_chain(&error)),
             contexture::ir::Error::Json { source, .. } => return not_json(source),
             _ => "invalid_document",
         };
-        Self::bad_input(kind, chain(&error))
+        Self::bad_input(kind, error_chain(&error))
     }
 }
 
@@ -100,10 +101,10 @@ impl From<CatalogueError> for Failure {
                     "unknown_model",
                     format!("unknown model {name:?}"),
                 )
-                .details(json!({ "model": name, "near": near }));
+                .with_details(json!({ "model": name, "near": near }));
                 match near.as_slice() {
-                    [] => failure.hint("`contexture doctor --models` lists the known models"),
-                    near => failure.hint(format!("did you mean {}?", near.join(", "))),
+                    [] => failure.with_hint("`contexture doctor --models` lists the known models"),
+                    near => failure.with_hint(format!("did you mean {}?", near.join(", "))),
                 }
             }
             CatalogueError::WrongProvider {
@@ -115,11 +116,11 @@ impl From<CatalogueError> for Failure {
                 "wrong_provider",
                 format!("{model} is a model of {provider}, which takes no {format} requests"),
             )
-            .details(
+            .with_details(
                 json!({ "model": model, "provider": provider, "format": format, "native": native }),
             )
-            .hint(format!("ask it in {native}: --to {native}")),
-            _ => Self::bad_input("models_file", chain(&error)),
+            .with_hint(format!("ask it in {native}: --to {native}")),
+            _ => Self::bad_input("models_file", error_chain(&error)),
         }
     }
 }
@@ -138,29 +139,31 @@ impl From<Refusal> for Failure {
             } => {
                 let message = format!(
                     "the request does not fit: {} tokens needed, {} allowed (window {} − reserve {})",
-                    grouped(*needed),
-                    grouped(*allowed),
-                    grouped(*window),
-                    grouped(*reserve)
+                    group_thousands(*needed),
+                    group_thousands(*allowed),
+                    group_thousands(*window),
+                    group_thousands(*reserve)
                 );
                 let wide = segments
                     .iter()
                     .map(|segment| segment.name.chars().count())
                     .max();
-                let mut failure = Self { message, ..failure }.details(json!({
+                let mut failure = Self { message, ..failure }.with_details(json!({
                     "needed": needed, "allowed": allowed, "window": window, "reserve": reserve,
                     "segments": segments,
                 }));
                 for segment in segments {
-                    let tokens = pad_left(&grouped(segment.tokens), 9);
-                    failure = failure.note(format!(
+                    let tokens = pad_left(&group_thousands(segment.tokens), 9);
+                    failure = failure.with_note(format!(
                         "required  {}  {tokens}",
-                        pad(&segment.name, wide.unwrap_or(0))
+                        pad_right(&segment.name, wide.unwrap_or(0))
                     ));
                 }
-                failure.hint("raise --window, lower --reserve, or shorten what is required")
+                failure.with_hint("raise --window, lower --reserve, or shorten what is required")
             }
-            Refusal::WindowTooSmall { .. } => failure.hint("lower --reserve, or raise --window"),
+            Refusal::WindowTooSmall { .. } => {
+                failure.with_hint("lower --reserve, or raise --window")
+            }
             Refusal::BadParameter { .. } => Self {
                 exit: Exit::Usage,
                 ..failure
@@ -170,13 +173,13 @@ impl From<Refusal> for Failure {
                 ..failure
             },
             Refusal::NothingToSay { .. } => {
-                failure.hint("the conversation is empty, or holds nothing a model may read")
+                failure.with_hint("the conversation is empty, or holds nothing a model may read")
             }
             Refusal::Unsound { .. } => Self {
                 exit: Exit::Fault,
                 ..failure
             }
-            .hint("this is a fault of contexture; please report it with the input"),
+            .with_hint("this is a fault of contexture; please report it with the input"),
             _ => failure,
         }
     }
@@ -184,50 +187,51 @@ impl From<Refusal> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let failure = Self::new(store_exit(&error), error.kind(), chain(&error));
+        let failure = Self::new(store_exit(&error), error.kind(), error_chain(&error));
         match &error {
             StoreError::NotFound { what, name } => {
                 let failure = Self {
                     message: format!("no {what} {name:?}"),
                     ..failure
                 }
-                .details(json!({ "what": what.to_string(), "name": name }));
+                .with_details(json!({ "what": what.to_string(), "name": name }));
                 match what {
-                    Thing::Conversation => {
-                        failure.hint("`contexture conversations` lists those of this owner")
+                    EntityKind::Conversation => {
+                        failure.with_hint("`contexture conversations` lists those of this owner")
                     }
-                    Thing::Branch => {
-                        failure.hint("`contexture branch list CONVERSATION` shows the branches")
+                    EntityKind::Branch => failure
+                        .with_hint("`contexture branch list CONVERSATION` shows the branches"),
+                    EntityKind::Checkpoint => {
+                        failure.with_hint("`contexture log` shows the checkpoints, marked ◆")
                     }
-                    Thing::Checkpoint => {
-                        failure.hint("`contexture log` shows the checkpoints, marked ◆")
-                    }
-                    Thing::Node | Thing::Message => {
-                        failure.hint("`contexture log --all` shows every message with its id")
+                    EntityKind::Node | EntityKind::Message => {
+                        failure.with_hint("`contexture log --all` shows every message with its id")
                     }
                     _ => failure,
                 }
             }
             StoreError::Ambiguous { candidates, .. } => failure
-                .details(json!({ "candidates": candidates }))
-                .hint("give more of the id"),
+                .with_details(json!({ "candidates": candidates }))
+                .with_hint("give more of the id"),
             StoreError::HeadMoved { .. }
             | StoreError::StateConflict { .. }
-            | StoreError::VersionConflict { .. } => failure.hint("look at it again, and repeat"),
-            StoreError::Busy { .. } => failure.hint("another process is writing; repeat"),
+            | StoreError::VersionConflict { .. } => {
+                failure.with_hint("look at it again, and repeat")
+            }
+            StoreError::Busy { .. } => failure.with_hint("another process is writing; repeat"),
             StoreError::OutcomeUnknown { .. } => {
-                failure.hint("repeat the command: what was stored is not stored twice")
+                failure.with_hint("repeat the command: what was stored is not stored twice")
             }
             StoreError::Newer { .. } => {
-                failure.hint("upgrade contexture, or name another database with --db")
+                failure.with_hint("upgrade contexture, or name another database with --db")
             }
             StoreError::Older { .. } => {
-                failure.hint("`contexture migrate` makes or upgrades its tables")
+                failure.with_hint("`contexture migrate` makes or upgrades its tables")
             }
             StoreError::Storage { path, .. } if path.to_string_lossy().starts_with("postgres") => {
-                failure.hint("is the server there, and are name, user and password right?")
+                failure.with_hint("is the server there, and are name, user and password right?")
             }
-            StoreError::Storage { fault, .. } => storage(&error, failure, *fault),
+            StoreError::Storage { fault, .. } => storage_failure(&error, failure, *fault),
             _ => failure,
         }
     }
@@ -250,7 +254,7 @@ fn store_exit(error: &StoreError) -> Exit {
     }
 }
 
-fn storage(error: &StoreError, failure: Failure, fault: StorageFault) -> Failure {
+fn storage_failure(error: &StoreError, failure: Failure, fault: StorageFault) -> Failure {
     // What the database itself says adds nothing where the fault has a name.
     let failure = match fault {
         StorageFault::Io | StorageFault::Other | StorageFault::Corrupt => failure,
@@ -260,12 +264,13 @@ fn storage(error: &StoreError, failure: Failure, fault: StorageFault) -> Failure
         },
     };
     match fault {
-        StorageFault::Full => failure.hint("free some space, and repeat the command"),
-        StorageFault::ReadOnly | StorageFault::CannotOpen => failure
-            .hint("name a database in a directory you may write to: --db FILE or CONTEXTURE_DB"),
-        StorageFault::NotADatabase => failure.hint("name another file with --db"),
+        StorageFault::Full => failure.with_hint("free some space, and repeat the command"),
+        StorageFault::ReadOnly | StorageFault::CannotOpen => failure.with_hint(
+            "name a database in a directory you may write to: --db FILE or CONTEXTURE_DB",
+        ),
+        StorageFault::NotADatabase => failure.with_hint("name another file with --db"),
         StorageFault::Corrupt => {
-            failure.hint("keep a copy; `contexture doctor` shows what can still be read")
+            failure.with_hint("keep a copy; `contexture doctor` shows what can still be read")
         }
         _ => failure,
     }
@@ -282,45 +287,47 @@ impl From<EngineError> for Failure {
             EngineError::Catalogue(error) => error.into(),
             EngineError::Render(error) => error.into(),
             EngineError::NotImported { .. } => {
-                Self::new(Exit::Refused, "not_imported", chain(&error))
-                    .hint("write it as a wire format: --to openai-chat, anthropic, ui, items, …")
+                Self::new(Exit::Refused, "not_imported", error_chain(&error)).with_hint(
+                    "write it as a wire format: --to openai-chat, anthropic, ui, items, …",
+                )
             }
             EngineError::Refused(refusal) => refusal.into(),
-            EngineError::UnsupportedDatabase { .. } => Self::usage(chain(&error)),
+            EngineError::UnsupportedDatabase { .. } => Self::usage(error_chain(&error)),
             EngineError::NoLink { .. } | EngineError::Evicted { .. } => {
-                Self::new(Exit::NotFound, error.kind(), chain(&error))
+                Self::new(Exit::NotFound, error.kind(), error_chain(&error))
             }
             EngineError::Unreplayable { .. } => {
-                Self::new(Exit::Refused, "unreplayable", chain(&error))
+                Self::new(Exit::Refused, "unreplayable", error_chain(&error))
             }
             EngineError::EmptyBranch { .. } => {
-                Self::new(Exit::Refused, "empty_branch", chain(&error))
+                Self::new(Exit::Refused, "empty_branch", error_chain(&error))
             }
             EngineError::NothingToCompact { .. } => {
-                Self::new(Exit::Refused, "nothing_to_compact", chain(&error))
+                Self::new(Exit::Refused, "nothing_to_compact", error_chain(&error))
             }
             EngineError::CoverOverlap { .. } => {
-                Self::new(Exit::Refused, "cover_overlap", chain(&error))
-                    .hint("`contexture log --json` lists what compactions stand for")
+                Self::new(Exit::Refused, "cover_overlap", error_chain(&error))
+                    .with_hint("`contexture log --json` lists what compactions stand for")
             }
             EngineError::NotInEffect { .. } => {
-                Self::new(Exit::Refused, "not_in_effect", chain(&error))
+                Self::new(Exit::Refused, "not_in_effect", error_chain(&error))
             }
             EngineError::ConversationExists { .. } => {
-                Self::new(Exit::Conflict, "already_exists", chain(&error))
-                    .hint("it does not begin like this session; name another with --conversation")
+                Self::new(Exit::Conflict, "already_exists", error_chain(&error)).with_hint(
+                    "it does not begin like this session; name another with --conversation",
+                )
             }
             EngineError::OtherResource { .. } => {
-                Self::new(Exit::Conflict, error.kind(), chain(&error))
-                    .hint("leave out --resource, or name another conversation")
+                Self::new(Exit::Conflict, error.kind(), error_chain(&error))
+                    .with_hint("leave out --resource, or name another conversation")
             }
             EngineError::StoredItem { .. } | EngineError::StoredState { .. } => {
-                Self::new(Exit::Database, "damaged", chain(&error))
+                Self::new(Exit::Database, "damaged", error_chain(&error))
             }
             EngineError::Layers(_) | EngineError::LayerState(_) => {
-                Self::new(Exit::Database, error.kind(), chain(&error))
+                Self::new(Exit::Database, error.kind(), error_chain(&error))
             }
-            _ => Self::bad_input("invalid", chain(&error)),
+            _ => Self::bad_input("invalid", error_chain(&error)),
         }
     }
 }
@@ -357,23 +364,23 @@ impl From<SessionError> for Failure {
             SessionError::Wire(error) => error.into(),
             SessionError::NotJson { source, .. } => not_json(&source),
             SessionError::UnknownName { .. } => {
-                Self::new(Exit::Usage, "unknown_format", chain(&error))
+                Self::new(Exit::Usage, "unknown_format", error_chain(&error))
             }
             SessionError::Unknown { .. } => {
-                Self::bad_input("unknown_format", chain(&error)).hint(every)
+                Self::bad_input("unknown_format", error_chain(&error)).with_hint(every)
             }
-            SessionError::WrongShape { .. } => Self::bad_input("wrong_format", chain(&error))
-                .hint("is it really that? Without a format it is detected"),
+            SessionError::WrongShape { .. } => Self::bad_input("wrong_format", error_chain(&error))
+                .with_hint("is it really that? Without a format it is detected"),
             SessionError::Record { .. } => {
-                let failure = Self::bad_input("bad_record", chain(&error));
-                failure.hint(
+                let failure = Self::bad_input("bad_record", error_chain(&error));
+                failure.with_hint(
                     "`contexture import --keep-going` stores what can be read and lists the rest",
                 )
             }
             SessionError::CannotWrite { .. } | SessionError::OnlyRead { .. } => {
-                Self::new(Exit::Refused, "cannot_write", chain(&error))
+                Self::new(Exit::Refused, "cannot_write", error_chain(&error))
             }
-            _ => Self::bad_input("session", chain(&error)),
+            _ => Self::bad_input("session", error_chain(&error)),
         }
     }
 }

@@ -53,25 +53,25 @@ impl Failure {
     }
 
     /// The same with a hint, which replaces an earlier one.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// The same with one more line for people.
-    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
     /// The same with details for programs.
-    pub(crate) fn details(mut self, details: Value) -> Self {
+    pub(crate) fn with_details(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
     /// The same, said of `what`: a file's name, a line.
-    pub(crate) fn of(mut self, what: impl std::fmt::Display) -> Self {
+    pub(crate) fn with_context(mut self, what: impl std::fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }

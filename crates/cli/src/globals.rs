@@ -5,7 +5,7 @@ use std::env;
 use clap::{Args, ValueEnum};
 use contexture::Owner;
 
-use crate::again::option;
+use crate::again::option_with_value;
 use crate::failure::Outcome;
 
 /// Options that every command takes.
@@ -57,20 +57,21 @@ impl Globals {
     ///
     /// # Errors
     /// A name that breaks the rule for owners.
-    pub(crate) fn owner_given(&self) -> Outcome<Option<Owner>> {
+    pub(crate) fn explicit_owner(&self) -> Outcome<Option<Owner>> {
         Ok(self.owner.as_deref().map(Owner::new).transpose()?)
     }
 
     /// The options that say where and whose, to be typed again. What the environment says it says again, and the
     /// address of a server may have a password in it.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn to_arguments(&self) -> Vec<String> {
         let said = |variable: &str, value: &Option<String>| {
             let value = value.clone()?;
             (env::var(variable).as_ref() != Ok(&value)).then_some(value)
         };
         let db = said("CONTEXTURE_DB", &self.db).filter(|db| !db.contains("://"));
-        let db = db.map(|db| option("--db", db));
-        let owner = said("CONTEXTURE_OWNER", &self.owner).map(|name| option("--owner", name));
+        let db = db.map(|db| option_with_value("--db", db));
+        let owner =
+            said("CONTEXTURE_OWNER", &self.owner).map(|name| option_with_value("--owner", name));
         [db, owner].into_iter().flatten().flatten().collect()
     }
 }
@@ -88,7 +89,7 @@ pub(crate) enum Color {
 
 impl Color {
     /// Makes it the rule of both streams.
-    pub(crate) fn apply(self) {
+    pub(crate) fn apply_globally(self) {
         match self {
             Self::Auto => anstream::ColorChoice::Auto,
             Self::Always => anstream::ColorChoice::Always,

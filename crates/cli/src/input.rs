@@ -9,21 +9,21 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 
 /// How many bytes are searched for what no text has.
-const LOOKED_AT: usize = 8_000;
+const BINARY_CHECK_BYTES: usize = 8_000;
 
 /// Bytes to be read line by line.
-pub(crate) type Lines = BufReader<Box<dyn Read>>;
+pub(crate) type InputReader = BufReader<Box<dyn Read>>;
 
 /// Where input comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     /// Standard input, written `-`.
     Stdin,
     /// A file.
     File(PathBuf),
 }
 
-impl From<&str> for Source {
+impl From<&str> for InputSource {
     fn from(name: &str) -> Self {
         if name == "-" {
             Self::Stdin
@@ -33,7 +33,7 @@ impl From<&str> for Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for InputSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdin => f.write_str("standard input"),
@@ -42,14 +42,14 @@ impl fmt::Display for Source {
     }
 }
 
-impl Source {
+impl InputSource {
     /// A file, or standard input where no name is given.
     pub(crate) fn or_stdin(name: Option<&str>) -> Self {
         name.map_or(Self::Stdin, Self::from)
     }
 
     /// The file's name without directory; nothing for standard input.
-    pub(crate) fn name(&self) -> Option<String> {
+    pub(crate) fn file_name(&self) -> Option<String> {
         match self {
             Self::Stdin => None,
             Self::File(path) => Some(path.file_name()?.to_string_lossy().into_owned()),
@@ -57,7 +57,7 @@ impl Source {
     }
 
     /// The file's name without directory and ending; nothing for standard input.
-    pub(crate) fn stem(&self) -> Option<String> {
+    pub(crate) fn file_stem(&self) -> Option<String> {
         match self {
             Self::Stdin => None,
             Self::File(path) => Some(path.file_stem()?.to_string_lossy().into_owned()),
@@ -68,25 +68,25 @@ impl Source {
     ///
     /// # Errors
     /// Not there, a directory, unreadable, or not text.
-    pub(crate) fn read(&self) -> Outcome<String> {
+    pub(crate) fn read_text(&self) -> Outcome<String> {
         let bytes = match self {
             Self::Stdin => read_stdin()?,
-            Self::File(path) => fs::read(path).map_err(|error| unreadable(path, &error))?,
+            Self::File(path) => fs::read(path).map_err(|error| unreadable_file(path, &error))?,
         };
-        self.text(bytes)
+        self.decode_text(bytes)
     }
 
     /// The bytes, to be read line by line.
     ///
     /// # Errors
-    /// As [`Self::read`], except that the bytes may be anything.
-    pub(crate) fn open(&self) -> Outcome<Lines> {
+    /// As [`Self::read_text`], except that the bytes may be anything.
+    pub(crate) fn open_reader(&self) -> Outcome<InputReader> {
         let inner: Box<dyn Read> = match self {
             Self::Stdin => Box::new(io::stdin().lock()),
             Self::File(path) => {
-                let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+                let file = fs::File::open(path).map_err(|error| unreadable_file(path, &error))?;
                 if path.is_dir() {
-                    return Err(directory(path));
+                    return Err(directory_failure(path));
                 }
                 Box::new(file)
             }
@@ -94,8 +94,8 @@ impl Source {
         Ok(BufReader::with_capacity(1 << 16, inner))
     }
 
-    fn text(&self, bytes: Vec<u8>) -> Outcome<String> {
-        if bytes.iter().take(LOOKED_AT).any(|byte| *byte == 0) {
+    fn decode_text(&self, bytes: Vec<u8>) -> Outcome<String> {
+        if bytes.iter().take(BINARY_CHECK_BYTES).any(|byte| *byte == 0) {
             let message = format!("{self} is a binary file, expected text");
             return Err(Failure::bad_input("not_text", message));
         }
@@ -103,7 +103,7 @@ impl Source {
             let at = error.utf8_error().valid_up_to();
             let message = format!("{self} is not UTF-8: byte {at} is not text");
             Failure::bad_input("not_text", message)
-                .hint("convert it to UTF-8 first, with `iconv -t utf-8` for instance")
+                .with_hint("convert it to UTF-8 first, with `iconv -t utf-8` for instance")
         })?;
         // What some editors put before the first character is not part of the document.
         if text.starts_with('\u{feff}') {
@@ -117,7 +117,7 @@ fn read_stdin() -> Outcome<Vec<u8>> {
     let mut stdin = io::stdin().lock();
     if stdin.is_terminal() {
         return Err(Failure::usage("no input: standard input is a terminal")
-            .hint("name a file, or pipe the input in"));
+            .with_hint("name a file, or pipe the input in"));
     }
     let mut bytes = Vec::new();
     stdin.read_to_end(&mut bytes).map_err(|error| {
@@ -131,7 +131,7 @@ fn read_stdin() -> Outcome<Vec<u8>> {
 }
 
 /// What is the matter with a file that cannot be read.
-pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Failure {
+pub(crate) fn unreadable_file(path: &Path, error: &io::Error) -> Failure {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => Failure::new(
@@ -139,8 +139,8 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Failure {
             "no_such_file",
             format!("`{shown}`: no such file"),
         )
-        .hint("check the path; `-` reads standard input"),
-        io::ErrorKind::IsADirectory => directory(path),
+        .with_hint("check the path; `-` reads standard input"),
+        io::ErrorKind::IsADirectory => directory_failure(path),
         io::ErrorKind::PermissionDenied => Failure::new(
             Exit::Stream,
             "read",
@@ -150,11 +150,11 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-fn directory(path: &Path) -> Failure {
+fn directory_failure(path: &Path) -> Failure {
     let shown = path.display();
     Failure::bad_input(
         "directory",
         format!("`{shown}` is a directory, expected a file"),
     )
-    .hint("name the files one by one")
+    .with_hint("name the files one by one")
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use contexture::layers::builtin::{Memory, Skills, UnknownFields};
-use contexture::layers::{Layers, Scope};
+use contexture::layers::{Layers, StateScope};
 
-use crate::again::option;
+use crate::again::option_with_value;
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::{say, skill_folders};
@@ -28,12 +28,12 @@ pub(crate) struct LayerArguments {
         require_equals = true,
         default_missing_value = "resource"
     )]
-    memory: Option<Keeper>,
+    memory: Option<NoteScope>,
 }
 
 /// What notes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Keeper {
+pub(crate) enum NoteScope {
     /// The conversation's resource, or the conversation if it has none: rewinding does not touch them.
     Resource,
     /// The owner: they are the same in all conversations.
@@ -42,13 +42,13 @@ pub(crate) enum Keeper {
     Path,
 }
 
-impl Keeper {
+impl NoteScope {
     /// The layer that keeps them.
-    pub(crate) fn memory(self) -> Memory {
-        Memory::new().scoped(match self {
-            Self::Resource => Scope::Resource,
-            Self::Owner => Scope::Global,
-            Self::Path => Scope::Path,
+    pub(crate) fn memory_layer(self) -> Memory {
+        Memory::new().with_scope(match self {
+            Self::Resource => StateScope::Resource,
+            Self::Owner => StateScope::Global,
+            Self::Path => StateScope::Path,
         })
     }
 }
@@ -65,19 +65,21 @@ impl LayerArguments {
     }
 
     /// The options, to be typed again.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn to_arguments(&self) -> Vec<String> {
         let Self { skills, memory } = self;
-        let skills = skills.iter().map(|path| option("--skills", path.display()));
+        let skills = skills
+            .iter()
+            .map(|path| option_with_value("--skills", path.display()));
         let memory = memory.map(|keeper| match keeper {
-            Keeper::Resource => "--memory".to_owned(),
-            Keeper::Owner => "--memory=owner".to_owned(),
-            Keeper::Path => "--memory=path".to_owned(),
+            NoteScope::Resource => "--memory".to_owned(),
+            NoteScope::Owner => "--memory=owner".to_owned(),
+            NoteScope::Path => "--memory=path".to_owned(),
         });
         skills.flatten().chain(memory).collect()
     }
 
     /// What notes belong to, if there are any.
-    pub(crate) const fn keeper(&self) -> Option<Keeper> {
+    pub(crate) const fn note_scope(&self) -> Option<NoteScope> {
         self.memory
     }
 
@@ -85,19 +87,19 @@ impl LayerArguments {
     ///
     /// # Errors
     /// A folder cannot be read.
-    pub(crate) fn layers(&self, globals: &Globals) -> Outcome<Layers> {
+    pub(crate) fn build_layers(&self, globals: &Globals) -> Outcome<Layers> {
         let mut layers = Layers::new();
         if let Some(keeper) = self.memory {
-            layers = layers.with(keeper.memory())?;
+            layers = layers.with_layer(keeper.memory_layer())?;
         }
         if !self.skills.is_empty() {
-            let found = skill_folders::read(&self.skills, UnknownFields::Note)?;
+            let found = skill_folders::scan_skills(&self.skills, UnknownFields::Note)?;
             if !globals.quiet {
                 found.problems.iter().for_each(|problem| {
-                    say::warning(&problem.to_string());
+                    say::print_warning(&problem.to_string());
                 });
             }
-            layers = layers.with(Skills::new(found.skills)?.without_approvals())?;
+            layers = layers.with_layer(Skills::new(found.skills)?.without_approvals())?;
         }
         Ok(layers)
     }

@@ -48,7 +48,7 @@ pub(crate) enum LogFormat {
 
 /// To be kept until the program ends: what is left is sent then.
 #[derive(Debug)]
-pub(crate) struct Telling {
+pub(crate) struct LogGuard {
     #[cfg(feature = "otlp")]
     _guard: Option<contexture::otlp::OtlpGuard>,
 }
@@ -58,7 +58,7 @@ impl LogOptions {
     ///
     /// # Errors
     /// The collector's variables say nothing possible.
-    pub(crate) fn begin(&self) -> Outcome<Telling> {
+    pub(crate) fn start_logging(&self) -> Outcome<LogGuard> {
         // Where standard error is closed there is nobody to tell that it is.
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(io::stderr)
@@ -68,12 +68,12 @@ impl LogOptions {
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };
         contexture_server::log_panics();
-        collecting(Registry::default().with(lines.with_filter(self.log.clone())))
+        install_with_collector(Registry::default().with(lines.with_filter(self.log.clone())))
     }
 }
 
 #[cfg(feature = "otlp")]
-fn collecting<S>(said: S) -> Outcome<Telling>
+fn install_with_collector<S>(said: S) -> Outcome<LogGuard>
 where
     S: tracing::Subscriber
         + for<'a> tracing_subscriber::registry::LookupSpan<'a>
@@ -81,9 +81,9 @@ where
         + Sync
         + 'static,
 {
-    use contexture::otlp::{OtlpOptions, otlp};
-    if !is_asked_for() {
-        return installed(said).map(|()| Telling { _guard: None });
+    use contexture::otlp::{OtlpOptions, build_otlp};
+    if !is_collector_configured() {
+        return install_subscriber(said).map(|()| LogGuard { _guard: None });
     }
     let wrong = |error: String| Failure::bad_input("collector", error);
     let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
@@ -91,28 +91,30 @@ where
         service: (!named).then(|| "contexture".to_owned()),
         ..OtlpOptions::default()
     };
-    let otlp = otlp(&options).map_err(|error| wrong(error.to_string()))?;
+    let otlp = build_otlp(&options).map_err(|error| wrong(error.to_string()))?;
     metrics::set_global_recorder(otlp.recorder).map_err(|error| wrong(error.to_string()))?;
-    installed(said.with(otlp.layer))?;
-    Ok(Telling {
+    install_subscriber(said.with(otlp.layer))?;
+    Ok(LogGuard {
         _guard: Some(otlp.guard),
     })
 }
 
 #[cfg(not(feature = "otlp"))]
-fn collecting<S: tracing::Subscriber + Send + Sync + 'static>(said: S) -> Outcome<Telling> {
-    installed(said)?;
-    if is_asked_for() {
+fn install_with_collector<S: tracing::Subscriber + Send + Sync + 'static>(
+    said: S,
+) -> Outcome<LogGuard> {
+    install_subscriber(said)?;
+    if is_collector_configured() {
         tracing::warn!("{COLLECTOR} is set, but this program was built without the feature `otlp`");
     }
-    Ok(Telling {})
+    Ok(LogGuard {})
 }
 
-fn is_asked_for() -> bool {
+fn is_collector_configured() -> bool {
     std::env::var_os(COLLECTOR).is_some_and(|address| !address.is_empty())
 }
 
-fn installed(said: impl tracing::Subscriber + Send + Sync + 'static) -> Outcome<()> {
+fn install_subscriber(said: impl tracing::Subscriber + Send + Sync + 'static) -> Outcome<()> {
     tracing::subscriber::set_global_default(said)
         .map_err(|error| Failure::new(crate::exit::Exit::Fault, "logs", error.to_string()))
 }

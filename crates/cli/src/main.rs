@@ -37,7 +37,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Command, CommandLine};
-use crate::commands::pin::Deed;
+use crate::commands::pin::PinAction;
 use crate::commands::{
     backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
     delete, diff, doctor, export, gc, import, keys, log, mcp, memory, migrate, pin, read, render,
@@ -46,20 +46,20 @@ use crate::commands::{
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::wait::{for_it, for_many};
+use crate::wait::{block_on, block_on_pool};
 
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
-        Err(error) => return refuse(&error),
+        Err(error) => return report_parse_error(&error),
     };
-    line.globals.color.apply();
-    let exit = match run(&line) {
+    line.globals.color.apply_globally();
+    let exit = match run_command(&line) {
         Ok(exit) => exit,
         // Whoever read the output has seen enough: `contexture … | head`.
         Err(failure) if failure.is_closed_pipe() => Exit::Done,
         Err(failure) => {
-            say::failure(&failure, line.globals.json);
+            say::print_failure(&failure, line.globals.json);
             failure.exit
         }
     };
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 /// Help and version, or what is wrong with the command line.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn report_parse_error(error: &clap::Error) -> ExitCode {
     let as_json = std::env::args_os().any(|argument| argument == "--json");
     if !error.use_stderr() || !as_json {
         // A closed pipe is all that can go wrong here.
@@ -87,33 +87,33 @@ fn refuse(error: &clap::Error) -> ExitCode {
         .collect();
     let message = said.join("; ");
     let failure = Failure::usage(message.strip_prefix("error: ").unwrap_or(&message));
-    say::failure(&failure, true);
+    say::print_failure(&failure, true);
     Exit::Usage.into()
 }
 
-fn run(line: &CommandLine) -> Outcome {
+fn run_command(line: &CommandLine) -> Outcome {
     let globals = &line.globals;
     match &line.command {
-        Command::Import(arguments) => for_it(import::run(arguments, globals)),
-        Command::Conversations(arguments) => for_it(conversations::run(arguments, globals)),
-        Command::Log(arguments) => for_it(log::run(arguments, globals)),
-        Command::Show(arguments) => for_it(show::run(arguments, globals)),
-        Command::Search(arguments) => for_it(search::run(arguments, globals)),
-        Command::Read(arguments) => for_it(read::run(arguments, globals)),
-        Command::Branch(arguments) => for_it(branch::run(arguments, globals)),
-        Command::Rewind(arguments) => for_it(rewind::run(arguments, globals)),
-        Command::Checkpoint(arguments) => for_it(checkpoint::run(arguments, globals)),
-        Command::Restore(arguments) => for_it(restore::run(arguments, globals)),
-        Command::Compact(arguments) => for_it(compact::run(arguments, globals)),
-        Command::Uncompact(arguments) => for_it(uncompact::run(arguments, globals)),
-        Command::Replay(arguments) => for_it(replay::run(arguments, globals)),
-        Command::Pin(arguments) => for_it(pin::run(arguments, Deed::Pin, globals)),
-        Command::Unpin(arguments) => for_it(pin::run(arguments, Deed::Unpin, globals)),
-        Command::Run(arguments) => for_it(turn::run(arguments, globals)),
-        Command::Chat(arguments) => for_it(chat::run(arguments, globals)),
-        Command::Runs(arguments) => for_it(runs::run(arguments, globals)),
-        Command::Resume(arguments) => for_it(resume::run(arguments, globals)),
-        Command::Memory(arguments) => for_it(memory::run(arguments, globals)),
+        Command::Import(arguments) => block_on(import::run(arguments, globals)),
+        Command::Conversations(arguments) => block_on(conversations::run(arguments, globals)),
+        Command::Log(arguments) => block_on(log::run(arguments, globals)),
+        Command::Show(arguments) => block_on(show::run(arguments, globals)),
+        Command::Search(arguments) => block_on(search::run(arguments, globals)),
+        Command::Read(arguments) => block_on(read::run(arguments, globals)),
+        Command::Branch(arguments) => block_on(branch::run(arguments, globals)),
+        Command::Rewind(arguments) => block_on(rewind::run(arguments, globals)),
+        Command::Checkpoint(arguments) => block_on(checkpoint::run(arguments, globals)),
+        Command::Restore(arguments) => block_on(restore::run(arguments, globals)),
+        Command::Compact(arguments) => block_on(compact::run(arguments, globals)),
+        Command::Uncompact(arguments) => block_on(uncompact::run(arguments, globals)),
+        Command::Replay(arguments) => block_on(replay::run(arguments, globals)),
+        Command::Pin(arguments) => block_on(pin::run(arguments, PinAction::Pin, globals)),
+        Command::Unpin(arguments) => block_on(pin::run(arguments, PinAction::Unpin, globals)),
+        Command::Run(arguments) => block_on(turn::run(arguments, globals)),
+        Command::Chat(arguments) => block_on(chat::run(arguments, globals)),
+        Command::Runs(arguments) => block_on(runs::run(arguments, globals)),
+        Command::Resume(arguments) => block_on(resume::run(arguments, globals)),
+        Command::Memory(arguments) => block_on(memory::run(arguments, globals)),
         Command::Skills(arguments) => skills::run(arguments, globals),
         Command::Compile(arguments) => compile::run(arguments, globals),
         Command::Explain(arguments) => commands::explain::run(arguments, globals),
@@ -121,17 +121,17 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Diff(arguments) => diff::run(arguments, globals),
         Command::Render(arguments) => render::run(arguments, globals),
         Command::Count(arguments) => count::run(arguments, globals),
-        Command::Export(arguments) => for_it(export::run(arguments, globals)),
-        Command::Serve(arguments) => for_many(serve::run(arguments, globals)),
+        Command::Export(arguments) => block_on(export::run(arguments, globals)),
+        Command::Serve(arguments) => block_on_pool(serve::run(arguments, globals)),
         Command::Keys(arguments) => keys::run(arguments, globals),
-        Command::Mcp(arguments) => for_it(mcp::run(arguments, globals)),
-        Command::Migrate(arguments) => for_it(migrate::run(arguments, globals)),
-        Command::Delete(arguments) => for_it(delete::run(arguments, globals)),
-        Command::Backup(arguments) => for_it(backup::run(arguments, globals)),
-        Command::Verify(arguments) => for_it(verify::run(arguments, globals)),
-        Command::Stats(arguments) => for_it(stats::run(arguments, globals)),
-        Command::Gc(arguments) => for_it(gc::run(arguments, globals)),
-        Command::Doctor(arguments) => for_it(doctor::run(arguments, globals)),
+        Command::Mcp(arguments) => block_on(mcp::run(arguments, globals)),
+        Command::Migrate(arguments) => block_on(migrate::run(arguments, globals)),
+        Command::Delete(arguments) => block_on(delete::run(arguments, globals)),
+        Command::Backup(arguments) => block_on(backup::run(arguments, globals)),
+        Command::Verify(arguments) => block_on(verify::run(arguments, globals)),
+        Command::Stats(arguments) => block_on(stats::run(arguments, globals)),
+        Command::Gc(arguments) => block_on(gc::run(arguments, globals)),
+        Command::Doctor(arguments) => block_on(doctor::run(arguments, globals)),
         Command::Completions(arguments) => completions::run(arguments, CommandLine::command()),
     }
 }

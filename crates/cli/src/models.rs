@@ -8,7 +8,7 @@ use contexture::catalogue::Catalogue;
 use contexture::wire::Format;
 
 /// The general model behind a format.
-pub(crate) const fn general(format: Format) -> &'static str {
+pub(crate) const fn default_model(format: Format) -> &'static str {
     match format {
         Format::OpenAiChat | Format::OpenAiResponses => "gpt-5.4",
         Format::Gemini => "gemini-3.5-flash",
@@ -17,7 +17,7 @@ pub(crate) const fn general(format: Format) -> &'static str {
 }
 
 /// The model for `format`: the one named, else the document's own, else the general one.
-pub(crate) fn choose(
+pub(crate) fn choose_model(
     named: Option<&str>,
     own: Option<&str>,
     written_in: Option<Format>,
@@ -29,7 +29,7 @@ pub(crate) fn choose(
     // A model of another provider, or one nobody knows, would only be an error here.
     let own =
         own.filter(|own| written_in == Some(format) && Catalogue::builtin().resolve(own).is_ok());
-    own.unwrap_or(general(format)).to_owned()
+    own.unwrap_or(default_model(format)).to_owned()
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn general_models_are_known_and_speak_the_format() {
         for format in Format::PROVIDERS {
-            let spec = Catalogue::builtin().resolve(general(format)).unwrap();
+            let spec = Catalogue::builtin().resolve(default_model(format)).unwrap();
             let spoken = Format::of_provider(&spec.provider);
             let chat = (format, spoken) == (Format::OpenAiChat, Format::OpenAiResponses);
             assert!(spoken == format || chat, "{format}: {}", spec.id);
@@ -49,7 +49,10 @@ mod tests {
     #[test]
     fn the_documents_model_counts_only_in_its_own_format() {
         let check = |named, own, written_in, expected: &str| {
-            assert_eq!(choose(named, own, written_in, Format::Anthropic), expected);
+            assert_eq!(
+                choose_model(named, own, written_in, Format::Anthropic),
+                expected
+            );
         };
         let anthropic = Some(Format::Anthropic);
         check(Some("x"), Some("claude-opus-5"), anthropic, "x");

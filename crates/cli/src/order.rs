@@ -17,7 +17,7 @@ use crate::view::ViewArguments;
 
 /// To whom, how much, and what else to say.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct CompileSettings {
     /// The format of the result.
     pub(crate) to: Format,
     /// The model, if one was named.
@@ -36,11 +36,11 @@ pub(crate) struct Order {
     pub(crate) view: ViewArguments,
 }
 
-impl Order {
+impl CompileSettings {
     /// The models there are; with the one that is named, if its window is said and nobody knows it.
     pub(crate) fn catalogue(&self) -> Cow<'static, Catalogue> {
         let known = Catalogue::builtin();
-        match self.unknown() {
+        match self.unknown_model() {
             Some((name, window)) => {
                 Cow::Owned(known.with_model(ModelSpec::new(name, window, Encoding::Other)))
             }
@@ -49,7 +49,7 @@ impl Order {
     }
 
     /// The model that is named and nobody knows, and the window that is said of it.
-    pub(crate) fn unknown(&self) -> Option<(&str, u64)> {
+    pub(crate) fn unknown_model(&self) -> Option<(&str, u64)> {
         let name = self.model.as_deref()?;
         let unknown = Catalogue::builtin().resolve(name).is_err();
         self.window.filter(|_| unknown).map(|window| (name, window))
@@ -62,14 +62,19 @@ impl Order {
     ///
     /// # Errors
     /// An unknown model.
-    pub(crate) fn target(&self, own: Option<&str>, written_in: Option<Format>) -> Outcome<Target> {
-        let model = models::choose(self.model.as_deref(), own, written_in, self.to);
+    pub(crate) fn resolve_target(
+        &self,
+        own: Option<&str>,
+        written_in: Option<Format>,
+    ) -> Outcome<Target> {
+        let model = models::choose_model(self.model.as_deref(), own, written_in, self.to);
         let format = match self.to {
             Format::Ui => Format::of_provider(&self.catalogue().resolve(&model)?.provider),
             Format::Items => {
                 return Err(
-                    Failure::usage("items are not a request: no model reads them")
-                        .hint("`contexture export --to items` writes the items of a conversation"),
+                    Failure::usage("items are not a request: no model reads them").with_hint(
+                        "`contexture export --to items` writes the items of a conversation",
+                    ),
                 );
             }
             format => format,
@@ -84,12 +89,14 @@ impl Order {
         for (name, value) in &self.params {
             target = target.param(name, value.clone());
         }
-        let history = self.view.policy(HistoryPolicy::default(), self.to);
-        Ok(target.history(history).marks(self.view.marks()))
+        let history = self.view.history_policy(HistoryPolicy::default(), self.to);
+        Ok(target
+            .history(history)
+            .marker_policy(self.view.marker_policy()))
     }
 
     /// The fragments, as what is said beside the conversation.
-    pub(crate) fn said(&self) -> Option<Contribution> {
+    pub(crate) fn system_contribution(&self) -> Option<Contribution> {
         if self.system.is_empty() {
             return None;
         }
@@ -104,34 +111,41 @@ impl Order {
     ///
     /// # Errors
     /// An unknown model, or the compiler's refusal.
-    pub(crate) fn compile(
+    pub(crate) fn compile_transcript(
         &self,
         transcript: &Transcript,
         written_in: Option<Format>,
     ) -> Outcome<Compiled> {
         let target = self
-            .target(transcript.model.as_deref(), written_in)?
-            .options(self.options(&transcript.options))
+            .resolve_target(transcript.model.as_deref(), written_in)?
+            .options(self.request_options(&transcript.options))
             .tools(transcript.tools.clone())
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
-            .history(self.view.policy(HistoryPolicy::for_one_call(), self.to));
+            .history(
+                self.view
+                    .history_policy(HistoryPolicy::for_one_call(), self.to),
+            );
         let catalogue = self.catalogue();
         let mut compiler = Compiler::new(&catalogue);
-        if self.view.compacts() {
+        if self.view.should_compact() {
             compiler = compiler.with_manifests();
         }
         if !transcript.instructions.is_empty() {
             let content = Content::Instructions(transcript.instructions.clone());
-            compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+            compiler = compiler.with_contribution(Contribution::new(
+                "instructions",
+                Band::System,
+                content,
+            ));
         }
-        if let Some(said) = self.said() {
-            compiler = compiler.with(said);
+        if let Some(said) = self.system_contribution() {
+            compiler = compiler.with_contribution(said);
         }
         Ok(compiler.compile(&transcript.items, &target)?)
     }
 
     /// The document's options, its output limit within what this order keeps free for the answer.
-    fn options(&self, own: &RequestOptions) -> RequestOptions {
+    fn request_options(&self, own: &RequestOptions) -> RequestOptions {
         let mut options = own.clone();
         options.max_output_tokens = match (own.max_output_tokens, self.reserve, self.window) {
             (Some(limit), Some(reserve), _) => Some(limit.min(reserve)),

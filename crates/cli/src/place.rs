@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture::Conversation;
 use contexture::ir::MessageId;
-use contexture::store::{Error as StoreError, Node, NodeQuery, Thing};
+use contexture::store::{EntityKind, Error as StoreError, Node, NodeQuery};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -14,7 +14,7 @@ const FEWEST: usize = 4;
 
 /// What a name names.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum NodeRef {
     /// A message, by its whole id; its nodes wherever they stand.
     Message(MessageId, Vec<Arc<Node>>),
     /// A node, by the beginning of its id.
@@ -25,29 +25,29 @@ pub(crate) enum Place {
 ///
 /// # Errors
 /// There is no such place, or more than one.
-pub(crate) async fn find(chat: &Conversation, name: &str) -> Outcome<Place> {
+pub(crate) async fn resolve_node_ref(chat: &Conversation, name: &str) -> Outcome<NodeRef> {
     let store = chat.engine().store();
     if let Ok(id) = MessageId::new(name) {
         let query = NodeQuery::Message(id.clone());
-        match store.nodes(chat.owner(), chat.id(), query).await {
-            Ok(nodes) => return Ok(Place::Message(id, nodes)),
+        match store.find_nodes(chat.owner(), chat.id(), query).await {
+            Ok(nodes) => return Ok(NodeRef::Message(id, nodes)),
             Err(StoreError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     let hex = name.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !hex || name.len() > 32 {
-        return Err(StoreError::not_found(Thing::Message, name).into());
+        return Err(StoreError::not_found(EntityKind::Message, name).into());
     }
     if name.len() < FEWEST {
         let message = format!("{name:?} is too short for an id: give at least {FEWEST} digits");
         return Err(Failure::new(Exit::Usage, "usage", message)
-            .hint("`contexture log` shows ids as short as they are unique"));
+            .with_hint("`contexture log` shows ids as short as they are unique"));
     }
     let query = NodeQuery::Prefix(name.to_ascii_lowercase());
-    let nodes = store.nodes(chat.owner(), chat.id(), query).await?;
+    let nodes = store.find_nodes(chat.owner(), chat.id(), query).await?;
     match nodes.into_iter().next() {
-        Some(node) => Ok(Place::Node(node)),
-        None => Err(StoreError::not_found(Thing::Message, name).into()),
+        Some(node) => Ok(NodeRef::Node(node)),
+        None => Err(StoreError::not_found(EntityKind::Message, name).into()),
     }
 }

@@ -13,18 +13,18 @@ use contexture::store::{
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::input::Source;
+use crate::input::InputSource;
 
 /// The name of this form among the formats.
-pub(crate) const NAME: &str = "contexture";
+pub(crate) const FORMAT_NAME: &str = "contexture";
 
 /// How its files begin: with a conversation, or with values that belong to none.
-const CONVERSATION: &[u8] = br#"{"conversation":{"format":"#;
-const VALUES: &[u8] = br#"{"values":{"format":"#;
+const CONVERSATION_PREFIX: &[u8] = br#"{"conversation":{"format":"#;
+const VALUES_PREFIX: &[u8] = br#"{"values":{"format":"#;
 
 /// What a file held.
 #[derive(Debug, Default)]
-pub(crate) struct Whole {
+pub(crate) struct ImportedFile {
     pub(crate) conversations: Vec<ImportedConversation>,
     pub(crate) values: Vec<ImportedValues>,
 }
@@ -33,14 +33,14 @@ pub(crate) struct Whole {
 ///
 /// # Errors
 /// It is not there or cannot be read, or the output cannot be written.
-pub(crate) async fn export(
+pub(crate) async fn export_conversation(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
     out: &mut dyn Write,
 ) -> Outcome<()> {
     let mut export = Export::new(store, owner, id).await?;
-    while let Some(lines) = export.next().await? {
+    while let Some(lines) = export.next_lines().await? {
         out.write_all(lines.as_bytes())?;
     }
     Ok(())
@@ -49,7 +49,7 @@ pub(crate) async fn export(
 /// Writes the values of an owner, or of one resource, that belong to no conversation.
 ///
 /// # Errors
-/// As [`export`].
+/// As [`export_conversation`].
 pub(crate) async fn export_values(
     store: &dyn Store,
     owner: &Owner,
@@ -57,7 +57,7 @@ pub(crate) async fn export_values(
     out: &mut dyn Write,
 ) -> Outcome<()> {
     let mut export = ExportValues::new(store, owner, resource.map(str::to_owned));
-    while let Some(lines) = export.next().await? {
+    while let Some(lines) = export.next_lines().await? {
         out.write_all(lines.as_bytes())?;
     }
     Ok(())
@@ -67,48 +67,48 @@ pub(crate) async fn export_values(
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn open(source: &Source) -> Outcome<Option<Box<dyn BufRead>>> {
-    if *source == Source::Stdin && io::stdin().is_terminal() {
+pub(crate) fn open_if_portable(source: &InputSource) -> Outcome<Option<Box<dyn BufRead>>> {
+    if *source == InputSource::Stdin && io::stdin().is_terminal() {
         return Ok(None);
     }
     // What is looked at and not ours stays to be read: standard input has one buffer for all.
     let mut input: Box<dyn BufRead> = match source {
-        Source::Stdin => Box::new(io::stdin().lock()),
-        Source::File(_) => Box::new(source.open()?),
+        InputSource::Stdin => Box::new(io::stdin().lock()),
+        InputSource::File(_) => Box::new(source.open_reader()?),
     };
     let begins = input
         .fill_buf()
-        .map_err(|error| unreadable(source, &error))?;
-    let ours = begins.starts_with(CONVERSATION) || begins.starts_with(VALUES);
+        .map_err(|error| unreadable_input(source, &error))?;
+    let ours = begins.starts_with(CONVERSATION_PREFIX) || begins.starts_with(VALUES_PREFIX);
     Ok(ours.then_some(input))
 }
 
 /// A conversation or values on their way in.
-enum Incoming<'a> {
+enum PortableImport<'a> {
     Conversation(Import<'a>),
     Values(ImportValues<'a>),
 }
 
-impl<'a> Incoming<'a> {
+impl<'a> PortableImport<'a> {
     fn new(first: &str, store: &'a dyn Store, owner: &'a Owner) -> Self {
-        if first.as_bytes().starts_with(VALUES) {
+        if first.as_bytes().starts_with(VALUES_PREFIX) {
             Self::Values(ImportValues::new(store, owner))
         } else {
             Self::Conversation(Import::new(store, owner))
         }
     }
 
-    async fn line(&mut self, line: &str) -> Result<(), ImportError> {
+    async fn import_line(&mut self, line: &str) -> Result<(), ImportError> {
         match self {
-            Self::Conversation(import) => import.line(line).await,
-            Self::Values(import) => import.line(line).await,
+            Self::Conversation(import) => import.import_line(line).await,
+            Self::Values(import) => import.import_line(line).await,
         }
     }
 
-    async fn finish(self, whole: &mut Whole) -> Result<(), ImportError> {
+    async fn finish_into(self, whole: &mut ImportedFile) -> Result<(), ImportError> {
         match self {
-            Self::Conversation(import) => whole.conversations.push(import.finish().await?),
-            Self::Values(import) => whole.values.push(import.finish().await?),
+            Self::Conversation(import) => whole.conversations.push(import.finish_import().await?),
+            Self::Values(import) => whole.values.push(import.finish_import().await?),
         }
         Ok(())
     }
@@ -118,31 +118,31 @@ impl<'a> Incoming<'a> {
 ///
 /// # Errors
 /// A line that cannot be imported: its conversation is not kept, those before it are.
-pub(crate) async fn import(
+pub(crate) async fn import_conversations(
     store: &dyn Store,
     owner: &Owner,
-    source: &Source,
+    source: &InputSource,
     input: &mut dyn BufRead,
-) -> Outcome<Whole> {
+) -> Outcome<ImportedFile> {
     let longest = Import::longest_line(store.limits());
-    let mut whole = Whole::default();
+    let mut whole = ImportedFile::default();
     let mut number = 0;
     let mut line = String::new();
     loop {
         let before = number;
-        let mut incoming: Option<Incoming<'_>> = None;
+        let mut incoming: Option<PortableImport<'_>> = None;
         loop {
             line.clear();
             let limit = (longest as u64).saturating_add(1);
             let read = Read::take(&mut *input, limit).read_line(&mut line);
-            let read = read.map_err(|error| unreadable(source, &error))?;
+            let read = read.map_err(|error| unreadable_input(source, &error))?;
             if read == 0 {
                 break;
             }
             number += 1;
-            let incoming = incoming.get_or_insert_with(|| Incoming::new(&line, store, owner));
-            let taken = incoming.line(line.trim_end_matches('\n')).await;
-            taken.map_err(|error| refused(error, before, source, &whole))?;
+            let incoming = incoming.get_or_insert_with(|| PortableImport::new(&line, store, owner));
+            let taken = incoming.import_line(line.trim_end_matches('\n')).await;
+            taken.map_err(|error| import_failure(error, before, source, &whole))?;
             if line.starts_with(r#"{"end":"#) {
                 break;
             }
@@ -150,15 +150,20 @@ pub(crate) async fn import(
         let Some(incoming) = incoming else {
             return Ok(whole);
         };
-        if let Err(error) = incoming.finish(&mut whole).await {
-            return Err(refused(error, before, source, &whole));
+        if let Err(error) = incoming.finish_into(&mut whole).await {
+            return Err(import_failure(error, before, source, &whole));
         }
     }
 }
 
-fn refused(error: ImportError, before: u64, source: &Source, whole: &Whole) -> Failure {
+fn import_failure(
+    error: ImportError,
+    before: u64,
+    source: &InputSource,
+    whole: &ImportedFile,
+) -> Failure {
     let line = before + error.line;
-    let failure = Failure::from(error.source).of(format!("{source} line {line}"));
+    let failure = Failure::from(error.source).with_context(format!("{source} line {line}"));
     let failure = match failure.exit {
         Exit::Refused => Failure {
             exit: Exit::BadInput,
@@ -166,13 +171,13 @@ fn refused(error: ImportError, before: u64, source: &Source, whole: &Whole) -> F
         },
         _ => failure,
     };
-    failure.note(match whole.conversations.len() {
+    failure.with_note(match whole.conversations.len() {
         0 => "nothing was stored".to_owned(),
         count => format!("the {count} before it are stored, of this one nothing"),
     })
 }
 
-fn unreadable(source: &Source, error: &std::io::Error) -> Failure {
+fn unreadable_input(source: &InputSource, error: &std::io::Error) -> Failure {
     let message = format!("cannot read {source}: {error}");
     Failure::new(Exit::Stream, "read", message)
 }

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use contexture::compile::figures::is_unsafe;
-pub(crate) use contexture::compile::figures::{counted, grouped, one_line};
+pub(crate) use contexture::compile::figures::{count_with_noun, group_thousands, one_line};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text with its lines; control characters other than tab and newline shown as `�`.
-pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable_lines(text: &str) -> Cow<'_, str> {
     let bad = |c: char| is_unsafe(c) && c != '\n' && c != '\t';
     if text.contains(bad) {
         Cow::Owned(text.replace("\r\n", "\n").replace(bad, "\u{fffd}"))
@@ -17,7 +17,7 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
 }
 
 /// At most `columns` columns of the text; `…` stands for the rest.
-pub(crate) fn clip(text: &str, columns: usize) -> String {
+pub(crate) fn clip_to_width(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
@@ -37,12 +37,12 @@ pub(crate) fn clip(text: &str, columns: usize) -> String {
 }
 
 /// Enough of an id to name it.
-pub(crate) fn short(id: &str) -> &str {
+pub(crate) fn short_id(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
 /// The text, padded with spaces to `columns`.
-pub(crate) fn pad(text: &str, columns: usize) -> String {
+pub(crate) fn pad_right(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(missing))
 }
@@ -54,7 +54,7 @@ pub(crate) fn pad_left(text: &str, columns: usize) -> String {
 }
 
 /// The text's width on a terminal.
-pub(crate) fn width(text: &str) -> usize {
+pub(crate) fn display_width(text: &str) -> usize {
     text.width()
 }
 
@@ -67,10 +67,10 @@ mod tests {
         assert_eq!(one_line("  a\n\n\tb\u{1b}[31m c\u{7}"), "a b [31m c");
         assert_eq!(one_line("\u{202e}abc"), "abc");
         assert_eq!(
-            lines("a\r\n\u{1b}]0;x\u{7}\tb"),
+            printable_lines("a\r\n\u{1b}]0;x\u{7}\tb"),
             "a\n\u{fffd}]0;x\u{fffd}\tb"
         );
-        assert_eq!(lines("a\n\tb"), "a\n\tb");
+        assert_eq!(printable_lines("a\n\tb"), "a\n\tb");
     }
 
     #[test]
@@ -83,9 +83,9 @@ mod tests {
             ("ab cd", 4, "ab…"),
             ("", 0, ""),
         ] {
-            assert_eq!(clip(text, columns), expected, "{text} {columns}");
+            assert_eq!(clip_to_width(text, columns), expected, "{text} {columns}");
         }
-        assert_eq!(pad("漢", 4), "漢  ");
+        assert_eq!(pad_right("漢", 4), "漢  ");
         assert_eq!(pad_left("7", 3), "  7");
     }
 }

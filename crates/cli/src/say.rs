@@ -9,13 +9,13 @@ use owo_colors::OwoColorize as _;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::printable::lines;
+use crate::printable::printable_lines;
 
 /// Writes a result as it is; a newline follows if it does not end in one.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn raw(text: &str) -> Outcome<()> {
+pub(crate) fn print_text(text: &str) -> Outcome<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
@@ -29,17 +29,17 @@ pub(crate) fn raw(text: &str) -> Outcome<()> {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn json(value: &impl Serialize) -> Outcome<()> {
+pub(crate) fn print_json(value: &impl Serialize) -> Outcome<()> {
     let text =
         serde_json::to_string(value).map_err(|error| Failure::from(io::Error::other(error)))?;
-    raw(&text)
+    print_text(&text)
 }
 
 /// Writes a result for people, which may carry colours.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn styled(text: &str) -> Outcome<()> {
+pub(crate) fn print_styled(text: &str) -> Outcome<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -47,29 +47,37 @@ pub(crate) fn styled(text: &str) -> Outcome<()> {
 }
 
 /// Writes a report for people to standard error. That nobody can read it is no failure.
-pub(crate) fn aside(text: &str) {
+pub(crate) fn print_stderr(text: &str) {
     let mut out = anstream::stderr().lock();
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
 }
 
 /// Says why the command failed.
-pub(crate) fn failure(failure: &Failure, as_json: bool) {
+pub(crate) fn print_failure(failure: &Failure, as_json: bool) {
     if as_json {
-        aside(&format!("{}\n", failure.to_json()));
+        print_stderr(&format!("{}\n", failure.to_json()));
         return;
     }
-    let mut text = format!("{} {}\n", "error:".red().bold(), lines(&failure.message));
+    let mut text = format!(
+        "{} {}\n",
+        "error:".red().bold(),
+        printable_lines(&failure.message)
+    );
     for note in &failure.notes {
-        text.push_str(&format!("  {}\n", lines(note)));
+        text.push_str(&format!("  {}\n", printable_lines(note)));
     }
     if let Some(hint) = &failure.hint {
-        text.push_str(&format!("  {} {}\n", "hint:".cyan(), lines(hint)));
+        text.push_str(&format!("  {} {}\n", "hint:".cyan(), printable_lines(hint)));
     }
-    aside(&text);
+    print_stderr(&text);
 }
 
 /// Says what is worth knowing though the command goes on.
-pub(crate) fn warning(text: &str) {
-    aside(&format!("{} {}\n", "warning:".yellow().bold(), lines(text)));
+pub(crate) fn print_warning(text: &str) {
+    print_stderr(&format!(
+        "{} {}\n",
+        "warning:".yellow().bold(),
+        printable_lines(text)
+    ));
 }

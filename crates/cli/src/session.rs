@@ -2,15 +2,15 @@
 
 use contexture::Format;
 use contexture::ir::Transcript;
-use contexture::sessions::{ReadOptions, Session, SessionFormat, detect, read};
+use contexture::sessions::{ReadOptions, Session, SessionFormat, detect_format, read_sessions};
 use contexture::wire::lift;
 
 use crate::failure::{Failure, Outcome};
-use crate::input::Source;
+use crate::input::InputSource;
 
 /// A session, read.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct ParsedSession {
     /// What it says.
     pub(crate) transcript: Transcript,
     /// The format whose requests it holds, if it is one of ours.
@@ -19,7 +19,7 @@ pub(crate) struct Opened {
 
 /// What a text is said to be.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Said<'a> {
+pub(crate) struct SessionHints<'a> {
     /// The format, if it was named.
     pub(crate) from: Option<&'a str>,
     /// The file's name, which breaks ties.
@@ -32,30 +32,34 @@ pub(crate) struct Said<'a> {
 ///
 /// # Errors
 /// The file cannot be read, is not of its format, or holds several and none was chosen.
-pub(crate) fn one(source: &Source, from: Option<&str>, number: Option<usize>) -> Outcome<Opened> {
-    let text = source.read()?;
-    let name = source.name().unwrap_or_default();
-    parse(
+pub(crate) fn read_session(
+    source: &InputSource,
+    from: Option<&str>,
+    number: Option<usize>,
+) -> Outcome<ParsedSession> {
+    let text = source.read_text()?;
+    let name = source.file_name().unwrap_or_default();
+    parse_session(
         &text,
-        &Said {
+        &SessionHints {
             from,
             name: &name,
             number,
         },
     )
-    .map_err(|failure| failure.of(source))
+    .map_err(|failure| failure.with_context(source))
 }
 
 /// Reads one session of a text.
 ///
 /// # Errors
-/// As [`one`].
-pub(crate) fn parse(text: &str, said: &Said<'_>) -> Outcome<Opened> {
-    let format = format(text, said.from, said.name)?;
+/// As [`read_session`].
+pub(crate) fn parse_session(text: &str, said: &SessionHints<'_>) -> Outcome<ParsedSession> {
+    let format = resolve_format(text, said.from, said.name)?;
     if let SessionFormat::Wire(format) = format {
         // By itself a request says more than a session: tools, options, the model.
         let transcript = lift(format, text)?.transcript;
-        return Ok(Opened {
+        return Ok(ParsedSession {
             transcript,
             written_in: Some(format),
         });
@@ -64,9 +68,9 @@ pub(crate) fn parse(text: &str, said: &Said<'_>) -> Outcome<Opened> {
         source_name: said.name,
         ..ReadOptions::default()
     };
-    let session = choose(read(format, text, &options)?, said.number)?;
+    let session = choose_session(read_sessions(format, text, &options)?, said.number)?;
     let transcript = session.heads.first().map(|head| session.transcript(head));
-    Ok(Opened {
+    Ok(ParsedSession {
         transcript: transcript.unwrap_or_default(),
         written_in: None,
     })
@@ -76,45 +80,47 @@ pub(crate) fn parse(text: &str, said: &Said<'_>) -> Outcome<Opened> {
 ///
 /// # Errors
 /// The name is no format's, or the text is of none that is known.
-pub(crate) fn format(text: &str, from: Option<&str>, name: &str) -> Outcome<SessionFormat> {
+pub(crate) fn resolve_format(text: &str, from: Option<&str>, name: &str) -> Outcome<SessionFormat> {
     match from {
         Some(name) => Ok(name.parse::<SessionFormat>()?),
-        None => Ok(detect(text, name)?.format),
+        None => Ok(detect_format(text, name)?.format),
     }
 }
 
 /// The format of a document that is to be converted.
 ///
 /// # Errors
-/// As [`format()`], or it is a log, which holds more than a document.
+/// As [`resolve_format()`], or it is a log, which holds more than a document.
 pub(crate) fn document_format(text: &str, name: &str) -> Outcome<Format> {
-    match format(text, None, name)? {
+    match resolve_format(text, None, name)? {
         SessionFormat::Wire(format) => Ok(format),
         log => Err(Failure::bad_input(
             "wrong_format",
             format!("a log of format {log}, expected a request, a response or a list of messages"),
         )
-        .hint(
+        .with_hint(
             "`contexture import` keeps logs, `contexture export --to` writes them in other formats",
         )),
     }
 }
 
-fn choose(mut sessions: Vec<Session>, number: Option<usize>) -> Outcome<Session> {
+fn choose_session(mut sessions: Vec<Session>, number: Option<usize>) -> Outcome<Session> {
     let many = sessions.len();
     let index = match (number, many) {
         (Some(number), _) => number.checked_sub(1),
         (None, 1) => Some(0),
         (None, _) => {
             let message = format!("it holds {many} sessions, and none was chosen");
-            return Err(Failure::usage(message).hint(format!("choose one: --session 1 … {many}")));
+            return Err(
+                Failure::usage(message).with_hint(format!("choose one: --session 1 … {many}"))
+            );
         }
     };
     match index.filter(|index| *index < many) {
         Some(index) => Ok(sessions.swap_remove(index)),
         None => {
             let message = format!("it holds {many} sessions, there is no other");
-            Err(Failure::usage(message).hint(format!("--session 1 … {many}")))
+            Err(Failure::usage(message).with_hint(format!("--session 1 … {many}")))
         }
     }
 }

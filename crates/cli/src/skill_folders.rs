@@ -11,15 +11,15 @@ use crate::failure::{Failure, Outcome};
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ScannedSkills {
     pub(crate) skills: Vec<Skill>,
     /// By their paths.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<SkillProblem>,
 }
 
 /// What is wrong with a skill, or is none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct SkillProblem {
     /// The skill's folder.
     pub(crate) path: String,
     /// A stable word for programs.
@@ -27,7 +27,7 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SkillProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`: {}", self.path, self.message)
     }
@@ -37,26 +37,26 @@ impl fmt::Display for Problem {
 ///
 /// # Errors
 /// One is no folder, or is a skill itself.
-pub(crate) fn read(folders: &[PathBuf], unknown: UnknownFields) -> Outcome<Found> {
-    let mut all = SkillFolders::new().unknown_fields(unknown);
+pub(crate) fn scan_skills(folders: &[PathBuf], unknown: UnknownFields) -> Outcome<ScannedSkills> {
+    let mut all = SkillFolders::new().with_unknown_fields(unknown);
     for folder in folders {
         let shown = folder.display();
         if !folder.is_dir() {
             let message = format!("`{shown}`: no such folder");
             return Err(Failure::new(Exit::NotFound, "no_such_folder", message)
-                .hint("name a folder that holds skills: FOLDER/NAME/SKILL.md"));
+                .with_hint("name a folder that holds skills: FOLDER/NAME/SKILL.md"));
         }
         if folder.join("SKILL.md").exists() {
             let message = format!("`{shown}` is a skill, expected a folder that holds skills");
-            return Err(Failure::usage(message).hint(format!(
+            return Err(Failure::usage(message).with_hint(format!(
                 "name the folder above it: `{}`",
-                above(folder).display()
+                parent_folder(folder).display()
             )));
         }
-        all = all.with(folder);
+        all = all.with_folder(folder);
     }
-    let loaded = all.load();
-    let problem = |path: PathBuf, rule, message| Problem {
+    let loaded = all.load_skills();
+    let problem = |path: PathBuf, rule, message| SkillProblem {
         path: path.display().to_string(),
         rule,
         message,
@@ -80,16 +80,16 @@ pub(crate) fn read(folders: &[PathBuf], unknown: UnknownFields) -> Outcome<Found
         );
         problem(path, "unknown_fields", message)
     });
-    let mut problems: Vec<Problem> = refused.chain(shadowed).chain(unknown).collect();
+    let mut problems: Vec<SkillProblem> = refused.chain(shadowed).chain(unknown).collect();
     problems.sort();
-    Ok(Found {
+    Ok(ScannedSkills {
         skills: loaded.skills,
         problems,
     })
 }
 
 /// The folder above one.
-fn above(folder: &Path) -> PathBuf {
+fn parent_folder(folder: &Path) -> PathBuf {
     match (folder.file_name(), folder.parent()) {
         (Some(_), Some(above)) if above.as_os_str().is_empty() => ".".into(),
         (Some(_), Some(above)) => above.to_owned(),

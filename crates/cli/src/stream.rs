@@ -11,23 +11,23 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 
 /// The longest line: what a document may have in bytes.
-const LONGEST: u64 = 1 << 30;
+const MAX_LINE_BYTES: u64 = 1 << 30;
 
 /// Answers each line of `input` on standard output.
 ///
 /// # Errors
 /// When reading or writing fails; not for a bad line, which makes it [`Exit::Findings`].
-pub(crate) fn serve(
+pub(crate) fn answer_lines(
     input: &mut BufReader<impl Read>,
     answer: impl FnMut(&str) -> Outcome<String>,
 ) -> Outcome {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let exit = relay(input, &mut out, answer)?;
+    let exit = answer_each_line(input, &mut out, answer)?;
     out.flush()?;
     Ok(exit)
 }
 
-fn relay(
+fn answer_each_line(
     input: &mut BufReader<impl Read>,
     out: &mut impl Write,
     mut answer: impl FnMut(&str) -> Outcome<String>,
@@ -45,19 +45,19 @@ fn relay(
         };
         let length = input
             .by_ref()
-            .take(LONGEST)
+            .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
             .map_err(read)?;
         if length == 0 {
             return Ok(exit);
         }
-        if length as u64 == LONGEST && line.last() != Some(&b'\n') {
+        if length as u64 == MAX_LINE_BYTES && line.last() != Some(&b'\n') {
             return Err(Failure::bad_input(
                 "line_too_long",
                 "a line is longer than 1 GiB",
             ));
         }
-        let answered = text(&line).and_then(&mut answer);
+        let answered = decode_line(&line).and_then(&mut answer);
         let json = answered.unwrap_or_else(|failure| {
             exit = Exit::Findings;
             failure.to_json().to_string()
@@ -65,13 +65,13 @@ fn relay(
         out.write_all(json.as_bytes())?;
         out.write_all(b"\n")?;
         // Whoever waits for this answer before the next line must get it.
-        if !has_line(input) {
+        if !has_buffered_line(input) {
             out.flush()?;
         }
     }
 }
 
-fn text(line: &[u8]) -> Outcome<&str> {
+fn decode_line(line: &[u8]) -> Outcome<&str> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let text = std::str::from_utf8(line).map_err(|error| {
@@ -91,7 +91,7 @@ fn text(line: &[u8]) -> Outcome<&str> {
 }
 
 /// Whether a whole line is there already, without reading on.
-fn has_line(input: &BufReader<impl Read>) -> bool {
+fn has_buffered_line(input: &BufReader<impl Read>) -> bool {
     input.buffer().contains(&b'\n')
 }
 
@@ -102,7 +102,7 @@ mod tests {
     fn check(input: &[u8], expected: &str, exit: Exit) {
         let mut out = Vec::new();
         let mut input = BufReader::with_capacity(4, input);
-        let ended = relay(&mut input, &mut out, |line| match line {
+        let ended = answer_each_line(&mut input, &mut out, |line| match line {
             "bad" => Err(Failure::bad_input("bad", "no")),
             line => Ok(line.to_uppercase()),
         });

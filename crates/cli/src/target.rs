@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use contexture::ir::{Fragment, Raw, parse_fragments};
 
-use crate::again::option;
+use crate::again::option_with_value;
 use crate::failure::{Failure, Outcome};
-use crate::input::Source;
-use crate::words::tokens;
+use crate::input::InputSource;
+use crate::words::parse_tokens;
 
 /// The options.
 #[derive(Clone, Debug, Default, Args)]
@@ -17,14 +17,14 @@ pub(crate) struct TargetArguments {
     #[arg(long, short)]
     pub(crate) model: Option<String>,
     /// Tokens the model can hold, its answer included: 16000, 16k; default: the model's
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub(crate) window: Option<u64>,
     /// Tokens kept free for the answer; default: the document's output limit, else an eighth of
     /// the window, at most what the model can write
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub(crate) reserve: Option<u64>,
     /// A top-level field of the request, as JSON: `--param temperature=0`; objects are merged
-    #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
+    #[arg(long = "param", value_name = "KEY=JSON", value_parser = parse_param)]
     pub(crate) params: Vec<(String, Raw)>,
     /// A file of fragments for the system prompt
     #[arg(long, value_name = "FILE")]
@@ -36,17 +36,17 @@ impl TargetArguments {
     ///
     /// # Errors
     /// Their file cannot be read, or holds none.
-    pub(crate) fn system(&self) -> Outcome<Vec<Fragment>> {
+    pub(crate) fn read_system_fragments(&self) -> Outcome<Vec<Fragment>> {
         let Some(path) = &self.system else {
             return Ok(Vec::new());
         };
-        let source = Source::File(path.clone());
-        let text = source.read()?;
-        parse_fragments(&text).map_err(|error| Failure::from(error).of(&source))
+        let source = InputSource::File(path.clone());
+        let text = source.read_text()?;
+        parse_fragments(&text).map_err(|error| Failure::from(error).with_context(&source))
     }
 
     /// The options, to be typed again.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn to_arguments(&self) -> Vec<String> {
         let Self {
             model,
             window,
@@ -54,19 +54,28 @@ impl TargetArguments {
             params,
             system,
         } = self;
-        let model = model.iter().map(|model| option("--model", model));
-        let window = window.iter().map(|tokens| option("--window", tokens));
-        let reserve = reserve.iter().map(|tokens| option("--reserve", tokens));
+        let model = model
+            .iter()
+            .map(|model| option_with_value("--model", model));
+        let window = window
+            .iter()
+            .map(|tokens| option_with_value("--window", tokens));
+        let reserve = reserve
+            .iter()
+            .map(|tokens| option_with_value("--reserve", tokens));
         let params = params.iter();
-        let params = params.map(|(key, json)| option("--param", format!("{key}={}", json.get())));
-        let system = system.iter().map(|path| option("--system", path.display()));
+        let params =
+            params.map(|(key, json)| option_with_value("--param", format!("{key}={}", json.get())));
+        let system = system
+            .iter()
+            .map(|path| option_with_value("--system", path.display()));
         let all = model.chain(window).chain(reserve).chain(params);
         all.chain(system).flatten().collect()
     }
 }
 
 /// `key=json`.
-fn param(text: &str) -> Result<(String, Raw), String> {
+fn parse_param(text: &str) -> Result<(String, Raw), String> {
     let (name, value) = text
         .split_once('=')
         .filter(|(name, _)| !name.is_empty())

@@ -7,7 +7,7 @@ use console::Term;
 
 /// How many columns to fill: the terminal's, within reason, or `otherwise` where standard output is
 /// none. `COLUMNS` decides if it is set.
-pub(crate) fn columns(otherwise: usize) -> usize {
+pub(crate) fn column_count(otherwise: usize) -> usize {
     let set = env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse::<usize>().ok());
@@ -22,6 +22,6 @@ pub(crate) fn columns(otherwise: usize) -> usize {
 }
 
 /// Whether somebody watches standard error.
-pub(crate) fn is_watched() -> bool {
+pub(crate) fn is_stderr_terminal() -> bool {
     io::stderr().is_terminal()
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use contexture::Format;
 use contexture::compile::{
-    Clear, HistoryPolicy, MarkPolicy, PreviewPolicy, Previewing, Size, Window,
+    Clear, HistoryPolicy, MarkerPolicy, PreviewPolicy, Previewing, TextSize, Window,
 };
 
 /// The options.
@@ -33,7 +33,7 @@ pub(crate) struct ViewArguments {
 
 impl ViewArguments {
     /// The policy, from what holds without options. UI messages are shown whole or not at all.
-    pub(crate) fn policy(&self, mut policy: HistoryPolicy, to: Format) -> HistoryPolicy {
+    pub(crate) fn history_policy(&self, mut policy: HistoryPolicy, to: Format) -> HistoryPolicy {
         if let Some(turns) = self.turns {
             policy.window = Window::Turns(turns);
         }
@@ -45,7 +45,7 @@ impl ViewArguments {
         }
         let preview = self.preview.filter(|_| to != Format::Ui);
         policy.preview = preview.map(|characters| PreviewPolicy {
-            threshold: Size::Characters(characters),
+            threshold: TextSize::Characters(characters),
             // They were asked for.
             when: Previewing::Always,
             ..PreviewPolicy::default()
@@ -54,12 +54,12 @@ impl ViewArguments {
     }
 
     /// Whether manifests stand for what does not fit.
-    pub(crate) const fn compacts(&self) -> bool {
+    pub(crate) const fn should_compact(&self) -> bool {
         self.compact
     }
 
     /// Where cache marks are set.
-    pub(crate) fn marks(&self) -> Option<MarkPolicy> {
-        (!self.no_marks).then(MarkPolicy::default)
+    pub(crate) fn marker_policy(&self) -> Option<MarkerPolicy> {
+        (!self.no_marks).then(MarkerPolicy::default)
     }
 }

@@ -11,19 +11,22 @@ use tokio::runtime::Builder;
 ///
 /// # Errors
 /// The future's, or the system gives no runtime.
-pub(crate) fn for_it<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
-    on(Builder::new_current_thread(), future)
+pub(crate) fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    block_on_runtime(Builder::new_current_thread(), future)
 }
 
 /// Runs a future to its end on as many threads as there are processors: it serves many at a time.
 ///
 /// # Errors
-/// As [`for_it`].
-pub(crate) fn for_many<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
-    on(Builder::new_multi_thread(), future)
+/// As [`block_on`].
+pub(crate) fn block_on_pool<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    block_on_runtime(Builder::new_multi_thread(), future)
 }
 
-fn on<T>(mut builder: Builder, future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+fn block_on_runtime<T>(
+    mut builder: Builder,
+    future: impl Future<Output = Outcome<T>>,
+) -> Outcome<T> {
     let runtime = builder.enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::new(Exit::Fault, "runtime", format!("cannot start: {error}")))?;

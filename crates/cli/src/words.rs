@@ -43,14 +43,14 @@ pub(crate) fn render_format() -> impl TypedValueParser<Value = render::Format> {
 pub(crate) fn item_kind() -> impl TypedValueParser<Value = ItemKind> {
     let names = ItemKind::ALL.map(ItemKind::as_str);
     PossibleValuesParser::new(names)
-        .try_map(|name| ItemKind::named(&name).ok_or("no such kind of item"))
+        .try_map(|name| ItemKind::from_name(&name).ok_or("no such kind of item"))
 }
 
 /// A number of tokens: `16000`, `16_000`, `16k` (16,000), `1m` (1,000,000).
 ///
 /// # Errors
 /// What was expected.
-pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
     let expected = || "expected a number of tokens: 16000, 16k or 1m".to_owned();
     let lower = text.to_ascii_lowercase().replace(['_', ','], "");
     let (digits, unit) = match lower.strip_suffix('k') {
@@ -82,7 +82,7 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What was expected.
-pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_milliseconds(text: &str) -> Result<u64, String> {
     let days = SpanRelativeTo::days_are_24_hours();
     let span = text.parse::<Span>().ok();
     let time = span.and_then(|span| span.to_duration(days).ok());
@@ -111,7 +111,7 @@ mod tests {
             ("1 month", None),
             ("99999999999d", None),
         ] {
-            assert_eq!(milliseconds(text).ok(), expected, "{text}");
+            assert_eq!(parse_milliseconds(text).ok(), expected, "{text}");
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
             ("99999999999999999999", None),
             ("99999999999999999m", None),
         ] {
-            assert_eq!(tokens(text).ok(), expected, "{text}");
+            assert_eq!(parse_tokens(text).ok(), expected, "{text}");
         }
     }
 }

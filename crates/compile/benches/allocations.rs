@@ -23,7 +23,7 @@ fn main() {
     let catalogue = Catalogue::builtin();
     for (name, window) in [("whole", 4_000_000), ("128k", 128_000)] {
         let target = Target::openai_chat("gpt-4o").window(window);
-        let request = target.request(catalogue).unwrap();
+        let request = target.build_request(catalogue).unwrap();
         let run = |path: &[PathItem], plan: &Plan, scratch: &mut Scratch| -> Compiled {
             let input = CompileInput {
                 path,

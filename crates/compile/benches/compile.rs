@@ -22,7 +22,7 @@ fn compiles(c: &mut Criterion) {
     let narrow = Target::openai_chat("gpt-4o").window(128_000);
     let catalogue = Catalogue::builtin();
     for (name, target) in [("whole", &wide), ("128k", &narrow)] {
-        let request = target.request(catalogue).unwrap();
+        let request = target.build_request(catalogue).unwrap();
         for items in [0, 10_000] {
             let mut path = tau_bench::path(items);
             let plan = Plan::default();

@@ -40,7 +40,9 @@ fn previews(c: &mut Criterion) {
     let mut group = c.benchmark_group("preview of 10 MB");
     for (name, text) in texts() {
         group.throughput(Throughput::Bytes(text.len() as u64));
-        group.bench_function(name, |b| b.iter(|| black_box(previewer.text(&text, link))));
+        group.bench_function(name, |b| {
+            b.iter(|| black_box(previewer.preview_text(&text, link)))
+        });
     }
     group.finish();
 }

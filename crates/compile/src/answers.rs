@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{FunctionCall, Item};
-use contexture_wire::pairs;
+use contexture_wire::partner_indices;
 
-use crate::entry::Entry;
+use crate::entry::ViewEntry;
 
 /// For each output the call it answers, by the rule of [`pairs`].
-pub(crate) fn calls(entries: &[Entry]) -> BTreeMap<usize, &FunctionCall> {
-    let partners = pairs(entries.iter().map(|entry| &*entry.item));
+pub(crate) fn calls_by_output(entries: &[ViewEntry]) -> BTreeMap<usize, &FunctionCall> {
+    let partners = partner_indices(entries.iter().map(|entry| &*entry.item));
     let call_of = |(at, partner): (usize, Option<usize>)| {
         match &*entries.get(partner?)?.item {
             // The partner of a call is its output; only the other way is wanted.
@@ -42,9 +42,9 @@ mod tests {
             ))
         };
         let items = [call("first"), call("second"), output(), output()];
-        let entry = |(at, item)| Entry::new(Arc::new(item), ContentHash::of(b"item"), at);
-        let entries: Vec<Entry> = items.into_iter().enumerate().map(entry).collect();
-        let names: Vec<_> = calls(&entries)
+        let entry = |(at, item)| ViewEntry::new(Arc::new(item), ContentHash::of(b"item"), at);
+        let entries: Vec<ViewEntry> = items.into_iter().enumerate().map(entry).collect();
+        let names: Vec<_> = calls_by_output(&entries)
             .into_iter()
             .map(|(at, call)| (at, call.name.as_str()))
             .collect();

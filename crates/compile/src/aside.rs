@@ -14,14 +14,14 @@ use crate::guardrails::{GuardrailError, Guardrails};
 ///
 /// In the payload: context by its names, state, the line about the window, the guardrails.
 #[derive(Clone, Debug, Default)]
-pub struct Aside {
+pub struct CallContext {
     context: BTreeMap<String, String>,
     state: Option<Contribution>,
     budget: Option<Contribution>,
     guardrails: Guardrails,
 }
 
-impl Aside {
+impl CallContext {
     /// Nothing yet.
     #[must_use]
     pub fn new() -> Self {
@@ -58,7 +58,7 @@ impl Aside {
     ///
     /// # Errors
     /// Guardrails that cannot be said.
-    pub fn contributions(
+    pub fn build_contributions(
         &self,
         capabilities: &Capabilities,
     ) -> Result<Vec<Contribution>, GuardrailError> {
@@ -66,7 +66,7 @@ impl Aside {
         let context = context.map(|(name, text)| Contribution::context(name, text));
         let set = [&self.state, &self.budget].into_iter().flatten().cloned();
         let mut all: Vec<Contribution> = context.chain(set).collect();
-        all.extend(self.guardrails.contributions(capabilities)?);
+        all.extend(self.guardrails.build_contributions(capabilities)?);
         Ok(all)
     }
 }

@@ -1,31 +1,31 @@
 //! The pieces joined to a payload.
 
 use contexture_ir::ContentHash;
-use contexture_wire::{Envelope, Format, join_messages, marks};
+use contexture_wire::{Envelope, Format, join_messages, markers};
 
-use crate::block::Class;
-use crate::cache::outline::{Lasts, Part};
+use crate::block::BlockKind;
+use crate::cache::outline::{RequestPart, SegmentStability};
 use crate::contribution::Band;
-use crate::count::Tokens;
-use crate::cut::Cut;
+use crate::count::TokenBounds;
+use crate::cut::TrimPoint;
 use crate::element::{Element, Rope};
-use crate::frame::Frame;
+use crate::frame::RequestOverhead;
 use crate::history::History;
-use crate::passes::lower::Piece;
-use crate::passes::place::{Placed, Slot};
-use crate::payload::{Head, Payload};
+use crate::passes::lower::LoweredBlock;
+use crate::passes::place::{PayloadSlot, PlacedContribution};
+use crate::payload::{Payload, PayloadHead};
 use crate::request::CompileRequest;
 
 /// What of the frame its bytes do not tell.
-pub(crate) fn head(
+pub(crate) fn payload_head(
     request: &CompileRequest,
-    frame: &Frame,
-    slots: &[Slot<'_>],
-    placed: &[Placed],
-) -> Head {
+    frame: &RequestOverhead,
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+) -> PayloadHead {
     let system = slots.iter().zip(placed);
     let system = system.filter(|(slot, _)| slot.band == Band::System);
-    Head {
+    PayloadHead {
         format: request.dialect.format,
         model: request.model.clone(),
         tools: frame.tools,
@@ -36,38 +36,38 @@ pub(crate) fn head(
 
 /// The payload. Each kept piece, and the first of the rest, is joined to the piece before it where both
 /// are people's words: there the cut brought together what would have been one message.
-pub(crate) fn assemble(
-    head: Head,
+pub(crate) fn assemble_payload(
+    head: PayloadHead,
     envelope: &Envelope,
-    before: &[&Piece],
-    (cut, history): (&Cut, &History),
-    after: &[&Piece],
+    before: &[&LoweredBlock],
+    (cut, history): (&TrimPoint, &History),
+    after: &[&LoweredBlock],
 ) -> Payload {
     let format = head.format;
     let mut rope = Rope::default();
-    rope.extend(lead(envelope, format));
-    let element = |lasts| move |piece: &&Piece| Element::of(piece, format, lasts);
-    rope.extend(before.iter().filter_map(element(Lasts::Epoch)));
+    rope.extend(system_element(envelope, format));
+    let element = |lasts| move |piece: &&LoweredBlock| Element::from_block(piece, format, lasts);
+    rope.extend(before.iter().filter_map(element(SegmentStability::Epoch)));
 
     let first = history
         .rounds
         .get(cut.round)
-        .map(|round| round.pieces.start);
+        .map(|round| round.blocks.start);
     let rest = first
-        .and_then(|first| history.pieces.get(first..))
+        .and_then(|first| history.blocks.get(first..))
         .unwrap_or_default();
-    let kept = cut.kept.iter().flat_map(|kept| &kept.pieces);
-    let mut last: Option<Class> = None;
+    let kept = cut.kept.iter().flat_map(|kept| &kept.blocks);
+    let mut last: Option<BlockKind> = None;
     for piece in kept.chain(rest.first()) {
-        let users = (last, piece.class) == (Some(Class::User), Class::User);
+        let users = (last, piece.class) == (Some(BlockKind::User), BlockKind::User);
         last = Some(piece.class);
-        let Some(element) = Element::of(piece, format, Lasts::Onwards) else {
+        let Some(element) = Element::from_block(piece, format, SegmentStability::Onwards) else {
             continue;
         };
         let earlier = if users { rope.pop_own() } else { None };
         let joined = earlier
             .as_ref()
-            .and_then(|earlier| join(format, earlier, &element));
+            .and_then(|earlier| join_elements(format, earlier, &element));
         match joined {
             Some(joined) => rope.push(joined),
             None => rope.extend(earlier.into_iter().chain([element])),
@@ -75,43 +75,43 @@ pub(crate) fn assemble(
     }
     // Behind its first piece what is settled is shared; the newest round is not.
     let mut newest = rest.get(1..).unwrap_or_default();
-    if let Some(place) = first.and_then(|first| history.place(first + 1)) {
-        rope.share(&history.settled, place);
-        let start = history.rounds.last().map_or(0, |round| round.pieces.start);
-        newest = history.pieces.get(start..).unwrap_or_default();
+    if let Some(place) = first.and_then(|first| history.frozen_element_index(first + 1)) {
+        rope.extend_shared(&history.frozen, place);
+        let start = history.rounds.last().map_or(0, |round| round.blocks.start);
+        newest = history.blocks.get(start..).unwrap_or_default();
     }
     rope.extend(
         newest
             .iter()
-            .filter_map(|piece| Element::of(piece, format, Lasts::Onwards)),
+            .filter_map(|piece| Element::from_block(piece, format, SegmentStability::Onwards)),
     );
-    rope.extend(after.iter().filter_map(element(Lasts::Call)));
+    rope.extend(after.iter().filter_map(element(SegmentStability::Call)));
     let (before, after) = (envelope.before.as_str(), envelope.after.as_str());
     Payload::new(head, before.into(), rope, after.into())
 }
 
 /// The system prompt, where it stands among the messages.
-fn lead(envelope: &Envelope, format: Format) -> Option<Element> {
+fn system_element(envelope: &Envelope, format: Format) -> Option<Element> {
     (!envelope.lead.is_empty()).then(|| Element {
         json: envelope.lead.as_str().into(),
         hash: ContentHash::of(envelope.lead.as_bytes()),
         messages: 0,
-        part: Part::System,
-        lasts: Lasts::Epoch,
-        tokens: Tokens::ZERO,
+        part: RequestPart::System,
+        lasts: SegmentStability::Epoch,
+        tokens: TokenBounds::ZERO,
         blocks: 0,
         can_carry: format == Format::OpenAiChat,
-        marks: marks(format, &envelope.lead),
+        marks: markers(format, &envelope.lead),
         marked: None,
     })
 }
 
 /// Two elements as one message; `None` where the format has no word for it.
-fn join(format: Format, first: &Element, second: &Element) -> Option<Element> {
+fn join_elements(format: Format, first: &Element, second: &Element) -> Option<Element> {
     let json = join_messages(format, &first.json, &second.json)?;
     Some(Element {
         json: json.into(),
-        hash: both(first.hash, second.hash),
+        hash: combine_hashes(first.hash, second.hash),
         messages: (first.messages + second.messages).saturating_sub(1),
         lasts: first.lasts.max(second.lasts),
         tokens: first.tokens + second.tokens,
@@ -121,6 +121,6 @@ fn join(format: Format, first: &Element, second: &Element) -> Option<Element> {
     })
 }
 
-fn both(first: ContentHash, second: ContentHash) -> ContentHash {
+fn combine_hashes(first: ContentHash, second: ContentHash) -> ContentHash {
     ContentHash::of(&[*first.as_bytes(), *second.as_bytes()].concat())
 }

@@ -11,7 +11,7 @@ use contexture_wire::{Format, Side, side};
 
 /// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum BlockKind {
     /// People and the host.
     User,
     /// One step of the model.
@@ -20,7 +20,7 @@ pub(crate) enum Class {
     Outputs,
 }
 
-impl Class {
+impl BlockKind {
     /// Whose side it is on.
     pub(crate) const fn side(self) -> Side {
         match self {
@@ -30,7 +30,7 @@ impl Class {
     }
 
     /// The class an item asks for; `None` for what stands with whatever surrounds it.
-    fn of(item: &Item, target: Format) -> Option<Self> {
+    fn of_item(item: &Item, target: Format) -> Option<Self> {
         match item {
             Item::FunctionCallOutput(_) => Some(Self::Outputs),
             // What the host answers a provider's own call with.
@@ -45,21 +45,24 @@ impl Class {
 
 /// A stretch of items of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
-    pub(crate) class: Class,
+pub(crate) struct ItemBlock {
+    pub(crate) class: BlockKind,
     /// Which items.
     pub(crate) items: Range<usize>,
 }
 
 /// Cuts items into blocks for a target.
-pub(crate) fn blocks<'a>(items: impl IntoIterator<Item = &'a Item>, target: Format) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+pub(crate) fn split_into_blocks<'a>(
+    items: impl IntoIterator<Item = &'a Item>,
+    target: Format,
+) -> Vec<ItemBlock> {
+    let mut blocks: Vec<ItemBlock> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
-        let own = Class::of(item, target);
+        let own = BlockKind::of_item(item, target);
         match blocks.last_mut() {
             Some(last) if own.is_none_or(|own| own == last.class) => last.items.end = index + 1,
-            _ => blocks.push(Block {
-                class: own.unwrap_or(Class::User),
+            _ => blocks.push(ItemBlock {
+                class: own.unwrap_or(BlockKind::User),
                 items: index..index + 1,
             }),
         }
@@ -68,13 +71,15 @@ pub(crate) fn blocks<'a>(items: impl IntoIterator<Item = &'a Item>, target: Form
 }
 
 /// Groups blocks into rounds: ranges of blocks.
-pub(crate) fn rounds(classes: impl IntoIterator<Item = Class>) -> Vec<Range<usize>> {
+pub(crate) fn group_into_rounds(classes: impl IntoIterator<Item = BlockKind>) -> Vec<Range<usize>> {
     let mut rounds: Vec<Range<usize>> = Vec::new();
     let mut before = None;
     for (index, class) in classes.into_iter().enumerate() {
         let opens = match (before, class) {
-            (None, _) | (Some(_), Class::User) | (Some(Class::Outputs), Class::Model) => true,
-            (Some(_), Class::Model | Class::Outputs) => false,
+            (None, _)
+            | (Some(_), BlockKind::User)
+            | (Some(BlockKind::Outputs), BlockKind::Model) => true,
+            (Some(_), BlockKind::Model | BlockKind::Outputs) => false,
         };
         match rounds.last_mut() {
             Some(last) if !opens => last.end = index + 1,
@@ -105,8 +110,8 @@ mod tests {
     #[track_caller]
     fn check(script: &str, expected: &str) {
         let items = items(script);
-        let blocks = blocks(&items, Format::OpenAiChat);
-        let rounds = rounds(blocks.iter().map(|block| block.class));
+        let blocks = split_into_blocks(&items, Format::OpenAiChat);
+        let rounds = group_into_rounds(blocks.iter().map(|block| block.class));
         let letters: Vec<char> = script.chars().collect();
         let block = |at: &usize| -> String { letters[blocks[*at].items.clone()].iter().collect() };
         let shown: Vec<String> = rounds

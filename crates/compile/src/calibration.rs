@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::count::Tokens;
-use crate::narrowing::{Narrowing, PARTS, is_comparable};
+use crate::count::TokenBounds;
+use crate::narrowing::{CalibratedRange, PARTS, is_comparable};
 use crate::report::document::Report;
 use crate::request::CompileRequest;
 
@@ -32,28 +32,28 @@ const STEP: u64 = 250;
 /// What was learned of each model. Its JSON is stable.
 ///
 /// ```
-/// use contexture_compile::{Calibration, Tokens};
+/// use contexture_compile::{Calibration, TokenBounds};
 ///
 /// let mut calibration = Calibration::default();
-/// let range = |low, high| Tokens { low, high };
+/// let range = |low, high| TokenBounds { low, high };
 /// for size in [1_000, 1_400, 2_100, 2_800, 3_500, 4_700, 6_000, 8_000] {
 ///     // The provider reports 1.2 times the low bound, where the high bound is 1.5 times as much.
-///     calibration.observe("claude", range(size, size * 3 / 2), size * 6 / 5);
+///     calibration.learn_from_range("claude", range(size, size * 3 / 2), size * 6 / 5);
 /// }
-/// let narrowed = calibration.narrowing("claude").unwrap().apply(range(10_000, 15_000));
+/// let narrowed = calibration.calibrated_range("claude").unwrap().apply(range(10_000, 15_000));
 /// assert!(narrowed.low > 10_000 && narrowed.high < 15_000);
 /// assert!(narrowed.low <= 12_000 && 12_000 <= narrowed.high);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Calibration {
-    models: BTreeMap<String, VecDeque<Place>>,
+    models: BTreeMap<String, VecDeque<BoundsPosition>>,
 }
 
 /// Where a report lay in its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Place {
+enum BoundsPosition {
     /// In ten-thousandths of its width, from the low end: no more than, no less than.
     Within(u16, u16),
     /// Nowhere.
@@ -63,22 +63,22 @@ enum Place {
 /// What was counted of a compiled request, before it was narrowed, and for whom: what there is to learn from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counting {
+pub struct CountedRequest {
     /// The format: `anthropic`, `openai-chat`, ….
     pub format: &'static str,
     /// The model as the provider knows it.
     pub model: String,
     /// All of the request.
-    pub counted: Tokens,
+    pub counted: TokenBounds,
 }
 
-impl From<&Report> for Counting {
+impl From<&Report> for CountedRequest {
     fn from(report: &Report) -> Self {
         let counted = &report.totals.counted;
         Self {
             format: report.target.format,
             model: report.target.model.clone(),
-            counted: Tokens {
+            counted: TokenBounds {
                 low: counted.low,
                 high: counted.high,
             },
@@ -88,14 +88,14 @@ impl From<&Report> for Counting {
 
 impl Calibration {
     /// Learns from what a provider reported for a compiled request: all its input tokens, cached ones included.
-    pub fn learn(&mut self, counting: &Counting, reported: u64) {
-        let model = name(counting.format, &counting.model);
-        self.observe(&model, counting.counted, reported);
+    pub fn learn_from_usage(&mut self, counting: &CountedRequest, reported: u64) {
+        let model = model_key(counting.format, &counting.model);
+        self.learn_from_range(&model, counting.counted, reported);
     }
 
     /// Learns from a range that was counted, not narrowed, and what was reported for it. `model` is any name under which
     /// counting is alike.
-    pub fn observe(&mut self, model: &str, counted: Tokens, reported: u64) {
+    pub fn learn_from_range(&mut self, model: &str, counted: TokenBounds, reported: u64) {
         if counted.high <= counted.low || !is_comparable(counted) {
             return;
         }
@@ -103,9 +103,12 @@ impl Calibration {
         let place = match reported.checked_sub(counted.low) {
             Some(above) if u128::from(above) <= width => {
                 let scaled = u128::from(above) * u128::from(PARTS);
-                Place::Within(part(scaled / width), part(scaled.div_ceil(width)))
+                BoundsPosition::Within(
+                    clamp_parts(scaled / width),
+                    clamp_parts(scaled.div_ceil(width)),
+                )
             }
-            _ => Place::Outside(()),
+            _ => BoundsPosition::Outside(()),
         };
         let known = self.models.entry(model.to_owned()).or_default();
         known.push_back(place);
@@ -116,12 +119,14 @@ impl Calibration {
 
     /// What is left of this model's ranges; `None` while too little is known.
     #[must_use]
-    pub fn narrowing(&self, model: &str) -> Option<Narrowing> {
+    pub fn calibrated_range(&self, model: &str) -> Option<CalibratedRange> {
         let known = self.models.get(model)?;
         let within: Vec<(u64, u64)> = known
             .iter()
             .filter_map(|place| match *place {
-                Place::Within(low, high) if low <= high => Some((u64::from(low), u64::from(high))),
+                BoundsPosition::Within(low, high) if low <= high => {
+                    Some((u64::from(low), u64::from(high)))
+                }
                 _ => None,
             })
             .collect();
@@ -136,21 +141,21 @@ impl Calibration {
         let margin = 2 * PARTS / within.len() as u64;
         let low = least.saturating_sub(margin) / STEP * STEP;
         let high = most.saturating_add(margin).div_ceil(STEP) * STEP;
-        let narrowing = Narrowing {
-            low: part(u128::from(low)),
-            high: part(u128::from(high)),
+        let narrowing = CalibratedRange {
+            low: clamp_parts(u128::from(low)),
+            high: clamp_parts(u128::from(high)),
         };
-        (narrowing != Narrowing::NONE).then_some(narrowing)
+        (narrowing != CalibratedRange::NONE).then_some(narrowing)
     }
 
     /// The same for the model of a request.
     #[must_use]
-    pub fn narrowing_of(&self, request: &CompileRequest) -> Option<Narrowing> {
-        self.narrowing(&name(request.dialect.format.as_str(), &request.model))
+    pub fn calibrated_range_of(&self, request: &CompileRequest) -> Option<CalibratedRange> {
+        self.calibrated_range(&model_key(request.dialect.format.as_str(), &request.model))
     }
 
     /// Forgets a model: its provider counts anew, say.
-    pub fn forget(&mut self, model: &str) {
+    pub fn forget_model(&mut self, model: &str) {
         self.models.remove(model);
     }
 }
@@ -159,17 +164,17 @@ impl CompileRequest {
     /// The same with ranges narrowed by what was learned of its model. Known content may count less than before, so
     /// hosts do this where an epoch begins, or from the first call on.
     #[must_use]
-    pub fn calibrated(mut self, calibration: &Calibration) -> Self {
-        self.narrowing = calibration.narrowing_of(&self);
+    pub fn with_calibration(mut self, calibration: &Calibration) -> Self {
+        self.narrowing = calibration.calibrated_range_of(&self);
         self
     }
 }
 
-fn name(format: &str, model: &str) -> String {
+fn model_key(format: &str, model: &str) -> String {
     format!("{format}/{model}")
 }
 
 /// A number of parts, at most all.
-fn part(parts: u128) -> u16 {
+fn clamp_parts(parts: u128) -> u16 {
     u16::try_from(parts.min(u128::from(PARTS))).unwrap_or(u16::MAX)
 }

@@ -31,7 +31,7 @@ impl Cancel {
     }
 
     /// To be asked between passes.
-    pub(crate) fn check(cancel: Option<&Self>) -> Result<(), Refusal> {
+    pub(crate) fn ensure_not_cancelled(cancel: Option<&Self>) -> Result<(), Refusal> {
         match cancel {
             Some(cancel) if cancel.is_cancelled() => Err(Refusal::Cancelled),
             _ => Ok(()),

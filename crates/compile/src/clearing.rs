@@ -1,48 +1,48 @@
 //! Whether old content is cleared now: because it must, or because it pays.
 
-use crate::cache::worth::Worth;
-use crate::entry::Entry;
+use crate::cache::worth::RewriteValue;
+use crate::entry::ViewEntry;
 use crate::history::History;
 use crate::memo::Memo;
-use crate::passes::clear::{Size, advance};
-use crate::passes::lower::Press;
+use crate::passes::clear::{HistorySize, advance_frontier};
+use crate::passes::lower::Lowerer;
 use crate::plan::ClearFrontier;
 use crate::request::CompileInput;
-use crate::stakes::{Change, Stakes};
+use crate::stakes::{HistoryChange, RewriteCost};
 
 /// What was decided.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Clearing {
+pub(crate) struct ClearDecision {
     /// The new frontier, if it moves.
     pub(crate) frontier: Option<ClearFrontier>,
     /// Whether it moves because the history does not fit.
     pub(crate) forced: bool,
     /// The figures, if it was a matter of money.
-    pub(crate) worth: Option<Worth>,
+    pub(crate) value: Option<RewriteValue>,
     /// For how many calls it has not paid back yet, if it moves because that pays.
-    pub(crate) owes: Option<u64>,
+    pub(crate) payback_calls: Option<u64>,
 }
 
 /// Decides for a history of this size, of which `current` is cleared.
-pub(crate) fn decide(
+pub(crate) fn decide_clearing(
     input: &CompileInput<'_>,
     history: &History,
     current: &ClearFrontier,
-    size: Size,
-    stakes: &Stakes<'_>,
-    press: &Press<'_>,
+    size: HistorySize,
+    stakes: &RewriteCost<'_>,
+    press: &Lowerer<'_>,
     memo: &mut Memo,
-) -> Clearing {
-    let mut clearing = Clearing {
-        forced: size.is_over(),
-        ..Clearing::default()
+) -> ClearDecision {
+    let mut clearing = ClearDecision {
+        forced: size.exceeds_budget(),
+        ..ClearDecision::default()
     };
     let Some(policy) = input.request.history.clear.policy() else {
         return clearing;
     };
-    let further = size.excess(policy).and_then(|excess| {
-        let weigh = |entry: &Entry| press.item(entry, memo).high;
-        advance(history, current, policy, excess, weigh)
+    let further = size.excess_tokens(policy).and_then(|excess| {
+        let weigh = |entry: &ViewEntry| press.count_item(entry, memo).high;
+        advance_frontier(history, current, policy, excess, weigh)
     });
     let Some(further) = further else {
         return clearing;
@@ -53,17 +53,17 @@ pub(crate) fn decide(
         return clearing;
     }
     if !clearing.forced {
-        let change = Change {
+        let change = HistoryChange {
             first: further.first,
             saved: further.saved,
             tools: None,
         };
-        let worth = stakes.worth(change, policy.calls);
-        clearing.worth = Some(worth);
+        let worth = stakes.value_of(change, policy.calls);
+        clearing.value = Some(worth);
         if !worth.rewrite {
             return clearing;
         }
-        clearing.owes = Some(worth.paid_back_after(policy.calls));
+        clearing.payback_calls = Some(worth.calls_to_break_even(policy.calls));
     }
     let hash = input
         .path

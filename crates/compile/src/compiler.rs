@@ -7,13 +7,13 @@ use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{Dialect, Format};
 
 use crate::cache::content::CachedContent;
-use crate::cache::marks::MarkPolicy;
+use crate::cache::marks::MarkerPolicy;
 use crate::cache::rules::CacheRules;
 use crate::cache::worth::CacheState;
-use crate::compaction::inline::{Inlined, inline};
+use crate::compaction::inline::{InlinedManifests, inline_manifests};
 use crate::contribution::Contribution;
-use crate::converting::suit;
-use crate::narrowing::Narrowing;
+use crate::converting::adapt_dialect;
+use crate::narrowing::CalibratedRange;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;
 use crate::policy::{CachePolicy, HistoryPolicy};
@@ -32,7 +32,7 @@ pub struct Target {
     params: Vec<(String, Raw)>,
     tools: Vec<ToolDefinition>,
     history: HistoryPolicy,
-    marks: Option<MarkPolicy>,
+    marks: Option<MarkerPolicy>,
     cache: CacheState,
     content: Option<CachedContent>,
 }
@@ -50,7 +50,7 @@ impl Target {
             params: Vec::new(),
             tools: Vec::new(),
             history: HistoryPolicy::default(),
-            marks: Some(MarkPolicy::default()),
+            marks: Some(MarkerPolicy::default()),
             cache: CacheState::Warm,
             content: None,
         }
@@ -121,7 +121,7 @@ impl Target {
 
     /// These tools too, behind those there are.
     #[must_use]
-    pub fn also_tools(mut self, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
+    pub fn add_tools(mut self, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
         self.tools.extend(tools);
         self
     }
@@ -136,7 +136,7 @@ impl Target {
     /// Where cache marks are set, for models whose cache is asked for by marks; `None` sets none.
     /// Default: all that help, for the usual time.
     #[must_use]
-    pub const fn marks(mut self, marks: Option<MarkPolicy>) -> Self {
+    pub const fn marker_policy(mut self, marks: Option<MarkerPolicy>) -> Self {
         self.marks = marks;
         self
     }
@@ -144,7 +144,7 @@ impl Target {
     /// Whether the provider's cache still holds what the last call wrote. Default: it does. A host
     /// that knows when that was says otherwise once the time is over, and rewriting costs nothing.
     #[must_use]
-    pub const fn cache(mut self, state: CacheState) -> Self {
+    pub const fn cache_state(mut self, state: CacheState) -> Self {
         self.cache = state;
         self
     }
@@ -176,9 +176,9 @@ impl Target {
     /// # Errors
     /// [`CatalogueError::UnknownModel`], with the names that resemble it; [`CatalogueError::WrongProvider`] for a model
     /// that nobody offers behind the format.
-    pub fn request(&self, catalogue: &Catalogue) -> Result<CompileRequest, CatalogueError> {
+    pub fn build_request(&self, catalogue: &Catalogue) -> Result<CompileRequest, CatalogueError> {
         let spec = catalogue.resolve(&self.model)?;
-        offered(spec, self.format)?;
+        ensure_format_supported(spec, self.format)?;
         let window = self.window.unwrap_or(spec.context_window);
         let mut options = self.options.clone();
         let known = |(name, value): &&(String, Raw)| {
@@ -198,7 +198,7 @@ impl Target {
         let reserve = reserve.unwrap_or(eighth);
         let most = spec.input_limit.unwrap_or(u64::MAX);
         let mut dialect = Dialect::of(self.format);
-        suit(&mut dialect, spec);
+        adapt_dialect(&mut dialect, spec);
         Ok(CompileRequest {
             dialect,
             model: spec.id.clone(),
@@ -214,7 +214,7 @@ impl Target {
             prefill: spec.capabilities.prefill,
             history: self.history.clone(),
             cache: CachePolicy {
-                rules: CacheRules::of(spec, self.format),
+                rules: CacheRules::for_model(spec, self.format),
                 marks: self.marks,
                 prices: spec.prices.clone(),
                 state: self.cache,
@@ -227,7 +227,7 @@ impl Target {
 /// Whether somebody offers the model behind the format. Chat Completions are taken by all providers in one way or
 /// another, and several take Anthropic's messages beside their own; but OpenAI, Anthropic and Google do not take each
 /// other's formats, and Gemini's is nobody else's. A model without a provider may stand behind anything.
-fn offered(spec: &ModelSpec, format: Format) -> Result<(), CatalogueError> {
+fn ensure_format_supported(spec: &ModelSpec, format: Format) -> Result<(), CatalogueError> {
     if spec.provider.is_empty() {
         return Ok(());
     }
@@ -255,16 +255,16 @@ fn offered(spec: &ModelSpec, format: Format) -> Result<(), CatalogueError> {
 fn take_option(options: &mut RequestOptions, name: &str, value: &Raw) -> bool {
     match name {
         "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "maxOutputTokens" => {
-            match value.to() {
+            match value.parse_as() {
                 Ok(limit) => options.max_output_tokens = Some(limit),
                 Err(_) => return false,
             }
         }
-        "temperature" => match value.to() {
+        "temperature" => match value.parse_as() {
             Ok(number) => options.temperature = Some(number),
             Err(_) => return false,
         },
-        "top_p" | "topP" => match value.to() {
+        "top_p" | "topP" => match value.parse_as() {
             Ok(number) => options.top_p = Some(number),
             Err(_) => return false,
         },
@@ -294,7 +294,7 @@ pub enum CompileError {
 ///
 /// let items = [Message::text(Role::User, "What is the capital of Mali?").into()];
 /// let compiler = Compiler::new(Catalogue::builtin())
-///     .with(Contribution::system("instructions", "Answer in one word."));
+///     .with_contribution(Contribution::system("instructions", "Answer in one word."));
 /// let compiled = compiler.compile(&items, &Target::openai_chat("gpt-4o").window(16_000))?;
 /// assert!(compiled.payload.to_json().contains("Answer in one word."));
 /// println!("{}", compiled.report);
@@ -305,7 +305,7 @@ pub struct Compiler<'a> {
     catalogue: &'a Catalogue,
     contributions: Vec<Contribution>,
     counter: Option<&'a dyn TokenCounter>,
-    narrowing: Option<Narrowing>,
+    narrowing: Option<CalibratedRange>,
     manifests: bool,
 }
 
@@ -335,21 +335,21 @@ impl<'a> Compiler<'a> {
 
     /// Says this too, in every compile.
     #[must_use]
-    pub fn with(mut self, contribution: Contribution) -> Self {
+    pub fn with_contribution(mut self, contribution: Contribution) -> Self {
         self.contributions.push(contribution);
         self
     }
 
     /// Counts with this instead of the model's own counter.
     #[must_use]
-    pub const fn counter(mut self, counter: &'a dyn TokenCounter) -> Self {
+    pub const fn with_counter(mut self, counter: &'a dyn TokenCounter) -> Self {
         self.counter = Some(counter);
         self
     }
 
     /// Narrows counts so; see [`Calibration`](crate::Calibration). Default: they are not.
     #[must_use]
-    pub const fn narrowed(mut self, narrowing: Option<Narrowing>) -> Self {
+    pub const fn with_calibrated_range(mut self, narrowing: Option<CalibratedRange>) -> Self {
         self.narrowing = narrowing;
         self
     }
@@ -372,15 +372,15 @@ impl<'a> Compiler<'a> {
         target: &Target,
         scratch: &mut Scratch,
     ) -> Result<Compiled, CompileError> {
-        let mut request = target.request(self.catalogue)?;
+        let mut request = target.build_request(self.catalogue)?;
         request.narrowing = self.narrowing;
         let encoding = self.catalogue.resolve(target.model())?.encoding;
         let counter = self.counter.unwrap_or(counter_for(encoding));
-        let mut inlined = Inlined {
-            path: PathItem::all(items.iter().cloned()),
+        let mut inlined = InlinedManifests {
+            path: PathItem::from_items(items.iter().cloned()),
             covers: Vec::new(),
         };
-        let mut run = |inlined: &Inlined| {
+        let mut run = |inlined: &InlinedManifests| {
             let input = CompileInput {
                 path: &inlined.path,
                 covers: &inlined.covers,
@@ -396,7 +396,9 @@ impl<'a> Compiler<'a> {
         let mut compiled = run(&inlined)?;
         for _ in 0..if self.manifests { ROUNDS } else { 0 } {
             let omitted = &compiled.report.omitted;
-            let Some(next) = inline(&inlined, items.len(), omitted, target.format, counter) else {
+            let Some(next) =
+                inline_manifests(&inlined, items.len(), omitted, target.format, counter)
+            else {
                 break;
             };
             // A manifest for which there is no room is none.

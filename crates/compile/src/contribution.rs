@@ -162,7 +162,7 @@ impl Contribution {
 
     /// The same, never cut.
     #[must_use]
-    pub fn pinned(mut self) -> Self {
+    pub fn into_pinned(mut self) -> Self {
         self.pinned = true;
         self
     }

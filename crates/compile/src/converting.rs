@@ -54,14 +54,14 @@ impl<'a> Converter<'a> {
     ///
     /// # Errors
     /// The model is not in the catalogue.
-    pub fn model(self, name: &'a str) -> Result<Self, CatalogueError> {
+    pub fn for_model(self, name: &'a str) -> Result<Self, CatalogueError> {
         let model = Some((name, self.catalogue.resolve(name)?));
         Ok(Self { model, ..self })
     }
 
     /// The same, making of each history one that a provider accepts: every call one output, legal roles.
     #[must_use]
-    pub const fn repairing(self) -> Self {
+    pub const fn with_repairs(self) -> Self {
         Self {
             repairs: true,
             ..self
@@ -77,10 +77,10 @@ impl<'a> Converter<'a> {
         if let Some((name, _)) = self.model {
             lifted.transcript.model = Some(name.to_owned());
         }
-        let (dialect, rules) = self.read_by(from, &lifted.transcript);
+        let (dialect, rules) = self.dialect_and_rules(from, &lifted.transcript);
         let mut repairs = None;
         if self.repairs {
-            let (items, issues) = mend(&lifted.transcript.items, &rules);
+            let (items, issues) = repair_history(&lifted.transcript.items, &rules);
             lifted.transcript.items = items;
             repairs = Some(issues);
         }
@@ -95,14 +95,14 @@ impl<'a> Converter<'a> {
     }
 
     /// What the format and the model can read.
-    fn read_by(&self, from: Format, document: &Transcript) -> (Dialect, RepairRules) {
+    fn dialect_and_rules(&self, from: Format, document: &Transcript) -> (Dialect, RepairRules) {
         let mut dialect = Dialect::of(self.to);
         let mut rules = RepairRules::for_format(self.to);
         // What stands in a document of the format may stand there.
         dialect.mid_system |= from == self.to;
         let own = || self.catalogue.resolve(document.model.as_deref()?).ok();
         if let Some(spec) = self.model.map(|(_, spec)| spec).or_else(own) {
-            suit(&mut dialect, spec);
+            adapt_dialect(&mut dialect, spec);
             rules.user_last &= !spec.capabilities.prefill;
         }
         (dialect, rules)
@@ -110,13 +110,13 @@ impl<'a> Converter<'a> {
 }
 
 /// Takes into a format's dialect what a model behind it reads.
-pub(crate) fn suit(dialect: &mut Dialect, spec: &ModelSpec) {
+pub(crate) fn adapt_dialect(dialect: &mut Dialect, spec: &ModelSpec) {
     dialect.mid_system |= spec.capabilities.mid_conversation_system;
     dialect.signed_calls = spec.capabilities.signed_calls;
 }
 
 /// Mends the items; ids that had to change are changed in them.
-fn mend(items: &[Item], rules: &RepairRules) -> (Vec<Item>, Vec<Issue>) {
+fn repair_history(items: &[Item], rules: &RepairRules) -> (Vec<Item>, Vec<Issue>) {
     let mended = repair(&items.iter().collect::<Vec<_>>(), rules);
     let renamed = mended.items.into_iter().map(|entry| {
         let mut item = entry.item.into_owned();

@@ -10,14 +10,14 @@ use contexture_wire::Format;
 /// A number of tokens between two bounds, which are equal where counting is exact. Budgets hold against
 /// `high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenBounds {
     /// At least so many.
     pub low: u64,
     /// At most so many, and what is budgeted.
     pub high: u64,
 }
 
-impl Tokens {
+impl TokenBounds {
     /// None.
     pub(crate) const ZERO: Self = Self { low: 0, high: 0 };
 
@@ -28,7 +28,7 @@ impl Tokens {
 
     /// The middle between the bounds: the best single figure.
     #[must_use]
-    pub const fn guess(self) -> u64 {
+    pub const fn midpoint(self) -> u64 {
         self.low.midpoint(self.high)
     }
 
@@ -41,7 +41,7 @@ impl Tokens {
     }
 }
 
-impl From<TokenCount> for Tokens {
+impl From<TokenCount> for TokenBounds {
     fn from(count: TokenCount) -> Self {
         Self {
             low: count.low,
@@ -50,7 +50,7 @@ impl From<TokenCount> for Tokens {
     }
 }
 
-impl Add for Tokens {
+impl Add for TokenBounds {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -61,14 +61,14 @@ impl Add for Tokens {
     }
 }
 
-impl AddAssign for Tokens {
+impl AddAssign for TokenBounds {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
 /// Never below zero.
-impl Sub for Tokens {
+impl Sub for TokenBounds {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -79,7 +79,7 @@ impl Sub for Tokens {
     }
 }
 
-impl Sum for Tokens {
+impl Sum for TokenBounds {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
         counts.fold(Self::ZERO, Add::add)
     }
@@ -94,42 +94,42 @@ impl Sum for Tokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Once a request.
-    pub request: Tokens,
+    pub request: TokenBounds,
     /// For the system prompt, if there is one.
-    pub system: Tokens,
+    pub system: TokenBounds,
     /// For each element of the array of messages.
-    pub message: Tokens,
+    pub message: TokenBounds,
     /// For each call of a function, beside its name and arguments.
-    pub call: Tokens,
+    pub call: TokenBounds,
     /// For each output of a function, beside its text.
-    pub output: Tokens,
+    pub output: TokenBounds,
     /// For each tool, beside the JSON of its definition.
-    pub tool: Tokens,
+    pub tool: TokenBounds,
     /// Once, if there are tools and the model's prompt for them is not known.
-    pub tools: Tokens,
+    pub tools: TokenBounds,
     /// Per cent of a tool's JSON that it takes at least: providers write tools more briefly.
     pub tool_text: u64,
     /// Once, if the model is asked to think.
-    pub reasoning: Tokens,
+    pub reasoning: TokenBounds,
     /// Once, if the answer has a schema, beside its JSON.
-    pub schema: Tokens,
+    pub schema: TokenBounds,
 }
 
 impl Framing {
     /// What stands around an item within its message.
-    pub(crate) const fn around(&self, item: &Item) -> Tokens {
+    pub(crate) const fn item_overhead(&self, item: &Item) -> TokenBounds {
         match item {
             Item::FunctionCall(_) => self.call,
             Item::FunctionCallOutput(_) => self.output,
-            _ => Tokens::ZERO,
+            _ => TokenBounds::ZERO,
         }
     }
 
     /// The bounds of a format.
     #[must_use]
-    pub const fn of(format: Format) -> Self {
-        const fn span(low: u64, high: u64) -> Tokens {
-            Tokens::between(low, high)
+    pub const fn for_format(format: Format) -> Self {
+        const fn span(low: u64, high: u64) -> TokenBounds {
+            TokenBounds::between(low, high)
         }
         match format {
             Format::OpenAiChat | Format::OpenAiResponses => Self {
@@ -165,20 +165,20 @@ impl Framing {
                 tool: span(0, 10),
                 tools: span(0, 10),
                 tool_text: 0,
-                reasoning: Tokens::ZERO,
+                reasoning: TokenBounds::ZERO,
                 schema: span(0, 10),
             },
             Format::Ui | Format::Items => Self {
-                request: Tokens::ZERO,
-                system: Tokens::ZERO,
-                message: Tokens::ZERO,
-                call: Tokens::ZERO,
-                output: Tokens::ZERO,
-                tool: Tokens::ZERO,
-                tools: Tokens::ZERO,
+                request: TokenBounds::ZERO,
+                system: TokenBounds::ZERO,
+                message: TokenBounds::ZERO,
+                call: TokenBounds::ZERO,
+                output: TokenBounds::ZERO,
+                tool: TokenBounds::ZERO,
+                tools: TokenBounds::ZERO,
                 tool_text: 100,
-                reasoning: Tokens::ZERO,
-                schema: Tokens::ZERO,
+                reasoning: TokenBounds::ZERO,
+                schema: TokenBounds::ZERO,
             },
         }
     }

@@ -2,29 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use crate::history::{History, Kept};
+use crate::history::{History, RequiredMessage};
 use crate::memo::Memo;
-use crate::passes::budget::{HistoryClaim, first_round, per_cent};
-use crate::passes::lower::{Piece, Press};
+use crate::passes::budget::{HistoryBudgetRequest, first_round, per_cent};
+use crate::passes::lower::{LoweredBlock, Lowerer};
 use crate::plan::TrimFrontier;
 use crate::request::CompileInput;
 
 /// A history that begins with `round`, and what is kept of what stands before it.
 #[derive(Debug, Default)]
-pub(crate) struct Cut {
+pub(crate) struct TrimPoint {
     pub(crate) round: usize,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<RequiredMessage>,
     /// Whether this compile moved the frontier.
-    pub(crate) moved: bool,
+    pub(crate) is_new: bool,
 }
 
-impl Cut {
+impl TrimPoint {
     /// The plan's cut, if the plan is for this target and this path; nothing cut otherwise.
-    pub(crate) fn latched(
+    pub(crate) fn from_plan(
         input: &CompileInput<'_>,
         target: &str,
         history: &History,
-        press: &Press<'_>,
+        press: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Self {
         let same_target = input
@@ -35,21 +35,22 @@ impl Cut {
         let Some(trim) = input.plan.trim.as_ref().filter(|_| same_target) else {
             return Self::default();
         };
-        let round = history.round_at(trim.index, trim.hash, input.path);
+        let round = history.round_starting_with(trim.index, trim.hash, input.path);
         let Some(round) = round.filter(|round| *round <= history.last) else {
             return Self::default();
         };
         let question = trim
             .question
-            .and_then(|index| history.user_message(index))
-            .and_then(|entry| history.single(entry, press, memo));
-        let pinned = |kept: &Kept| history.pinned.iter().any(|other| other.round == kept.round);
+            .and_then(|index| history.user_message_entry(index))
+            .and_then(|entry| history.lower_single(entry, press, memo));
+        let pinned =
+            |kept: &RequiredMessage| history.pinned.iter().any(|other| other.round == kept.round);
         let first = [&history.opening, &history.task]
             .into_iter()
             .flatten()
             .cloned();
         let compactions = history.compactions.iter().cloned();
-        let mut kept: Vec<Kept> = first
+        let mut kept: Vec<RequiredMessage> = first
             .chain(question)
             .chain(compactions)
             .filter(|kept| !pinned(kept))
@@ -61,20 +62,25 @@ impl Cut {
         Self {
             round,
             kept,
-            moved: false,
+            is_new: false,
         }
     }
 
     /// What the kept messages weigh.
-    pub(crate) fn kept_weight(&self) -> u64 {
-        self.kept.iter().map(Kept::weight).sum()
+    pub(crate) fn required_weight(&self) -> u64 {
+        self.kept.iter().map(RequiredMessage::weight).sum()
     }
 
     /// The first round of a window of so many turns, if more than those are sent: with fewer turns, so
     /// that the next calls extend it.
-    pub(crate) fn window(&self, turns: u32, history: &History, low_water: u8) -> Option<usize> {
+    pub(crate) fn window_start(
+        &self,
+        turns: u32,
+        history: &History,
+        low_water: u8,
+    ) -> Option<usize> {
         let turns = u64::from(turns.max(1));
-        if history.turns_from(self.round) as u64 <= turns {
+        if history.turn_count_from(self.round) as u64 <= turns {
             return None;
         }
         let keep = per_cent(turns, low_water).max(1);
@@ -88,45 +94,53 @@ impl Cut {
     }
 
     /// The same cut if it fits into `room`, else a new one.
-    pub(crate) fn within(self, room: u64, claim: &HistoryClaim<'_>, history: &History) -> Self {
+    pub(crate) fn fit_to_room(
+        self,
+        room: u64,
+        claim: &HistoryBudgetRequest<'_>,
+        history: &History,
+    ) -> Self {
         let Some(round) = first_round(claim, room) else {
             return self;
         };
-        let kept = history.kept().into_iter().filter(|kept| kept.round < round);
+        let kept = history
+            .required_messages()
+            .into_iter()
+            .filter(|kept| kept.round < round);
         Self {
             round,
             kept: kept.cloned().collect(),
-            moved: true,
+            is_new: true,
         }
     }
 
     /// What is sent of the history.
-    pub(crate) fn pieces<'h>(&'h self, history: &'h History) -> Vec<&'h Piece> {
+    pub(crate) fn sent_blocks<'h>(&'h self, history: &'h History) -> Vec<&'h LoweredBlock> {
         let start = history
             .rounds
             .get(self.round)
-            .map_or(history.pieces.len(), |round| round.pieces.start);
-        let rest = history.pieces.get(start..).unwrap_or_default();
+            .map_or(history.blocks.len(), |round| round.blocks.start);
+        let rest = history.blocks.get(start..).unwrap_or_default();
         self.kept
             .iter()
-            .flat_map(|kept| &kept.pieces)
+            .flat_map(|kept| &kept.blocks)
             .chain(rest)
             .collect()
     }
 
     /// The path indexes of what is left out, ascending.
-    pub(crate) fn trimmed(&self, history: &History) -> Vec<usize> {
+    pub(crate) fn trimmed_sources(&self, history: &History) -> Vec<usize> {
         let kept = self.kept.iter().flat_map(|kept| &kept.sources);
         let kept: BTreeSet<usize> = kept.copied().collect();
         let cut = 0..self.round;
-        let all = history.sources(&cut);
+        let all = history.source_indexes(&cut);
         let mut out: Vec<usize> = all.filter(|source| !kept.contains(source)).collect();
         out.sort_unstable();
         out
     }
 
     /// The cut as the plan keeps it; `None` if nothing is cut.
-    pub(crate) fn frontier(
+    pub(crate) fn trim_frontier(
         &self,
         history: &History,
         input: &CompileInput<'_>,
@@ -136,7 +150,7 @@ impl Cut {
         }
         let index = history.first_source(self.round)?;
         let mut kept = self.kept.iter();
-        let question = kept.find(|kept| history.role_of(kept) == "question");
+        let question = kept.find(|kept| history.required_role(kept) == "question");
         Some(TrimFrontier {
             index,
             hash: input.path.get(index)?.hash,

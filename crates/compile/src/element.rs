@@ -8,12 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use contexture_ir::ContentHash;
-use contexture_wire::{Format, Ttl};
+use contexture_wire::{CacheTtl, Format};
 
-use crate::block::Class;
-use crate::cache::outline::{Lasts, Part};
-use crate::count::Tokens;
-use crate::passes::lower::Piece;
+use crate::block::BlockKind;
+use crate::cache::outline::{RequestPart, SegmentStability};
+use crate::count::TokenBounds;
+use crate::passes::lower::LoweredBlock;
 
 /// Elements of the payload's array that came from one piece, joined by commas.
 #[derive(Clone, Debug)]
@@ -23,32 +23,36 @@ pub(crate) struct Element {
     /// How many messages of the conversation.
     pub(crate) messages: usize,
     /// Of the system prompt or of the messages.
-    pub(crate) part: Part,
-    pub(crate) lasts: Lasts,
-    pub(crate) tokens: Tokens,
+    pub(crate) part: RequestPart,
+    pub(crate) lasts: SegmentStability,
+    pub(crate) tokens: TokenBounds,
     /// Content blocks.
     pub(crate) blocks: usize,
     /// Whether the format lets it carry a mark.
     pub(crate) can_carry: bool,
     /// The marks that came with the items.
-    pub(crate) marks: Vec<Ttl>,
+    pub(crate) marks: Vec<CacheTtl>,
     /// The mark that was set on it.
-    pub(crate) marked: Option<Ttl>,
+    pub(crate) marked: Option<CacheTtl>,
 }
 
 impl Element {
     /// What a piece is in the payload; nothing if the target can say nothing of it.
-    pub(crate) fn of(piece: &Piece, format: Format, lasts: Lasts) -> Option<Self> {
+    pub(crate) fn from_block(
+        piece: &LoweredBlock,
+        format: Format,
+        lasts: SegmentStability,
+    ) -> Option<Self> {
         let facts = &piece.lowered.chunk.facts;
         (!piece.lowered.json.is_empty()).then(|| Self {
             json: Arc::clone(&piece.lowered.json),
             hash: piece.key,
             messages: facts.elements,
-            part: Part::Messages,
+            part: RequestPart::Messages,
             lasts,
             tokens: piece.text + piece.framing,
             blocks: facts.blocks,
-            can_carry: piece.class != Class::Model || format == Format::Anthropic,
+            can_carry: piece.class != BlockKind::Model || format == Format::Anthropic,
             marks: facts.marks.clone(),
             marked: None,
         })
@@ -60,12 +64,12 @@ const STRETCH: usize = 128;
 
 /// Elements that are only ever added at the end, in stretches that can be shared.
 #[derive(Debug, Default)]
-pub(crate) struct Stretches {
+pub(crate) struct SharedElements {
     whole: Vec<Arc<[Element]>>,
     open: Vec<Element>,
 }
 
-impl Stretches {
+impl SharedElements {
     pub(crate) const fn len(&self) -> usize {
         self.whole.len() * STRETCH + self.open.len()
     }
@@ -81,17 +85,17 @@ impl Stretches {
 /// Elements in order, some of them shared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rope {
-    runs: Vec<Run>,
+    runs: Vec<RopeRun>,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Run {
+enum RopeRun {
     Own(Element),
     Shared(Arc<[Element]>, Range<usize>),
 }
 
-impl Run {
+impl RopeRun {
     fn elements(&self) -> &[Element] {
         match self {
             Self::Own(element) => std::slice::from_ref(element),
@@ -107,7 +111,7 @@ impl Rope {
 
     pub(crate) fn push(&mut self, element: Element) {
         self.len += 1;
-        self.runs.push(Run::Own(element));
+        self.runs.push(RopeRun::Own(element));
     }
 
     pub(crate) fn extend(&mut self, elements: impl IntoIterator<Item = Element>) {
@@ -117,7 +121,7 @@ impl Rope {
     /// Takes the last element out, if it is not shared.
     pub(crate) fn pop_own(&mut self) -> Option<Element> {
         match self.runs.pop() {
-            Some(Run::Own(element)) => {
+            Some(RopeRun::Own(element)) => {
                 self.len -= 1;
                 Some(element)
             }
@@ -129,12 +133,12 @@ impl Rope {
     }
 
     /// Adds everything from an element of the stretches on.
-    pub(crate) fn share(&mut self, stretches: &Stretches, from: usize) {
+    pub(crate) fn extend_shared(&mut self, stretches: &SharedElements, from: usize) {
         let (mut skip, first) = (from % STRETCH, from / STRETCH);
         for stretch in stretches.whole.iter().skip(first) {
             self.len += stretch.len() - skip;
             self.runs
-                .push(Run::Shared(Arc::clone(stretch), skip..stretch.len()));
+                .push(RopeRun::Shared(Arc::clone(stretch), skip..stretch.len()));
             skip = 0;
         }
         let open = from.saturating_sub(stretches.whole.len() * STRETCH);
@@ -144,18 +148,18 @@ impl Rope {
     }
 
     /// The same without its first elements.
-    pub(crate) fn behind(&self, first: usize) -> Self {
+    pub(crate) fn skip_first(&self, first: usize) -> Self {
         let mut rest = Self::default();
         let mut skip = first;
         for run in &self.runs {
             let count = run.elements().len();
             let left = match run {
                 _ if skip >= count => None,
-                Run::Shared(stretch, range) => Some(Run::Shared(
+                RopeRun::Shared(stretch, range) => Some(RopeRun::Shared(
                     Arc::clone(stretch),
                     range.start + skip..range.end,
                 )),
-                Run::Own(element) => Some(Run::Own(element.clone())),
+                RopeRun::Own(element) => Some(RopeRun::Own(element.clone())),
             };
             rest.len += count.saturating_sub(skip);
             rest.runs.extend(left);
@@ -165,16 +169,20 @@ impl Rope {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Element> {
-        self.runs.iter().flat_map(Run::elements)
+        self.runs.iter().flat_map(RopeRun::elements)
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<&Element> {
-        let (run, at) = self.find(at)?;
+        let (run, at) = self.locate_element(at)?;
         self.runs.get(run)?.elements().get(at)
     }
 
     /// Changes some elements, in one pass. What is shared stays shared where none of it is changed.
-    pub(crate) fn change(&mut self, places: &BTreeSet<usize>, change: impl Fn(&mut Element)) {
+    pub(crate) fn change_elements(
+        &mut self,
+        places: &BTreeSet<usize>,
+        change: impl Fn(&mut Element),
+    ) {
         if places.is_empty() {
             return;
         }
@@ -185,9 +193,9 @@ impl Rope {
             end += run.elements().len();
             let mut rest = begin;
             let part = |from: usize, to: usize| match &run {
-                Run::Shared(stretch, range) if from < to => {
+                RopeRun::Shared(stretch, range) if from < to => {
                     let range = range.start + (from - begin)..range.start + (to - begin);
-                    Some(Run::Shared(Arc::clone(stretch), range))
+                    Some(RopeRun::Shared(Arc::clone(stretch), range))
                 }
                 _ => None,
             };
@@ -197,7 +205,7 @@ impl Rope {
                 };
                 change(&mut element);
                 runs.extend(part(rest, *at));
-                runs.push(Run::Own(element));
+                runs.push(RopeRun::Own(element));
                 rest = at + 1;
             }
             match rest == begin {
@@ -209,7 +217,7 @@ impl Rope {
     }
 
     /// The run of an element and its place in it.
-    fn find(&self, mut at: usize) -> Option<(usize, usize)> {
+    fn locate_element(&self, mut at: usize) -> Option<(usize, usize)> {
         for (index, run) in self.runs.iter().enumerate() {
             let count = run.elements().len();
             if at < count {

@@ -6,7 +6,7 @@ use contexture_ir::{ContentHash, FunctionCallOutput, Item, Output};
 
 /// An item on its way into the payload.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ViewEntry {
     pub(crate) item: Arc<Item>,
     /// The hash of the item as it stands here.
     pub(crate) hash: ContentHash,
@@ -17,15 +17,15 @@ pub(crate) struct Entry {
     /// Whether it stays as it is.
     pub(crate) pinned: bool,
     /// How it differs from the item on the path.
-    pub(crate) shown: Shown,
+    pub(crate) shown_as: ShownAs,
 }
 
 /// How an item of the path is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ShownAs {
     /// As it is.
     #[default]
-    Whole,
+    Unchanged,
     /// Its output as a placeholder.
     Cleared,
     /// Its output as a placeholder, because the call was made again.
@@ -33,10 +33,10 @@ pub(crate) enum Shown {
     /// Its output as a preview.
     Previewed,
     /// Where what it stands for stood, without the note of what that is.
-    Standing,
+    Compaction,
 }
 
-impl Entry {
+impl ViewEntry {
     /// An item as it came.
     pub(crate) const fn new(item: Arc<Item>, hash: ContentHash, source: usize) -> Self {
         Self {
@@ -45,12 +45,12 @@ impl Entry {
             source: Some(source),
             call_id: None,
             pinned: false,
-            shown: Shown::Whole,
+            shown_as: ShownAs::Unchanged,
         }
     }
 
     /// The entry with its output replaced, if it is one.
-    pub(crate) fn with_output(&self, text: &str, shown: Shown) -> Self {
+    pub(crate) fn with_output(&self, text: &str, shown: ShownAs) -> Self {
         let Item::FunctionCallOutput(output) = &*self.item else {
             return self.clone();
         };
@@ -58,15 +58,15 @@ impl Entry {
             output: Output::Text(text.to_owned()),
             ..output.clone()
         });
-        self.replaced(item, shown)
+        self.with_item(item, shown)
     }
 
     /// The entry with another item in its place.
-    pub(crate) fn replaced(&self, item: Item, shown: Shown) -> Self {
+    pub(crate) fn with_item(&self, item: Item, shown: ShownAs) -> Self {
         Self {
             hash: ContentHash::of(item.to_json().as_bytes()),
             item: Arc::new(item),
-            shown,
+            shown_as: shown,
             ..self.clone()
         }
     }

@@ -4,33 +4,33 @@ use contexture_ir::{
     ContentHash, Message, Raw, RequestOptions, ResponseFormat, Role, ToolChoice, ToolDefinition,
     Transcript,
 };
-use contexture_wire::{Envelope, envelope};
+use contexture_wire::{Envelope, lower_envelope};
 
 use crate::contribution::Band;
-use crate::count::Tokens;
-use crate::digest::digest;
+use crate::count::TokenBounds;
+use crate::digest::finish_content_hash;
 use crate::memo::Memo;
-use crate::params::overlay;
-use crate::passes::lower::Press;
-use crate::passes::place::{Placed, Slot};
+use crate::params::overlay_params;
+use crate::passes::lower::Lowerer;
+use crate::passes::place::{PayloadSlot, PlacedContribution};
 use crate::refusal::Refusal;
 use crate::request::CompileRequest;
 
 /// The weight of what every payload of a request has.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct RequestOverhead {
     /// The tools' definitions.
-    pub(crate) tools: Tokens,
+    pub(crate) tools: TokenBounds,
     /// What the format adds to the request, its tools and its system prompt, and the form of the answer.
-    pub(crate) framing: Tokens,
+    pub(crate) framing: TokenBounds,
     pub(crate) tools_hash: ContentHash,
 }
 
-impl Frame {
-    pub(crate) fn weigh(
+impl RequestOverhead {
+    pub(crate) fn measure_request(
         request: &CompileRequest,
-        slots: &[Slot<'_>],
-        press: &Press<'_>,
+        slots: &[PayloadSlot<'_>],
+        press: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Self {
         let framing = press.framing();
@@ -46,20 +46,20 @@ impl Frame {
             around += framing.reasoning;
         }
         if let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.options.response_format {
-            let text = press.text(schema.get(), memo);
-            around += framing.schema + Tokens::between(0, text.high);
+            let text = press.count_text(schema.get(), memo);
+            around += framing.schema + TokenBounds::between(0, text.high);
         }
-        let mut tools = Tokens::ZERO;
+        let mut tools = TokenBounds::ZERO;
         let mut hasher = blake3::Hasher::new();
         for tool in &request.tools {
             let hash = tool_hash(tool);
             hasher.update(hash.as_bytes());
-            tools += press.tool(tool, hash, memo);
+            tools += press.count_tool(tool, hash, memo);
         }
         Self {
             tools,
             framing: around,
-            tools_hash: digest(&hasher),
+            tools_hash: finish_content_hash(&hasher),
         }
     }
 
@@ -69,16 +69,16 @@ impl Frame {
     }
 
     /// The payload without its history.
-    pub(crate) fn envelope(
+    pub(crate) fn build_envelope(
         &self,
         request: &CompileRequest,
-        slots: &[Slot<'_>],
-        placed: &[Placed],
+        slots: &[PayloadSlot<'_>],
+        placed: &[PlacedContribution],
     ) -> Result<Envelope, Refusal> {
         let max_output_tokens = request.options.max_output_tokens.or(Some(request.reserve));
         let transcript = Transcript {
             model: Some(request.model.clone()),
-            instructions: instructions(slots, placed),
+            instructions: system_messages(slots, placed),
             tools: request.tools.clone(),
             options: RequestOptions {
                 max_output_tokens,
@@ -86,11 +86,14 @@ impl Frame {
             },
             ..Transcript::default()
         };
-        overlay(envelope(&request.dialect, &transcript), &request.params)
+        overlay_params(
+            lower_envelope(&request.dialect, &transcript),
+            &request.params,
+        )
     }
 
     /// The identity of the system prompt.
-    pub(crate) fn system_hash(placed: &[Placed]) -> ContentHash {
+    pub(crate) fn system_hash(placed: &[PlacedContribution]) -> ContentHash {
         let mut hasher = blake3::Hasher::new();
         for placed in placed {
             let messages = placed
@@ -102,25 +105,29 @@ impl Frame {
                 hasher.update(text.as_bytes());
             }
         }
-        digest(&hasher)
+        finish_content_hash(&hasher)
     }
 }
 
 /// The prompt that the provider adds for tools, where the catalogue knows it.
-fn tool_prompt(request: &CompileRequest) -> Option<Tokens> {
+fn tool_prompt(request: &CompileRequest) -> Option<TokenBounds> {
     let prompt = request.tool_prompt?;
     let (optional, forced) = (u64::from(prompt.optional), u64::from(prompt.forced));
     Some(match &request.options.tool_choice {
-        Some(ToolChoice::Required | ToolChoice::Function { .. }) => Tokens::between(forced, forced),
-        Some(ToolChoice::Other { .. }) => {
-            Tokens::between(optional.min(forced), optional.max(forced))
+        Some(ToolChoice::Required | ToolChoice::Function { .. }) => {
+            TokenBounds::between(forced, forced)
         }
-        None | Some(ToolChoice::Auto | ToolChoice::None) => Tokens::between(optional, optional),
+        Some(ToolChoice::Other { .. }) => {
+            TokenBounds::between(optional.min(forced), optional.max(forced))
+        }
+        None | Some(ToolChoice::Auto | ToolChoice::None) => {
+            TokenBounds::between(optional, optional)
+        }
     })
 }
 
 /// The system prompt: texts that follow each other are one message, whole messages stay whole.
-fn instructions(slots: &[Slot<'_>], placed: &[Placed]) -> Vec<Message> {
+fn system_messages(slots: &[PayloadSlot<'_>], placed: &[PlacedContribution]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     let mut open = String::new();
     let close = |open: &mut String, messages: &mut Vec<Message>| {
@@ -170,5 +177,5 @@ fn tool_hash(tool: &ToolDefinition) -> ContentHash {
             field(tool.raw.get());
         }
     }
-    digest(&hasher)
+    finish_content_hash(&hasher)
 }

@@ -43,20 +43,20 @@ impl Guardrails {
     ///
     /// # Errors
     /// An output tag that is no name.
-    pub fn contributions(
+    pub fn build_contributions(
         &self,
         capabilities: &Capabilities,
     ) -> Result<Vec<Contribution>, GuardrailError> {
         let mut rules = Vec::new();
         if let Some(tag) = &self.output_tag {
-            check(tag)?;
+            validate_tag(tag)?;
             rules.push(format!(
                 "Put the whole answer into one XML element named {tag}: it begins with <{tag}> and ends with </{tag}>, \
                  and nothing stands before or behind it."
             ));
         }
-        rules.extend(said(self.format.as_ref()).cloned());
-        let prefill = said(self.prefill.as_ref());
+        rules.extend(non_blank(self.format.as_ref()).cloned());
+        let prefill = non_blank(self.prefill.as_ref());
         let continued = prefill.filter(|_| capabilities.prefill);
         if let (Some(text), None) = (prefill, continued) {
             // In quotes, so that it is clear where the characters begin and end.
@@ -67,25 +67,25 @@ impl Guardrails {
         }
         let mut out = Vec::new();
         if !rules.is_empty() {
-            out.push(Contribution::tail(RULES, rules.join("\n\n")).pinned());
+            out.push(Contribution::tail(RULES, rules.join("\n\n")).into_pinned());
         }
         out.extend(continued.map(|text| {
             let message = Item::from(Message::text(Role::Assistant, text.as_str()));
             let content = Content::Items(vec![message]);
             Contribution {
                 order: i32::MAX,
-                ..Contribution::new(PREFILL, Band::Tail, content).pinned()
+                ..Contribution::new(PREFILL, Band::Tail, content).into_pinned()
             }
         }));
         Ok(out)
     }
 }
 
-fn said(text: Option<&String>) -> Option<&String> {
+fn non_blank(text: Option<&String>) -> Option<&String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn check(tag: &str) -> Result<(), GuardrailError> {
+fn validate_tag(tag: &str) -> Result<(), GuardrailError> {
     let first = |c: char| c.is_ascii_alphabetic() || c == '_';
     let other = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if tag.starts_with(first) && tag.chars().all(other) {

@@ -60,45 +60,50 @@ mod stored;
 mod treatment;
 mod weigh;
 
-pub use aside::Aside;
-pub use cache::bill::{CacheUse, Rates};
+pub use aside::CallContext;
+pub use cache::bill::{CacheUsage, Rates};
 pub use cache::content::{CacheAdvice, CachedContent, ContentIgnored, ContentReport};
-pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledMoney, cache_diff};
-pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, marks_of, place_marks};
-pub use cache::outline::{Lasts, Outline, OutlineSegment, Part};
-pub use cache::predict::predict;
+pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledCost, cache_diff};
+pub use cache::marks::{
+    CacheMarker, CachedPrefix, MarkerPlan, MarkerPolicy, MarkerReason, active_markers,
+    place_markers,
+};
+pub use cache::outline::{Outline, OutlineSegment, RequestPart, SegmentStability};
+pub use cache::predict::predict_usage;
 pub use cache::read::OutlineError;
 pub use cache::report::{CacheReport, MarkReport};
 pub use cache::rules::CacheRules;
-pub use cache::trace::{CacheTrace, Call, replay, replay_windowed};
-pub use cache::worth::{CacheState, Course, Rewrite, Worth, behind, worth};
-pub use calibration::{Calibration, Counting};
+pub use cache::trace::{CacheSimulator, TracedCall, simulate_calls, simulate_windowed_calls};
+pub use cache::worth::{
+    CacheState, CallTokens, Rewrite, RewriteValue, invalidated_tokens, rewrite_value,
+};
+pub use calibration::{Calibration, CountedRequest};
 pub use cancel::Cancel;
 pub use compiler::{CompileError, Compiler, Target};
 pub use contexture_tokens::TokenCounter;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use converting::{Converted, Converter};
-pub use count::{Framing, Tokens};
+pub use count::{Framing, TokenBounds};
 pub use guardrails::{GuardrailError, Guardrails};
-pub use narrowing::Narrowing;
+pub use narrowing::CalibratedRange;
 pub use offered::{OfferedTools, ToolOffer};
 pub use passes::host::{Pass, PassPoint, ViewItem};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
 pub use plan::{
-    Advice, ClearFrontier, CompactAdvice, EpochReason, EpochReport, Plan, Prefix, Sent,
+    Advice, ClearFrontier, CompactAdvice, EpochReason, EpochReport, Plan, Prefix, SentHistory,
     TrimFrontier,
 };
 pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
 pub use preview::{
-    Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing, Size,
-    ToolPreview,
+    Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing,
+    TextSize, ToolPreview,
 };
 pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};
 pub use report::document::{
-    Counted, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten,
-    Segment, TargetReport, Totals, Verdict,
+    OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
+    SegmentVerdict, TargetReport, TokenRange, Totals,
 };
 pub use report::figures;
 pub use report::html::render_html;

@@ -2,11 +2,11 @@
 
 use crate::cache::bill::Rates;
 use crate::cache::content::{
-    CacheAdvice, CachedContent, ContentIgnored, ContentReport, Horizon, advise,
+    CacheAdvice, CachedContent, CallHorizon, ContentIgnored, ContentReport, advise_cache_object,
 };
-use crate::cache::marks::{Kept, Marking, place_marks};
+use crate::cache::marks::{CachedPrefix, MarkerPlan, place_markers};
 use crate::cache::outline::Outline;
-use crate::cache::predict::predict;
+use crate::cache::predict::predict_usage;
 use crate::cache::report::CacheReport;
 use crate::cache::rules::CacheRules;
 use crate::payload::Payload;
@@ -14,15 +14,19 @@ use crate::plan::Prefix;
 use crate::request::CompileInput;
 
 /// What the cache has to do with a payload.
-pub(crate) struct Marked {
+pub(crate) struct MarkedPayload {
     pub(crate) cache: CacheReport,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<CachedPrefix>,
     pub(crate) advice: Option<CacheAdvice>,
 }
 
 /// Sets the cache marks or names the cache object, and tells what is expected of the cache and what it
 /// will keep.
-pub(crate) fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str) -> Marked {
+pub(crate) fn apply_caching(
+    payload: &mut Payload,
+    input: &CompileInput<'_>,
+    target: &str,
+) -> MarkedPayload {
     let policy = &input.request.cache;
     let same = |prefix: &&Prefix| prefix.target == target;
     let before = input.plan.prefix.as_ref().filter(same);
@@ -32,37 +36,38 @@ pub(crate) fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str
     // What cannot carry its mark after all (a blank output at OpenAI) leaves it to what stands before.
     let marking = loop {
         let mut marking = match policy.marks {
-            Some(marks) => place_marks(&outline, &policy.rules, previous, marks),
-            None => Marking::given(&outline, &policy.rules),
+            Some(marks) => place_markers(&outline, &policy.rules, previous, marks),
+            None => MarkerPlan::from_existing(&outline, &policy.rules),
         };
-        let failed = payload.mark(&mut marking);
+        let failed = payload.set_markers(&mut marking);
         if failed.is_empty() {
             break marking;
         }
-        outline.forbid_marks(&failed);
+        outline.forbid_markers(&failed);
         *payload = unmarked.clone();
     };
-    let mut predicted = predict(&outline, &policy.rules, &marking.marks, previous);
+    let mut predicted = predict_usage(&outline, &policy.rules, &marking.marks, previous);
     let content = policy.content.as_ref();
-    let content = content.map(|content| hold(payload, content, &outline, &policy.rules));
+    let content =
+        content.map(|content| use_cached_content(payload, content, &outline, &policy.rules));
     let held = content.as_ref().map_or(0, |content| content.tokens);
     let more = held.saturating_sub(predicted.read).min(predicted.fresh);
     (predicted.read, predicted.fresh) = (predicted.read + more, predicted.fresh - more);
-    let rates = Rates::of(&policy.prices, policy.rules.kind, predicted.total());
-    let horizon = Horizon {
+    let rates = Rates::for_request(&policy.prices, policy.rules.kind, predicted.total_tokens());
+    let horizon = CallHorizon {
         calls: input.request.history.expected_calls(),
         state: policy.state,
     };
-    let prefix = |segments| payload.held(&outline, segments);
+    let prefix = |segments| payload.cached_prefix_hash(&outline, segments);
     let advice = (held == 0)
-        .then(|| advise(&outline, &policy.rules, rates.as_ref(), &horizon, prefix))
+        .then(|| advise_cache_object(&outline, &policy.rules, rates.as_ref(), &horizon, prefix))
         .flatten();
     let first = before.is_none();
     let cache = CacheReport {
         content,
         ..CacheReport::new(&policy.rules, &outline, &marking, predicted, rates, first)
     };
-    Marked {
+    MarkedPayload {
         cache,
         kept: marking.kept,
         advice,
@@ -70,21 +75,21 @@ pub(crate) fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str
 }
 
 /// Names the cache object, if it holds just how the payload begins.
-fn hold(
+fn use_cached_content(
     payload: &mut Payload,
     content: &CachedContent,
     outline: &Outline,
     rules: &CacheRules,
 ) -> ContentReport {
-    let named = match rules.has_objects() {
-        true => payload.naming(content, outline),
+    let named = match rules.supports_cached_content() {
+        true => payload.name_cached_content(content, outline),
         false => Err(ContentIgnored::Unsupported),
     };
     let (tokens, ignored) = match named {
         Ok(naming) => {
             *payload = naming;
             let last = content.segments.checked_sub(1);
-            let sums = outline.cumulated();
+            let sums = outline.cumulative_tokens();
             (last.and_then(|last| sums.get(last).copied()), None)
         }
         Err(why) => (None, Some(why)),

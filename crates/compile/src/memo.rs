@@ -8,19 +8,19 @@ use contexture_ir::ContentHash;
 use contexture_wire::Chunk;
 use indexmap::IndexMap;
 
-use crate::count::Tokens;
+use crate::count::TokenBounds;
 
 /// Counts and chunks.
 #[derive(Debug)]
 pub(crate) struct Memo {
-    counts: Generations<Tokens>,
-    chunks: Generations<Arc<Lowered>>,
+    counts: GenerationalMap<TokenBounds>,
+    chunks: GenerationalMap<Arc<LoweredChunk>>,
     names: Vec<String>,
 }
 
 /// One block as the target writes it.
 #[derive(Debug)]
-pub(crate) struct Lowered {
+pub(crate) struct LoweredChunk {
     pub(crate) key: ContentHash,
     pub(crate) json: Arc<str>,
     pub(crate) chunk: Chunk,
@@ -28,7 +28,7 @@ pub(crate) struct Lowered {
 
 /// A content and how it was treated: what was counted by whom, lowered for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct MemoKey {
     pub(crate) content: ContentHash,
     pub(crate) variant: u32,
 }
@@ -37,14 +37,14 @@ impl Memo {
     /// An empty memo of about so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         Self {
-            counts: Generations::new(bytes / 4),
-            chunks: Generations::new(bytes / 4 * 3),
+            counts: GenerationalMap::new(bytes / 4),
+            chunks: GenerationalMap::new(bytes / 4 * 3),
             names: Vec::new(),
         }
     }
 
     /// A small number that stands for a name as long as this memo lives.
-    pub(crate) fn variant(&mut self, name: &str) -> u32 {
+    pub(crate) fn variant_id(&mut self, name: &str) -> u32 {
         let at = self.names.iter().position(|known| known == name);
         let at = at.unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -53,49 +53,57 @@ impl Memo {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn count(&mut self, key: Key, count: impl FnOnce() -> Tokens) -> Tokens {
-        self.counts.get_or(key, || (count(), 0))
+    pub(crate) fn get_or_count(
+        &mut self,
+        key: MemoKey,
+        count: impl FnOnce() -> TokenBounds,
+    ) -> TokenBounds {
+        self.counts.get_or_insert(key, || (count(), 0))
     }
 
-    pub(crate) fn chunk(&mut self, key: Key, lower: impl FnOnce() -> Chunk) -> Arc<Lowered> {
+    pub(crate) fn get_or_lower(
+        &mut self,
+        key: MemoKey,
+        lower: impl FnOnce() -> Chunk,
+    ) -> Arc<LoweredChunk> {
         let made = || {
             let mut chunk = lower();
             let json: Arc<str> = std::mem::take(&mut chunk.json).into();
-            let size = json.len() + size_of::<Lowered>();
-            let lowered = Lowered {
+            let size = json.len() + size_of::<LoweredChunk>();
+            let lowered = LoweredChunk {
                 key: key.content,
                 json,
                 chunk,
             };
             (Arc::new(lowered), size)
         };
-        self.chunks.get_or(key, made)
+        self.chunks.get_or_insert(key, made)
     }
 }
 
 /// Two generations: what is used moves to the young one; when that is full it becomes the old one and
 /// the old one is forgotten.
 #[derive(Debug)]
-struct Generations<V> {
-    young: Map<V>,
-    old: Map<V>,
+struct GenerationalMap<V> {
+    young: GenerationMap<V>,
+    old: GenerationMap<V>,
     weight: usize,
     capacity: usize,
 }
 
-type Map<V> = IndexMap<Key, (V, usize), BuildHasherDefault<Prehashed>>;
+type GenerationMap<V> = IndexMap<MemoKey, (V, usize), BuildHasherDefault<Prehashed>>;
 
-impl<V> Generations<V> {
+impl<V> GenerationalMap<V> {
     fn new(capacity: usize) -> Self {
         Self {
-            young: Map::default(),
-            old: Map::default(),
+            young: GenerationMap::default(),
+            old: GenerationMap::default(),
             weight: 0,
             capacity: capacity / 2,
         }
     }
 
-    fn get_or(&mut self, key: Key, make: impl FnOnce() -> (V, usize)) -> V
+    fn get_or_insert(&mut self, key: MemoKey, make: impl FnOnce() -> (V, usize)) -> V
     where
         V: Clone,
     {
@@ -103,7 +111,7 @@ impl<V> Generations<V> {
             return value.clone();
         }
         let (value, weight) = self.old.swap_remove(&key).unwrap_or_else(make);
-        let whole = weight + size_of::<(Key, V)>();
+        let whole = weight + size_of::<(MemoKey, V)>();
         if self.weight + whole > self.capacity {
             self.old = std::mem::take(&mut self.young);
             self.weight = 0;

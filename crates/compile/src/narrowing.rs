@@ -4,21 +4,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::count::{Framing, Tokens};
+use crate::count::{Framing, TokenBounds};
 
 /// Places within a range are counted in so many parts.
 pub(crate) const PARTS: u64 = 10_000;
 
 /// What is left of a range, in ten-thousandths of its width from its low end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Narrowing {
+pub struct CalibratedRange {
     /// Where it begins.
     pub(crate) low: u16,
     /// Where it ends.
     pub(crate) high: u16,
 }
 
-impl Narrowing {
+impl CalibratedRange {
     /// The whole range.
     pub(crate) const NONE: Self = Self {
         low: 0,
@@ -27,15 +27,15 @@ impl Narrowing {
 
     /// The range, narrowed. Ranges that are exact, and those very wide for their size, stay as they are.
     #[must_use]
-    pub fn apply(self, counted: Tokens) -> Tokens {
+    pub fn apply_to(self, counted: TokenBounds) -> TokenBounds {
         if is_comparable(counted) {
-            self.scale(counted)
+            self.scale_bounds(counted)
         } else {
             counted
         }
     }
 
-    fn scale(self, counted: Tokens) -> Tokens {
+    fn scale_bounds(self, counted: TokenBounds) -> TokenBounds {
         let width = u128::from(counted.high.saturating_sub(counted.low));
         let of = |part: u16| width * u128::from(part);
         let parts = u128::from(PARTS);
@@ -45,15 +45,15 @@ impl Narrowing {
             counted.low.saturating_add(tokens).min(counted.high)
         };
         let low = above(of(self.low) / parts);
-        Tokens {
+        TokenBounds {
             low,
             high: above(of(self.high).div_ceil(parts)).max(low),
         }
     }
 
     /// What a format adds, each range narrowed.
-    pub(crate) fn framing(self, framing: Framing) -> Framing {
-        let of = |tokens: Tokens| self.scale(tokens);
+    pub(crate) fn scale_framing(self, framing: Framing) -> Framing {
+        let of = |tokens: TokenBounds| self.scale_bounds(tokens);
         Framing {
             request: of(framing.request),
             system: of(framing.system),
@@ -70,6 +70,6 @@ impl Narrowing {
 }
 
 /// Whether a range is about counting, and not about something that only the provider sees.
-pub(crate) const fn is_comparable(counted: Tokens) -> bool {
+pub(crate) const fn is_comparable(counted: TokenBounds) -> bool {
     counted.high <= counted.low.saturating_mul(3).saturating_add(100)
 }

@@ -5,7 +5,7 @@
 //! whether a call may run, which is the policy's.
 
 use contexture_ir::ContentHash;
-use contexture_tools::{Choice, Combine, Place, Removed, Selection};
+use contexture_tools::{Choice, Combine, ExcludedTool, OfferSlot, Selection};
 use serde::{Deserialize, Serialize};
 
 /// The order of an offer, as a plan keeps it.
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedTools {
     /// What stands in the offer, in order.
-    pub places: Vec<Place>,
+    pub places: Vec<OfferSlot>,
     /// The identity of the choice by which it was made.
     #[serde(with = "crate::hex")]
     pub choice: ContentHash,
@@ -26,24 +26,24 @@ pub struct ToolOffer {
     /// What the next offer shall extend.
     pub latched: OfferedTools,
     /// Registered tools that are not offered, and why.
-    pub removed: Vec<Removed>,
+    pub removed: Vec<ExcludedTool>,
 }
 
 impl OfferedTools {
     /// What is to be remembered of a selection.
     #[must_use]
-    pub fn of(selection: &Selection) -> Self {
+    pub fn from_selection(selection: &Selection) -> Self {
         Self {
             places: selection.places.clone(),
-            choice: identity(&selection.choice),
+            choice: choice_hash(&selection.choice),
         }
     }
 
-    /// The selection as an offer for this choice is to hold it: see [`contexture_tools::Wish::latched`].
+    /// The selection as an offer for this choice is to hold it: see [`contexture_tools::OfferRequest::latched`].
     #[must_use]
-    pub fn selection(&self, wished: &Choice) -> Selection {
+    pub fn to_selection(&self, wished: &Choice) -> Selection {
         let mut choice = wished.clone();
-        if identity(wished) != self.choice {
+        if choice_hash(wished) != self.choice {
             // Of another choice nothing counts but that it is another.
             choice.combine = match choice.combine {
                 Combine::Intersection => Combine::Union,
@@ -57,7 +57,7 @@ impl OfferedTools {
     }
 }
 
-fn identity(choice: &Choice) -> ContentHash {
+fn choice_hash(choice: &Choice) -> ContentHash {
     // Words and numbers: nothing that could not be written.
     ContentHash::of(&serde_json::to_vec(choice).unwrap_or_default())
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use contexture_ir::{Fields, Raw};
 use contexture_wire::Envelope;
 
-use crate::edges::{Edges, Member, push};
+use crate::edges::{EnvelopeFields, Member, push_member};
 use crate::refusal::Refusal;
 
 /// Objects nested deeper are replaced, not merged.
@@ -31,7 +31,10 @@ const OWNED: [&str; 10] = [
 ];
 
 /// The envelope with parameters laid over it.
-pub(crate) fn overlay(envelope: Envelope, params: &[(String, Raw)]) -> Result<Envelope, Refusal> {
+pub(crate) fn overlay_params(
+    envelope: Envelope,
+    params: &[(String, Raw)],
+) -> Result<Envelope, Refusal> {
     if params.is_empty() {
         return Ok(envelope);
     }
@@ -44,25 +47,25 @@ pub(crate) fn overlay(envelope: Envelope, params: &[(String, Raw)]) -> Result<En
             what: "is written by the compile and cannot be set to this",
         });
     }
-    let Some(mut edges) = Edges::read(&envelope.before, &envelope.after) else {
+    let Some(mut edges) = EnvelopeFields::parse_envelope(&envelope.before, &envelope.after) else {
         debug_assert!(false, "an envelope is an object around an array");
         return Ok(envelope);
     };
     for (name, value) in params {
         let known = edges.front.iter_mut().chain(&mut edges.back);
         match known.rev().find(|(known, _)| known == name) {
-            Some((_, own)) => *own = merged(own, value.get(), DEEPEST),
+            Some((_, own)) => *own = merge_json(own, value.get(), DEEPEST),
             None => edges.back.push((name.clone(), value.get().to_owned())),
         }
     }
     Ok(Envelope {
-        before: edges.before(),
-        after: edges.after(),
+        before: edges.opening_text(),
+        after: edges.closing_text(),
         ..envelope
     })
 }
 
-fn merged(own: &str, given: &str, depth: usize) -> String {
+fn merge_json(own: &str, given: &str, depth: usize) -> String {
     let objects = (Fields::parse(own), Fields::parse(given));
     let (Ok(ours), Ok(theirs)) = objects else {
         return given.to_owned();
@@ -79,7 +82,7 @@ fn merged(own: &str, given: &str, depth: usize) -> String {
     let mut all: Vec<Member> = Vec::new();
     for (name, value) in ours.iter() {
         let value = match given.remove(name) {
-            Some(given) => merged(value.get(), given, depth - 1),
+            Some(given) => merge_json(value.get(), given, depth - 1),
             None => value.get().to_owned(),
         };
         all.push((name.to_owned(), value));
@@ -94,7 +97,7 @@ fn merged(own: &str, given: &str, depth: usize) -> String {
         if out.len() > 1 {
             out.push(',');
         }
-        push(&mut out, member);
+        push_member(&mut out, member);
     }
     out.push('}');
     out

@@ -11,14 +11,15 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Fields};
 use contexture_wire::{
-    Format, HeadPart, Ttl, head_marks, mark, mark_head, only_marks, unmark, unmark_head,
+    CacheTtl, Format, HeadPart, disable_automatic_markers, head_markers, remove_head_markers,
+    remove_markers, set_head_marker, set_marker,
 };
 
-use crate::cache::marks::{MarkReason, Marking, whole_mark};
-use crate::cache::outline::{Outline, OutlineSegment, Part};
-use crate::cache::settings::{scoped, settings, value};
-use crate::count::Tokens;
-use crate::digest::digest;
+use crate::cache::marks::{MarkerPlan, MarkerReason, automatic_marker};
+use crate::cache::outline::{Outline, OutlineSegment, RequestPart};
+use crate::cache::settings::{prefix_settings, scope_members, setting_value};
+use crate::count::TokenBounds;
+use crate::digest::finish_content_hash;
 use crate::element::{Element, Rope};
 
 /// How many bytes are gathered for the hasher.
@@ -27,70 +28,75 @@ const HASHED_AT_ONCE: usize = 64 << 10;
 /// A provider's JSON request.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    head: Arc<Head>,
+    head: Arc<PayloadHead>,
     before: Arc<str>,
     elements: Rope,
     after: Arc<str>,
     len: usize,
     /// With what a cache object holds that this one leaves out, if it names one.
-    whole: Option<Arc<Self>>,
+    full: Option<Arc<Self>>,
 }
 
 /// What stands around the elements, as far as its bytes do not tell.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub(crate) struct PayloadHead {
     pub(crate) format: Format,
     pub(crate) model: String,
-    pub(crate) tools: Tokens,
-    pub(crate) system: Tokens,
+    pub(crate) tools: TokenBounds,
+    pub(crate) system: TokenBounds,
     /// What the format adds to a request.
-    pub(crate) framing: Tokens,
+    pub(crate) framing: TokenBounds,
 }
 
 /// What one segment of the outline is of.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum SegmentPosition {
     Head(HeadPart),
-    Settings(Part),
+    Settings(RequestPart),
     Element(usize),
 }
 
 impl Payload {
-    pub(crate) fn new(head: Head, before: Arc<str>, elements: Rope, after: Arc<str>) -> Self {
+    pub(crate) fn new(
+        head: PayloadHead,
+        before: Arc<str>,
+        elements: Rope,
+        after: Arc<str>,
+    ) -> Self {
         let mut payload = Self {
             head: Arc::new(head),
             len: 0,
             before,
             elements,
             after,
-            whole: None,
+            full: None,
         };
-        payload.measure();
+        payload.update_len();
         payload
     }
 
-    fn measure(&mut self) {
-        self.len = self.pieces().map(str::len).sum();
+    fn update_len(&mut self) {
+        self.len = self.json_chunks().map(str::len).sum();
     }
 
     /// The payload with what a cache object holds of it; itself if it names none.
-    pub(crate) fn whole(&self) -> &Self {
-        self.whole.as_deref().unwrap_or(self)
+    pub(crate) fn full_payload(&self) -> &Self {
+        self.full.as_deref().unwrap_or(self)
     }
 
     /// The payload as its provider's cache sees it: with what a cache object holds that it names. Messages have the marks
     /// that came with the items, and are known by the items: one that is marked in the next call is another.
     #[must_use]
     pub fn outline(&self) -> Outline {
-        self.outline_with(segment_of)
+        self.build_outline(segment_of)
     }
 
     /// The same as it is sent: with all marks that stand in it, and each message known by its text without them.
     #[must_use]
-    pub fn sent_outline(&self) -> Outline {
+    pub fn outline_with_markers(&self) -> Outline {
         let format = self.head.format;
-        self.outline_with(|at, element| {
-            let marks: Vec<Ttl> = element
+        self.build_outline(|at, element| {
+            let marks: Vec<CacheTtl> = element
                 .marks
                 .iter()
                 .copied()
@@ -98,7 +104,7 @@ impl Payload {
                 .collect();
             let bare = match marks.is_empty() {
                 true => None,
-                false => unmark(format, &element.json),
+                false => remove_markers(format, &element.json),
             };
             let text = bare.as_deref().unwrap_or(&element.json);
             OutlineSegment {
@@ -109,87 +115,87 @@ impl Payload {
         })
     }
 
-    fn outline_with(&self, segment_of: impl Fn(usize, &Element) -> OutlineSegment) -> Outline {
-        if let Some(whole) = &self.whole {
-            return whole.outline_with(segment_of);
+    fn build_outline(&self, segment_of: impl Fn(usize, &Element) -> OutlineSegment) -> Outline {
+        if let Some(whole) = &self.full {
+            return whole.build_outline(segment_of);
         }
         let head = &*self.head;
         let around = format!("{}{}", self.before, self.after);
         let fields = Fields::parse(&around).unwrap_or_default();
         let mut scope = head.model.clone();
-        for (name, _) in scoped(head.format) {
+        for (name, _) in scope_members(head.format) {
             scope.push('\n');
-            scope.push_str(value(&fields, &[name]));
+            scope.push_str(setting_value(&fields, &[name]));
         }
         let mut outline = Outline {
             format: head.format,
             scope,
             segments: Vec::new(),
-            whole: whole_mark(head.format, &fields),
+            whole: automatic_marker(head.format, &fields),
         };
-        let places = self.places(&fields);
+        let places = self.segment_positions(&fields);
         // The elements are asked for in their order: finding each by its number would cost a search.
         let mut elements = self.elements.iter().enumerate();
         let segments = places.iter().filter_map(|place| {
-            let around = self.segment(*place, &fields);
+            let around = self.head_segment(*place, &fields);
             around.or_else(|| elements.next().map(|(at, element)| segment_of(at, element)))
         });
         outline.segments = segments.collect();
-        let mut add = |part: Option<Part>, tokens: Tokens| {
+        let mut add = |part: Option<RequestPart>, tokens: TokenBounds| {
             let of = |one: &&mut OutlineSegment| part.is_none_or(|part| one.part == part);
             if let Some(first) = outline.segments.iter_mut().find(of) {
                 first.tokens += tokens;
             }
         };
-        add(Some(Part::Tools), head.tools);
-        add(Some(Part::System), head.system);
+        add(Some(RequestPart::Tools), head.tools);
+        add(Some(RequestPart::System), head.system);
         add(None, head.framing);
         outline
     }
 
     /// The segments of the outline in their order.
-    fn places(&self, fields: &Fields<'_>) -> Vec<Place> {
+    fn segment_positions(&self, fields: &Fields<'_>) -> Vec<SegmentPosition> {
         let has = |names: &[&str]| fields.get(names).is_some();
         let format = self.head.format;
-        let set = settings(format);
-        let group = |part: Part| {
+        let set = prefix_settings(format);
+        let group = |part: RequestPart| {
             set.iter()
                 .any(|one| one.part == part)
-                .then_some(Place::Settings(part))
+                .then_some(SegmentPosition::Settings(part))
         };
         let lead = self
             .elements
             .iter()
-            .take_while(|one| one.part == Part::System);
+            .take_while(|one| one.part == RequestPart::System);
         let lead = lead.count();
-        let tools = has(&["tools", "functions"]).then_some(Place::Head(HeadPart::Tools));
-        let system = has(system_names(format)).then_some(Place::Head(HeadPart::System));
-        [tools, group(Part::Form), system]
+        let tools = has(&["tools", "functions"]).then_some(SegmentPosition::Head(HeadPart::Tools));
+        let system = has(system_names(format)).then_some(SegmentPosition::Head(HeadPart::System));
+        [tools, group(RequestPart::Form), system]
             .into_iter()
             .flatten()
-            .chain((0..lead).map(Place::Element))
-            .chain(group(Part::Settings))
-            .chain((lead..self.elements.len()).map(Place::Element))
+            .chain((0..lead).map(SegmentPosition::Element))
+            .chain(group(RequestPart::Settings))
+            .chain((lead..self.elements.len()).map(SegmentPosition::Element))
             .collect()
     }
 
     /// What stands around the elements; an element is nothing here.
-    fn segment(&self, place: Place, fields: &Fields<'_>) -> Option<OutlineSegment> {
+    fn head_segment(&self, place: SegmentPosition, fields: &Fields<'_>) -> Option<OutlineSegment> {
         let format = self.head.format;
         match place {
-            Place::Head(part) => {
+            SegmentPosition::Head(part) => {
                 let (names, part_of): (&[&str], _) = match part {
-                    HeadPart::Tools => (&["tools", "functions"], Part::Tools),
-                    HeadPart::System => (system_names(format), Part::System),
+                    HeadPart::Tools => (&["tools", "functions"], RequestPart::Tools),
+                    HeadPart::System => (system_names(format), RequestPart::System),
                 };
                 let text = fields.get(names).map_or("", |value| value.get());
-                let marks = head_marks(format, &self.before, part);
+                let marks = head_markers(format, &self.before, part);
                 let bare = (!marks.is_empty())
-                    .then(|| unmark_head(format, &self.before, part))
+                    .then(|| remove_head_markers(format, &self.before, part))
                     .flatten()
-                    .and_then(|bare| member(&bare, names));
+                    .and_then(|bare| head_member(&bare, names));
                 let hash = ContentHash::of(bare.as_deref().unwrap_or(text).as_bytes());
-                let blocks = blocks_in(text);
+                let blocks = block_count(text);
                 Some(OutlineSegment {
                     bytes: text.len(),
                     blocks,
@@ -198,88 +204,91 @@ impl Payload {
                     ..OutlineSegment::new(part_of, 0, hash)
                 })
             }
-            Place::Settings(part) => {
-                let own = settings(format).iter().filter(|one| one.part == part);
-                let said: Vec<&str> = own.map(|one| value(fields, one.path)).collect();
+            SegmentPosition::Settings(part) => {
+                let own = prefix_settings(format)
+                    .iter()
+                    .filter(|one| one.part == part);
+                let said: Vec<&str> = own.map(|one| setting_value(fields, one.path)).collect();
                 let hash = ContentHash::of(said.join("\n").as_bytes());
                 Some(OutlineSegment::new(part, 0, hash))
             }
-            Place::Element(_) => None,
+            SegmentPosition::Element(_) => None,
         }
     }
 
     /// Sets marks, and removes those of the items that have to go. A mark that its segment turns out
     /// not to be able to carry is taken out of `marking`, and so is what it would have kept; gives those segments.
-    pub fn mark(&mut self, marking: &mut Marking) -> Vec<usize> {
+    pub fn set_markers(&mut self, marking: &mut MarkerPlan) -> Vec<usize> {
         let around = format!("{}{}", self.before, self.after);
-        let places = self.places(&Fields::parse(&around).unwrap_or_default());
+        let places = self.segment_positions(&Fields::parse(&around).unwrap_or_default());
         let strip = marking
             .strip
             .iter()
             .filter_map(|segment| places.get(*segment));
-        self.strip(strip.copied());
+        self.unmark_segments(strip.copied());
         let mut failed = Vec::new();
         for mark in &marking.marks {
-            let ours = !matches!(mark.why, MarkReason::Given | MarkReason::Provider);
+            let ours = !matches!(mark.why, MarkerReason::Given | MarkerReason::Provider);
             let place = places.get(mark.segment).copied();
-            if ours && !place.is_some_and(|place| self.set(place, mark.ttl)) {
+            if ours && !place.is_some_and(|place| self.mark_segment(place, mark.ttl)) {
                 failed.push(mark.segment);
             }
         }
         marking.marks.retain(|mark| !failed.contains(&mark.segment));
         marking.kept.retain(|kept| !failed.contains(&kept.segment));
         if marking.only_ours
-            && let Some(after) = only_marks(self.head.format, &self.after)
+            && let Some(after) = disable_automatic_markers(self.head.format, &self.after)
         {
             self.after = after.into();
         }
-        self.measure();
+        self.update_len();
         failed
     }
 
-    fn set(&mut self, place: Place, ttl: Ttl) -> bool {
+    fn mark_segment(&mut self, place: SegmentPosition, ttl: CacheTtl) -> bool {
         let format = self.head.format;
         match place {
-            Place::Settings(_) => false,
-            Place::Head(part) => {
-                let marked = mark_head(format, &self.before, part, ttl);
+            SegmentPosition::Settings(_) => false,
+            SegmentPosition::Head(part) => {
+                let marked = set_head_marker(format, &self.before, part, ttl);
                 marked.map(|text| self.before = text.into()).is_some()
             }
-            Place::Element(at) => {
+            SegmentPosition::Element(at) => {
                 let Some(element) = self.elements.get(at) else {
                     return false;
                 };
-                let Some(text) = mark(format, &element.json, ttl) else {
+                let Some(text) = set_marker(format, &element.json, ttl) else {
                     return false;
                 };
                 let text: Arc<str> = text.into();
-                self.elements.change(&BTreeSet::from([at]), |element| {
-                    element.json = Arc::clone(&text);
-                    element.marked = Some(ttl);
-                });
+                self.elements
+                    .change_elements(&BTreeSet::from([at]), |element| {
+                        element.json = Arc::clone(&text);
+                        element.marked = Some(ttl);
+                    });
                 true
             }
         }
     }
 
-    fn strip(&mut self, places: impl Iterator<Item = Place>) {
+    fn unmark_segments(&mut self, places: impl Iterator<Item = SegmentPosition>) {
         let format = self.head.format;
         let mut elements = BTreeSet::new();
         for place in places {
             match place {
-                Place::Settings(_) => {}
-                Place::Head(part) => {
-                    if let Some(text) = unmark_head(format, &self.before, part) {
+                SegmentPosition::Settings(_) => {}
+                SegmentPosition::Head(part) => {
+                    if let Some(text) = remove_head_markers(format, &self.before, part) {
                         self.before = text.into();
                     }
                 }
-                Place::Element(at) => {
+                SegmentPosition::Element(at) => {
                     elements.insert(at);
                 }
             }
         }
-        self.elements.change(&elements, |element| {
-            if let Some(text) = unmark(format, &element.json) {
+        self.elements.change_elements(&elements, |element| {
+            if let Some(text) = remove_markers(format, &element.json) {
                 element.json = text.into();
             }
             element.marks.clear();
@@ -290,12 +299,12 @@ impl Payload {
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = String::with_capacity(self.len);
-        self.pieces().for_each(|piece| out.push_str(piece));
+        self.json_chunks().for_each(|piece| out.push_str(piece));
         out
     }
 
     /// The JSON text in pieces, in order, without copying.
-    pub fn pieces(&self) -> impl Iterator<Item = &str> {
+    pub fn json_chunks(&self) -> impl Iterator<Item = &str> {
         let elements = self.elements.iter().enumerate().flat_map(|(at, element)| {
             let comma = if at == 0 { "" } else { "," };
             [comma, &*element.json]
@@ -320,17 +329,17 @@ impl Payload {
 
     /// How many messages of the conversation it has; those of the system prompt do not count.
     #[must_use]
-    pub fn messages(&self) -> usize {
+    pub fn message_count(&self) -> usize {
         self.elements.iter().map(|element| element.messages).sum()
     }
 
     /// The first 16 bytes of BLAKE3 over the JSON text. Costs a pass over all bytes.
     #[must_use]
-    pub fn hash(&self) -> ContentHash {
+    pub fn content_hash(&self) -> ContentHash {
         let mut hasher = blake3::Hasher::new();
         // Gathered first: many small updates of a hasher cost more than the hashing.
         let mut bytes = Vec::with_capacity(HASHED_AT_ONCE.min(self.len));
-        for piece in self.pieces() {
+        for piece in self.json_chunks() {
             bytes.extend_from_slice(piece.as_bytes());
             if bytes.len() >= HASHED_AT_ONCE {
                 hasher.update(&bytes);
@@ -338,11 +347,11 @@ impl Payload {
             }
         }
         hasher.update(&bytes);
-        digest(&hasher)
+        finish_content_hash(&hasher)
     }
 
     /// A hash over the hashes of the pieces: equal for payloads that were compiled equally, and cheap.
-    /// [`Payload::hash`] is the hash of the bytes.
+    /// [`Payload::content_hash`] is the hash of the bytes.
     #[must_use]
     pub fn fingerprint(&self) -> ContentHash {
         // Gathered first, as for the hash of the bytes.
@@ -360,7 +369,7 @@ impl Payload {
 
 impl fmt::Display for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces().try_for_each(|piece| f.write_str(piece))
+        self.json_chunks().try_for_each(|piece| f.write_str(piece))
     }
 }
 
@@ -375,14 +384,14 @@ const fn system_names(format: Format) -> &'static [&'static str] {
 }
 
 /// A member of the object that a request begins.
-fn member(before: &str, names: &[&str]) -> Option<String> {
+fn head_member(before: &str, names: &[&str]) -> Option<String> {
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
     fields.get(names).map(|value| value.get().to_owned())
 }
 
 /// How many blocks an array has; a string is one.
-fn blocks_in(json: &str) -> usize {
+fn block_count(json: &str) -> usize {
     let list: Option<Vec<&serde_json::value::RawValue>> = serde_json::from_str(json).ok();
     list.map_or(1, |list| list.len())
 }

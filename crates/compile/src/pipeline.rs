@@ -10,39 +10,44 @@
 //! history has grown too large is the frontier moved, and then the passes begin again, once.
 
 use contexture_ir::ContentHash;
-use contexture_wire::{Format, Renames};
+use contexture_wire::{Format, ToolNameMap};
 
-use crate::assemble::{assemble, head};
-use crate::cache::marks::Kept;
-use crate::cache::worth::Worth;
+use crate::assemble::{assemble_payload, payload_head};
+use crate::cache::marks::CachedPrefix;
+use crate::cache::worth::RewriteValue;
 use crate::cancel::Cancel;
-use crate::clearing::{Clearing, decide};
+use crate::clearing::{ClearDecision, decide_clearing};
 use crate::contribution::{Band, Contribution};
-use crate::count::Tokens;
-use crate::cut::Cut;
-use crate::digest::gathered;
-use crate::frame::Frame;
-use crate::front::Front;
-use crate::marking::mark;
+use crate::count::TokenBounds;
+use crate::cut::TrimPoint;
+use crate::digest::concat_hashes;
+use crate::frame::RequestOverhead;
+use crate::front::PreparedHistory;
+use crate::marking::apply_caching;
 use crate::memo::Memo;
-use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
-use crate::passes::clear::Size;
-use crate::passes::lower::{Piece, Press};
-use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
-use crate::passes::verify::{Sealed, is_sound, verify};
+use crate::passes::budget::{
+    BudgetRequest, HistoryBudgetRequest, allocate_budget, required_history_weight,
+};
+use crate::passes::clear::HistorySize;
+use crate::passes::lower::{LoweredBlock, Lowerer};
+use crate::passes::place::{
+    PayloadSlot, PlacedContribution, arrange_slots, bridge_contributions, fit_contribution,
+    place_contribution, unit_count,
+};
+use crate::passes::verify::{VerifyInput, is_sound, verify_payload};
 use crate::payload::Payload;
-use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
+use crate::plan::{Advice, ClearFrontier, Plan, PlanDecisions, Prefix};
 use crate::policy::Window;
-use crate::previewing::{Previews, change};
-use crate::reading::{offers, read_tool};
+use crate::previewing::{PreviewDecision, preview_savings};
+use crate::reading::{has_read_tool, read_tool};
 use crate::refusal::Refusal;
-use crate::report::account::{report, required};
+use crate::report::account::{build_report, required_segments};
 use crate::report::document::Report;
-use crate::report::ledger::Ledger;
+use crate::report::ledger::CompileOutcome;
 use crate::request::{CompileInput, CompileRequest};
 use crate::scratch::Scratch;
-use crate::stakes::{Around, Before, Stakes};
-use crate::treatment::Treatment;
+use crate::stakes::{PreviousRequest, RewriteCost, SentContext};
+use crate::treatment::ViewPolicy;
 
 /// What a compile gives.
 #[derive(Clone, Debug)]
@@ -56,7 +61,7 @@ pub struct Compiled {
     /// What the host may want to do before the next call.
     pub advice: Advice,
     /// The tools whose names the target refuses: its answer calls them by other names.
-    pub renames: Renames,
+    pub renames: ToolNameMap,
 }
 
 /// Compiles a request. Performs nothing; the same input gives the same bytes with any scratch.
@@ -65,55 +70,60 @@ pub struct Compiled {
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
     let request = input.request;
-    let limit = limit(request)?;
-    let press = Press::new(request, input.counter, &mut scratch.memo);
+    let limit = checked_input_limit(request)?;
+    let press = Lowerer::new(request, input.counter, &mut scratch.memo);
     let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
-    let mut treatment = Treatment::latched(input, &target);
-    let mut step = Step::First;
+    let mut treatment = ViewPolicy::from_plan(input, &target);
+    let mut step = Attempt::First;
     let mut begun = None;
     loop {
-        Cancel::check(input.cancel)?;
+        Cancel::ensure_not_cancelled(input.cancel)?;
         // What a pass of the host's makes of a longer path cannot be told from a shorter one's.
         let own = input.passes.is_empty();
-        let kept = scratch.take_front(|front| own && front.fits(&press, &treatment, input.path));
-        let kept = kept.and_then(|front| front.extended(input.path, &press, &mut scratch.memo));
+        let kept = scratch.take_prepared_history(|front| {
+            own && front.is_reusable_for(&press, &treatment, input.path)
+        });
+        let kept = kept
+            .and_then(|front| front.extend_with_new_items(input.path, &press, &mut scratch.memo));
         let front = match kept {
             Some(front) => front,
-            None => Front::build(input, &treatment, &press, &mut scratch.memo)?,
+            None => PreparedHistory::build(input, &treatment, &press, &mut scratch.memo)?,
         };
-        let call = Call {
+        let call = AssemblyInput {
             input,
             limit,
             target: &target,
-            front: &front,
-            treatment: &treatment,
-            step,
-            begun,
-            press: &press,
+            prepared: &front,
+            view_policy: &treatment,
+            attempt: step,
+            preview_decision: begun,
+            lowerer: &press,
         };
-        let outcome = back(&call, &mut scratch.memo);
+        let outcome = assemble_request(&call, &mut scratch.memo);
         if own {
-            scratch.keep_front(front);
+            scratch.store_prepared_history(front);
         }
         match outcome {
-            Ok(Outcome::Compiled(compiled)) => return Ok(*compiled),
-            Ok(Outcome::Preview(previews)) => {
+            Ok(AssemblyOutcome::Compiled(compiled)) => return Ok(*compiled),
+            Ok(AssemblyOutcome::Preview(previews)) => {
                 treatment.begin_previews();
                 begun = Some(previews);
             }
-            Ok(Outcome::Clear(clearing)) => {
+            Ok(AssemblyOutcome::Clear(clearing)) => {
                 let before = treatment.frontier;
                 treatment.frontier = clearing.frontier.unwrap_or(before);
-                step = Step::Cleared(clearing, before);
+                step = Attempt::Cleared(clearing, before);
             }
             // Less can need more: without an old thought two rounds may be one.
             Err(refusal) => match (refusal, step) {
-                (Refusal::DoesNotFit { .. }, Step::Cleared(_, before)) => {
+                (Refusal::DoesNotFit { .. }, Attempt::Cleared(_, before)) => {
                     treatment.frontier = before;
-                    step = Step::AsBefore;
+                    step = Attempt::AsBefore;
                 }
                 // The newest output may fit as a preview.
-                (Refusal::DoesNotFit { .. }, Step::First) if treatment.pending().is_some() => {
+                (Refusal::DoesNotFit { .. }, Attempt::First)
+                    if treatment.pending_previews().is_some() =>
+                {
                     treatment.begin_previews();
                 }
                 (refusal, _) => return Err(refusal),
@@ -123,197 +133,200 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
 }
 
 /// One way through the back half.
-struct Call<'a> {
+struct AssemblyInput<'a> {
     input: &'a CompileInput<'a>,
     limit: u64,
     target: &'a str,
-    front: &'a Front,
-    treatment: &'a Treatment,
-    step: Step,
+    prepared: &'a PreparedHistory,
+    view_policy: &'a ViewPolicy,
+    attempt: Attempt,
     /// Previews, if they begin with this compile.
-    begun: Option<Previews>,
-    press: &'a Press<'a>,
+    preview_decision: Option<PreviewDecision>,
+    lowerer: &'a Lowerer<'a>,
 }
 
-impl Call<'_> {
+impl AssemblyInput<'_> {
     /// What is at stake with the history as the plan shows it.
-    fn stakes<'s>(
+    fn rewrite_cost<'s>(
         &'s self,
-        frame: &Frame,
-        slots: &[Slot<'_>],
-        placed: &[Placed],
-        latched: &'s Cut,
-    ) -> Stakes<'s> {
-        let around = Around::of(frame, slots, placed);
+        frame: &RequestOverhead,
+        slots: &[PayloadSlot<'_>],
+        placed: &[PlacedContribution],
+        latched: &'s TrimPoint,
+    ) -> RewriteCost<'s> {
+        let around = SentContext::around_history(frame, slots, placed);
         let before = self.input.plan.prefix.as_ref();
         let same_prefix = before
             .is_some_and(|prefix| prefix.target == self.target && prefix.tools == frame.tools_hash);
-        let before = Before {
+        let before = PreviousRequest {
             same_prefix,
-            owes: self.owes(),
+            payback_calls: self.remaining_payback_calls(),
         };
-        Stakes::of(
+        RewriteCost::for_request(
             self.input,
             around,
-            latched.pieces(&self.front.history),
+            latched.sent_blocks(&self.prepared.history),
             before,
         )
     }
 
     /// Whether previews begin now; `None` if there is nothing to preview, or all of it is already.
-    fn previews(
+    fn decide_previews(
         &self,
-        frame: &Frame,
-        slots: &[Slot<'_>],
-        latched: &Cut,
-        size: Size,
-        stakes: &Stakes<'_>,
+        frame: &RequestOverhead,
+        slots: &[PayloadSlot<'_>],
+        latched: &TrimPoint,
+        size: HistorySize,
+        stakes: &RewriteCost<'_>,
         memo: &mut Memo,
-    ) -> Option<Previews> {
-        let policy = self.treatment.pending()?;
-        let mut change = change(policy, &self.front.history, latched, self.press, memo)?;
+    ) -> Option<PreviewDecision> {
+        let policy = self.view_policy.pending_previews()?;
+        let mut change =
+            preview_savings(policy, &self.prepared.history, latched, self.lowerer, memo)?;
         let request = self.input.request;
-        if !offers(&request.tools) {
+        if !has_read_tool(&request.tools) {
             let mut request = request.clone();
             request.tools.push(read_tool());
-            let with = Frame::weigh(&request, slots, self.press, memo);
+            let with = RequestOverhead::measure_request(&request, slots, self.lowerer, memo);
             change.tools = Some(with.tools + with.framing - frame.tools - frame.framing);
         }
-        Some(Previews::decide(policy, size, stakes, change))
+        Some(PreviewDecision::decide(policy, size, stakes, change))
     }
 
     /// For how many calls the last rewriting for money's sake has not paid back yet.
-    fn owes(&self) -> u64 {
+    fn remaining_payback_calls(&self) -> u64 {
         let before = match &self.input.plan.prefix {
             Some(prefix) if prefix.target == self.target => self.input.plan.owes,
             _ => 0,
         };
-        self.begun
-            .and_then(|previews| previews.owes)
+        self.preview_decision
+            .and_then(|previews| previews.payback_calls)
             .unwrap_or(before)
     }
 
     /// The same, after this call.
-    fn owes_then(&self) -> u64 {
-        let cleared = match self.step {
-            Step::Cleared(clearing, _) => clearing.owes,
-            Step::First | Step::AsBefore => None,
+    fn payback_after_call(&self) -> u64 {
+        let cleared = match self.attempt {
+            Attempt::Cleared(clearing, _) => clearing.payback_calls,
+            Attempt::First | Attempt::AsBefore => None,
         };
-        cleared.unwrap_or(self.owes()).saturating_sub(1)
+        cleared
+            .unwrap_or(self.remaining_payback_calls())
+            .saturating_sub(1)
     }
 }
 
 /// What the back half comes to.
-enum Outcome {
+enum AssemblyOutcome {
     Compiled(Box<Compiled>),
     /// Long outputs are to be previewed from now on.
-    Preview(Previews),
+    Preview(PreviewDecision),
     /// The history is too large, and old content can be cleared up to here.
-    Clear(Clearing),
+    Clear(ClearDecision),
 }
 
 /// Whether this compile has moved the frontier of what is cleared.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum Attempt {
     First,
     /// It has, from here.
-    Cleared(Clearing, ClearFrontier),
+    Cleared(ClearDecision, ClearFrontier),
     /// It had, and that did not fit.
     AsBefore,
 }
 
 /// The back half: from weighed rounds to the payload.
-fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
-    let Call {
+fn assemble_request(call: &AssemblyInput<'_>, memo: &mut Memo) -> Result<AssemblyOutcome, Refusal> {
+    let AssemblyInput {
         input,
         limit,
-        front,
-        press,
+        prepared: front,
+        lowerer: press,
         ..
     } = *call;
     let request = input.request;
-    let mut slots = arrange(input.contributions);
-    let mut whole: Vec<Placed> = slots
+    let mut slots = arrange_slots(input.contributions);
+    let mut whole: Vec<PlacedContribution> = slots
         .iter()
-        .map(|slot| place(slot, units(&slot.contribution.content), press, memo))
+        .map(|slot| place_contribution(slot, unit_count(&slot.contribution.content), press, memo))
         .collect::<Result<_, _>>()?;
-    let bridges = bridges(&front.history, request, &slots, &whole);
-    for slot in bridges.iter().map(Slot::in_its_band) {
+    let bridges = bridge_contributions(&front.history, request, &slots, &whole);
+    for slot in bridges.iter().map(PayloadSlot::in_own_band) {
         let at = match slot.band {
             Band::Anchor => slots.partition_point(|other| other.band < Band::Anchor),
             _ => slots.len(),
         };
-        whole.insert(at, place(&slot, 1, press, memo)?);
+        whole.insert(at, place_contribution(&slot, 1, press, memo)?);
         slots.insert(at, slot);
     }
-    let frame = Frame::weigh(request, &slots, press, memo);
-    Cancel::check(input.cancel)?;
+    let frame = RequestOverhead::measure_request(request, &slots, press, memo);
+    Cancel::ensure_not_cancelled(input.cancel)?;
 
-    let latched = Cut::latched(input, call.target, &front.history, press, memo);
+    let latched = TrimPoint::from_plan(input, call.target, &front.history, press, memo);
     let natural: Vec<u64> = whole.iter().map(|placed| placed.text.high).collect();
-    let (placed, cut, worth) = match budget(call, &slots, &frame, whole, latched, memo)? {
-        Budgeted::Cut(placed, cut, worth) => (placed, cut, worth),
-        Budgeted::Preview(previews) => return Ok(Outcome::Preview(previews)),
-        Budgeted::Clear(clearing) => return Ok(Outcome::Clear(clearing)),
+    let (placed, cut, worth) = match fit_to_budget(call, &slots, &frame, whole, latched, memo)? {
+        FittedParts::Cut(placed, cut, worth) => (placed, cut, worth),
+        FittedParts::Preview(previews) => return Ok(AssemblyOutcome::Preview(previews)),
+        FittedParts::Clear(clearing) => return Ok(AssemblyOutcome::Clear(clearing)),
     };
-    Cancel::check(input.cancel)?;
+    Cancel::ensure_not_cancelled(input.cancel)?;
 
-    let (before, mut owners) = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
-    let middle = cut.pieces(&front.history);
-    let (after, theirs) = band_pieces(&slots, &placed, |band| band > Band::Anchor);
+    let (before, mut owners) = blocks_of_bands(&slots, &placed, |band| band <= Band::Anchor);
+    let middle = cut.sent_blocks(&front.history);
+    let (after, theirs) = blocks_of_bands(&slots, &placed, |band| band > Band::Anchor);
     owners.extend(std::iter::repeat_n(None, middle.len()));
     owners.extend(theirs);
-    let envelope = frame.envelope(request, &slots, &placed)?;
-    let pieces: Vec<&Piece> = [before.as_slice(), &middle, &after].concat();
-    let head = head(request, &frame, &slots, &placed);
+    let envelope = frame.build_envelope(request, &slots, &placed)?;
+    let pieces: Vec<&LoweredBlock> = [before.as_slice(), &middle, &after].concat();
+    let head = payload_head(request, &frame, &slots, &placed);
     let history = &front.history;
-    let mut payload = assemble(head, &envelope, &before, (&cut, history), &after);
-    let mut marked = mark(&mut payload, input, call.target);
+    let mut payload = assemble_payload(head, &envelope, &before, (&cut, history), &after);
+    let mut marked = apply_caching(&mut payload, input, call.target);
     marked.cache.rewriting = worth;
 
     let prefix = Prefix {
         target: call.target.to_owned(),
         tools: frame.tools_hash,
-        system: Frame::system_hash(&placed),
-        anchor: ContentHash::of(&gathered(before.iter().map(|piece| &piece.key))),
+        system: RequestOverhead::system_hash(&placed),
+        anchor: ContentHash::of(&concat_hashes(before.iter().map(|piece| &piece.key))),
     };
-    let view = decided(call, &cut, marked.kept);
-    Cancel::check(input.cancel)?;
+    let view = plan_decisions(call, &cut, marked.kept);
+    Cancel::ensure_not_cancelled(input.cancel)?;
     let (plan, epoch) = input
         .plan
-        .next(prefix, middle.iter().map(|piece| &piece.key), view);
-    let counted = counted(call, &slots, &placed, &middle, memo)?;
-    let ledger = Ledger {
+        .next_plan(prefix, middle.iter().map(|piece| &piece.key), view);
+    let counted = counted_before_calibration(call, &slots, &placed, &middle, memo)?;
+    let ledger = CompileOutcome {
         input,
         limit,
-        front,
+        prepared: front,
         slots: &slots,
         placed: &placed,
         natural: &natural,
-        trimmed: cut.trimmed(history),
-        cut: &cut,
-        sent: &middle,
-        frame: &frame,
+        trimmed: cut.trimmed_sources(history),
+        trim_point: &cut,
+        sent_blocks: &middle,
+        overhead: &frame,
         envelope: &envelope,
         counted,
     };
-    let report = report(&ledger, epoch, marked.cache, &payload);
+    let report = build_report(&ledger, epoch, marked.cache, &payload);
     let omitted: usize = report.omitted.iter().map(|omitted| omitted.items).sum();
-    if report.totals.items <= omitted && !says_more(&slots, &placed, &bridges) {
+    if report.totals.items <= omitted && !adds_messages(&slots, &placed, &bridges) {
         let format = request.dialect.format;
         return Err(Refusal::NothingToSay { format });
     }
-    verify(&Sealed {
+    verify_payload(&VerifyInput {
         request,
         limit,
         tokens: report.totals.tokens,
         envelope: &envelope,
-        pieces: &pieces,
+        blocks: &pieces,
         owners: &owners,
-        sound: front.sound && cut.kept.iter().all(|kept| is_sound(&kept.pieces)),
-        pinned: &ledger.pinned(),
+        sound: front.sound && cut.kept.iter().all(|kept| is_sound(&kept.blocks)),
+        pinned: &ledger.pinned_texts(),
     })?;
-    Ok(Outcome::Compiled(Box::new(Compiled {
+    Ok(AssemblyOutcome::Compiled(Box::new(Compiled {
         payload,
         advice: Advice {
             compact: ledger.compact_advice(),
@@ -321,21 +334,25 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         },
         report,
         plan,
-        renames: Renames::of(request.dialect.format, &request.tools),
+        renames: ToolNameMap::for_tools(request.dialect.format, &request.tools),
     })))
 }
 
 /// What this compile decided, for the plan.
-fn decided(call: &Call<'_>, cut: &Cut, kept: Vec<Kept>) -> Latched {
-    Latched {
+fn plan_decisions(
+    call: &AssemblyInput<'_>,
+    cut: &TrimPoint,
+    kept: Vec<CachedPrefix>,
+) -> PlanDecisions {
+    PlanDecisions {
         kept,
-        covers: call.treatment.covers_hash(),
-        clear: call.treatment.latched_frontier(),
-        cleared: matches!(call.step, Step::Cleared(..)),
-        trim: cut.frontier(&call.front.history, call.input),
-        trimmed: cut.moved,
-        previews: call.treatment.previews(),
-        owes: call.owes_then(),
+        covers: call.view_policy.covers_hash(),
+        clear: call.view_policy.clear_frontier(),
+        cleared: matches!(call.attempt, Attempt::Cleared(..)),
+        trim: cut.trim_frontier(&call.prepared.history, call.input),
+        trimmed: cut.is_new,
+        previews: call.view_policy.has_previews(),
+        payback_calls: call.payback_after_call(),
         narrowing: call.input.request.narrowing,
         tools: call
             .input
@@ -348,77 +365,81 @@ fn decided(call: &Call<'_>, cut: &Cut, kept: Vec<Kept>) -> Latched {
 
 /// Whether contributions say something among the messages: placeholders alone are no request, however
 /// legal.
-fn says_more(slots: &[Slot<'_>], placed: &[Placed], bridges: &[Contribution]) -> bool {
+fn adds_messages(
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+    bridges: &[Contribution],
+) -> bool {
     slots.iter().zip(placed).any(|(slot, placed)| {
         let mut bridges = bridges.iter();
         let bridge = bridges.any(|one| std::ptr::eq(one, slot.contribution));
-        !bridge && placed.pieces.iter().any(|piece| piece.elements() > 0)
+        !bridge && placed.blocks.iter().any(|piece| piece.element_count() > 0)
     })
 }
 
 /// What was counted of all that is sent, before it was narrowed; nothing where it was not.
-fn counted(
-    call: &Call<'_>,
-    slots: &[Slot<'_>],
-    placed: &[Placed],
-    history: &[&Piece],
+fn counted_before_calibration(
+    call: &AssemblyInput<'_>,
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+    history: &[&LoweredBlock],
     memo: &mut Memo,
-) -> Result<Option<Tokens>, Refusal> {
+) -> Result<Option<TokenBounds>, Refusal> {
     if call.input.request.narrowing.is_none() {
         return Ok(None);
     }
-    let press = call.press.plain();
-    let frame = Frame::weigh(call.input.request, slots, &press, memo);
+    let press = call.lowerer.without_calibration();
+    let frame = RequestOverhead::measure_request(call.input.request, slots, &press, memo);
     let mut all = frame.tools + frame.framing;
     let sent = slots.iter().zip(placed);
     for (slot, placed) in sent.filter(|(_, placed)| placed.units > 0) {
-        let plain = place(slot, placed.units, &press, memo)?;
+        let plain = place_contribution(slot, placed.units, &press, memo)?;
         all += plain.text + plain.framing;
     }
     Ok(Some(all + history.iter().map(|piece| piece.counted).sum()))
 }
 
 /// What budgeting comes to.
-enum Budgeted {
-    Cut(Vec<Placed>, Cut, Option<Worth>),
-    Preview(Previews),
-    Clear(Clearing),
+enum FittedParts {
+    Cut(Vec<PlacedContribution>, TrimPoint, Option<RewriteValue>),
+    Preview(PreviewDecision),
+    Clear(ClearDecision),
 }
 
 /// Fits the contributions into their grants and the history into what they leave.
-fn budget(
-    call: &Call<'_>,
-    slots: &[Slot<'_>],
-    frame: &Frame,
-    whole: Vec<Placed>,
-    latched: Cut,
+fn fit_to_budget(
+    call: &AssemblyInput<'_>,
+    slots: &[PayloadSlot<'_>],
+    frame: &RequestOverhead,
+    whole: Vec<PlacedContribution>,
+    latched: TrimPoint,
     memo: &mut Memo,
-) -> Result<Budgeted, Refusal> {
-    let (request, history) = (call.input.request, &call.front.history);
+) -> Result<FittedParts, Refusal> {
+    let (request, history) = (call.input.request, &call.prepared.history);
     let rounds: Vec<u64> = history.rounds.iter().map(|round| round.weight).collect();
-    let kept = history.kept().into_iter();
+    let kept = history.required_messages().into_iter();
     let singles: Vec<(usize, u64)> = kept.map(|kept| (kept.round, kept.weight())).collect();
     let policy = &request.history;
-    let mut claim = HistoryClaim {
+    let mut claim = HistoryBudgetRequest {
         rounds: &rounds,
         last: history.last,
         singles: &singles,
         frontier: latched.round,
-        latched: latched.kept_weight(),
+        required_weight: latched.required_weight(),
         low_water: policy.trim.low_water,
         floor: 0,
-        to_the_mark: false,
+        trims_to_low_water: false,
         window: None,
     };
-    let claims: Vec<Claim> = slots.iter().zip(&whole).map(claim_of).collect();
-    let granted = grants(
+    let claims: Vec<BudgetRequest> = slots.iter().zip(&whole).map(budget_request_of).collect();
+    let granted = allocate_budget(
         call.limit,
         frame.weight(),
         &claims,
-        required_history(&claim),
+        required_history_weight(&claim),
     )
     .map_err(|_| {
-        let segments = required(history, slots, &whole, frame);
+        let segments = required_segments(history, slots, &whole, frame);
         Refusal::DoesNotFit {
             needed: segments.iter().map(|segment| segment.tokens).sum(),
             allowed: call.limit,
@@ -427,11 +448,11 @@ fn budget(
             segments,
         }
     })?;
-    let mut placed: Vec<Placed> = Vec::with_capacity(whole.len());
+    let mut placed: Vec<PlacedContribution> = Vec::with_capacity(whole.len());
     for ((slot, whole), grant) in slots.iter().zip(whole).zip(granted) {
-        placed.push(fit(slot, whole, grant, call.press, memo)?);
+        placed.push(fit_contribution(slot, whole, grant, call.lowerer, memo)?);
     }
-    let taken: u64 = placed.iter().map(Placed::weight).sum();
+    let taken: u64 = placed.iter().map(PlacedContribution::weight).sum();
     let mut room = call
         .limit
         .saturating_sub(frame.weight())
@@ -439,48 +460,55 @@ fn budget(
     match policy.window {
         Window::Whole => {}
         Window::Turns(turns) => {
-            claim.window = latched.window(turns, history, claim.low_water);
+            claim.window = latched.window_start(turns, history, claim.low_water);
         }
-        Window::Tokens(tokens) => room = room.min(tokens.max(required_history(&claim))),
+        Window::Tokens(tokens) => room = room.min(tokens.max(required_history_weight(&claim))),
     }
-    let stakes = call.stakes(frame, slots, &placed, &latched);
-    claim.floor = stakes.floor(room);
-    let size = Size {
-        history: claim.weight_now(),
+    let stakes = call.rewrite_cost(frame, slots, &placed, &latched);
+    claim.floor = stakes.minimum_cacheable_weight(room);
+    let size = HistorySize {
+        history: claim.planned_weight(),
         room,
         floor: claim.floor,
     };
-    let worth = match call.step {
-        Step::First => {
-            let previews = call.previews(frame, slots, &latched, size, &stakes, memo);
+    let worth = match call.attempt {
+        Attempt::First => {
+            let previews = call.decide_previews(frame, slots, &latched, size, &stakes, memo);
             if let Some(previews) = previews.filter(|previews| previews.begin) {
-                return Ok(Budgeted::Preview(previews));
+                return Ok(FittedParts::Preview(previews));
             }
-            let current = &call.treatment.frontier;
-            let clearing = decide(
-                call.input, history, current, size, &stakes, call.press, memo,
+            let current = &call.view_policy.frontier;
+            let clearing = decide_clearing(
+                call.input,
+                history,
+                current,
+                size,
+                &stakes,
+                call.lowerer,
+                memo,
             );
             if clearing.frontier.is_some() {
-                return Ok(Budgeted::Clear(clearing));
+                return Ok(FittedParts::Clear(clearing));
             }
-            let previews = call.begun.or(previews);
+            let previews = call.preview_decision.or(previews);
             clearing
-                .worth
-                .or(previews.and_then(|previews| previews.worth))
+                .value
+                .or(previews.and_then(|previews| previews.value))
         }
-        Step::Cleared(clearing, _) => clearing.worth,
-        Step::AsBefore => None,
+        Attempt::Cleared(clearing, _) => clearing.value,
+        Attempt::AsBefore => None,
     };
     // Where clearing was needed and did not suffice, the history is cut in the same step, down to the
     // mark: else each of the next calls would clear a little more.
-    claim.to_the_mark = matches!(call.step, Step::Cleared(clearing, _) if clearing.forced);
-    let cut = latched.within(room, &claim, history);
-    Ok(Budgeted::Cut(placed, cut, worth))
+    claim.trims_to_low_water =
+        matches!(call.attempt, Attempt::Cleared(clearing, _) if clearing.forced);
+    let cut = latched.fit_to_room(room, &claim, history);
+    Ok(FittedParts::Cut(placed, cut, worth))
 }
 
-fn claim_of((slot, whole): (&Slot<'_>, &Placed)) -> Claim {
+fn budget_request_of((slot, whole): (&PayloadSlot<'_>, &PlacedContribution)) -> BudgetRequest {
     let budget = &slot.contribution.budget;
-    Claim {
+    BudgetRequest {
         required: slot.contribution.is_required(),
         natural: whole.weight(),
         min: budget.min,
@@ -489,7 +517,7 @@ fn claim_of((slot, whole): (&Slot<'_>, &Placed)) -> Claim {
     }
 }
 
-fn limit(request: &CompileRequest) -> Result<u64, Refusal> {
+fn checked_input_limit(request: &CompileRequest) -> Result<u64, Refusal> {
     let format = request.dialect.format;
     if !Format::PROVIDERS.contains(&format) {
         return Err(Refusal::UnsupportedTarget { format });
@@ -505,18 +533,18 @@ fn limit(request: &CompileRequest) -> Result<u64, Refusal> {
 }
 
 /// The pieces of the contributions to some bands, and whose they are.
-fn band_pieces<'a>(
-    slots: &[Slot<'a>],
-    placed: &'a [Placed],
+fn blocks_of_bands<'a>(
+    slots: &[PayloadSlot<'a>],
+    placed: &'a [PlacedContribution],
     keep: impl Fn(Band) -> bool,
-) -> (Vec<&'a Piece>, Vec<Option<&'a str>>) {
+) -> (Vec<&'a LoweredBlock>, Vec<Option<&'a str>>) {
     slots
         .iter()
         .zip(placed)
         .filter(|(slot, _)| keep(slot.band))
         .flat_map(|(slot, placed)| {
             let owner = Some(slot.contribution.source.as_str());
-            placed.pieces.iter().map(move |piece| (piece, owner))
+            placed.blocks.iter().map(move |piece| (piece, owner))
         })
         .unzip()
 }

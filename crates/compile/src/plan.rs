@@ -9,10 +9,10 @@ use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::content::CacheAdvice;
-use crate::cache::marks::Kept;
-use crate::digest::{digest, gathered};
+use crate::cache::marks::CachedPrefix;
+use crate::digest::{concat_hashes, finish_content_hash};
 use crate::hex;
-use crate::narrowing::Narrowing;
+use crate::narrowing::CalibratedRange;
 use crate::offered::OfferedTools;
 
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
@@ -29,10 +29,10 @@ pub struct Plan {
     pub prefix: Option<Prefix>,
     /// The history as it was sent last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Sent>,
+    pub sent: Option<SentHistory>,
     /// What the provider is expected to keep of the payload.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<Kept>,
+    pub kept: Vec<CachedPrefix>,
     /// The identity of the compactions in effect, if there are any.
     #[serde(with = "hex::option", skip_serializing_if = "Option::is_none")]
     pub covers: Option<ContentHash>,
@@ -45,7 +45,7 @@ pub struct Plan {
     /// How ranges of counts were narrowed, if they were. A request says it anew
     /// ([`CompileRequest::narrowing`](crate::CompileRequest::narrowing)); hosts hold it through an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub narrowing: Option<Narrowing>,
+    pub narrowing: Option<CalibratedRange>,
     /// The tools that were offered out of a registry, in their order, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<OfferedTools>,
@@ -81,7 +81,7 @@ pub struct Prefix {
 
 /// The history as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
+pub struct SentHistory {
     /// How many blocks, the newest excepted: it may still grow.
     pub blocks: usize,
     /// The hash over those blocks.
@@ -188,13 +188,13 @@ pub struct EpochReport {
 
 impl Plan {
     /// The plan after a payload: `sent` are the blocks of its history.
-    pub(crate) fn next<'h>(
+    pub(crate) fn next_plan<'h>(
         &self,
         prefix: Prefix,
         sent: impl ExactSizeIterator<Item = &'h ContentHash>,
-        view: Latched,
+        view: PlanDecisions,
     ) -> (Self, EpochReport) {
-        let (earlier, now) = digests(sent, self.sent.map(|sent| sent.blocks));
+        let (earlier, now) = history_digests(sent, self.sent.map(|sent| sent.blocks));
         let extends = match (self.sent, earlier) {
             (None, _) => true,
             (Some(before), earlier) => earlier == Some(before.hash),
@@ -233,7 +233,7 @@ impl Plan {
             narrowing: view.narrowing,
             tools: view.tools,
             previews: view.previews,
-            owes: view.owes,
+            owes: view.payback_calls,
         };
         let report = EpochReport {
             number: epoch,
@@ -245,8 +245,8 @@ impl Plan {
 }
 
 /// What a compile decided about the view of the history, and what it expects to be cached.
-pub(crate) struct Latched {
-    pub(crate) kept: Vec<Kept>,
+pub(crate) struct PlanDecisions {
+    pub(crate) kept: Vec<CachedPrefix>,
     pub(crate) covers: Option<ContentHash>,
     pub(crate) clear: Option<ClearFrontier>,
     /// Whether this compile moved that frontier.
@@ -254,19 +254,19 @@ pub(crate) struct Latched {
     pub(crate) trim: Option<TrimFrontier>,
     /// Whether this compile moved that one.
     pub(crate) trimmed: bool,
-    pub(crate) narrowing: Option<Narrowing>,
+    pub(crate) narrowing: Option<CalibratedRange>,
     pub(crate) tools: Option<OfferedTools>,
     pub(crate) previews: bool,
-    pub(crate) owes: u64,
+    pub(crate) payback_calls: u64,
 }
 
 /// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.
-fn digests<'h>(
+fn history_digests<'h>(
     sent: impl ExactSizeIterator<Item = &'h ContentHash>,
     blocks: Option<usize>,
-) -> (Option<ContentHash>, Sent) {
+) -> (Option<ContentHash>, SentHistory) {
     let settled = sent.len().saturating_sub(1);
-    let bytes = gathered(sent.take(settled));
+    let bytes = concat_hashes(sent.take(settled));
     let end = blocks.and_then(|blocks| blocks.checked_mul(16));
     let known = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end..)?)));
     let (known, new) = known.unwrap_or((&[], &bytes));
@@ -274,11 +274,11 @@ fn digests<'h>(
     hasher.update(known);
     let earlier = end
         .filter(|end| *end == known.len())
-        .map(|_| digest(&hasher));
+        .map(|_| finish_content_hash(&hasher));
     hasher.update(new);
-    let now = Sent {
+    let now = SentHistory {
         blocks: settled,
-        hash: digest(&hasher),
+        hash: finish_content_hash(&hasher),
     };
     (earlier, now)
 }

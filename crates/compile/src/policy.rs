@@ -14,7 +14,7 @@ use contexture_wire::Format;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::content::CachedContent;
-use crate::cache::marks::MarkPolicy;
+use crate::cache::marks::MarkerPolicy;
 use crate::cache::rules::CacheRules;
 use crate::cache::worth::CacheState;
 use crate::preview::PreviewPolicy;
@@ -158,7 +158,7 @@ pub struct CachePolicy {
     pub rules: CacheRules,
     /// Where marks are set, for models whose cache is asked for by marks. `None`: no marks but those
     /// that came with the items. Default: all that help, for the usual time.
-    pub marks: Option<MarkPolicy>,
+    pub marks: Option<MarkerPolicy>,
     /// What the model costs.
     pub prices: Prices,
     /// Whether the cache still holds what the last call wrote, as far as the host knows. Default:

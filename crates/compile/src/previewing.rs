@@ -6,35 +6,35 @@
 //!
 //! Not here: what a preview shows ([`crate::preview`]).
 
-use crate::cache::worth::Worth;
-use crate::cut::Cut;
-use crate::entry::Entry;
+use crate::cache::worth::RewriteValue;
+use crate::cut::TrimPoint;
+use crate::entry::ViewEntry;
 use crate::history::History;
 use crate::memo::Memo;
-use crate::passes::clear::Size;
-use crate::passes::lower::Press;
-use crate::passes::preview::previews;
+use crate::passes::clear::HistorySize;
+use crate::passes::lower::Lowerer;
+use crate::passes::preview::output_previews;
 use crate::preview::{PreviewPolicy, Previewer, Previewing};
-use crate::stakes::{Change, Stakes};
+use crate::stakes::{HistoryChange, RewriteCost};
 
 /// What previews would change of the history that is sent; `None` if nothing.
-pub(crate) fn change(
+pub(crate) fn preview_savings(
     policy: &PreviewPolicy,
     history: &History,
-    latched: &Cut,
-    press: &Press<'_>,
+    latched: &TrimPoint,
+    press: &Lowerer<'_>,
     memo: &mut Memo,
-) -> Option<Change> {
-    let counter = press.scale().counter;
+) -> Option<HistoryChange> {
+    let counter = press.item_weigher().counter;
     let sent = history.rounds.get(latched.round)?.entries.start;
-    let all = previews(&history.entries, &Previewer { policy, counter });
-    let all: Vec<&(usize, Entry)> = all.iter().filter(|(at, _)| *at >= sent).collect();
+    let all = output_previews(&history.entries, &Previewer { policy, counter });
+    let all: Vec<&(usize, ViewEntry)> = all.iter().filter(|(at, _)| *at >= sent).collect();
     let first = all.iter().map(|(at, _)| *at).min()?;
     let saved = all.iter().filter_map(|(at, preview)| {
-        let before = press.item(history.entries.get(*at)?, memo).high;
-        Some(before.saturating_sub(press.item(preview, memo).high))
+        let before = press.count_item(history.entries.get(*at)?, memo).high;
+        Some(before.saturating_sub(press.count_item(preview, memo).high))
     });
-    Some(Change {
+    Some(HistoryChange {
         first,
         saved: saved.sum(),
         tools: None,
@@ -46,40 +46,40 @@ const WORTH_ITS_ROOM: u64 = 2;
 
 /// Whether previews begin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Previews {
+pub(crate) struct PreviewDecision {
     pub(crate) begin: bool,
     /// The figures, if it was a matter of money.
-    pub(crate) worth: Option<Worth>,
+    pub(crate) value: Option<RewriteValue>,
     /// For how many calls they have not paid back yet, if they begin because that pays.
-    pub(crate) owes: Option<u64>,
+    pub(crate) payback_calls: Option<u64>,
 }
 
-impl Previews {
+impl PreviewDecision {
     /// Decides for a history of this size that they would change so.
     pub(crate) fn decide(
         policy: &PreviewPolicy,
-        size: Size,
-        stakes: &Stakes<'_>,
-        change: Change,
+        size: HistorySize,
+        stakes: &RewriteCost<'_>,
+        change: HistoryChange,
     ) -> Self {
         let Previewing::Worthwhile { calls } = policy.when else {
             return Self::BEGIN;
         };
         let tools = change.tools.map_or(0, |tools| tools.high);
-        if size.is_over() && change.saved >= tools.saturating_mul(WORTH_ITS_ROOM) {
+        if size.exceeds_budget() && change.saved >= tools.saturating_mul(WORTH_ITS_ROOM) {
             return Self::BEGIN;
         }
-        let worth = stakes.worth(change, calls);
+        let worth = stakes.value_of(change, calls);
         Self {
             begin: worth.rewrite,
-            worth: Some(worth),
-            owes: worth.rewrite.then(|| worth.paid_back_after(calls)),
+            value: Some(worth),
+            payback_calls: worth.rewrite.then(|| worth.calls_to_break_even(calls)),
         }
     }
 
     const BEGIN: Self = Self {
         begin: true,
-        worth: None,
-        owes: None,
+        value: None,
+        payback_calls: None,
     };
 }

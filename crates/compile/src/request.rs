@@ -10,7 +10,7 @@ use contexture_wire::Dialect;
 
 use crate::cancel::Cancel;
 use crate::contribution::Contribution;
-use crate::narrowing::Narrowing;
+use crate::narrowing::CalibratedRange;
 use crate::offered::{OfferedTools, ToolOffer};
 use crate::passes::host::Pass;
 use crate::plan::Plan;
@@ -60,7 +60,7 @@ impl PathItem {
 
     /// Several items that are not stored.
     #[must_use]
-    pub fn all(items: impl IntoIterator<Item = Item>) -> Vec<Self> {
+    pub fn from_items(items: impl IntoIterator<Item = Item>) -> Vec<Self> {
         items.into_iter().map(Self::new).collect()
     }
 }
@@ -117,7 +117,7 @@ pub struct CompileRequest {
     /// How the model counts pictures, files and sound.
     pub media: MediaRules,
     /// What reports of usage have left of the ranges of counts. `None`: all.
-    pub narrowing: Option<Narrowing>,
+    pub narrowing: Option<CalibratedRange>,
     /// The system prompt that the provider adds to requests with tools. Absent: the format's bounds.
     pub tool_prompt: Option<ToolPrompt>,
     /// How much of the history is shown, and how.
@@ -132,7 +132,7 @@ impl CompileRequest {
     pub fn with_offer(mut self, offer: Offer) -> Self {
         self.tools.extend(offer.tools);
         self.offer = Some(ToolOffer {
-            latched: OfferedTools::of(&offer.selection),
+            latched: OfferedTools::from_selection(&offer.selection),
             removed: offer.removed,
         });
         self

@@ -3,7 +3,7 @@
 //! A scratch decides nothing: compiling with an empty, a warm or another conversation's scratch gives
 //! the same bytes.
 
-use crate::front::Front;
+use crate::front::PreparedHistory;
 use crate::memo::Memo;
 
 /// What the memo may hold by default, in bytes of chunks and entries of counts.
@@ -16,7 +16,7 @@ const FRONTS: usize = 4;
 #[derive(Debug)]
 pub struct Scratch {
     pub(crate) memo: Memo,
-    fronts: Vec<Front>,
+    histories: Vec<PreparedHistory>,
 }
 
 impl Default for Scratch {
@@ -37,19 +37,22 @@ impl Scratch {
     pub fn with_capacity(bytes: usize) -> Self {
         Self {
             memo: Memo::new(bytes),
-            fronts: Vec::new(),
+            histories: Vec::new(),
         }
     }
 
     /// Takes the first history out for which `fits` holds.
-    pub(crate) fn take_front(&mut self, fits: impl FnMut(&Front) -> bool) -> Option<Front> {
-        let at = self.fronts.iter().position(fits)?;
-        Some(self.fronts.remove(at))
+    pub(crate) fn take_prepared_history(
+        &mut self,
+        fits: impl FnMut(&PreparedHistory) -> bool,
+    ) -> Option<PreparedHistory> {
+        let at = self.histories.iter().position(fits)?;
+        Some(self.histories.remove(at))
     }
 
     /// Keeps a history for the next compile.
-    pub(crate) fn keep_front(&mut self, front: Front) {
-        self.fronts.truncate(FRONTS - 1);
-        self.fronts.insert(0, front);
+    pub(crate) fn store_prepared_history(&mut self, front: PreparedHistory) {
+        self.histories.truncate(FRONTS - 1);
+        self.histories.insert(0, front);
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::contribution::{Band, Content, Contribution, Stability};
 use crate::report::document::Report;
-use crate::report::figures::grouped;
+use crate::report::figures::group_thousands;
 
 /// The name of the fragment, and of the contribution.
 const STATE: &str = "state";
@@ -54,7 +54,7 @@ impl Contribution {
     /// A value as XML, `<state>…</state>`: kept whole or left out.
     ///
     /// The same value gives the same bytes. Two contributions of state are two texts: hosts that set state
-    /// anew keep it in an [`Aside`](crate::Aside).
+    /// anew keep it in an [`Aside`](crate::CallContext).
     ///
     /// # Errors
     /// A value that JSON cannot hold, or that is nested too deeply.
@@ -88,7 +88,7 @@ impl Contribution {
         let refused = |error: &dyn std::error::Error| StateError::NotRendered {
             reason: error.to_string(),
         };
-        let data = FragmentData::plain(value).map_err(|error| refused(&error))?;
+        let data = FragmentData::literal_data(value).map_err(|error| refused(&error))?;
         let fragments = vec![Fragment::new(STATE, data)];
         // What cannot be rendered is refused here, where the value is known, and not by the compile.
         renderer
@@ -133,9 +133,9 @@ impl Contribution {
         };
         let text = format!(
             "<{BUDGET}>The previous request {about} {} of {} tokens; {} were left.</{BUDGET}>",
-            grouped(used),
-            grouped(limit),
-            grouped(left)
+            group_thousands(used),
+            group_thousands(limit),
+            group_thousands(left)
         );
         Self::tail(BUDGET, text)
     }

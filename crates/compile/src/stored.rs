@@ -12,11 +12,11 @@ use std::sync::Arc;
 use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{Fragment, Item, Message, Raw, Transcript};
 use contexture_render::{RenderError, Renderer};
-use contexture_wire::{Dialect, Format, Kind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde::{Deserialize, Serialize};
 
 use crate::contribution::{Band, Budget, Content, Contribution, Stability};
-use crate::narrowing::Narrowing;
+use crate::narrowing::CalibratedRange;
 use crate::policy::{CachePolicy, HistoryPolicy};
 use crate::request::CompileRequest;
 
@@ -39,9 +39,11 @@ pub fn store_call(
     request: &CompileRequest,
     contributions: &[Contribution],
 ) -> Result<Raw, RenderError> {
-    let contributions = contributions.iter().map(StoredContribution::of);
+    let contributions = contributions
+        .iter()
+        .map(StoredContribution::from_contribution);
     let call = StoredCall {
-        request: StoredRequest::of(request),
+        request: StoredRequest::from_request(request),
         contributions: contributions.collect::<Result<_, _>>()?,
     };
     Ok(Raw::from_value(&call).unwrap_or_else(|_| Raw::null()))
@@ -52,16 +54,16 @@ pub fn store_call(
 /// # Errors
 /// [`StoredCallError`] for what [`store_call`] does not write.
 pub fn load_call(stored: &Raw) -> Result<(CompileRequest, Vec<Contribution>), StoredCallError> {
-    let call: StoredCall = serde_json::from_str(stored.get()).map_err(unreadable)?;
+    let call: StoredCall = serde_json::from_str(stored.get()).map_err(stored_call_error)?;
     let contributions = call.contributions.into_iter();
-    let contributions = contributions.map(StoredContribution::contribution);
+    let contributions = contributions.map(StoredContribution::into_contribution);
     Ok((
-        call.request.request()?,
+        call.request.into_request()?,
         contributions.collect::<Result<_, _>>()?,
     ))
 }
 
-fn unreadable(why: impl ToString) -> StoredCallError {
+fn stored_call_error(why: impl ToString) -> StoredCallError {
     StoredCallError {
         why: why.to_string(),
     }
@@ -87,7 +89,7 @@ struct StoredRequest {
     params: Vec<(String, Raw)>,
     prefill: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    narrowing: Option<Narrowing>,
+    narrowing: Option<CalibratedRange>,
     media: MediaRules,
     tool_prompt: Option<ToolPrompt>,
     history: HistoryPolicy,
@@ -95,7 +97,7 @@ struct StoredRequest {
 }
 
 impl StoredRequest {
-    fn of(request: &CompileRequest) -> Self {
+    fn from_request(request: &CompileRequest) -> Self {
         let CompileRequest {
             dialect,
             model,
@@ -124,7 +126,7 @@ impl StoredRequest {
             tools,
             ..Transcript::default()
         };
-        let asked = lower(&Dialect::of(Format::Items), Kind::Request, &asked).json;
+        let asked = lower(&Dialect::of(Format::Items), DocumentKind::Request, &asked).json;
         Self {
             format,
             mid_system,
@@ -144,8 +146,8 @@ impl StoredRequest {
         }
     }
 
-    fn request(self) -> Result<CompileRequest, StoredCallError> {
-        let asked = lift(Format::Items, self.asked.get()).map_err(unreadable)?;
+    fn into_request(self) -> Result<CompileRequest, StoredCallError> {
+        let asked = lift(Format::Items, self.asked.get()).map_err(stored_call_error)?;
         Ok(CompileRequest {
             dialect: Dialect {
                 format: self.format,
@@ -193,7 +195,7 @@ enum StoredContent {
 }
 
 impl StoredContribution {
-    fn of(of: &Contribution) -> Result<Self, RenderError> {
+    fn from_contribution(of: &Contribution) -> Result<Self, RenderError> {
         let items = |items: &[Item]| Raw::from_value(&items).unwrap_or_else(|_| Raw::null());
         let content = match &of.content {
             Content::Text(text) => StoredContent::Text(text.clone()),
@@ -228,19 +230,19 @@ impl StoredContribution {
         })
     }
 
-    fn contribution(self) -> Result<Contribution, StoredCallError> {
-        let items = |raw: &Raw| Item::parse_all(raw.get()).map_err(unreadable);
+    fn into_contribution(self) -> Result<Contribution, StoredCallError> {
+        let items = |raw: &Raw| Item::parse_all(raw.get()).map_err(stored_call_error);
         let content = match self.content {
             StoredContent::Text(text) => Content::Text(text),
             StoredContent::Texts(texts) => Content::Texts(texts),
             StoredContent::Rendered(texts) => Content::Fragments {
                 fragments: texts.iter().map(|_| Fragment::new("", "")).collect(),
-                renderer: Arc::new(Rendered(texts)),
+                renderer: Arc::new(PrerenderedTexts(texts)),
             },
             StoredContent::Instructions(raw) => {
                 let messages = items(&raw)?.into_iter().map(|item| match item {
                     Item::Message(message) => Ok(message),
-                    _ => Err(unreadable("instructions have only messages")),
+                    _ => Err(stored_call_error("instructions have only messages")),
                 });
                 Content::Instructions(messages.collect::<Result<Vec<Message>, _>>()?)
             }
@@ -260,9 +262,9 @@ impl StoredContribution {
 
 /// Gives the text that so many fragments had.
 #[derive(Debug)]
-struct Rendered(Vec<String>);
+struct PrerenderedTexts(Vec<String>);
 
-impl Renderer for Rendered {
+impl Renderer for PrerenderedTexts {
     fn name(&self) -> &str {
         "rendered"
     }
@@ -341,14 +343,14 @@ mod tests {
                 .options(options.clone())
                 .tools(vec![tool.clone()])
                 .param("metadata", raw(r#"{"user_id":"u 1"}"#));
-            let request = target.request(Catalogue::builtin()).unwrap();
+            let request = target.build_request(Catalogue::builtin()).unwrap();
             let stored = store_call(&request, &contributions).unwrap();
             let (again, loaded) = load_call(&raw(stored.get())).unwrap();
             assert_eq!(again, request);
             let path: Vec<Item> = (0..40)
                 .map(|at| Message::text(Role::User, format!("message {at}")).into())
                 .collect();
-            let path = PathItem::all(path);
+            let path = PathItem::from_items(path);
             let spec = Catalogue::builtin().resolve(target.model()).unwrap();
             let bytes = |request: &CompileRequest, contributions: &[Contribution]| {
                 let input = CompileInput {

@@ -7,14 +7,14 @@ use contexture_ir::{ContentHash, Item};
 
 use crate::cache::bill::Rates;
 use crate::cancel::Cancel;
-use crate::entry::Entry;
+use crate::entry::ViewEntry;
 use crate::memo::Memo;
-use crate::passes::clear::clear;
-use crate::passes::cover::{Covering, cover};
-use crate::passes::host::{Pass, PassPoint, host};
-use crate::passes::lower::Press;
-use crate::passes::preview::preview;
-use crate::passes::select::select;
+use crate::passes::clear::clear_entries;
+use crate::passes::cover::{ActiveCovers, apply_covers};
+use crate::passes::host::{Pass, PassPoint, run_host_passes};
+use crate::passes::lower::Lowerer;
+use crate::passes::preview::preview_outputs;
+use crate::passes::select::select_for_model;
 use crate::plan::ClearFrontier;
 use crate::policy::ClearPolicy;
 use crate::preview::{PreviewPolicy, Previewer, Previewing};
@@ -24,24 +24,24 @@ use crate::request::{CompileInput, PathItem};
 
 /// How a path is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Treatment {
-    covering: Covering,
+pub(crate) struct ViewPolicy {
+    active_covers: ActiveCovers,
     clear: Option<ClearPolicy>,
     pub(crate) frontier: ClearFrontier,
     preview: Option<PreviewPolicy>,
     /// A policy for previews that is not in effect yet.
-    pending: Option<PreviewPolicy>,
+    pending_previews: Option<PreviewPolicy>,
 }
 
 /// What the host has in it: passes of its own, and a way to call it off.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ViewRequest<'a> {
     passes: &'a [&'a dyn Pass],
     cancel: Option<&'a Cancel>,
 }
 
-impl<'a> Asked<'a> {
-    pub(crate) const fn of(input: &CompileInput<'a>) -> Self {
+impl<'a> ViewRequest<'a> {
+    pub(crate) const fn from_input(input: &CompileInput<'a>) -> Self {
         Self {
             passes: input.passes,
             cancel: input.cancel,
@@ -50,11 +50,11 @@ impl<'a> Asked<'a> {
 }
 
 /// Entries and what was left out of them, with its reason.
-pub(crate) type Treated = (Vec<Entry>, Vec<(usize, OmitReason)>);
+pub(crate) type ViewWithOmissions = (Vec<ViewEntry>, Vec<(usize, OmitReason)>);
 
-impl Treatment {
+impl ViewPolicy {
     /// The plan's, if it is for this target and this path.
-    pub(crate) fn latched(input: &CompileInput<'_>, target: &str) -> Self {
+    pub(crate) fn from_plan(input: &CompileInput<'_>, target: &str) -> Self {
         let plan = input.plan;
         let same_target = plan
             .prefix
@@ -63,14 +63,14 @@ impl Treatment {
         let clear = input.request.history.clear.policy();
         let frontier = plan
             .clear
-            .filter(|frontier| same_target && clear.is_some() && fits(frontier, input.path));
+            .filter(|frontier| same_target && clear.is_some() && is_on_path(frontier, input.path));
         let compacts = |at: usize| {
             let item = input.path.get(at).map(|item| &*item.item);
             matches!(item, Some(Item::Compaction(_)))
         };
         let previews = input.request.history.preview.clone();
         let cache = &input.request.cache;
-        let priced = Rates::of(&cache.prices, cache.rules.kind, 0).is_some();
+        let priced = Rates::for_request(&cache.prices, cache.rules.kind, 0).is_some();
         let begun = |policy: &PreviewPolicy| match policy.when {
             Previewing::Always => true,
             Previewing::Worthwhile { .. } => same_target && plan.previews || !priced,
@@ -80,83 +80,84 @@ impl Treatment {
             other => (None, other),
         };
         Self {
-            covering: Covering::of(input.covers, input.path.len(), compacts),
+            active_covers: ActiveCovers::from_covers(input.covers, input.path.len(), compacts),
             clear: clear.cloned(),
             preview,
-            pending,
+            pending_previews: pending,
             frontier: frontier.unwrap_or(ClearFrontier::NONE),
         }
     }
 
     /// The entries of a path from its item `first` on: of a whole path, or of what is behind all that
     /// the treatment changes.
-    pub(crate) fn apply(
+    pub(crate) fn build_view(
         &self,
         path: &[PathItem],
         first: usize,
-        asked: Asked<'_>,
-        press: &Press<'_>,
+        asked: ViewRequest<'_>,
+        press: &Lowerer<'_>,
         memo: &mut Memo,
-    ) -> Result<Treated, Refusal> {
-        let (entries, mut hidden) = select(path, first);
-        let (entries, left_out) = host(entries, asked.passes, PassPoint::BeforeView);
+    ) -> Result<ViewWithOmissions, Refusal> {
+        let (entries, mut hidden) = select_for_model(path, first);
+        let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::BeforeView);
         hidden.extend(left_out);
-        Cancel::check(asked.cancel)?;
-        let (mut entries, covered) = cover(entries, &self.covering, press.dialect().format);
+        Cancel::ensure_not_cancelled(asked.cancel)?;
+        let (mut entries, covered) =
+            apply_covers(entries, &self.active_covers, press.dialect().format);
         hidden.extend(covered);
         if let Some(policy) = &self.clear
             && self.frontier != ClearFrontier::NONE
         {
-            let (kept, cleared) = clear(entries, &self.frontier, policy, |entry| {
-                press.item(entry, memo).high
+            let (kept, cleared) = clear_entries(entries, &self.frontier, policy, |entry| {
+                press.count_item(entry, memo).high
             });
             hidden.extend(cleared);
             entries = kept;
         }
-        Cancel::check(asked.cancel)?;
+        Cancel::ensure_not_cancelled(asked.cancel)?;
         if let Some(policy) = &self.preview {
-            let counter = press.scale().counter;
-            preview(&mut entries, &Previewer { policy, counter });
+            let counter = press.item_weigher().counter;
+            preview_outputs(&mut entries, &Previewer { policy, counter });
         }
-        Cancel::check(asked.cancel)?;
-        let (entries, left_out) = host(entries, asked.passes, PassPoint::AfterView);
+        Cancel::ensure_not_cancelled(asked.cancel)?;
+        let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::AfterView);
         hidden.extend(left_out);
         Ok((entries, hidden))
     }
 
     /// Whether items at or behind an index are shown as they would be without it.
-    pub(crate) fn ends_before(&self, index: usize) -> bool {
-        self.covering.ends_before(index) && self.frontier.settled <= index
+    pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
+        self.active_covers.affects_nothing_after(index) && self.frontier.settled <= index
     }
 
     /// The policy for previews that is not in effect yet.
-    pub(crate) const fn pending(&self) -> Option<&PreviewPolicy> {
-        self.pending.as_ref()
+    pub(crate) const fn pending_previews(&self) -> Option<&PreviewPolicy> {
+        self.pending_previews.as_ref()
     }
 
     /// Outputs are previewed from now on.
     pub(crate) fn begin_previews(&mut self) {
-        self.preview = self.pending.take();
+        self.preview = self.pending_previews.take();
     }
 
     /// Whether outputs are previewed.
-    pub(crate) const fn previews(&self) -> bool {
+    pub(crate) const fn has_previews(&self) -> bool {
         self.preview.is_some()
     }
 
     /// The covers in effect.
-    pub(crate) const fn covering(&self) -> &Covering {
-        &self.covering
+    pub(crate) const fn active_covers(&self) -> &ActiveCovers {
+        &self.active_covers
     }
 
     /// The frontier as the plan keeps it.
-    pub(crate) fn latched_frontier(&self) -> Option<ClearFrontier> {
+    pub(crate) fn clear_frontier(&self) -> Option<ClearFrontier> {
         (self.frontier != ClearFrontier::NONE).then_some(self.frontier)
     }
 
     /// The identity of the covers in effect.
     pub(crate) fn covers_hash(&self) -> Option<ContentHash> {
-        let covers = self.covering.covers();
+        let covers = self.active_covers.covers();
         let words = covers
             .iter()
             .flat_map(|cover| [cover.compaction, cover.first, cover.last]);
@@ -166,7 +167,7 @@ impl Treatment {
 }
 
 /// Whether a frontier is of this path.
-fn fits(frontier: &ClearFrontier, path: &[PathItem]) -> bool {
+fn is_on_path(frontier: &ClearFrontier, path: &[PathItem]) -> bool {
     let there = path.get(frontier.settled).map(|item| item.hash);
     there == Some(frontier.hash) && frontier.outputs.max(frontier.reasoning) <= frontier.settled
 }

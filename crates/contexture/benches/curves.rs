@@ -24,7 +24,7 @@ use contexture_store::{
 use contexture_store_postgres::{PostgresStore, migrate};
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{item, on};
+use contexture_store_testkit::chat::{branch_end, item};
 
 const BATCH: usize = 1_000;
 
@@ -120,25 +120,31 @@ async fn measure(store: Arc<dyn Store>, size: usize) -> [Option<Duration>; LINES
     let begun = Instant::now();
     for first in (0..size).step_by(BATCH) {
         let items = (first..size.min(first + BATCH)).map(small).collect();
-        chat.tip("main", items).await.unwrap();
+        chat.append_to_tip("main", items).await.unwrap();
     }
     let filled = begun.elapsed() / u32::try_from(size).unwrap();
     let append = median(101, async |n| {
         let items = vec![small(10_000_000 + n)];
-        chat.tip("main", items).await.unwrap();
+        chat.append_to_tip("main", items).await.unwrap();
     })
     .await;
-    chat.tip("main", vec![item("the only zebra here")])
+    chat.append_to_tip("main", vec![item("the only zebra here")])
         .await
         .unwrap();
     let length = size + 102;
     let last = median(41, async |_| {
-        let page = chat.read(ReadRequest::last(on("main"), 200)).await.unwrap();
+        let page = chat
+            .read_path(ReadRequest::last_nodes(branch_end("main"), 200))
+            .await
+            .unwrap();
         assert_eq!(page.nodes.len(), length.min(200));
     })
     .await;
     let whole = median(if size > 50_000 { 3 } else { 11 }, async |_| {
-        let page = chat.read(ReadRequest::whole(on("main"))).await.unwrap();
+        let page = chat
+            .read_path(ReadRequest::whole_path(branch_end("main")))
+            .await
+            .unwrap();
         assert_eq!(page.nodes.len(), length);
     })
     .await;
@@ -150,22 +156,25 @@ async fn measure(store: Arc<dyn Store>, size: usize) -> [Option<Duration>; LINES
             label,
             activate: Activation::Keep,
         };
-        chat.change(RefChange::CreateBranch(new)).await.unwrap();
+        chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
     })
     .await;
     let first = median(100, async |n| {
         let items = vec![small(20_000_000 + n)];
-        chat.tip(&format!("b{n}"), items).await.unwrap();
+        chat.append_to_tip(&format!("b{n}"), items).await.unwrap();
     })
     .await;
     let refs = median(41, async |_| {
-        let refs = chat.store.refs(&chat.owner, &chat.id).await.unwrap();
+        let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
         assert_eq!(refs.branches.len(), 101);
     })
     .await;
     let listed = median(41, async |_| {
         let list = ListConversations::default();
-        chat.store.conversations(&chat.owner, list).await.unwrap();
+        chat.store
+            .list_conversations(&chat.owner, list)
+            .await
+            .unwrap();
     })
     .await;
     let rare = search(&chat, "zebra").await;
@@ -196,7 +205,7 @@ async fn search(chat: &Chat, words: &str) -> Option<Duration> {
     let scope = SearchScope::Conversation(chat.id.clone());
     median(21, async |_| {
         let request = SearchRequest::new(words, scope.clone());
-        let found = search.find(&chat.owner, request).await.unwrap();
+        let found = search.search_nodes(&chat.owner, request).await.unwrap();
         assert!(!found.hits.is_empty());
     })
     .await
@@ -210,7 +219,7 @@ async fn space(path: &Path) {
     for n in 0..500 {
         let item = item(&format!("{n} {}", "words of a turn ".repeat(20)));
         bytes += item.json.len();
-        chat.tip("main", vec![item]).await.unwrap();
+        chat.append_to_tip("main", vec![item]).await.unwrap();
     }
     drop(chat);
     let file = std::fs::metadata(path).unwrap().len();

@@ -53,10 +53,10 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use std::sync::Arc;
 //!
-//! use contexture::llm::ScriptedModel;
+//! use contexture::models::ScriptedModel;
 //! use contexture::{Agent, Engine, Format, Target, turn_text};
 //!
-//! // Over HTTP with the feature `client`; this one says what is written here.
+//! // Over HTTP with the feature `http-models`; this one says what is written here.
 //! let model = Arc::new(ScriptedModel::saying(Format::OpenAiChat, ["Good morning, Ada."]));
 //! let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o"));
 //! let chat = Engine::in_memory().conversation("lobby").open().await?;
@@ -106,8 +106,8 @@ pub use contexture_sessions as sessions;
 /// The compiler: `contexture-compile`.
 pub use contexture_compile as compile;
 
-/// Models that answer payloads: `contexture-llm`.
-pub use contexture_llm as llm;
+/// Models that answer payloads: `contexture-models`.
+pub use contexture_models as models;
 
 /// The store's contract and the in-memory store: `contexture-store`.
 pub use contexture_store as store;
@@ -125,9 +125,9 @@ pub use contexture_offload as offload;
 /// Owners of state and policy that add to every call, and those built in: `contexture-layers`.
 pub use contexture_layers as layers;
 
-/// Models over HTTP, with the feature `client`: `contexture-client`.
-#[cfg(feature = "client")]
-pub use contexture_client as client;
+/// Models over HTTP, with the feature `http-models`: `contexture-models-http`.
+#[cfg(feature = "http-models")]
+pub use contexture_models_http as models_http;
 
 /// Conversations: `contexture-engine`.
 pub use contexture_engine as engine;
@@ -143,16 +143,15 @@ pub use contexture_telemetry as telemetry;
 pub use contexture_runs as runs;
 
 pub use contexture_catalogue::{Catalogue, ModelSpec};
-#[cfg(feature = "client")]
-pub use contexture_client::{ApiKey, HttpModel, Provider};
 pub use contexture_compile::{
-    Advice, Aside, Band, CachedContent, Calibration, Cancel, Compiled, Compiler, Contribution,
-    HistoryPolicy, Payload, Refusal, Report, Target,
+    Advice, Band, CachedContent, Calibration, CallContext, Cancel, Compiled, Compiler,
+    Contribution, HistoryPolicy, Payload, Refusal, Report, Target,
 };
 pub use contexture_engine::{
     Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, CopyReport, Draft,
-    Engine, EngineError, For, Happened, Incoming, Ingested, LayerHandle, LayerSession, Matched,
-    OwnCall, PrepareOptions, Recorded, RegistryTools, Resolved, TargetChoice,
+    Engine, EngineError, EngineEventKind, IngestRequest, Ingested, InterceptedCall, LayerHandle,
+    LayerSession, MatchKind, MessageView, PrepareOptions, Recorded, RegistryTools, Resolved,
+    TargetChoice,
 };
 pub use contexture_ir::{
     Fragment, FragmentData, Item, Message, Owner, Part, Role, UiMessage, UiRole, alias, analogy,
@@ -161,6 +160,8 @@ pub use contexture_ir::{
     principle, quirk, role, style_guide, term, user, workflow,
 };
 pub use contexture_layers::{Layer, Layers};
+#[cfg(feature = "http-models")]
+pub use contexture_models_http::{ApiKey, HttpModel, Provider};
 #[cfg(feature = "offload")]
 pub use contexture_offload::ObjectOffloadStore;
 pub use contexture_offload::{FsOffloadStore, MemoryOffloadStore, OffloadStore};
@@ -168,12 +169,12 @@ pub use contexture_render::{
     JsonRenderer, MarkdownRenderer, Renderer, TomlRenderer, ToonRenderer, XmlRenderer, YamlRenderer,
 };
 pub use contexture_runs::{
-    Abort, Agent, Budget, Delegate, Ended, Run, RunError, Spent, ToolBox, ToolCall, ToolFailure,
-    ToolOutput, Turn, Until, turn, turn_text,
+    Abort, Agent, Run, RunBudget, RunError, RunUsage, StopCondition, SubAgent, ToolBox, ToolCall,
+    ToolFailure, ToolOutput, Turn, TurnEnd, run_turn, run_turn_with_text,
 };
 pub use contexture_store::{MemoryStore, Store};
 #[cfg(feature = "postgres")]
 pub use contexture_store_postgres::PostgresStore;
 pub use contexture_store_sqlite::SqliteStore;
 pub use contexture_tools::Registry;
-pub use contexture_wire::{Dialect, Format, Kind, Loss, lift, lower};
+pub use contexture_wire::{Dialect, DocumentKind, Format, Loss, lift, lower};

@@ -16,7 +16,7 @@ use contexture_compile::Target;
 use contexture_engine::{Engine, ImportOptions};
 use contexture_ir::{Fragment, assistant_text, hint, role, user};
 use contexture_render::XmlRenderer;
-use contexture_sessions::{ReadOptions, SessionFormat, read};
+use contexture_sessions::{ReadOptions, SessionFormat, read_sessions};
 use futures_util::future::join_all;
 
 const RUNS: usize = 7;
@@ -53,7 +53,7 @@ async fn import(directory: &Path) {
             source_name: "tau",
             ..ReadOptions::default()
         };
-        let sessions = read(SessionFormat::TauBench, &text, &options).unwrap();
+        let sessions = read_sessions(SessionFormat::TauBench, &text, &options).unwrap();
         let all = ImportOptions::default();
         let done = join_all(sessions.iter().map(|session| engine.import(session, &all))).await;
         times.push(start.elapsed());
@@ -94,7 +94,7 @@ async fn resolve(directory: &Path, count: usize) {
         let chat = open(&path)
             .await
             .conversation("c")
-            .existing()
+            .open_existing()
             .await
             .unwrap();
         for times in [&mut cold, &mut warm] {
@@ -112,7 +112,7 @@ async fn save(directory: &Path) {
     let chat = open(&directory.join("resolve.db"))
         .await
         .conversation("c")
-        .existing()
+        .open_existing()
         .await
         .unwrap();
     let mut times = Vec::new();
@@ -135,7 +135,7 @@ async fn compile(directory: &Path, count: usize) {
         let chat = open(&path)
             .await
             .conversation("c")
-            .existing()
+            .open_existing()
             .await
             .unwrap();
         for times in [&mut cold, &mut warm] {

@@ -11,8 +11,8 @@
 
 use std::time::{Duration, Instant};
 
-use contexture_engine::{Engine, Incoming, Matched};
-use contexture_ir::{Chain, Item, Message, Role, Transcript};
+use contexture_engine::{Engine, IngestRequest, MatchKind};
+use contexture_ir::{HistoryHasher, Item, Message, Role, Transcript};
 
 const RUNS: usize = 9;
 
@@ -52,9 +52,9 @@ fn hashing(items: usize) {
     let mut times = Vec::new();
     for _ in 0..RUNS {
         let start = Instant::now();
-        let mut chain = Chain::default();
-        history.iter().for_each(|item| chain.push(item));
-        std::hint::black_box(chain.hash());
+        let mut chain = HistoryHasher::default();
+        history.iter().for_each(|item| chain.push_item(item));
+        std::hint::black_box(chain.current_hash());
         times.push(start.elapsed());
     }
     let median = report(&format!("hashing a history of {items} items"), times);
@@ -72,7 +72,7 @@ async fn turns(where_: &str, engine: Engine, items: usize) {
     };
     let start = Instant::now();
     let mut ingested = engine
-        .ingest(&owner, Incoming::new(&history))
+        .ingest(&owner, IngestRequest::new(&history))
         .await
         .unwrap();
     report(
@@ -93,11 +93,11 @@ async fn turns(where_: &str, engine: Engine, items: usize) {
         history.items.push(message(history.items.len()));
         let start = Instant::now();
         ingested = engine
-            .ingest(&owner, Incoming::new(&history))
+            .ingest(&owner, IngestRequest::new(&history))
             .await
             .unwrap();
         asks.push(start.elapsed());
-        assert_eq!(ingested.matched, Matched::Prefix);
+        assert_eq!(ingested.matched, MatchKind::Prefix);
         assert_eq!(ingested.appended.len(), 1);
     }
     report(

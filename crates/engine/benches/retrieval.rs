@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use contexture_engine::Engine;
-use contexture_store::{SearchRequest, SearchScope, Words};
+use contexture_store::{MatchMode, SearchRequest, SearchScope};
 use contexture_testdata::tau_bench;
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ async fn speed(engine: &Engine, library: &Library, texts: usize) {
                 .map(|n| facts[(run * 7 + n * 31) % facts.len()])
                 .collect();
             let request = SearchRequest {
-                words: Words::Any,
+                words: MatchMode::Any,
                 ..SearchRequest::new(query.join(" "), SearchScope::Owner)
             };
             let begun = Instant::now();
@@ -172,7 +172,7 @@ async fn count(engine: &Engine) -> usize {
             .clone();
         let page = engine
             .store()
-            .conversations(&owner, list.clone())
+            .list_conversations(&owner, list.clone())
             .await
             .unwrap();
         count += page

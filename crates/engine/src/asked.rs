@@ -2,13 +2,13 @@
 //!
 //! Not here: the calls of agents, which are streamed (`contexture-runs`).
 
-use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse};
+use contexture_models::{Model, ModelError, ModelRequest, ModelResponse};
 use contexture_telemetry::ModelCall;
 use contexture_wire::lift;
 use tracing::Instrument;
 
 /// One answer, whole.
-pub(crate) async fn answered(
+pub(crate) async fn call_model(
     model: &dyn Model,
     request: ModelRequest,
 ) -> Result<ModelResponse, ModelError> {
@@ -21,7 +21,7 @@ pub(crate) async fn answered(
         .and_then(|answer| lift(format, &answer.body).ok())
     {
         let info = lifted.transcript.response.unwrap_or_default();
-        told.answer(lifted.transcript.model.as_deref(), &info);
+        told.record_response(lifted.transcript.model.as_deref(), &info);
     }
     told.end(answer.as_ref().err().map(ModelError::kind));
     answer

@@ -4,7 +4,7 @@ use contexture_ir::NodeId;
 
 /// Behind which head a draft goes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Basis {
+pub(crate) enum ExpectedHead {
     /// Whichever there is.
     #[default]
     Tip,

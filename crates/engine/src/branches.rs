@@ -7,23 +7,23 @@ use std::collections::BTreeSet;
 
 use contexture_ir::{BranchName, CheckpointName, MessageId, NodeId};
 use contexture_store::{
-    Activation, Branch, BranchLabel, Checkpoint, Error as StoreError, Graph, NewBranch, Node,
-    NodeQuery, ReadRequest, RefChange, RefChanged, Refs, Span, Thing, graph,
+    Activation, Branch, BranchLabel, Checkpoint, EntityKind, Error as StoreError, Graph, NewBranch,
+    Node, NodeQuery, ReadRequest, RefChange, RefChanged, Refs, Span, load_graph,
 };
 use std::sync::Arc;
 
-use crate::conversation::{Conversation, no_message};
+use crate::conversation::{Conversation, message_not_found};
 use crate::error::EngineError;
 
 impl Conversation {
     /// All branches and checkpoints, with counts.
     pub async fn refs(&self) -> Result<Refs, EngineError> {
-        Ok(self.store().refs(self.owner(), self.id()).await?)
+        Ok(self.store().list_refs(self.owner(), self.id()).await?)
     }
 
     /// The whole tree: nodes with their parents, and the names that point to them.
     pub async fn tree(&self) -> Result<Graph, EngineError> {
-        Ok(graph(self.store(), self.owner(), self.id()).await?)
+        Ok(load_graph(self.store(), self.owner(), self.id()).await?)
     }
 
     /// Goes back to a message: a new branch whose last message it is, made active, and this handle on
@@ -34,7 +34,7 @@ impl Conversation {
     /// # Errors
     /// The store's `NotFound`, or `Ambiguous` if it is not on this branch but on several others.
     pub async fn rewind(&self, message: impl AsRef<str>) -> Result<Branch, EngineError> {
-        let last = self.last_node_of(message.as_ref()).await?;
+        let last = self.last_message_node(message.as_ref()).await?;
         self.rewind_to(last).await
     }
 
@@ -49,8 +49,8 @@ impl Conversation {
     ///
     /// # Errors
     /// [`EngineError::EmptyBranch`] if there is nothing to branch from.
-    pub async fn btw(&self) -> Result<Branch, EngineError> {
-        let head = self.need_head("open a branch aside").await?;
+    pub async fn open_side_branch(&self) -> Result<Branch, EngineError> {
+        let head = self.require_head("open a branch aside").await?;
         self.open_branch(Some(head), Activation::Keep).await
     }
 
@@ -78,7 +78,7 @@ impl Conversation {
             label,
             activate: Activation::Keep,
         };
-        self.branch_of(self.change(RefChange::CreateBranch(new)).await?)
+        self.expect_branch(self.change_ref(RefChange::CreateBranch(new)).await?)
     }
 
     /// Puts this handle on another branch and makes that the active one.
@@ -87,14 +87,14 @@ impl Conversation {
     /// The store's `NotFound`.
     pub async fn switch_branch(&self, name: &str) -> Result<Branch, EngineError> {
         let name = BranchName::new(name)?;
-        let branch = self.branch_of(self.change(RefChange::Activate(name)).await?)?;
+        let branch = self.expect_branch(self.change_ref(RefChange::Activate(name)).await?)?;
         self.set_branch(branch.name.clone());
         Ok(branch)
     }
 
     /// Deletes a branch's name; its nodes stay.
     pub async fn delete_branch(&self, name: &str) -> Result<(), EngineError> {
-        self.change(RefChange::DeleteBranch(BranchName::new(name)?))
+        self.change_ref(RefChange::DeleteBranch(BranchName::new(name)?))
             .await?;
         Ok(())
     }
@@ -104,17 +104,17 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::EmptyBranch`] if there is nothing to name.
     pub async fn checkpoint(&self, name: &str) -> Result<Checkpoint, EngineError> {
-        let node = self.need_head("make a checkpoint").await?;
+        let node = self.require_head("make a checkpoint").await?;
         let name = CheckpointName::new(name)?;
         match self
-            .change(RefChange::SetCheckpoint {
+            .change_ref(RefChange::SetCheckpoint {
                 name: name.clone(),
                 node,
             })
             .await?
         {
             RefChanged::Checkpoint(checkpoint) => Ok(checkpoint),
-            _ => Err(StoreError::not_found(Thing::Checkpoint, name).into()),
+            _ => Err(StoreError::not_found(EntityKind::Checkpoint, name).into()),
         }
     }
 
@@ -130,39 +130,46 @@ impl Conversation {
             .iter()
             .find(|checkpoint| checkpoint.name == name);
         let node = checkpoint
-            .ok_or_else(|| StoreError::not_found(Thing::Checkpoint, &name))?
+            .ok_or_else(|| StoreError::not_found(EntityKind::Checkpoint, &name))?
             .node;
         self.rewind_to(node).await
     }
 
     /// Deletes a checkpoint's name.
     pub async fn delete_checkpoint(&self, name: &str) -> Result<(), EngineError> {
-        self.change(RefChange::DeleteCheckpoint(CheckpointName::new(name)?))
+        self.change_ref(RefChange::DeleteCheckpoint(CheckpointName::new(name)?))
             .await?;
         Ok(())
     }
 
     /// The head of this handle's branch; `None` while it is empty.
     pub async fn head(&self) -> Result<Option<NodeId>, EngineError> {
-        let request = ReadRequest::last(self.here(), 1);
+        let request = ReadRequest::last_nodes(self.current_position(), 1);
         Ok(self
             .store()
-            .read(self.owner(), self.id(), request)
+            .read_path(self.owner(), self.id(), request)
             .await?
             .head)
     }
 
     /// The nodes of a message on this handle's branch, oldest first; empty if it is not there.
-    pub(crate) async fn nodes_here(&self, id: &MessageId) -> Result<Vec<Arc<Node>>, EngineError> {
+    pub(crate) async fn message_nodes_on_branch(
+        &self,
+        id: &MessageId,
+    ) -> Result<Vec<Arc<Node>>, EngineError> {
         let query = NodeQuery::Message(id.clone());
-        let nodes = match self.store().nodes(self.owner(), self.id(), query).await {
+        let nodes = match self
+            .store()
+            .find_nodes(self.owner(), self.id(), query)
+            .await
+        {
             Ok(nodes) => nodes,
             Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
         let mut here = Vec::new();
         for node in nodes {
-            if self.is_here(&node).await? {
+            if self.is_on_branch(&node).await? {
                 here.push(node);
             }
         }
@@ -171,25 +178,28 @@ impl Conversation {
     }
 
     /// Whether a node is on this handle's branch: one read of one position.
-    async fn is_here(&self, node: &Node) -> Result<bool, EngineError> {
+    async fn is_on_branch(&self, node: &Node) -> Result<bool, EngineError> {
         let span = Span::Between(node.depth, node.depth);
         let request = ReadRequest {
-            at: self.here(),
+            at: self.current_position(),
             span,
             limit: None,
         };
-        let page = self.store().read(self.owner(), self.id(), request).await?;
+        let page = self
+            .store()
+            .read_path(self.owner(), self.id(), request)
+            .await?;
         Ok(page.nodes.first().is_some_and(|found| found.id == node.id))
     }
 
-    async fn last_node_of(&self, message: &str) -> Result<NodeId, EngineError> {
+    async fn last_message_node(&self, message: &str) -> Result<NodeId, EngineError> {
         let id = MessageId::new(message)?;
-        if let Some(last) = self.nodes_here(&id).await?.last() {
+        if let Some(last) = self.message_nodes_on_branch(&id).await?.last() {
             return Ok(last.id);
         }
         let nodes = self
             .store()
-            .nodes(self.owner(), self.id(), NodeQuery::Message(id))
+            .find_nodes(self.owner(), self.id(), NodeQuery::Message(id))
             .await?;
         // Elsewhere the message may be continued differently on several branches: it must end in
         // one place.
@@ -199,10 +209,10 @@ impl Conversation {
             .filter(|node| !parents.contains(&node.id))
             .collect();
         match ends.as_slice() {
-            [] => Err(no_message(message)),
+            [] => Err(message_not_found(message)),
             [end] => Ok(end.id),
             several => Err(StoreError::Ambiguous {
-                what: Thing::Message,
+                what: EntityKind::Message,
                 name: message.to_owned(),
                 candidates: several.iter().map(|node| node.id.to_string()).collect(),
             }
@@ -212,14 +222,14 @@ impl Conversation {
 
     /// Another handle with the layers of this one, on a branch that is there.
     #[must_use]
-    pub fn on_branch(&self, branch: BranchName) -> Self {
+    pub fn for_branch(&self, branch: BranchName) -> Self {
         let engine = self.engine().clone();
         let other = Self::new(engine, self.owner().clone(), self.id().clone(), branch);
         other.set_layers(self.layers());
         other
     }
 
-    async fn need_head(&self, what: &'static str) -> Result<NodeId, EngineError> {
+    async fn require_head(&self, what: &'static str) -> Result<NodeId, EngineError> {
         let empty = || EngineError::EmptyBranch {
             what,
             branch: self.branch(),
@@ -238,10 +248,10 @@ impl Conversation {
             label,
             activate,
         };
-        self.branch_of(self.change(RefChange::CreateBranch(new)).await?)
+        self.expect_branch(self.change_ref(RefChange::CreateBranch(new)).await?)
     }
 
-    async fn change(&self, change: RefChange) -> Result<RefChanged, EngineError> {
+    async fn change_ref(&self, change: RefChange) -> Result<RefChanged, EngineError> {
         let at = self.engine().now_ms();
         Ok(self
             .store()
@@ -249,10 +259,10 @@ impl Conversation {
             .await?)
     }
 
-    fn branch_of(&self, changed: RefChanged) -> Result<Branch, EngineError> {
+    fn expect_branch(&self, changed: RefChanged) -> Result<Branch, EngineError> {
         match changed {
             RefChanged::Branch(branch) => Ok(branch),
-            _ => Err(StoreError::not_found(Thing::Branch, self.branch()).into()),
+            _ => Err(StoreError::not_found(EntityKind::Branch, self.branch()).into()),
         }
     }
 }

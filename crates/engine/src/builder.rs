@@ -81,7 +81,7 @@ impl ConversationBuilder {
     /// # Errors
     /// A name that breaks its rule, an unknown branch, or the store's.
     pub async fn open(self) -> Result<Conversation, EngineError> {
-        let (owner, id) = self.names()?;
+        let (owner, id) = self.parse_names()?;
         let new = NewConversation {
             title: self.title.clone(),
             resource: self.resource.clone(),
@@ -93,21 +93,21 @@ impl ConversationBuilder {
             Err(StoreError::AlreadyExists { .. }) => self.merge_metadata(&owner, &id).await?,
             Err(error) => return Err(error.into()),
         }
-        self.handle(owner, id).await
+        self.open_handle(owner, id).await
     }
 
     /// Opens the conversation only if it exists.
     ///
     /// # Errors
     /// The store's `NotFound` if the owner has none of this id, and as [`Self::open`].
-    pub async fn existing(self) -> Result<Conversation, EngineError> {
-        let (owner, id) = self.names()?;
-        self.engine.store().conversation(&owner, &id).await?;
+    pub async fn open_existing(self) -> Result<Conversation, EngineError> {
+        let (owner, id) = self.parse_names()?;
+        self.engine.store().load_conversation(&owner, &id).await?;
         self.merge_metadata(&owner, &id).await?;
-        self.handle(owner, id).await
+        self.open_handle(owner, id).await
     }
 
-    fn names(&self) -> Result<(Owner, ConversationId), EngineError> {
+    fn parse_names(&self) -> Result<(Owner, ConversationId), EngineError> {
         let owner = match &self.owner {
             Some(owner) => Owner::new(owner)?,
             None => Owner::local(),
@@ -125,7 +125,7 @@ impl ConversationBuilder {
             .map(|(key, value)| (key.clone(), Some(value.clone())));
         let update = ConversationUpdate {
             metadata: MetadataChange::Merge(merged.collect()),
-            ..ConversationUpdate::at(self.engine.now_ms())
+            ..ConversationUpdate::new(self.engine.now_ms())
         };
         self.engine
             .store()
@@ -134,20 +134,24 @@ impl ConversationBuilder {
         Ok(())
     }
 
-    async fn handle(self, owner: Owner, id: ConversationId) -> Result<Conversation, EngineError> {
-        let refs = self.engine.store().refs(&owner, &id).await?;
+    async fn open_handle(
+        self,
+        owner: Owner,
+        id: ConversationId,
+    ) -> Result<Conversation, EngineError> {
+        let refs = self.engine.store().list_refs(&owner, &id).await?;
         let branch = match &self.branch {
             Some(name) => {
                 let name = BranchName::new(name)?;
-                let known = refs.branch(&name).is_some();
+                let known = refs.find_branch(&name).is_some();
                 if !known {
-                    let what = contexture_store::Thing::Branch;
+                    let what = contexture_store::EntityKind::Branch;
                     return Err(StoreError::not_found(what, name).into());
                 }
                 name
             }
             None => refs
-                .active()
+                .active_branch()
                 .map_or_else(BranchName::main, |branch| branch.name.clone()),
         };
         Ok(Conversation::new(self.engine, owner, id, branch))

@@ -7,14 +7,15 @@
 //! Not here: what is learned ([`contexture_compile::Calibration`]).
 
 use contexture_compile::{
-    Cancel, CompileInput, CompileRequest, Compiled, Counting, Narrowing, Pass, Refusal, compile,
+    CalibratedRange, Cancel, CompileInput, CompileRequest, Compiled, CountedRequest, Pass, Refusal,
+    compile,
 };
 use contexture_ir::{ContentHash, Usage};
-use contexture_store::{Error as StoreError, Expected, KeyScope, PutEntry};
+use contexture_store::{Error as StoreError, ExpectedVersion, KeyScope, PutEntry};
 
-use crate::calibrations::Known;
+use crate::calibrations::CachedCalibration;
 use crate::conversation::Conversation;
-use crate::inputs::{CallInputs, Given};
+use crate::inputs::{CallInputs, TreeInputs};
 
 /// What the keys begin with, in the owner's scope; format and model follow.
 const PREFIX: &str = "calibration/";
@@ -30,16 +31,16 @@ impl Conversation {
     pub(crate) async fn compile_calibrated(
         &self,
         inputs: &mut CallInputs,
-        given: &Given<'_>,
+        given: &TreeInputs<'_>,
         cancel: Option<&Cancel>,
     ) -> Result<Compiled, Refusal> {
-        let newest = self.narrowing(&inputs.request).await;
+        let newest = self.calibrated_range(&inputs.request).await;
         let passes = inputs.passes.clone();
         let passes: Vec<&dyn Pass> = passes.iter().map(AsRef::as_ref).collect();
         let plan = &given.plan;
-        let known = self.engine().calibrates() && plan.prefix.is_some();
+        let known = self.engine().should_calibrate() && plan.prefix.is_some();
         inputs.request.narrowing = if known { plan.narrowing } else { newest };
-        let compiled = self.run(&inputs.input(given, &passes, cancel));
+        let compiled = self.compile_with_scratch(&inputs.compile_input(given, &passes, cancel));
         let begins = match &compiled {
             Ok(compiled) => compiled.report.epoch.opened,
             Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
@@ -48,40 +49,40 @@ impl Conversation {
             return compiled;
         }
         inputs.request.narrowing = newest;
-        self.run(&inputs.input(given, &passes, cancel))
+        self.compile_with_scratch(&inputs.compile_input(given, &passes, cancel))
     }
 
-    fn run(&self, input: &CompileInput<'_>) -> Result<Compiled, Refusal> {
+    fn compile_with_scratch(&self, input: &CompileInput<'_>) -> Result<Compiled, Refusal> {
         self.with_scratch(|scratch| compile(input, scratch))
     }
 
     /// How counts of a request are narrowed by what is known now of its model; `None`: they are not.
-    pub async fn narrowing(&self, request: &CompileRequest) -> Option<Narrowing> {
-        if !self.engine().calibrates() {
+    pub async fn calibrated_range(&self, request: &CompileRequest) -> Option<CalibratedRange> {
+        if !self.engine().should_calibrate() {
             return request.narrowing;
         }
-        let key = key(request.dialect.format.as_str(), &request.model);
-        let remembered = self.calibrations().lock().get(&key).cloned();
+        let key = calibration_key(request.dialect.format.as_str(), &request.model);
+        let remembered = self.calibration_cache().lock().get(&key).cloned();
         let known = match remembered {
             Some(known) => known,
-            None => self.stored(&key).await.unwrap_or_default(),
+            None => self.load_calibration(&key).await.unwrap_or_default(),
         };
-        known.calibration.narrowing_of(request)
+        known.calibration.calibrated_range_of(request)
     }
 
     /// Learns how a model counts from what its provider reported for a request. Calls teach when their answers are
     /// recorded; this is for what was sent in another way.
-    pub async fn learn(&self, counting: &Counting, usage: Option<&Usage>) {
+    pub async fn learn_from_usage(&self, counting: &CountedRequest, usage: Option<&Usage>) {
         let reported = usage.and_then(|usage| usage.input_tokens);
-        let (Some(reported), true) = (reported, self.engine().calibrates()) else {
+        let (Some(reported), true) = (reported, self.engine().should_calibrate()) else {
             return;
         };
-        let key = key(counting.format, &counting.model);
-        let mut remembered = self.calibrations().lock().remove(&key);
+        let key = calibration_key(counting.format, &counting.model);
+        let mut remembered = self.calibration_cache().lock().remove(&key);
         for _ in 0..ATTEMPTS {
             let known = match remembered.take() {
                 Some(known) => Ok(known),
-                None => self.stored(&key).await,
+                None => self.load_calibration(&key).await,
             };
             let learned = match known {
                 Ok(known) => self.store_learned(&key, known, counting, reported).await,
@@ -101,46 +102,50 @@ impl Conversation {
     async fn store_learned(
         &self,
         key: &str,
-        mut known: Known,
-        counting: &Counting,
+        mut known: CachedCalibration,
+        counting: &CountedRequest,
         reported: u64,
     ) -> Result<(), StoreError> {
         let before = known.calibration.clone();
-        known.calibration.learn(counting, reported);
+        known.calibration.learn_from_usage(counting, reported);
         if known.calibration != before {
             // Strings and numbers: nothing that could not be written.
             let value = serde_json::to_vec(&known.calibration).unwrap_or_default();
             let put = PutEntry {
                 key: key.to_owned(),
                 value: Some(value.into()),
-                expect: known.version.map_or(Expected::Absent, Expected::Version),
+                expect: known
+                    .version
+                    .map_or(ExpectedVersion::Absent, ExpectedVersion::Version),
                 at_ms: self.engine().now_ms(),
             };
             let store = self.store();
             let version = store.put_entry(self.owner(), &KeyScope::Owner, put).await?;
             known.version = Some(version);
         }
-        self.calibrations().lock().insert(key.to_owned(), known);
+        self.calibration_cache()
+            .lock()
+            .insert(key.to_owned(), known);
         Ok(())
     }
 
     /// What is stored of a model, remembered from now on.
-    async fn stored(&self, key: &str) -> Result<Known, StoreError> {
+    async fn load_calibration(&self, key: &str) -> Result<CachedCalibration, StoreError> {
         let store = self.store();
-        let entry = store.entry(self.owner(), &KeyScope::Owner, key).await?;
-        let known = entry.map(|entry| Known {
+        let entry = store.get_entry(self.owner(), &KeyScope::Owner, key).await?;
+        let known = entry.map(|entry| CachedCalibration {
             // Of another version of this program, say: it is learned anew.
             calibration: serde_json::from_slice(&entry.value).unwrap_or_default(),
             version: Some(entry.version),
         });
         let known = known.unwrap_or_default();
-        let mut all = self.calibrations().lock();
+        let mut all = self.calibration_cache().lock();
         all.insert(key.to_owned(), known.clone());
         Ok(known)
     }
 }
 
-fn key(format: &str, model: &str) -> String {
+fn calibration_key(format: &str, model: &str) -> String {
     let key = format!("{PREFIX}{format}/{model}");
     if key.len() <= LONGEST {
         return key;

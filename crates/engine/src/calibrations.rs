@@ -9,17 +9,17 @@ use contexture_compile::Calibration;
 
 /// What a handle knows of models, by key.
 #[derive(Debug, Default)]
-pub(crate) struct Calibrations(Mutex<BTreeMap<String, Known>>);
+pub(crate) struct CalibrationCache(Mutex<BTreeMap<String, CachedCalibration>>);
 
 /// What is known of one model, and as which version it is stored.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct CachedCalibration {
     pub(crate) calibration: Calibration,
     pub(crate) version: Option<u64>,
 }
 
-impl Calibrations {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+impl CalibrationCache {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, CachedCalibration>> {
         // Each change is one insertion or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileRequest, Compiled, Content, Contribution, Narrowing, Payload, Plan,
+    Advice, Band, CalibratedRange, CompileRequest, Compiled, Content, Contribution, Payload, Plan,
     Refusal, Report, Rewriting,
 };
 use contexture_ir::{BranchName, ContentHash, NodeId};
-use contexture_layers::{LayerEvent, Outcome};
+use contexture_layers::{HookOutcome, LayerEvent};
 use contexture_render::{Renderer, XmlRenderer};
-use contexture_store::At;
+use contexture_store::PathEnd;
 use contexture_telemetry::{self as telemetry, Operation};
-use contexture_wire::{Format, Renames};
+use contexture_wire::{Format, ToolNameMap};
 use tracing::Instrument;
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::events::Happened;
-use crate::inputs::{CallInputs, Given};
+use crate::events::EngineEventKind;
+use crate::inputs::{CallInputs, TreeInputs};
 use crate::instructions::Instructions;
-use crate::layer_store::Standing;
+use crate::layer_store::SessionPosition;
 use crate::options::CompileOptions;
 use crate::spans::compile_span;
 use crate::targets::TargetChoice;
@@ -34,7 +34,7 @@ pub struct CompiledCall {
     /// What to consider before the next call.
     pub advice: Advice,
     /// What became of each layer's words.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<HookOutcome>,
     /// What layers told: which notes are shown, say.
     pub told: Vec<LayerEvent>,
     pub(crate) plan: Plan,
@@ -42,7 +42,7 @@ pub struct CompiledCall {
     pub(crate) base: Option<NodeId>,
     pub(crate) branch: BranchName,
     pub(crate) format: Format,
-    pub(crate) renames: Renames,
+    pub(crate) renames: ToolNameMap,
     pub(crate) inputs: Arc<CallInputs>,
 }
 
@@ -79,13 +79,13 @@ impl CompiledCall {
     /// The tools that the provider knows by other names, as it refuses those that were given. An answer calls them by
     /// the names that were sent.
     #[must_use]
-    pub const fn renames(&self) -> &Renames {
+    pub const fn tool_names(&self) -> &ToolNameMap {
         &self.renames
     }
 
     /// How its counts were narrowed by what was learned of the model; `None`: they were not.
     #[must_use]
-    pub fn narrowing(&self) -> Option<Narrowing> {
+    pub fn calibrated_range(&self) -> Option<CalibratedRange> {
         self.inputs.request.narrowing
     }
 
@@ -124,36 +124,45 @@ impl Conversation {
         options: impl Into<CompileOptions<'a>>,
     ) -> Result<CompiledCall, EngineError> {
         let options = options.into();
-        let target = self.engine().target(target)?;
-        let mut request = target.request(self.engine().catalogue())?;
+        let target = self.engine().resolve_target(target)?;
+        let mut request = target.build_request(self.engine().catalogue())?;
         request = request.with_cache_key(self.cache_key());
         let model = self.engine().catalogue().resolve(target.model())?;
         let branch = self.branch();
-        let path = self.whole_path(At::Branch(branch.clone())).await?;
+        let path = self.read_full_path(PathEnd::Branch(branch.clone())).await?;
         // Everything else is read at the node the path ended at, so that all of it is of one instant.
-        let at = path.head.map_or(At::Branch(branch.clone()), At::Node);
+        let at = path
+            .head
+            .map_or(PathEnd::Branch(branch.clone()), PathEnd::Node);
         let state = self.state_at(at, "").await?;
-        let mut before = self.instructions_in(&state)?;
+        let mut before = self.instructions_from_state(&state)?;
         if let Some(messages) = options.instructions {
             before.messages = messages.to_vec();
         }
-        let mut contributions = said_before(&before)?;
-        contributions.extend(self.aside_now().contributions(&model.capabilities)?);
+        let mut contributions = leading_contributions(&before)?;
+        contributions.extend(
+            self.call_context()
+                .build_contributions(&model.capabilities)?,
+        );
         contributions.extend_from_slice(options.also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
-        let given = Given::of(&path, &state, &plan_key)?;
+        let given = TreeInputs::from_path(&path, &state, &plan_key)?;
         if let Some(tools) = options.tools {
-            request = tools.offer(request, given.plan.tools.as_ref(), model);
+            request = tools.add_to_request(request, given.plan.tools.as_ref(), model);
         }
         let own;
         let session = match options.layers {
             Some(session) => session,
             None => {
-                own = self.session_at(Standing::of(&path), &state, None).await?;
+                own = self
+                    .load_session(SessionPosition::from_path(&path), &state, None)
+                    .await?;
                 &own
             }
         };
-        let said = self.recall(session, &given, &mut request, model).await?;
+        let said = self
+            .recall_layers(session, &given, &mut request, model)
+            .await?;
         contributions.extend(said.contributions);
         let mut inputs = CallInputs {
             request,
@@ -161,12 +170,12 @@ impl Conversation {
             encoding: model.encoding,
             passes: said.passes,
         };
-        self.tell(|| Happened::CompileStart {
+        self.publish(|| EngineEventKind::CompileStart {
             model: inputs.request.model.clone(),
         });
         let (format, model) = (inputs.request.dialect.format, inputs.request.model.clone());
         let span = compile_span(self, &inputs.request);
-        let operation = Operation::compile(format, &model, span.clone());
+        let operation = Operation::for_compile(format, &model, span.clone());
         let compiling = self.compile_calibrated(&mut inputs, &given, options.cancel);
         let compiled = compiling.instrument(span.clone()).await;
         operation.end(compiled.as_ref().err().map(Refusal::kind));
@@ -174,11 +183,11 @@ impl Conversation {
         span.record("ctx.compile.tokens", compiled.report.totals.tokens);
         let segments = compiled.report.segments.iter();
         let omitted = segments.map(|segment| segment.omitted_tokens).sum();
-        telemetry::compiled(format, &model, compiled.report.totals.tokens, omitted);
-        self.tell(|| done(&inputs.request, &compiled.report));
+        telemetry::record_compile(format, &model, compiled.report.totals.tokens, omitted);
+        self.publish(|| compile_done_event(&inputs.request, &compiled.report));
         Ok(CompiledCall {
             outcomes: said.outcomes,
-            told: session.take_told(),
+            told: session.drain_events(),
             ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
         })
     }
@@ -193,7 +202,7 @@ impl Conversation {
 
 /// What is said before the history, as contributions: an imported history's own messages, then the
 /// fragments as XML.
-fn said_before(instructions: &Instructions) -> Result<Vec<Contribution>, EngineError> {
+fn leading_contributions(instructions: &Instructions) -> Result<Vec<Contribution>, EngineError> {
     let mut contributions = Vec::new();
     if !instructions.messages.is_empty() {
         let content = Content::Instructions(instructions.messages.clone());
@@ -206,10 +215,10 @@ fn said_before(instructions: &Instructions) -> Result<Vec<Contribution>, EngineE
     Ok(contributions)
 }
 
-fn done(request: &CompileRequest, report: &Report) -> Happened {
+fn compile_done_event(request: &CompileRequest, report: &Report) -> EngineEventKind {
     let epoch = &report.epoch;
     let rewritten = report.rewritten.iter();
-    Happened::CompileDone {
+    EngineEventKind::CompileDone {
         model: request.model.clone(),
         tokens: report.totals.tokens,
         epoch: epoch.number,

@@ -7,46 +7,46 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use contexture_compile::{Aside, Scratch};
+use contexture_compile::{CallContext, Scratch};
 use contexture_ir::{BranchName, ConversationId, Fragment, Owner, Raw};
-use contexture_layers::{Layers, Recalled};
+use contexture_layers::{Layers, RecallCache};
 use contexture_store::{
-    At, Conversation as Record, ConversationUpdate, Error as StoreError, MetadataChange,
-    ReadRequest, State, StateChange, Store, TitleChange,
+    Conversation as Record, ConversationUpdate, Error as StoreError, MetadataChange, NodeState,
+    PathEnd, ReadRequest, StateChange, Store, TitleChange,
 };
 
-use crate::calibrations::Calibrations;
+use crate::calibrations::CalibrationCache;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::events::{EngineEvent, Happened};
-use crate::instructions::{Instructions, PREFIX, check_data, record_fragments};
-use crate::path::Path;
-use crate::seen::Seen;
-use crate::warm::Warm;
+use crate::events::{EngineEvent, EngineEventKind};
+use crate::instructions::{Instructions, PREFIX, fragments_change, require_data_fragments};
+use crate::path::StoredPath;
+use crate::seen::PathCache;
+use crate::warm::HandleCache;
 
 /// One conversation, seen from one branch.
 #[derive(Clone)]
 pub struct Conversation {
-    inner: Arc<Inner>,
+    inner: Arc<ConversationInner>,
 }
 
-struct Inner {
+struct ConversationInner {
     engine: Engine,
     owner: Owner,
     id: ConversationId,
-    local: Mutex<Local>,
-    warm: Arc<Warm>,
-    calibrations: Calibrations,
-    recalled: Mutex<Recalled>,
+    local: Mutex<HandleState>,
+    cache: Arc<HandleCache>,
+    calibrations: CalibrationCache,
+    recall_cache: Mutex<RecallCache>,
     resource: OnceLock<Option<String>>,
 }
 
 /// What a handle remembers.
-struct Local {
+struct HandleState {
     branch: BranchName,
     /// `None` until `set` is called: then what the path carries counts.
     fragments: Option<Vec<Fragment>>,
-    aside: Aside,
+    call_context: CallContext,
     layers: Layers,
 }
 
@@ -57,22 +57,22 @@ impl Conversation {
         id: ConversationId,
         branch: BranchName,
     ) -> Self {
-        let local = Mutex::new(Local {
+        let local = Mutex::new(HandleState {
             branch,
             fragments: None,
-            aside: Aside::new(),
+            call_context: CallContext::new(),
             layers: engine.layers().clone(),
         });
-        let warm = engine.warm(&owner, &id);
+        let warm = engine.handle_cache(&owner, &id);
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ConversationInner {
                 engine,
                 owner,
                 id,
                 local,
-                warm,
-                calibrations: Calibrations::default(),
-                recalled: Mutex::default(),
+                cache: warm,
+                calibrations: CalibrationCache::default(),
+                recall_cache: Mutex::default(),
                 resource: OnceLock::new(),
             }),
         }
@@ -93,7 +93,7 @@ impl Conversation {
     /// The branch this handle works on.
     #[must_use]
     pub fn branch(&self) -> BranchName {
-        self.local().branch.clone()
+        self.lock_state().branch.clone()
     }
 
     /// The engine it was opened from.
@@ -111,8 +111,8 @@ impl Conversation {
     /// [`EngineError::NotData`] for a fragment that carries a message.
     pub fn set(&self, fragments: impl IntoIterator<Item = Fragment>) -> Result<(), EngineError> {
         let fragments: Vec<Fragment> = fragments.into_iter().collect();
-        check_data(&fragments)?;
-        self.local().fragments = Some(fragments);
+        require_data_fragments(&fragments)?;
+        self.lock_state().fragments = Some(fragments);
         Ok(())
     }
 
@@ -122,8 +122,8 @@ impl Conversation {
     /// As [`Self::set`].
     pub fn add(&self, fragments: impl IntoIterator<Item = Fragment>) -> Result<(), EngineError> {
         let fragments: Vec<Fragment> = fragments.into_iter().collect();
-        check_data(&fragments)?;
-        self.local()
+        require_data_fragments(&fragments)?;
+        self.lock_state()
             .fragments
             .get_or_insert_default()
             .extend(fragments);
@@ -132,7 +132,7 @@ impl Conversation {
 
     /// Removes the handle's fragments with this id and says how many there were.
     pub fn unset(&self, id: &str) -> usize {
-        let mut local = self.local();
+        let mut local = self.lock_state();
         let Some(fragments) = &mut local.fragments else {
             return 0;
         };
@@ -144,7 +144,7 @@ impl Conversation {
     /// The handle's fragments; empty until something is set.
     #[must_use]
     pub fn fragments(&self) -> Vec<Fragment> {
-        self.local().fragments.clone().unwrap_or_default()
+        self.lock_state().fragments.clone().unwrap_or_default()
     }
 
     /// Sets what is said beside the conversation with every compile of this handle: context, state,
@@ -158,7 +158,7 @@ impl Conversation {
     ///
     /// let chat = Engine::in_memory().conversation("c").open().await?;
     /// let state = Contribution::state(&["ship it"], Placement::Tail)?;
-    /// chat.aside(|aside| {
+    /// chat.update_call_context(|aside| {
     ///     aside.set_context("open_file", "src/main.rs");
     ///     aside.set_state(Some(state));
     /// });
@@ -166,26 +166,29 @@ impl Conversation {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn aside<T>(&self, change: impl FnOnce(&mut Aside) -> T) -> T {
+    pub fn update_call_context<T>(&self, change: impl FnOnce(&mut CallContext) -> T) -> T {
         // On a copy, so that a panic changes nothing and nothing waits for `change`.
-        let mut aside = self.aside_now();
+        let mut aside = self.call_context();
         let out = change(&mut aside);
-        self.local().aside = aside;
+        self.lock_state().call_context = aside;
         out
     }
 
     /// The conversation's record: title, metadata, counts.
-    pub async fn record_of(&self) -> Result<Record, EngineError> {
-        Ok(self.store().conversation(self.owner(), self.id()).await?)
+    pub async fn info(&self) -> Result<Record, EngineError> {
+        Ok(self
+            .store()
+            .load_conversation(self.owner(), self.id())
+            .await?)
     }
 
     /// Changes the title; `None` removes it.
     pub async fn set_title(&self, title: Option<&str>) -> Result<(), EngineError> {
         let title = TitleChange::Set(title.map(str::to_owned));
         let at = self.engine().now_ms();
-        self.update(ConversationUpdate {
+        self.update_record(ConversationUpdate {
             title,
-            ..ConversationUpdate::at(at)
+            ..ConversationUpdate::new(at)
         })
         .await
     }
@@ -194,14 +197,14 @@ impl Conversation {
     pub async fn set_metadata(&self, key: &str, value: Option<Raw>) -> Result<(), EngineError> {
         let metadata = MetadataChange::Merge([(key.to_owned(), value)].into());
         let at = self.engine().now_ms();
-        self.update(ConversationUpdate {
+        self.update_record(ConversationUpdate {
             metadata,
-            ..ConversationUpdate::at(at)
+            ..ConversationUpdate::new(at)
         })
         .await
     }
 
-    async fn update(&self, update: ConversationUpdate) -> Result<(), EngineError> {
+    async fn update_record(&self, update: ConversationUpdate) -> Result<(), EngineError> {
         self.store()
             .update_conversation(self.owner(), self.id(), update)
             .await?;
@@ -213,8 +216,8 @@ impl Conversation {
     }
 
     /// Tells whoever watches the engine.
-    pub(crate) fn tell(&self, what: impl FnOnce() -> Happened) {
-        self.engine().watchers().tell(|| EngineEvent {
+    pub(crate) fn publish(&self, what: impl FnOnce() -> EngineEventKind) {
+        self.engine().watchers().publish(|| EngineEvent {
             owner: self.owner().clone(),
             conversation: self.id().clone(),
             what: what(),
@@ -222,24 +225,30 @@ impl Conversation {
     }
 
     pub(crate) fn set_branch(&self, branch: BranchName) {
-        self.local().branch = branch;
+        self.lock_state().branch = branch;
     }
 
     /// Where this handle stands.
-    pub(crate) fn here(&self) -> At {
-        At::Branch(self.branch())
+    pub(crate) fn current_position(&self) -> PathEnd {
+        PathEnd::Branch(self.branch())
     }
 
     /// What is said before the history: the handle's fragments if any were set, else what the path
     /// carries; imported leading messages in any case.
-    pub(crate) async fn instructions(&self, at: At) -> Result<Instructions, EngineError> {
-        self.instructions_in(&self.state_at(at, PREFIX).await?)
+    pub(crate) async fn instructions_at_position(
+        &self,
+        at: PathEnd,
+    ) -> Result<Instructions, EngineError> {
+        self.instructions_from_state(&self.state_at(at, PREFIX).await?)
     }
 
     /// The same, of a state that was read.
-    pub(crate) fn instructions_in(&self, state: &State) -> Result<Instructions, EngineError> {
-        let mut instructions = Instructions::read(state)?;
-        if let Some(fragments) = self.local().fragments.clone() {
+    pub(crate) fn instructions_from_state(
+        &self,
+        state: &NodeState,
+    ) -> Result<Instructions, EngineError> {
+        let mut instructions = Instructions::from_state(state)?;
+        if let Some(fragments) = self.lock_state().fragments.clone() {
             instructions.fragments = fragments;
         }
         Ok(instructions)
@@ -247,54 +256,54 @@ impl Conversation {
 
     /// The state change that goes with every append of this handle.
     pub(crate) fn fragment_change(&self) -> Result<Option<StateChange>, EngineError> {
-        self.local()
+        self.lock_state()
             .fragments
             .as_deref()
-            .map(record_fragments)
+            .map(fragments_change)
             .transpose()
     }
 
-    pub(crate) async fn path(&self, request: ReadRequest) -> Result<Path, EngineError> {
-        Path::load(self.store(), self.owner(), self.id(), request).await
+    pub(crate) async fn load_path(&self, request: ReadRequest) -> Result<StoredPath, EngineError> {
+        StoredPath::load(self.store(), self.owner(), self.id(), request).await
     }
 
     /// What is said beside the conversation now.
-    pub(crate) fn aside_now(&self) -> Aside {
-        self.local().aside.clone()
+    pub(crate) fn call_context(&self) -> CallContext {
+        self.lock_state().call_context.clone()
     }
 
-    pub(crate) fn calibrations(&self) -> &Calibrations {
+    pub(crate) fn calibration_cache(&self) -> &CalibrationCache {
         &self.inner.calibrations
     }
 
     /// Replaces the handle's layers. Their states are where they were: on the path, with the resource, with the owner.
     pub fn set_layers(&self, layers: Layers) {
-        self.local().layers = layers;
+        self.lock_state().layers = layers;
     }
 
     /// The handle's layers; the engine's until others are set.
     #[must_use]
     pub fn layers(&self) -> Layers {
-        self.local().layers.clone()
+        self.lock_state().layers.clone()
     }
 
     /// The conversation's resource. It never changes.
-    pub(crate) async fn resource(&self) -> Result<Option<String>, EngineError> {
+    pub(crate) async fn load_resource(&self) -> Result<Option<String>, EngineError> {
         if let Some(resource) = self.inner.resource.get() {
             return Ok(resource.clone());
         }
-        let resource = self.record_of().await?.resource;
+        let resource = self.info().await?.resource;
         Ok(self.inner.resource.get_or_init(|| resource).clone())
     }
 
     /// What layers said last. Whoever takes it puts it back.
-    pub(crate) fn recalled(&self) -> MutexGuard<'_, Recalled> {
-        let recalled = self.inner.recalled.lock();
+    pub(crate) fn recall_cache(&self) -> MutexGuard<'_, RecallCache> {
+        let recalled = self.inner.recall_cache.lock();
         recalled.unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn seen(&self) -> &Seen {
-        &self.inner.warm.seen
+    pub(crate) fn path_cache(&self) -> &PathCache {
+        &self.inner.cache.path_cache
     }
 
     /// Lends the memory of earlier compiles of this handle.
@@ -303,14 +312,14 @@ impl Conversation {
         work(
             &mut self
                 .inner
-                .warm
+                .cache
                 .scratch
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         )
     }
 
-    fn local(&self) -> MutexGuard<'_, Local> {
+    fn lock_state(&self) -> MutexGuard<'_, HandleState> {
         // A panic while the lock was held cannot leave a half-written value: each change is one
         // assignment.
         self.inner
@@ -331,6 +340,6 @@ impl fmt::Debug for Conversation {
 }
 
 /// `NotFound` for a message.
-pub(crate) fn no_message(id: &str) -> EngineError {
-    StoreError::not_found(contexture_store::Thing::Message, id).into()
+pub(crate) fn message_not_found(id: &str) -> EngineError {
+    StoreError::not_found(contexture_store::EntityKind::Message, id).into()
 }

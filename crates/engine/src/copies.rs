@@ -10,15 +10,15 @@ use contexture_offload::OffloadStore;
 
 /// Where copies go, and of what.
 #[derive(Clone, Debug)]
-pub(crate) struct Copies {
+pub(crate) struct OutputCopies {
     pub(crate) store: Arc<dyn OffloadStore>,
     /// Of texts of more bytes.
     pub(crate) over: usize,
 }
 
-impl Copies {
+impl OutputCopies {
     /// An output's text, if it is to be copied.
-    pub(crate) fn text(&self, item: &Item) -> Option<Bytes> {
+    pub(crate) fn text_to_copy(&self, item: &Item) -> Option<Bytes> {
         let Item::FunctionCallOutput(_) = item else {
             return None;
         };

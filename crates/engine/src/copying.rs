@@ -10,34 +10,31 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use contexture_ir::{ContentHash, Item};
-use contexture_offload::{Holding, Key, OffloadError, Scope};
+use contexture_offload::{CopyKey, CopyKind, CopyScope, OffloadError};
 use contexture_store::{AppendRequest, Appended, NewItem, NodeKind};
 
-use contexture_telemetry::items_appended;
+use contexture_telemetry::count_appended_items;
 
 use crate::conversation::Conversation;
 use crate::copies::CopyReport;
 use crate::error::EngineError;
-use crate::events::Happened;
-use crate::path::Path;
+use crate::events::EngineEventKind;
+use crate::path::StoredPath;
 
 impl Conversation {
     /// Appends, and copies the long outputs of what was appended.
-    pub(crate) async fn append_request(
-        &self,
-        request: AppendRequest,
-    ) -> Result<Appended, EngineError> {
+    pub(crate) async fn append(&self, request: AppendRequest) -> Result<Appended, EngineError> {
         let outputs = self.long_outputs(&request.items);
-        let appended = self.store().append(self.owner(), self.id(), request);
+        let appended = self.store().append_items(self.owner(), self.id(), request);
         let appended = appended.await?;
         if !appended.replayed {
-            items_appended(appended.nodes.len());
+            count_appended_items(appended.nodes.len());
         }
         let mut report = CopyReport::default();
         for (content, text) in outputs {
-            self.copy(content, text, &mut report).await;
+            self.copy_output(content, text, &mut report).await;
         }
-        self.tell_copied(report);
+        self.publish_copy_report(report);
         Ok(appended)
     }
 
@@ -50,36 +47,38 @@ impl Conversation {
     /// [`EngineError::Offload`] if what is there cannot be listed, or the store's.
     pub async fn reconcile_copies(&self) -> Result<CopyReport, EngineError> {
         let mut report = CopyReport::default();
-        let Some(copies) = self.engine().copies() else {
+        let Some(copies) = self.engine().output_copies() else {
             return Ok(report);
         };
-        let scope = Scope::conversation(self.owner(), self.id());
-        let held = copies.store.list(&scope).await?;
-        let held: BTreeSet<ContentHash> = held.iter().map(|entry| entry.key.content()).collect();
+        let scope = CopyScope::conversation(self.owner(), self.id());
+        let held = copies.store.list_copies(&scope).await?;
+        let held: BTreeSet<ContentHash> =
+            held.iter().map(|entry| entry.key.content_hash()).collect();
         let mut seen = BTreeSet::new();
         for branch in self.refs().await?.branches {
             let Some(head) = branch.head else { continue };
             let known = |id: &_| seen.contains(id);
-            let new = Path::load_new(self.store(), self.owner(), self.id(), head, known).await?;
+            let new = StoredPath::load_unknown(self.store(), self.owner(), self.id(), head, known)
+                .await?;
             for (node, item) in &new {
                 seen.insert(node.id);
                 let missing = node.redacted_ms.is_none() && !held.contains(&node.content_hash);
-                let Some(text) = copies.text(item).filter(|_| missing) else {
+                let Some(text) = copies.text_to_copy(item).filter(|_| missing) else {
                     continue;
                 };
-                let key = Key::new(self.owner(), self.id(), node.content_hash);
+                let key = CopyKey::new(self.owner(), self.id(), node.content_hash);
                 match copies.store.stat(&key).await {
                     Err(OffloadError::Evicted { .. }) => report.evicted += 1,
-                    _ => self.copy(node.content_hash, text, &mut report).await,
+                    _ => self.copy_output(node.content_hash, text, &mut report).await,
                 }
             }
         }
-        self.tell_copied(report);
+        self.publish_copy_report(report);
         Ok(report)
     }
 
     fn long_outputs(&self, items: &[NewItem]) -> Vec<(ContentHash, Bytes)> {
-        let Some(copies) = self.engine().copies() else {
+        let Some(copies) = self.engine().output_copies() else {
             return Vec::new();
         };
         let outputs = items.iter().filter(|item| {
@@ -87,27 +86,27 @@ impl Conversation {
         });
         outputs
             .filter_map(|new| {
-                let text = copies.text(&Item::parse(&new.json).ok()?)?;
+                let text = copies.text_to_copy(&Item::parse(&new.json).ok()?)?;
                 Some((ContentHash::of(new.json.as_bytes()), text))
             })
             .collect()
     }
 
-    async fn copy(&self, content: ContentHash, text: Bytes, report: &mut CopyReport) {
-        let Some(copies) = self.engine().copies() else {
+    async fn copy_output(&self, content: ContentHash, text: Bytes, report: &mut CopyReport) {
+        let Some(copies) = self.engine().output_copies() else {
             return;
         };
-        let key = Key::new(self.owner(), self.id(), content);
+        let key = CopyKey::new(self.owner(), self.id(), content);
         let now = self.engine().now_ms();
-        match copies.store.put(&key, text, Holding::Copy, now).await {
+        match copies.store.put_copy(&key, text, CopyKind::Copy, now).await {
             Ok(_) => report.put += 1,
             Err(_) => report.failed += 1,
         }
     }
 
-    fn tell_copied(&self, report: CopyReport) {
+    fn publish_copy_report(&self, report: CopyReport) {
         if report.put + report.failed > 0 {
-            self.tell(|| Happened::Copied { report });
+            self.publish(|| EngineEventKind::Copied { report });
         }
     }
 }

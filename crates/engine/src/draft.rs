@@ -6,21 +6,21 @@
 
 use contexture_ir::{Body, Fragment, Item, NodeId, UiMessage};
 
-use crate::basis::Basis;
+use crate::basis::ExpectedHead;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::layer_store::TRIES;
-use crate::save::{Committed, Staged};
+use crate::save::{Committed, StagedItem};
 
 /// Messages and items to be stored together. Made by [`Conversation::draft`].
 #[derive(Debug)]
 pub struct Draft {
     chat: Conversation,
     key: [u8; 16],
-    staged: Vec<Fragment>,
+    messages: Vec<Fragment>,
     /// Items, each behind so many staged messages.
     items: Vec<(usize, Item)>,
-    basis: Basis,
+    expected_head: ExpectedHead,
 }
 
 impl Conversation {
@@ -29,10 +29,10 @@ impl Conversation {
     pub fn draft(&self) -> Draft {
         Draft {
             chat: self.clone(),
-            key: self.engine().fresh_key(),
-            staged: Vec::new(),
+            key: self.engine().new_key(),
+            messages: Vec::new(),
             items: Vec::new(),
-            basis: Basis::Tip,
+            expected_head: ExpectedHead::Tip,
         }
     }
 
@@ -54,36 +54,36 @@ impl Draft {
     /// Adds a message: [`user`](contexture_ir::user), [`assistant`](contexture_ir::assistant),
     /// [`last_assistant_message`](contexture_ir::last_assistant_message), or an application's own.
     pub fn push(&mut self, message: Fragment) {
-        self.staged.push(message);
+        self.messages.push(message);
     }
 
     /// Adds an item, a tool's output say. It joins the message it belongs to: an output its call's,
     /// any other item one of its own.
     pub fn push_item(&mut self, item: impl Into<Item>) {
-        self.items.push((self.staged.len(), item.into()));
+        self.items.push((self.messages.len(), item.into()));
     }
 
     /// Whether nothing is staged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.staged.is_empty() && self.items.is_empty()
+        self.messages.is_empty() && self.items.is_empty()
     }
 
     /// Says against which head the draft was made. An answer of the model computed against it is then
     /// refused if the branch has moved since; a draft of a person's input goes after whatever is
     /// there.
     pub fn based_on(&mut self, head: Option<NodeId>) {
-        self.basis = Basis::Answer(head);
+        self.expected_head = ExpectedHead::Answer(head);
     }
 
     /// Says which head the branch must have: if it has another, nothing is stored, whoever said what is in the draft.
     pub fn expect_head(&mut self, head: Option<NodeId>) {
-        self.basis = Basis::Only(head);
+        self.expected_head = ExpectedHead::Only(head);
     }
 
     /// Says by what the draft is known: the same under the same key, also of another process, is stored once. Default: a
     /// key of its own. Different drafts under one key are an `IdConflict`.
-    pub fn keyed(&mut self, key: [u8; 16]) {
+    pub fn set_idempotency_key(&mut self, key: [u8; 16]) {
         self.key = key;
     }
 
@@ -98,12 +98,14 @@ impl Draft {
     /// [`EngineError::NotAMessage`], a codec's, a validation error, or the store's; nothing is stored
     /// then, and the draft may be committed again.
     pub async fn commit(&mut self) -> Result<Committed, EngineError> {
-        let mut staged = self.staged(|fragment| fragment.persist)?;
+        let mut staged = self.staged_items(|fragment| fragment.persist)?;
         self.chat.replace_last_assistant(&mut staged).await?;
         let mut tries = TRIES;
         let committed = loop {
             let staged = staged.clone();
-            let stored = self.chat.store_staged(&self.key, staged, self.basis);
+            let stored = self
+                .chat
+                .store_staged(&self.key, staged, self.expected_head);
             tries -= 1;
             match stored.await {
                 // Another changed what a layer keeps meanwhile: it sees the draft again, behind that.
@@ -111,9 +113,9 @@ impl Draft {
                 stored => break stored?,
             }
         };
-        self.staged.clear();
+        self.messages.clear();
         self.items.clear();
-        self.key = self.chat.engine().fresh_key();
+        self.key = self.chat.engine().new_key();
         Ok(committed)
     }
 
@@ -122,27 +124,30 @@ impl Draft {
     }
 
     /// What is staged, in order, as far as `keep` admits the fragment.
-    pub(crate) fn staged(&self, keep: fn(&Fragment) -> bool) -> Result<Vec<Staged>, EngineError> {
+    pub(crate) fn staged_items(
+        &self,
+        keep: fn(&Fragment) -> bool,
+    ) -> Result<Vec<StagedItem>, EngineError> {
         let mut staged = Vec::new();
         let mut items = self.items.iter().peekable();
-        for (index, fragment) in self.staged.iter().enumerate() {
+        for (index, fragment) in self.messages.iter().enumerate() {
             while let Some((_, item)) = items.next_if(|(at, _)| *at <= index) {
-                staged.push(Staged::Item(item.clone()));
+                staged.push(StagedItem::Item(item.clone()));
             }
             if keep(fragment) {
-                staged.push(encode(fragment)?);
+                staged.push(encode_message(fragment)?);
             }
         }
-        staged.extend(items.map(|(_, item)| Staged::Item(item.clone())));
+        staged.extend(items.map(|(_, item)| StagedItem::Item(item.clone())));
         Ok(staged)
     }
 }
 
-fn encode(fragment: &Fragment) -> Result<Staged, EngineError> {
+fn encode_message(fragment: &Fragment) -> Result<StagedItem, EngineError> {
     if let Body::LastAssistant(text) = &fragment.body {
-        return Ok(Staged::LastAssistant(text.clone()));
+        return Ok(StagedItem::LastAssistant(text.clone()));
     }
-    let message: UiMessage = match fragment.encode() {
+    let message: UiMessage = match fragment.encode_message() {
         Some(Ok(message)) => message,
         Some(Err(source)) => {
             return Err(EngineError::Codec {
@@ -156,5 +161,5 @@ fn encode(fragment: &Fragment) -> Result<Staged, EngineError> {
             });
         }
     };
-    Ok(Staged::Message(message))
+    Ok(StagedItem::Message(message))
 }

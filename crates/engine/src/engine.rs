@@ -6,15 +6,15 @@ use contexture_catalogue::Catalogue;
 use contexture_compile::Target;
 use contexture_ir::{ConversationId, NodeId, Owner, RunId};
 use contexture_layers::Layers;
-use contexture_llm::Model;
+use contexture_models::Model;
 use contexture_offload::OffloadStore;
 use contexture_store::{
     Conversation as Record, ConversationPage, ListConversations, MemoryStore, Store,
 };
 use contexture_store_sqlite::SqliteStore;
 
-use crate::compaction::Breakers;
-use crate::copies::Copies;
+use crate::compaction::CircuitBreakers;
+use crate::copies::OutputCopies;
 use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
 use crate::error::EngineError;
 use crate::events::{Events, Watchers};
@@ -23,7 +23,7 @@ use crate::open::Database;
 use crate::record_level::RecordLevel;
 use crate::secrets::Secrets;
 use crate::targets::Targets;
-use crate::warm::{Warm, Warmth};
+use crate::warm::{HandleCache, HandleCaches};
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -33,15 +33,15 @@ pub struct Engine {
     ids: Arc<dyn IdSource>,
     catalogue: Arc<Catalogue>,
     secrets: Option<Arc<Secrets>>,
-    copies: Option<Copies>,
-    breakers: Arc<Breakers>,
+    copies: Option<OutputCopies>,
+    breakers: Arc<CircuitBreakers>,
     record_level: RecordLevel,
     calibrates: bool,
     targets: Arc<Targets>,
     watchers: Arc<Watchers>,
     layers: Layers,
     layer_model: Option<Arc<LayerModel>>,
-    warmth: Option<Arc<Warmth>>,
+    handle_caches: Option<Arc<HandleCaches>>,
 }
 
 impl Engine {
@@ -62,7 +62,7 @@ impl Engine {
             watchers: Arc::default(),
             layers: Layers::new(),
             layer_model: None,
-            warmth: None,
+            handle_caches: None,
         }
     }
 
@@ -123,12 +123,12 @@ impl Engine {
     /// the database, for programs that want a file. Default: nowhere.
     ///
     /// A copy is put after its output is stored, and before the call that stored it returns; one that
-    /// fails is counted in [`Happened::Copied`](crate::Happened::Copied) and fails nothing else. What is
+    /// fails is counted in [`Happened::Copied`](crate::EngineEventKind::CopyMatch) and fails nothing else. What is
     /// missing is put by [`Conversation::reconcile_copies`](crate::Conversation::reconcile_copies): after
     /// a crash, and for sessions that were imported. Reads never ask the copies: the tree has every text.
     #[must_use]
     pub fn with_offload(mut self, store: Arc<dyn OffloadStore>, over: usize) -> Self {
-        self.copies = Some(Copies { store, over });
+        self.copies = Some(OutputCopies { store, over });
         self
     }
 
@@ -170,8 +170,8 @@ impl Engine {
     /// about so many bytes in all: for programs that open a handle for each request, as servers do. Default: each
     /// handle keeps its own, and nothing stays of it. It changes no result.
     #[must_use]
-    pub fn with_warm(mut self, bytes: usize) -> Self {
-        self.warmth = Some(Arc::new(Warmth::new(bytes)));
+    pub fn with_handle_cache(mut self, bytes: usize) -> Self {
+        self.handle_caches = Some(Arc::new(HandleCaches::new(bytes)));
         self
     }
 
@@ -183,21 +183,29 @@ impl Engine {
     }
 
     /// The owner's conversations, most recently updated first, a page at a time.
-    pub async fn conversations(
+    pub async fn list_conversations(
         &self,
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, EngineError> {
-        Ok(self.store.conversations(owner, list).await?)
+        Ok(self.store.list_conversations(owner, list).await?)
     }
 
     /// A conversation's record.
-    pub async fn record(&self, owner: &Owner, id: &ConversationId) -> Result<Record, EngineError> {
-        Ok(self.store.conversation(owner, id).await?)
+    pub async fn conversation_info(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Record, EngineError> {
+        Ok(self.store.load_conversation(owner, id).await?)
     }
 
     /// Deletes a conversation and everything that hangs off it.
-    pub async fn delete(&self, owner: &Owner, id: &ConversationId) -> Result<(), EngineError> {
+    pub async fn delete_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<(), EngineError> {
         Ok(self.store.delete_conversation(owner, id).await?)
     }
 
@@ -213,7 +221,7 @@ impl Engine {
         &self.catalogue
     }
 
-    pub(crate) const fn copies(&self) -> Option<&Copies> {
+    pub(crate) const fn output_copies(&self) -> Option<&OutputCopies> {
         self.copies.as_ref()
     }
 
@@ -227,7 +235,7 @@ impl Engine {
         self.record_level
     }
 
-    pub(crate) const fn calibrates(&self) -> bool {
+    pub(crate) const fn should_calibrate(&self) -> bool {
         self.calibrates
     }
 
@@ -240,8 +248,11 @@ impl Engine {
     }
 
     /// What handles on a conversation save work with.
-    pub(crate) fn warm(&self, owner: &Owner, id: &ConversationId) -> Arc<Warm> {
-        let kept = self.warmth.as_ref().map(|warmth| warmth.of(owner, id));
+    pub(crate) fn handle_cache(&self, owner: &Owner, id: &ConversationId) -> Arc<HandleCache> {
+        let kept = self
+            .handle_caches
+            .as_ref()
+            .map(|warmth| warmth.cache_for(owner, id));
         kept.unwrap_or_default()
     }
 
@@ -253,7 +264,7 @@ impl Engine {
         &self.targets
     }
 
-    pub(crate) fn breakers(&self) -> &Breakers {
+    pub(crate) fn circuit_breakers(&self) -> &CircuitBreakers {
         &self.breakers
     }
 
@@ -265,13 +276,13 @@ impl Engine {
 
     /// An id for a new run.
     #[must_use]
-    pub fn fresh_run(&self) -> RunId {
-        RunId::from_bytes(self.fresh_key())
+    pub fn new_run_id(&self) -> RunId {
+        RunId::from_bytes(self.new_key())
     }
 
     /// A key from which the ids of one operation derive.
-    pub(crate) fn fresh_key(&self) -> [u8; 16] {
-        self.ids.fresh()
+    pub(crate) fn new_key(&self) -> [u8; 16] {
+        self.ids.new_id_bytes()
     }
 
     /// The id of the `index`-th node of the operation with this key.

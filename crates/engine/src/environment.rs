@@ -49,7 +49,7 @@ impl Clock for TestClock {
 /// Where fresh ids come from.
 pub trait IdSource: Send + Sync + fmt::Debug {
     /// Sixteen bytes that were never given before.
-    fn fresh(&self) -> [u8; 16];
+    fn new_id_bytes(&self) -> [u8; 16];
 }
 
 /// Random ids.
@@ -57,7 +57,7 @@ pub trait IdSource: Send + Sync + fmt::Debug {
 pub struct RandomIds;
 
 impl IdSource for RandomIds {
-    fn fresh(&self) -> [u8; 16] {
+    fn new_id_bytes(&self) -> [u8; 16] {
         uuid::Uuid::new_v4().into_bytes()
     }
 }
@@ -67,7 +67,7 @@ impl IdSource for RandomIds {
 pub struct TestIds(AtomicU64);
 
 impl IdSource for TestIds {
-    fn fresh(&self) -> [u8; 16] {
+    fn new_id_bytes(&self) -> [u8; 16] {
         let number = self.0.fetch_add(1, Ordering::Relaxed);
         *NodeId::derive("test ids", &[&number.to_le_bytes()]).as_bytes()
     }

@@ -119,7 +119,7 @@ pub enum EngineError {
         conversation: contexture_ir::ConversationId,
     },
     /// A conversation exists and is not about the resource that was named: a resource never changes.
-    #[error("conversation {conversation} is about {}, which never changes", about(.resource.as_deref()))]
+    #[error("conversation {conversation} is about {}, which never changes", describe_resource(.resource.as_deref()))]
     OtherResource {
         /// The conversation.
         conversation: contexture_ir::ConversationId,
@@ -136,7 +136,7 @@ pub enum EngineError {
     #[error(transparent)]
     Catalogue(#[from] contexture_catalogue::CatalogueError),
     /// A call names no target that is registered, or none and there is no default.
-    #[error("no target{}: {}", quoted(.name.as_deref()), listed(.known))]
+    #[error("no target{}: {}", quote_name(.name.as_deref()), list_target_names(.known))]
     NoTarget {
         /// The name; `None`: the default's.
         name: Option<String>,
@@ -232,10 +232,10 @@ impl EngineError {
     /// changed it.
     #[must_use]
     pub const fn is_stale_state(&self) -> bool {
-        use contexture_store::{Error, Thing};
+        use contexture_store::{EntityKind, Error};
         match self {
             Self::Store(Error::StateConflict { .. }) => true,
-            Self::Store(Error::VersionConflict { what, .. }) => matches!(what, Thing::Entry),
+            Self::Store(Error::VersionConflict { what, .. }) => matches!(what, EntityKind::Entry),
             _ => false,
         }
     }
@@ -300,15 +300,15 @@ impl EngineError {
     }
 }
 
-fn quoted(name: Option<&str>) -> String {
+fn quote_name(name: Option<&str>) -> String {
     name.map(|name| format!(" {name:?}")).unwrap_or_default()
 }
 
-fn about(resource: Option<&str>) -> String {
+fn describe_resource(resource: Option<&str>) -> String {
     resource.map_or_else(|| "no resource".to_owned(), |name| format!("{name:?}"))
 }
 
-fn listed(names: &[String]) -> String {
+fn list_target_names(names: &[String]) -> String {
     match names {
         [] => "none is registered".to_owned(),
         names => format!("registered are {}", names.join(", ")),

@@ -29,13 +29,13 @@ pub struct EngineEvent {
     /// Which.
     pub conversation: ConversationId,
     /// What.
-    pub what: Happened,
+    pub what: EngineEventKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Happened {
+pub enum EngineEventKind {
     /// A compile begins.
     CompileStart {
         /// The model.
@@ -106,7 +106,7 @@ impl Events {
 
     /// How many events found the queue full and were lost.
     #[must_use]
-    pub fn missed(&self) -> u64 {
+    pub fn missed_count(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 }
@@ -135,7 +135,7 @@ impl Watchers {
     }
 
     /// Tells everybody; the event is made only if somebody watches.
-    pub(crate) fn tell(&self, event: impl FnOnce() -> EngineEvent) {
+    pub(crate) fn publish(&self, event: impl FnOnce() -> EngineEvent) {
         let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if watchers.is_empty() {
             return;
@@ -160,25 +160,25 @@ mod tests {
         EngineEvent {
             owner: Owner::local(),
             conversation: "c".parse().unwrap(),
-            what: Happened::ContextRead,
+            what: EngineEventKind::ContextRead,
         }
     }
 
     #[test]
     fn a_slow_watcher_misses_events_and_holds_nobody_up() {
         let watchers = Watchers::default();
-        watchers.tell(|| panic!("nobody watches"));
+        watchers.publish(|| panic!("nobody watches"));
         let (slow, gone) = (watchers.subscribe(), watchers.subscribe());
         drop(gone);
         for _ in 0..QUEUE + 7 {
-            watchers.tell(event);
+            watchers.publish(event);
         }
-        assert_eq!(slow.missed(), 7);
+        assert_eq!(slow.missed_count(), 7);
         assert_eq!(std::iter::from_fn(|| slow.try_next()).count(), QUEUE);
-        watchers.tell(event);
+        watchers.publish(event);
         assert_eq!(slow.try_next(), Some(event()));
         drop(slow);
-        watchers.tell(event);
-        watchers.tell(|| panic!("nobody watches any more"));
+        watchers.publish(event);
+        watchers.publish(|| panic!("nobody watches any more"));
     }
 }

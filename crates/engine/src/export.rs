@@ -3,22 +3,28 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{Item, NodeId, Raw, Transcript};
-use contexture_sessions::{About, Session, SessionFormat, SessionHead, SessionNode, write};
-use contexture_store::{At, BlobId, ReadRequest};
+use contexture_sessions::{
+    Session, SessionFormat, SessionHead, SessionInfo, SessionNode, write_session,
+};
+use contexture_store::{BlobId, PathEnd, ReadRequest};
 
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::origin::{KEY, Origin, key_of};
-use crate::path::Path;
+use crate::origin::{ImportOrigin, KEY, node_key_base};
+use crate::path::StoredPath;
 use crate::state_node::is_state_node;
 
 impl Conversation {
     /// This branch as a transcript: what stands before the history, and the items.
     pub async fn transcript(&self) -> Result<Transcript, EngineError> {
-        let path = self.path(ReadRequest::whole(self.here())).await?;
-        let at = path.head.map_or_else(|| self.here(), At::Node);
-        let instructions = self.instructions(at).await?;
+        let path = self
+            .load_path(ReadRequest::whole_path(self.current_position()))
+            .await?;
+        let at = path
+            .head
+            .map_or_else(|| self.current_position(), PathEnd::Node);
+        let instructions = self.instructions_at_position(at).await?;
         let seen = path
             .nodes
             .iter()
@@ -38,28 +44,32 @@ impl Conversation {
     /// [`EngineError::NotImported`] or [`EngineError::Session`] for a log format the conversation was
     /// not imported from, or the store's.
     pub async fn export(&self, format: SessionFormat) -> Result<String, EngineError> {
-        Ok(write(format, &self.session(format).await?)?)
+        Ok(write_session(format, &self.export_session(format).await?)?)
     }
 
     /// The whole conversation as a session, to be written as `format`.
     ///
     /// # Errors
     /// As [`Self::export`].
-    pub async fn session(&self, format: SessionFormat) -> Result<Session, EngineError> {
-        let record = self.record_of().await?;
-        let origin: Option<Origin> = record.metadata.get(KEY).and_then(|raw| raw.to().ok());
+    pub async fn export_session(&self, format: SessionFormat) -> Result<Session, EngineError> {
+        let record = self.info().await?;
+        let origin: Option<ImportOrigin> =
+            record.metadata.get(KEY).and_then(|raw| raw.parse_as().ok());
         let origin = match (origin, format) {
             (Some(origin), _) => origin,
-            (None, SessionFormat::Wire(_)) => Origin::none(self.id().as_str()),
+            (None, SessionFormat::Wire(_)) => ImportOrigin::not_imported(self.id().as_str()),
             (None, _) => {
                 return Err(EngineError::NotImported {
                     conversation: self.id().clone(),
                 });
             }
         };
-        let metadata = self.session_metadata(&origin).await?;
-        let (tree, heads) = self.session_tree(&origin).await?;
-        let instructions = self.instructions(self.here()).await?.messages;
+        let metadata = self.load_session_metadata(&origin).await?;
+        let (tree, heads) = self.load_session_tree(&origin).await?;
+        let instructions = self
+            .instructions_at_position(self.current_position())
+            .await?
+            .messages;
         Ok(Session {
             format: origin.format.parse()?,
             source_id: origin.source,
@@ -68,17 +78,20 @@ impl Conversation {
             tree,
             heads,
             metadata,
-            about: About::default(),
+            info: SessionInfo::default(),
             skipped: Vec::new(),
         })
     }
 
-    async fn session_metadata(&self, origin: &Origin) -> Result<Raw, EngineError> {
+    async fn load_session_metadata(&self, origin: &ImportOrigin) -> Result<Raw, EngineError> {
         let Some(blob) = &origin.blob else {
             return Ok(origin.metadata.clone().unwrap_or_else(Raw::null));
         };
         let blob: BlobId = blob.parse()?;
-        let bytes = self.store().blob(self.owner(), self.id(), blob).await?;
+        let bytes = self
+            .store()
+            .read_blob(self.owner(), self.id(), blob)
+            .await?;
         let broken = |why: &str| EngineError::StoredState {
             key: KEY.to_owned(),
             why: why.to_owned(),
@@ -88,11 +101,11 @@ impl Conversation {
     }
 
     /// Every node that a branch reaches, parents first; this handle's branch is the first head.
-    async fn session_tree(
+    async fn load_session_tree(
         &self,
-        origin: &Origin,
+        origin: &ImportOrigin,
     ) -> Result<(Vec<SessionNode>, Vec<SessionHead>), EngineError> {
-        let key = key_of(&origin.source);
+        let key = node_key_base(&origin.source);
         let imported: BTreeMap<NodeId, usize> = (0..origin.nodes)
             .map(|index| (Engine::node_id(&key, index), index))
             .collect();
@@ -105,7 +118,8 @@ impl Conversation {
         for branch in refs {
             let Some(head) = branch.head else { continue };
             let known = |id: &NodeId| places.contains_key(id);
-            let new = Path::load_new(self.store(), self.owner(), self.id(), head, known).await?;
+            let new = StoredPath::load_unknown(self.store(), self.owner(), self.id(), head, known)
+                .await?;
             for (node, item) in new {
                 let parent = node.parent.and_then(|parent| places.get(&parent).copied()?);
                 if is_state_node(&item) {

@@ -3,7 +3,7 @@
 //! For what a client sent, beside what is stored of it. Not here: calls of the conversation (`asked`).
 
 use contexture_compile::{
-    Band, CompileError, Compiled, Compiler, Content, Contribution, Narrowing, Target,
+    Band, CalibratedRange, CompileError, Compiled, Compiler, Content, Contribution, Target,
 };
 use contexture_ir::Transcript;
 
@@ -14,20 +14,25 @@ impl Conversation {
     /// compiles of this handle counted and wrote is not counted and written again.
     ///
     /// Its counts are narrowed as those of the call it is compared with
-    /// ([`CompiledCall::narrowing`](crate::CompiledCall::narrowing)), or by what is known now ([`Self::narrowing`]).
+    /// ([`CompiledCall::narrowing`](crate::CompiledCall::calibrated_range)), or by what is known now ([`Self::calibrated_range`]).
     ///
     /// # Errors
     /// As [`Compiler::compile`].
-    pub fn compile_given(
+    pub fn compile_external(
         &self,
         transcript: &Transcript,
         target: &Target,
-        narrowing: Option<Narrowing>,
+        narrowing: Option<CalibratedRange>,
     ) -> Result<Compiled, CompileError> {
-        let mut compiler = Compiler::new(self.engine().catalogue()).narrowed(narrowing);
+        let mut compiler =
+            Compiler::new(self.engine().catalogue()).with_calibrated_range(narrowing);
         if !transcript.instructions.is_empty() {
             let content = Content::Instructions(transcript.instructions.clone());
-            compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+            compiler = compiler.with_contribution(Contribution::new(
+                "instructions",
+                Band::System,
+                content,
+            ));
         }
         self.with_scratch(|scratch| compiler.compile_with(&transcript.items, target, scratch))
     }
@@ -35,7 +40,7 @@ impl Conversation {
 
 #[cfg(test)]
 mod tests {
-    use contexture_compile::{Counting, Tokens};
+    use contexture_compile::{CountedRequest, TokenBounds};
     use contexture_ir::{Message, Role, Usage};
 
     use super::*;
@@ -54,13 +59,13 @@ mod tests {
                 .items
                 .push(Message::text(Role::User, format!("Question {n}")).into());
             let warm = chat
-                .compile_given(&given, &target, None)
+                .compile_external(&given, &target, None)
                 .unwrap()
                 .payload
                 .to_json();
             let instructions = Content::Instructions(given.instructions.clone());
             let instructions = Contribution::new("instructions", Band::System, instructions);
-            let cold = Compiler::new(chat.engine().catalogue()).with(instructions);
+            let cold = Compiler::new(chat.engine().catalogue()).with_contribution(instructions);
             let cold = cold.compile(&given.items, &target).unwrap();
             assert_eq!(warm, cold.payload.to_json());
         }
@@ -78,22 +83,22 @@ mod tests {
             let mut draft = chat.draft();
             draft.push_item(question);
             draft.commit().await.unwrap();
-            let plain = chat.compile_given(&given, &target, None).unwrap();
-            let counting = Counting::from(&plain.report);
-            let Tokens { low, high } = counting.counted;
+            let plain = chat.compile_external(&given, &target, None).unwrap();
+            let counting = CountedRequest::from(&plain.report);
+            let TokenBounds { low, high } = counting.counted;
             let usage = Usage {
                 input_tokens: Some(low + (high - low) / 5),
                 ..Usage::default()
             };
-            chat.learn(&counting, Some(&usage)).await;
+            chat.learn_from_usage(&counting, Some(&usage)).await;
         }
-        let request = target.request(chat.engine().catalogue()).unwrap();
-        let narrowing = chat.narrowing(&request).await;
+        let request = target.build_request(chat.engine().catalogue()).unwrap();
+        let narrowing = chat.calibrated_range(&request).await;
         assert!(narrowing.is_some());
         let call = chat.compile(&target).await.unwrap();
-        assert_eq!(call.narrowing(), narrowing);
+        assert_eq!(call.calibrated_range(), narrowing);
         let tokens = |narrowing| {
-            let compiled = chat.compile_given(&given, &target, narrowing).unwrap();
+            let compiled = chat.compile_external(&given, &target, narrowing).unwrap();
             (compiled.report.totals.low, compiled.report.totals.tokens)
         };
         let totals = &call.report.totals;

@@ -7,17 +7,17 @@ use contexture_catalogue::Encoding;
 use contexture_compile::{
     Cancel, CompileInput, CompileRequest, Contribution, Cover, Pass, PathItem, Plan,
 };
-use contexture_store::{State, StateKey};
+use contexture_store::{NodeState, StateKey};
 use contexture_tokens::counter_for;
 
 use crate::compaction::Covers;
 use crate::error::EngineError;
-use crate::path::Path;
+use crate::path::StoredPath;
 use crate::pins::Pins;
 
 /// What the tree gives to a call.
 #[derive(Debug, Default)]
-pub(crate) struct Given<'p> {
+pub(crate) struct TreeInputs<'p> {
     pub(crate) items: Cow<'p, [PathItem]>,
     pub(crate) covers: Vec<Cover>,
     pub(crate) plan: Plan,
@@ -35,9 +35,9 @@ pub(crate) struct CallInputs {
 
 impl CallInputs {
     /// With what the tree gives, all that the call's payload depends on.
-    pub(crate) fn input<'a>(
+    pub(crate) fn compile_input<'a>(
         &'a self,
-        given: &'a Given<'_>,
+        given: &'a TreeInputs<'_>,
         passes: &'a [&'a dyn Pass],
         cancel: Option<&'a Cancel>,
     ) -> CompileInput<'a> {
@@ -57,10 +57,14 @@ impl CallInputs {
 /// What the keys of the state that decides about calls begin with: plans, compactions in effect, pins.
 pub(crate) const DECISIONS: &str = "@";
 
-impl<'p> Given<'p> {
+impl<'p> TreeInputs<'p> {
     /// What the tree says at the end of a path, for a call with this plan.
-    pub(crate) fn of(path: &'p Path, state: &State, plan_key: &str) -> Result<Self, EngineError> {
-        let pinned = Pins::read(state)?.nodes();
+    pub(crate) fn from_path(
+        path: &'p StoredPath,
+        state: &NodeState,
+        plan_key: &str,
+    ) -> Result<Self, EngineError> {
+        let pinned = Pins::from_state(state)?.node_ids();
         let mut items = Cow::Borrowed(path.items.as_slice());
         if !pinned.is_empty() {
             for item in items.to_mut() {
@@ -69,15 +73,15 @@ impl<'p> Given<'p> {
         }
         Ok(Self {
             items,
-            covers: Covers::read(state)?.on(&path.nodes),
-            plan: plan(state, plan_key)?,
+            covers: Covers::from_state(state)?.covers_on_path(&path.nodes),
+            plan: stored_plan(state, plan_key)?,
         })
     }
 }
 
 /// The plan of the last call that is on this path; a first call has an empty one.
-fn plan(state: &State, key: &str) -> Result<Plan, EngineError> {
-    let stored = state.value(&StateKey::new(key)?);
+fn stored_plan(state: &NodeState, key: &str) -> Result<Plan, EngineError> {
+    let stored = state.loaded_value(&StateKey::new(key)?);
     // A plan is an optimisation: one that cannot be read is as good as none.
     let read = stored.and_then(|bytes| serde_json::from_slice(bytes).ok());
     Ok(read.unwrap_or_default())

@@ -5,7 +5,7 @@
 //! fragments are rendered, messages keep their provider's blocks.
 
 use contexture_ir::{Body, Fragment, FragmentRegistry, Item, Message, Raw, fragments_from_value};
-use contexture_store::{State, StateChange, StateKey};
+use contexture_store::{NodeState, StateChange, StateKey};
 
 use crate::error::EngineError;
 
@@ -26,22 +26,24 @@ pub struct Instructions {
 
 impl Instructions {
     /// Reads what hangs off a node.
-    pub(crate) fn read(state: &State) -> Result<Self, EngineError> {
+    pub(crate) fn from_state(state: &NodeState) -> Result<Self, EngineError> {
         let text = |name: &'static str| -> Result<Option<String>, EngineError> {
-            let Some(bytes) = state.value(&key(name)?) else {
+            let Some(bytes) = state.loaded_value(&state_key(name)?) else {
                 return Ok(None);
             };
             let text = String::from_utf8(bytes.to_vec());
-            text.map(Some).map_err(|_| broken(name, "not UTF-8"))
+            text.map(Some)
+                .map_err(|_| stored_state_error(name, "not UTF-8"))
         };
         let mut read = Self::default();
         if let Some(json) = text(FRAGMENTS)? {
-            let value = serde_json::from_str(&json).map_err(|_| broken(FRAGMENTS, "not JSON"))?;
+            let value = serde_json::from_str(&json)
+                .map_err(|_| stored_state_error(FRAGMENTS, "not JSON"))?;
             read.fragments = fragments_from_value(value, &FragmentRegistry::new())?;
         }
         if let Some(json) = text(MESSAGES)? {
-            let items =
-                Item::parse_all(&json).map_err(|error| broken(MESSAGES, &error.to_string()))?;
+            let items = Item::parse_all(&json)
+                .map_err(|error| stored_state_error(MESSAGES, &error.to_string()))?;
             read.messages = items
                 .into_iter()
                 .filter_map(|item| match item {
@@ -56,20 +58,28 @@ impl Instructions {
 
 /// The change that records `fragments` as the current list, replacing it. Those that do not persist
 /// are left out.
-pub(crate) fn record_fragments(fragments: &[Fragment]) -> Result<StateChange, EngineError> {
+pub(crate) fn fragments_change(fragments: &[Fragment]) -> Result<StateChange, EngineError> {
     let kept = fragments.iter().filter(|fragment| fragment.persist);
     let json: Vec<serde_json::Value> = kept.map(Fragment::to_json).collect::<Result<_, _>>()?;
-    Ok(StateChange::put(key(FRAGMENTS)?, VERSION, bytes(&json)?))
+    Ok(StateChange::put_entry(
+        state_key(FRAGMENTS)?,
+        VERSION,
+        encode_json(&json)?,
+    ))
 }
 
 /// The change that records an imported history's leading messages.
-pub(crate) fn record_messages(messages: &[Message]) -> Result<StateChange, EngineError> {
+pub(crate) fn messages_change(messages: &[Message]) -> Result<StateChange, EngineError> {
     let items: Vec<Item> = messages.iter().cloned().map(Item::from).collect();
-    Ok(StateChange::put(key(MESSAGES)?, VERSION, bytes(&items)?))
+    Ok(StateChange::put_entry(
+        state_key(MESSAGES)?,
+        VERSION,
+        encode_json(&items)?,
+    ))
 }
 
 /// Refuses fragments that carry messages: those belong to the history.
-pub(crate) fn check_data(fragments: &[Fragment]) -> Result<(), EngineError> {
+pub(crate) fn require_data_fragments(fragments: &[Fragment]) -> Result<(), EngineError> {
     match fragments
         .iter()
         .find(|fragment| !matches!(fragment.body, Body::Data(_)))
@@ -81,15 +91,15 @@ pub(crate) fn check_data(fragments: &[Fragment]) -> Result<(), EngineError> {
     }
 }
 
-fn bytes(value: &impl serde::Serialize) -> Result<Vec<u8>, EngineError> {
+fn encode_json(value: &impl serde::Serialize) -> Result<Vec<u8>, EngineError> {
     Ok(Raw::from_value(value)?.get().as_bytes().to_vec())
 }
 
-fn key(name: &'static str) -> Result<StateKey, EngineError> {
+fn state_key(name: &'static str) -> Result<StateKey, EngineError> {
     Ok(StateKey::new(name)?)
 }
 
-fn broken(key: &str, why: &str) -> EngineError {
+fn stored_state_error(key: &str, why: &str) -> EngineError {
     EngineError::StoredState {
         key: key.to_owned(),
         why: why.to_owned(),

@@ -15,28 +15,28 @@ use contexture_ir::{
 use contexture_store::{Refs, Store};
 
 use crate::error::EngineError;
-use crate::path::Path;
+use crate::path::StoredPath;
 
 /// The place of what stands before all nodes.
 const ROOT: usize = 0;
 
 /// A conversation's tree, as far as names reach it.
 #[derive(Debug)]
-pub(crate) struct Known {
-    nodes: Vec<Stored>,
+pub(crate) struct StoredTree {
+    nodes: Vec<StoredTreeNode>,
 }
 
 #[derive(Debug, Default)]
-struct Stored {
+struct StoredTreeNode {
     id: Option<NodeId>,
-    mark: Option<Mark>,
+    identity: Option<ItemIdentity>,
     children: Vec<usize>,
-    end: End,
+    end: BranchEnd,
 }
 
 /// Whether a branch ends at a node; the active one is preferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+enum BranchEnd {
     #[default]
     No,
     Branch,
@@ -45,14 +45,14 @@ enum End {
 
 /// What two equal items share.
 #[derive(Debug, PartialEq, Eq)]
-enum Mark {
+enum ItemIdentity {
     Meaning(ContentHash),
     Json(String),
 }
 
 /// A path of a session, laid along the tree.
 #[derive(Debug, Default)]
-pub(crate) struct Laid {
+pub(crate) struct Alignment {
     /// For each item that is known, from the first on, the node it is; for one that was passed over,
     /// the node before it.
     pub(crate) nodes: Vec<Option<NodeId>>,
@@ -64,14 +64,14 @@ pub(crate) struct Laid {
 
 /// An item found at a node.
 #[derive(Clone, Copy)]
-struct Step {
+struct AlignmentStep {
     at: usize,
     /// The item's place on the path; `None` for the root.
     item: Option<usize>,
-    before: usize,
+    previous: usize,
 }
 
-impl Known {
+impl StoredTree {
     /// Reads the tree.
     pub(crate) async fn load(
         store: &dyn Store,
@@ -79,12 +79,14 @@ impl Known {
         id: &ConversationId,
         refs: &Refs,
     ) -> Result<Self, EngineError> {
-        let mut nodes = vec![Stored::default()];
+        let mut nodes = vec![StoredTreeNode::default()];
         let mut places: BTreeMap<NodeId, usize> = BTreeMap::new();
         let heads = refs.branches.iter().filter_map(|branch| branch.head);
         let ends = heads.chain(refs.checkpoints.iter().map(|checkpoint| checkpoint.node));
         for end in ends {
-            let fresh = Path::load_new(store, owner, id, end, |id| places.contains_key(id)).await?;
+            let fresh =
+                StoredPath::load_unknown(store, owner, id, end, |id| places.contains_key(id))
+                    .await?;
             for (node, item) in fresh {
                 let parent = node.parent.and_then(|parent| places.get(&parent).copied());
                 let place = nodes.len();
@@ -92,10 +94,10 @@ impl Known {
                     parent.children.push(place);
                 }
                 places.insert(node.id, place);
-                nodes.push(Stored {
+                nodes.push(StoredTreeNode {
                     id: Some(node.id),
-                    mark: Some(Mark::of(&item)),
-                    ..Stored::default()
+                    identity: Some(ItemIdentity::from_item(&item)),
+                    ..StoredTreeNode::default()
                 });
             }
         }
@@ -105,9 +107,9 @@ impl Known {
                 .map_or(Some(ROOT), |head| places.get(&head).copied());
             if let Some(node) = place.and_then(|place| nodes.get_mut(place)) {
                 let end = if branch.active {
-                    End::Active
+                    BranchEnd::Active
                 } else {
-                    End::Branch
+                    BranchEnd::Branch
                 };
                 node.end = node.end.max(end);
             }
@@ -116,37 +118,37 @@ impl Known {
     }
 
     /// Whether anything was said.
-    pub(crate) fn speaks(&self) -> bool {
-        let mut marks = self.nodes.iter().filter_map(|node| node.mark.as_ref());
-        marks.any(|mark| matches!(mark, Mark::Meaning(_)))
+    pub(crate) fn has_text(&self) -> bool {
+        let mut marks = self.nodes.iter().filter_map(|node| node.identity.as_ref());
+        marks.any(|mark| matches!(mark, ItemIdentity::Meaning(_)))
     }
 
     /// Lays a path along the tree, as far as it goes.
-    pub(crate) fn lay<'i>(&self, path: impl Iterator<Item = &'i Item>) -> Laid {
-        let mut steps = vec![Step {
+    pub(crate) fn align_path<'i>(&self, path: impl Iterator<Item = &'i Item>) -> Alignment {
+        let mut steps = vec![AlignmentStep {
             at: ROOT,
             item: None,
-            before: 0,
+            previous: 0,
         }];
         let mut front = vec![0_usize];
         for (place, item) in path.enumerate() {
-            let mark = Mark::of(item);
+            let mark = ItemIdentity::from_item(item);
             let mut next = Vec::new();
             for before in front.iter().copied() {
                 let Some(from) = steps.get(before).map(|step| step.at) else {
                     continue;
                 };
-                let found = self.after(from, &mark);
+                let found = self.matching_descendants(from, &mark);
                 // What is only compared as JSON may be missing in the tree.
-                if found.is_empty() && matches!(mark, Mark::Json(_)) {
+                if found.is_empty() && matches!(mark, ItemIdentity::Json(_)) {
                     next.push(before);
                 }
                 for at in found {
                     next.push(steps.len());
-                    steps.push(Step {
+                    steps.push(AlignmentStep {
                         at,
                         item: Some(place),
-                        before,
+                        previous: before,
                     });
                 }
             }
@@ -155,20 +157,23 @@ impl Known {
             }
             front = next;
         }
-        self.laid(&steps, &front)
+        self.best_alignment(&steps, &front)
     }
 
     /// The nodes of this mark after a node; on the way to what was said, all else is passed over.
-    fn after(&self, from: usize, mark: &Mark) -> Vec<usize> {
+    fn matching_descendants(&self, from: usize, mark: &ItemIdentity) -> Vec<usize> {
         let mut found = Vec::new();
         let mut open: Vec<usize> = self.children(from).to_vec();
         while let Some(place) = open.pop() {
             let Some(node) = self.nodes.get(place) else {
                 continue;
             };
-            if node.mark.as_ref() == Some(mark) {
+            if node.identity.as_ref() == Some(mark) {
                 found.push(place);
-            } else if matches!((mark, &node.mark), (Mark::Meaning(_), Some(Mark::Json(_)))) {
+            } else if matches!(
+                (mark, &node.identity),
+                (ItemIdentity::Meaning(_), Some(ItemIdentity::Json(_)))
+            ) {
                 open.extend(&node.children);
             }
         }
@@ -179,26 +184,26 @@ impl Known {
         self.nodes.get(place).map_or(&[], |node| &node.children)
     }
 
-    fn laid(&self, steps: &[Step], front: &[usize]) -> Laid {
+    fn best_alignment(&self, steps: &[AlignmentStep], front: &[usize]) -> Alignment {
         let farthest = front.iter().filter_map(|at| steps.get(*at));
-        let farthest = farthest.max_by_key(|step| (step.item, self.end(step.at).0));
+        let farthest = farthest.max_by_key(|step| (step.item, self.branch_end(step.at).0));
         let Some(mut last) = farthest.copied() else {
-            return Laid::default();
+            return Alignment::default();
         };
-        let said = |step: &Step| {
+        let said = |step: &AlignmentStep| {
             let node = self.nodes.get(step.at);
-            node.is_none_or(|node| !matches!(node.mark, Some(Mark::Json(_))))
+            node.is_none_or(|node| !matches!(node.identity, Some(ItemIdentity::Json(_))))
         };
         // In the middle of the tree, what belongs to something else that is said stays with it.
-        if self.end(last.at).0 == End::No {
+        if self.branch_end(last.at).0 == BranchEnd::No {
             while !said(&last)
-                && let Some(before) = steps.get(last.before)
+                && let Some(before) = steps.get(last.previous)
             {
                 last = *before;
             }
         }
-        let base = self.nodes.get(self.end(last.at).1);
-        let mut laid = Laid {
+        let base = self.nodes.get(self.branch_end(last.at).1);
+        let mut laid = Alignment {
             nodes: vec![None; last.item.map_or(0, |item| item + 1)],
             shared: 0,
             base: base.and_then(|node| node.id),
@@ -209,7 +214,7 @@ impl Known {
             if let Some(node) = laid.nodes.get_mut(item) {
                 *node = self.nodes.get(step.at).and_then(|node| node.id);
             }
-            let Some(before) = steps.get(step.before) else {
+            let Some(before) = steps.get(step.previous) else {
                 break;
             };
             step = *before;
@@ -223,8 +228,8 @@ impl Known {
     }
 
     /// The end of a branch at a node, or behind it with nothing said between; else the node itself.
-    fn end(&self, place: usize) -> (End, usize) {
-        let mut best = (End::No, place);
+    fn branch_end(&self, place: usize) -> (BranchEnd, usize) {
+        let mut best = (BranchEnd::No, place);
         let mut open = vec![place];
         while let Some(at) = open.pop() {
             let Some(node) = self.nodes.get(at) else {
@@ -235,7 +240,7 @@ impl Known {
             }
             let silent = node.children.iter().copied().filter(|child| {
                 let child = self.nodes.get(*child);
-                child.is_some_and(|child| matches!(child.mark, Some(Mark::Json(_))))
+                child.is_some_and(|child| matches!(child.identity, Some(ItemIdentity::Json(_))))
             });
             open.extend(silent);
         }
@@ -243,8 +248,8 @@ impl Known {
     }
 }
 
-impl Mark {
-    fn of(item: &Item) -> Self {
+impl ItemIdentity {
+    fn from_item(item: &Item) -> Self {
         meaning_hash(item).map_or_else(
             || {
                 let json = item.to_json();

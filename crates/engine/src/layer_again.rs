@@ -4,18 +4,18 @@
 //! read, the states are read again and the same hooks run on them. Those whose answer counts (`on_append`,
 //! `after_model`, a function, `observe`) are run again by whoever asked; all others are remembered here.
 
-use contexture_layers::{ChildEnd, Outcome, RunEnd};
+use contexture_layers::{ChildEnd, HookOutcome, RunEnd};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::layer_session::LayerSession;
-use crate::layer_store::RunPlace;
-use crate::layer_told::{States, Told};
+use crate::layer_store::RunScope;
+use crate::layer_told::{LoggedHook, StoredStates};
 
 impl LayerSession {
     /// The states, as hooks have left them.
-    fn left(&self) -> States {
-        self.layers.left(&self.states)
+    fn pending_states(&self) -> StoredStates {
+        self.layers.pending_states(&self.states)
     }
 
     /// The first states of a child's layers.
@@ -23,7 +23,9 @@ impl LayerSession {
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
     pub async fn spawn_into(&self, child: &mut Self) -> Result<(), EngineError> {
-        child.tell(Told::Spawn(self.left())).await
+        child
+            .run_hook(LoggedHook::Spawn(self.pending_states()))
+            .await
     }
 
     /// Tells a running child's layers of this parent's states.
@@ -31,7 +33,9 @@ impl LayerSession {
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
     pub async fn update_child(&self, child: &mut Self) -> Result<(), EngineError> {
-        child.tell(Told::ParentUpdate(self.left())).await
+        child
+            .run_hook(LoggedHook::ParentUpdate(self.pending_states()))
+            .await
     }
 
     /// Tells the layers how a child ended.
@@ -39,7 +43,8 @@ impl LayerSession {
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
     pub async fn on_return(&mut self, child: &Self, end: &ChildEnd) -> Result<(), EngineError> {
-        self.tell(Told::Return(child.left(), end.clone())).await
+        self.run_hook(LoggedHook::Return(child.pending_states(), end.clone()))
+            .await
     }
 
     /// Tells the layers how the run ended.
@@ -48,40 +53,40 @@ impl LayerSession {
             .layers
             .on_complete(&mut self.states, end, &self.context);
         self.outcomes.extend(told.await);
-        self.told.push(Told::Complete(end.clone()));
+        self.hook_log.push(LoggedHook::Complete(end.clone()));
     }
 
-    async fn tell(&mut self, told: Told) -> Result<(), EngineError> {
+    async fn run_hook(&mut self, told: LoggedHook) -> Result<(), EngineError> {
         let (layers, states, context) = (&self.layers, &mut self.states, &self.context);
-        let read = |left: &States| layers.states(left.iter().cloned());
-        let outcomes: Vec<Outcome> = match &told {
-            Told::Spawn(parent) => layers.on_spawn(&read(parent), states, context).await?,
-            Told::ParentUpdate(parent) => {
+        let read = |left: &StoredStates| layers.restore_states(left.iter().cloned());
+        let outcomes: Vec<HookOutcome> = match &told {
+            LoggedHook::Spawn(parent) => layers.on_spawn(&read(parent), states, context).await?,
+            LoggedHook::ParentUpdate(parent) => {
                 let parent = read(parent);
                 layers.on_parent_update(states, &parent, context).await?
             }
-            Told::Return(child, end) => {
+            LoggedHook::Return(child, end) => {
                 let child = read(child);
                 layers.on_return(states, &child, end, context).await?
             }
-            Told::Tool(call) => layers.before_tool(states, call, context).await.1,
-            Told::Complete(end) => layers.on_complete(states, end, context).await,
+            LoggedHook::Tool(call) => layers.before_tool(states, call, context).await.1,
+            LoggedHook::Complete(end) => layers.on_complete(states, end, context).await,
         };
         self.outcomes.extend(outcomes);
-        self.told.push(told);
+        self.hook_log.push(told);
         Ok(())
     }
 
     /// Tells the layers of fresh states all of it, those without a state beginning where they began then.
-    async fn tell_again(&mut self, told: Vec<Told>) -> Result<(), EngineError> {
-        let begins = |one: &Told| matches!(one, Told::Spawn(_));
+    async fn replay_hooks(&mut self, told: Vec<LoggedHook>) -> Result<(), EngineError> {
+        let begins = |one: &LoggedHook| matches!(one, LoggedHook::Spawn(_));
         let mut told = told.into_iter().peekable();
         while let Some(one) = told.next_if(begins) {
-            self.tell(one).await?;
+            self.run_hook(one).await?;
         }
-        self.init().await?;
+        self.init_states().await?;
         for one in told {
-            self.tell(one).await?;
+            self.run_hook(one).await?;
         }
         Ok(())
     }
@@ -94,17 +99,17 @@ impl Conversation {
     ///
     /// # Errors
     /// [`EngineError::Layers`], or the store's; the session is as it was then.
-    pub async fn again(&self, session: &mut LayerSession) -> Result<(), EngineError> {
-        let run = session.context.run.map(|id| RunPlace {
+    pub async fn refresh_session(&self, session: &mut LayerSession) -> Result<(), EngineError> {
+        let run = session.context.run.map(|id| RunScope {
             id,
             depth: session.context.depth,
         });
-        let (standing, state) = self.standing_at(self.here()).await?;
-        let mut fresh = self.session_as_stored(standing, &state, run).await?;
+        let (standing, state) = self.load_position(self.current_position()).await?;
+        let mut fresh = self.load_stored_session(standing, &state, run).await?;
         if let Some(ledger) = session.ledger.clone() {
-            self.count_in(&mut fresh, ledger);
+            self.track_side_usage(&mut fresh, ledger);
         }
-        fresh.tell_again(session.told.clone()).await?;
+        fresh.replay_hooks(session.hook_log.clone()).await?;
         fresh.outcomes.splice(..0, session.take_outcomes());
         *session = fresh;
         Ok(())

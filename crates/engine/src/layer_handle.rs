@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use async_trait::async_trait;
 use contexture_ir::Raw;
 use contexture_layers::{HookContext, Layer, LayerError, LayerId, LayerStates, Layers};
-use contexture_store::{AppendAt, AppendRequest, StatePatch};
+use contexture_store::{AppendPoint, AppendRequest, StatePatch};
 
 use crate::conversation::Conversation;
 use crate::engine::Engine;
@@ -26,8 +26,8 @@ pub struct LayerHandle<L> {
 
 /// A change of states, as it can be made again on newer ones.
 #[async_trait]
-trait Change: Send {
-    async fn run(
+trait LayerStateChange: Send {
+    async fn apply_change(
         &mut self,
         layers: &Layers,
         states: &mut LayerStates,
@@ -36,41 +36,41 @@ trait Change: Send {
 }
 
 /// A call of a function.
-struct Calling<'a> {
+struct FunctionCallChange<'a> {
     tool: &'a str,
     arguments: &'a Raw,
     result: Raw,
 }
 
 #[async_trait]
-impl Change for Calling<'_> {
-    async fn run(
+impl LayerStateChange for FunctionCallChange<'_> {
+    async fn apply_change(
         &mut self,
         layers: &Layers,
         states: &mut LayerStates,
         context: &HookContext,
     ) -> Result<(), EngineError> {
-        let called = layers.call(states, self.tool, self.arguments, context);
+        let called = layers.call_function(states, self.tool, self.arguments, context);
         self.result = called.await?;
         Ok(())
     }
 }
 
 /// A program's change of a state.
-struct Updating<L, T, F> {
+struct StateUpdate<L, T, F> {
     change: F,
     value: Option<T>,
     of: PhantomData<fn() -> L>,
 }
 
 #[async_trait]
-impl<L, T, F> Change for Updating<L, T, F>
+impl<L, T, F> LayerStateChange for StateUpdate<L, T, F>
 where
     L: Layer,
     T: Send,
     F: FnMut(&mut L::State, &HookContext) -> Result<T, LayerError> + Send,
 {
-    async fn run(
+    async fn apply_change(
         &mut self,
         layers: &Layers,
         states: &mut LayerStates,
@@ -90,8 +90,8 @@ impl Conversation {
     /// [`EngineError::LayerState`] where the handle has none.
     pub fn layer<L: Layer>(&self) -> Result<LayerHandle<L>, EngineError> {
         let layers = self.layers();
-        let found = layers.layer::<L>();
-        let (id, _) = found.ok_or_else(|| LayerError::failed("there is no such layer"))?;
+        let found = layers.layer_of_type::<L>();
+        let (id, _) = found.ok_or_else(|| LayerError::from_message("there is no such layer"))?;
         Ok(LayerHandle {
             chat: self.clone(),
             id: id.clone(),
@@ -104,7 +104,7 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::Function`], or the store's.
     pub async fn call_function(&self, tool: &str, arguments: &Raw) -> Result<Raw, EngineError> {
-        let mut call = Calling {
+        let mut call = FunctionCallChange {
             tool,
             arguments,
             result: Raw::null(),
@@ -114,7 +114,7 @@ impl Conversation {
     }
 
     /// Changes states and stores them; changes newer ones where another was faster.
-    async fn change_layers(&self, change: &mut dyn Change) -> Result<(), EngineError> {
+    async fn change_layers(&self, change: &mut dyn LayerStateChange) -> Result<(), EngineError> {
         let mut tries = TRIES;
         loop {
             tries -= 1;
@@ -125,12 +125,12 @@ impl Conversation {
                 context,
                 ..
             } = &mut session;
-            change.run(layers, states, context).await?;
+            change.apply_change(layers, states, context).await?;
             match self.store_changes(&session).await {
                 Err(error) if tries > 0 && error.is_stale_state() => continue,
                 stored => stored?,
             }
-            self.tell_layers(&session);
+            self.publish_layer_events(&session);
             return Ok(());
         }
     }
@@ -147,14 +147,14 @@ impl Conversation {
             }
             return Ok(());
         }
-        let node = Engine::node_id(&self.engine().fresh_key(), 0);
-        let at = AppendAt::Tip {
+        let node = Engine::node_id(&self.engine().new_key(), 0);
+        let at = AppendPoint::Tip {
             branch: self.branch(),
         };
         let mut request = AppendRequest::new(at, vec![state_node(node, now)?], now);
         request.patch = StatePatch { changes, from: 0 };
         request.entries = entries;
-        self.append_request(request).await?;
+        self.append(request).await?;
         Ok(())
     }
 }
@@ -179,8 +179,11 @@ impl<L: Layer> LayerHandle<L> {
     ///
     /// # Errors
     /// [`EngineError::Layers`], or the store's.
-    pub async fn data(&self) -> Result<Raw, EngineError> {
-        self.chat.layer_session(None).await?.data(self.id.as_str())
+    pub async fn export_state(&self) -> Result<Raw, EngineError> {
+        self.chat
+            .layer_session(None)
+            .await?
+            .export_state(self.id.as_str())
     }
 
     /// Changes the state. `change` may run again on newer state where another was faster.
@@ -194,7 +197,7 @@ impl<L: Layer> LayerHandle<L> {
     where
         T: Send,
     {
-        let mut updating = Updating {
+        let mut updating = StateUpdate {
             change,
             value: None,
             of: PhantomData::<fn() -> L>,
@@ -202,7 +205,7 @@ impl<L: Layer> LayerHandle<L> {
         self.chat.change_layers(&mut updating).await?;
         let value = updating
             .value
-            .ok_or_else(|| LayerError::failed("nothing was changed"))?;
+            .ok_or_else(|| LayerError::from_message("nothing was changed"))?;
         Ok(value)
     }
 }

@@ -4,22 +4,26 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture_ir::Owner;
-use contexture_layers::{Found, LayerError, LayerHost, LayerId, NoHost};
-use contexture_store::{SearchRequest, SearchScope, Words};
+use contexture_layers::{EmptyHost, HistoryHit, LayerError, LayerHost, LayerId};
+use contexture_store::{MatchMode, SearchRequest, SearchScope};
 
 use crate::engine::Engine;
-use crate::ledger::Ledger;
+use crate::ledger::SideUsageTracker;
 
 /// An engine, asked for one owner.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineHost {
     engine: Engine,
     owner: Owner,
-    ledger: Option<Arc<dyn Ledger>>,
+    ledger: Option<Arc<dyn SideUsageTracker>>,
 }
 
 impl EngineHost {
-    pub(crate) const fn new(engine: Engine, owner: Owner, ledger: Option<Arc<dyn Ledger>>) -> Self {
+    pub(crate) const fn new(
+        engine: Engine,
+        owner: Owner,
+        ledger: Option<Arc<dyn SideUsageTracker>>,
+    ) -> Self {
         Self {
             engine,
             owner,
@@ -30,15 +34,15 @@ impl EngineHost {
 
 #[async_trait]
 impl LayerHost for EngineHost {
-    async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError> {
+    async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError> {
         let request = SearchRequest {
-            words: Words::Any,
+            words: MatchMode::Any,
             limit,
             ..SearchRequest::new(query, SearchScope::Owner)
         };
         let page = self.engine.search(&self.owner, request).await;
-        let hits = page.map_err(LayerError::failed)?.hits;
-        let found = hits.into_iter().map(|hit| Found {
+        let hits = page.map_err(LayerError::from_message)?.hits;
+        let found = hits.into_iter().map(|hit| HistoryHit {
             conversation: hit.conversation,
             node: hit.node,
             text: hit.snippet.text,
@@ -48,16 +52,18 @@ impl LayerHost for EngineHost {
         Ok(found.collect())
     }
 
-    async fn ask(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError> {
+    async fn ask_model(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError> {
         match self.engine.layer_model() {
             Some(model) => {
-                let (answer, usage) = model.ask(prompt, self.engine.catalogue()).await?;
+                let (answer, usage) = model
+                    .complete_prompt(prompt, self.engine.catalogue())
+                    .await?;
                 if let Some(ledger) = &self.ledger {
-                    ledger.count(layer.as_str(), model.target.model(), &usage);
+                    ledger.record_call(layer.as_str(), model.target.model(), &usage);
                 }
                 Ok(answer)
             }
-            None => NoHost.ask(layer, prompt).await,
+            None => EmptyHost.ask_model(layer, prompt).await,
         }
     }
 }

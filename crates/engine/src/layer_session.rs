@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Raw, RunId};
 use contexture_layers::{
-    Changed, FunctionError, Gate, HookContext, Layer, LayerError, LayerEvent, LayerId, LayerStates,
-    Layers, Observed, Outcome, Scope, ToolRequest, Verdict,
+    AnswerVerdict, ChangedState, FunctionError, HookContext, HookOutcome, Layer, LayerError,
+    LayerEvent, LayerId, LayerStates, Layers, ObservedItems, StateScope, ToolGate, ToolRequest,
 };
-use contexture_store::{Expect, StateChange, StateKey};
+use contexture_store::{StateChange, StateExpectation, StateKey};
 
 use crate::error::EngineError;
-use crate::layer_told::Told;
-use crate::ledger::Ledger;
+use crate::layer_told::LoggedHook;
+use crate::ledger::SideUsageTracker;
 
 /// What the keys of layers' states on a path begin with.
 const PATH: &str = "path/";
@@ -35,26 +35,26 @@ pub struct LayerSession {
     /// As which version the states outside the tree were read; `None` where there was none.
     pub(crate) shared: BTreeMap<LayerId, Option<u64>>,
     /// What the layers were told since the last append.
-    pub(crate) told: Vec<Told>,
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) hook_log: Vec<LoggedHook>,
+    pub(crate) outcomes: Vec<HookOutcome>,
     /// Where the layers' calls of a model are counted.
-    pub(crate) ledger: Option<Arc<dyn Ledger>>,
+    pub(crate) ledger: Option<Arc<dyn SideUsageTracker>>,
 }
 
 /// The key of a layer's state on the tree; `None` for one outside it.
-pub(crate) fn tree_key(
-    scope: Scope,
+pub(crate) fn tree_state_key(
+    scope: StateScope,
     layer: &LayerId,
     run: Option<RunId>,
 ) -> Result<Option<StateKey>, EngineError> {
     let key = match scope {
-        Scope::Path => format!("{PATH}{layer}"),
+        StateScope::Path => format!("{PATH}{layer}"),
         // Without a run there is nothing that ends: the state is the path's.
-        Scope::Run => run.map_or_else(
+        StateScope::Run => run.map_or_else(
             || format!("{PATH}{layer}"),
             |run| format!("{}{layer}", run_prefix(run)),
         ),
-        Scope::Resource | Scope::Global => return Ok(None),
+        StateScope::Resource | StateScope::Global => return Ok(None),
     };
     Ok(Some(StateKey::new(key)?))
 }
@@ -73,14 +73,14 @@ impl LayerSession {
     }
 
     /// What became of the hooks that ran since this was asked last.
-    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+    pub fn take_outcomes(&mut self) -> Vec<HookOutcome> {
         std::mem::take(&mut self.outcomes)
     }
 
     /// What layers told since this was asked last.
     #[must_use]
-    pub fn take_told(&self) -> Vec<LayerEvent> {
-        self.context.take_told()
+    pub fn drain_events(&self) -> Vec<LayerEvent> {
+        self.context.drain_events()
     }
 
     /// The state of the layer of this type.
@@ -95,19 +95,22 @@ impl LayerSession {
     ///
     /// # Errors
     /// [`EngineError::Layers`].
-    pub fn data(&self, layer: &str) -> Result<Raw, EngineError> {
-        Ok(self.layers.data(&self.states, layer)?)
+    pub fn export_state(&self, layer: &str) -> Result<Raw, EngineError> {
+        Ok(self.layers.export_state(&self.states, layer)?)
     }
 
     /// Whether a model's call of this name is a call of a layer's function.
     #[must_use]
     pub fn has_function(&self, tool: &str) -> bool {
-        self.layers.function(tool).is_some()
+        self.layers.find_function(tool).is_some()
     }
 
     /// Gives those layers a first state that have none.
-    pub(crate) async fn init(&mut self) -> Result<(), EngineError> {
-        let outcomes = self.layers.init(&mut self.states, &self.context).await?;
+    pub(crate) async fn init_states(&mut self) -> Result<(), EngineError> {
+        let outcomes = self
+            .layers
+            .init_states(&mut self.states, &self.context)
+            .await?;
         self.outcomes.extend(outcomes);
         Ok(())
     }
@@ -129,7 +132,7 @@ impl LayerSession {
     ///
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
-    pub async fn after_model(&mut self, answer: &[Item]) -> Result<Verdict, EngineError> {
+    pub async fn after_model(&mut self, answer: &[Item]) -> Result<AnswerVerdict, EngineError> {
         let asked = self
             .layers
             .after_model(&mut self.states, answer, &self.context);
@@ -139,13 +142,13 @@ impl LayerSession {
     }
 
     /// Whether a call of a tool may run.
-    pub async fn before_tool(&mut self, call: &ToolRequest) -> Gate {
+    pub async fn before_tool(&mut self, call: &ToolRequest) -> ToolGate {
         let asked = self
             .layers
             .before_tool(&mut self.states, call, &self.context);
         let (gate, outcomes) = asked.await;
         self.outcomes.extend(outcomes);
-        self.told.push(Told::Tool(call.clone()));
+        self.hook_log.push(LoggedHook::Tool(call.clone()));
         gate
     }
 
@@ -153,7 +156,7 @@ impl LayerSession {
     ///
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
-    pub async fn observe(&mut self, seen: Observed<'_>) -> Result<(), EngineError> {
+    pub async fn observe(&mut self, seen: ObservedItems<'_>) -> Result<(), EngineError> {
         let shown = self.layers.observe(&mut self.states, seen, &self.context);
         let outcomes = shown.await?;
         self.outcomes.extend(outcomes);
@@ -164,17 +167,21 @@ impl LayerSession {
     ///
     /// # Errors
     /// [`FunctionError`]; nothing changed then.
-    pub async fn call(&mut self, tool: &str, arguments: &Raw) -> Result<Raw, FunctionError> {
+    pub async fn call_function(
+        &mut self,
+        tool: &str,
+        arguments: &Raw,
+    ) -> Result<Raw, FunctionError> {
         let called = self
             .layers
-            .call(&mut self.states, tool, arguments, &self.context);
+            .call_function(&mut self.states, tool, arguments, &self.context);
         called.await
     }
 
     /// Takes back what hooks changed of states outside the tree. For one whose states on the tree were read as of before
     /// those hooks, and which were stored since.
-    pub fn take_back_shared(&mut self) {
-        self.layers.take_back_shared(&mut self.states);
+    pub fn revert_shared_changes(&mut self) {
+        self.layers.revert_shared_changes(&mut self.states);
     }
 
     /// Lets the layers go.
@@ -189,17 +196,19 @@ impl LayerSession {
     /// A key that is none.
     pub fn tree_changes(&self) -> Result<Vec<StateChange>, EngineError> {
         let mut changes = Vec::new();
-        for changed in self.layers.changed(&self.states) {
-            let Changed {
+        for changed in self.layers.changed_states(&self.states) {
+            let ChangedState {
                 layer,
                 scope,
                 now,
                 before,
             } = changed;
-            if let Some(key) = tree_key(scope, &layer, self.context.run)? {
+            if let Some(key) = tree_state_key(scope, &layer, self.context.run)? {
                 let before = before.map(|stored| ContentHash::of(&stored.bytes));
-                let expect = before.map_or(Expect::Absent, Expect::Hash);
-                changes.push(StateChange::put(key, now.version, now.bytes).expecting(expect));
+                let expect = before.map_or(StateExpectation::Absent, StateExpectation::Hash);
+                changes.push(
+                    StateChange::put_entry(key, now.version, now.bytes).with_condition(expect),
+                );
             }
         }
         Ok(changes)

@@ -8,15 +8,15 @@ use contexture_ir::Usage;
 use contexture_store::StateChange;
 
 /// Counts calls of models that are made on the side of a run. What it has counted is stored with what is appended next.
-pub trait Ledger: fmt::Debug + Send + Sync {
+pub trait SideUsageTracker: fmt::Debug + Send + Sync {
     /// A model has answered. `by` is the layer that asked, or [`COMPACTION`].
-    fn count(&self, by: &str, model: &str, usage: &Usage);
+    fn record_call(&self, by: &str, model: &str, usage: &Usage);
 
     /// What is to be stored; nothing where all is stored.
-    fn change(&self) -> Option<StateChange>;
+    fn pending_change(&self) -> Option<StateChange>;
 
-    /// What [`change`](Self::change) gave last is stored.
-    fn kept(&self);
+    /// What [`change`](Self::pending_change) gave last is stored.
+    fn mark_stored(&self);
 }
 
 /// Who asks for summaries.

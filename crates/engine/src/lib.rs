@@ -73,9 +73,9 @@ pub use appending::StepAppend;
 pub use builder::ConversationBuilder;
 pub use call::CompiledCall;
 pub use compaction::{
-    BreakerPolicy, CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft,
-    Compactor, CompactorError, CoverEntry, ManifestCompactor, ModelCompactor, PrepareOptions,
-    Prepared, Reported, Trigger, UsagePreference, WrittenSummary,
+    CircuitBreakerPolicy, CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft,
+    Compactor, CompactorError, CoverEntry, GivenSummary, ManifestOnly, ModelCompactor,
+    PrepareOptions, Prepared, ReportedUsage, Trigger, UsagePreference,
 };
 pub use conversation::Conversation;
 pub use copies::CopyReport;
@@ -83,19 +83,19 @@ pub use draft::Draft;
 pub use engine::Engine;
 pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestIds};
 pub use error::EngineError;
-pub use events::{EngineEvent, Events, Happened};
-pub use import::{ImportOptions, Imported, Parted};
+pub use events::{EngineEvent, EngineEventKind, Events};
+pub use import::{DivergedSession, ImportOptions, Imported};
 pub use instructions::Instructions;
 pub use layer_handle::LayerHandle;
 pub use layer_session::{LayerSession, run_prefix};
-pub use layer_store::RunPlace;
-pub use ledger::{COMPACTION, Ledger};
-pub use matching::{AnswerOptions, Incoming, Ingested, Matched, OwnCall};
-pub use messages::For;
-pub use offload::{Kept, Linked};
+pub use layer_store::RunScope;
+pub use ledger::{COMPACTION, SideUsageTracker};
+pub use matching::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind};
+pub use messages::MessageView;
+pub use offload::{LinkTarget, PathMatches};
 pub use open::Database;
 pub use options::{CompileOptions, RegistryTools};
-pub use path::item;
+pub use path::parse_node_item;
 pub use record::{RecordOptions, Recorded, RunStep};
 pub use record_level::RecordLevel;
 pub use replay::Replayed;

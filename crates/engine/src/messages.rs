@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use contexture_ir::{Audience, Item, MessageId, NodeId, ResponseId, UiMessage};
-use contexture_store::{At, Node, ReadRequest};
+use contexture_store::{Node, PathEnd, ReadRequest};
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, Folder};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::path::{Pages, item, message_of, page_count};
+use crate::path::{PathPages, message_id_of, page_count, parse_node_item};
 
 /// For whom messages are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum For {
+pub enum MessageView {
     /// A model: what the host added for it is there, what only people see is not.
     Model,
     /// A person.
@@ -25,35 +25,38 @@ pub enum For {
 
 impl Conversation {
     /// The messages of this branch, and where its path ended.
-    pub(crate) async fn folded(&self, audience: For) -> Result<(At, Vec<UiMessage>), EngineError> {
+    pub(crate) async fn fold_messages(
+        &self,
+        audience: MessageView,
+    ) -> Result<(PathEnd, Vec<UiMessage>), EngineError> {
         let options = FoldOptions {
             audience: match audience {
-                For::Model => FoldAudience::Model,
-                For::User => FoldAudience::User,
+                MessageView::Model => FoldAudience::Model,
+                MessageView::User => FoldAudience::User,
             },
             ..FoldOptions::default()
         };
-        let mut at = self.here();
-        let mut pages = Pages::of(
+        let mut at = self.current_position();
+        let mut pages = PathPages::new(
             self.store(),
             self.owner(),
             self.id(),
-            ReadRequest::whole(at.clone()),
+            ReadRequest::whole_path(at.clone()),
         );
         let Some(first) = pages.next().await? else {
             return Ok((at, Vec::new()));
         };
         // The folder borrows from pages that are there while later ones are not.
-        let mut cells: Vec<OnceLock<Vec<Entry>>> = Vec::new();
+        let mut cells: Vec<OnceLock<Vec<FoldEntry>>> = Vec::new();
         cells.resize_with(page_count(first.depth).max(1), OnceLock::new);
-        at = first.head.map_or(at, At::Node);
+        at = first.head.map_or(at, PathEnd::Node);
         let mut calls: BTreeMap<NodeId, usize> = BTreeMap::new();
         let mut count = 0;
         let mut folder = Folder::new(options);
         let mut page = Some(first);
         for cell in &cells {
             let Some(read) = page else { break };
-            let entries = read.nodes.iter().map(|node| Entry::of(node));
+            let entries = read.nodes.iter().map(|node| FoldEntry::from_node(node));
             let entries = entries.collect::<Result<Vec<_>, _>>()?;
             drop(read);
             for entry in cell.get_or_init(|| entries) {
@@ -76,7 +79,7 @@ impl Conversation {
 }
 
 /// What folding needs of a node.
-struct Entry {
+struct FoldEntry {
     node: NodeId,
     item: Item,
     message: MessageId,
@@ -85,12 +88,12 @@ struct Entry {
     audience: Audience,
 }
 
-impl Entry {
-    fn of(node: &Node) -> Result<Self, EngineError> {
+impl FoldEntry {
+    fn from_node(node: &Node) -> Result<Self, EngineError> {
         Ok(Self {
             node: node.id,
-            item: item(node)?,
-            message: message_of(node)?,
+            item: parse_node_item(node)?,
+            message: message_id_of(node)?,
             response: node.response,
             answers: node.answers,
             audience: node.audience,

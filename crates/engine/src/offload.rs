@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contexture_compile::reading::{
-    Answer, Hit, Needle, Ranking, ReadCall, answer_excerpt, answer_found, answer_hits, excerpt,
-    find,
+    Ranking, ReadCall, ReadReply, SearchHit, SearchQuery, excerpt_reply, extract_excerpt,
+    find_lines, matches_reply, search_reply,
 };
 use contexture_compile::{Link, READ_TOOL};
 use contexture_ir::{ContentHash, Item, NodeId};
@@ -20,13 +20,13 @@ use contexture_store::{Error as StoreError, Node, NodeKind};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::events::Happened;
-use crate::messages::For;
-use crate::path::item;
+use crate::events::EngineEventKind;
+use crate::messages::MessageView;
+use crate::path::parse_node_item;
 
 /// What a link names.
 #[derive(Clone, Debug)]
-pub struct Linked {
+pub struct LinkTarget {
     /// The node.
     pub node: Arc<Node>,
     /// Its item.
@@ -37,9 +37,9 @@ pub struct Linked {
 
 /// What of a path says something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct PathMatches {
     /// The best, best first; among equals the newest first.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// How many items say it, in whole or in part.
     pub found: u64,
 }
@@ -51,22 +51,31 @@ impl Conversation {
     ///
     /// # Errors
     /// [`EngineError::NoLink`] if there is no such item for this reader; [`EngineError::Evicted`] if it was redacted.
-    pub async fn linked(&self, link: Link, reader: For) -> Result<Linked, EngineError> {
-        match self.newest_with(link.hash()).await? {
+    pub async fn resolve_link(
+        &self,
+        link: Link,
+        reader: MessageView,
+    ) -> Result<LinkTarget, EngineError> {
+        match self.newest_with_hash(link.hash()).await? {
             Some(node) => self.open_link(link, &node, reader),
             None => Err(EngineError::NoLink { link }),
         }
     }
 
     /// The newest node on this branch's path with this hash.
-    async fn newest_with(&self, hash: ContentHash) -> Result<Option<Arc<Node>>, EngineError> {
-        let path = self.whole_path(self.here()).await?;
+    async fn newest_with_hash(&self, hash: ContentHash) -> Result<Option<Arc<Node>>, EngineError> {
+        let path = self.read_full_path(self.current_position()).await?;
         let mut nodes = path.nodes.iter().rev();
         Ok(nodes.find(|node| node.content_hash == hash).cloned())
     }
 
-    fn open_link(&self, link: Link, node: &Arc<Node>, reader: For) -> Result<Linked, EngineError> {
-        if !sees(node, reader) {
+    fn open_link(
+        &self,
+        link: Link,
+        node: &Arc<Node>,
+        reader: MessageView,
+    ) -> Result<LinkTarget, EngineError> {
+        if !is_visible_to(node, reader) {
             return Err(EngineError::NoLink { link });
         }
         if node.redacted_ms.is_some() {
@@ -80,8 +89,8 @@ impl Conversation {
                 why: "its bytes do not have its hash".to_owned(),
             }));
         }
-        let item = item(node)?;
-        Ok(Linked {
+        let item = parse_node_item(node)?;
+        Ok(LinkTarget {
             text: item.text(),
             node: Arc::clone(node),
             item,
@@ -89,26 +98,26 @@ impl Conversation {
     }
 
     /// The items of this branch's path that say what a query asks for: as a whole, as a word of its own, before
-    /// anything else; see [`Needle`]. Calls of the built-in tool and their outputs are left out: they say what was
+    /// anything else; see [`SearchQuery`]. Calls of the built-in tool and their outputs are left out: they say what was
     /// looked for, not what was found.
     ///
     /// A handle that has not read the path yet reads it. For ranked search over many conversations there is [`crate::Engine::search`].
     ///
     /// # Errors
     /// When the path cannot be read.
-    pub async fn find_kept(
+    pub async fn search_path(
         &self,
         query: &str,
         limit: usize,
-        reader: For,
-    ) -> Result<Kept, EngineError> {
-        let needle = Needle::new(query);
+        reader: MessageView,
+    ) -> Result<PathMatches, EngineError> {
+        let needle = SearchQuery::new(query);
         let mut ranking = Ranking::new(limit);
         let mut calls: BTreeMap<NodeId, &str> = BTreeMap::new();
-        let path = self.whole_path(self.here()).await?;
+        let path = self.read_full_path(self.current_position()).await?;
         let items = path.items.iter().map(|one| &one.item);
         for (node, item) in path.nodes.iter().zip(items) {
-            let seen = sees(node, reader) && node.redacted_ms.is_none();
+            let seen = is_visible_to(node, reader) && node.redacted_ms.is_none();
             if !seen && node.kind != NodeKind::FunctionCall {
                 continue;
             }
@@ -123,15 +132,15 @@ impl Conversation {
                 continue;
             }
             let text = item.text();
-            if let Some((relevance, at)) = needle.judge(&text) {
+            if let Some((relevance, at)) = needle.score_text(&text) {
                 let link = Link::new(node.content_hash);
-                let what = what(item, tool);
-                ranking.offer(relevance, || Hit::new(link, &what, &text, &at, limit));
+                let what = item_label(item, tool);
+                ranking.offer(relevance, || SearchHit::new(link, &what, &text, &at, limit));
             }
         }
-        Ok(Kept {
-            found: ranking.offered(),
-            hits: ranking.into_best(),
+        Ok(PathMatches {
+            found: ranking.offered_count(),
+            hits: ranking.into_ranked(),
         })
     }
 
@@ -159,22 +168,22 @@ impl Conversation {
         skip_all,
         fields(gen_ai.conversation.id = self.id().as_str())
     )]
-    pub async fn read_context(&self, arguments: &str) -> Result<Answer, EngineError> {
+    pub async fn read_context(&self, arguments: &str) -> Result<ReadReply, EngineError> {
         let call = match ReadCall::parse(arguments) {
             Ok(call) => call,
-            Err(error) => return Ok(Answer::failed(error)),
+            Err(error) => return Ok(ReadReply::from_error(error)),
         };
-        let answer = self.answer(call).await;
-        self.tell(|| Happened::ContextRead);
+        let answer = self.execute_read_call(call).await;
+        self.publish(|| EngineEventKind::ContextRead);
         match answer {
             Err(error @ (EngineError::NoLink { .. } | EngineError::Evicted { .. })) => {
-                Ok(Answer::failed(error))
+                Ok(ReadReply::from_error(error))
             }
             other => other,
         }
     }
 
-    async fn answer(&self, call: ReadCall) -> Result<Answer, EngineError> {
+    async fn execute_read_call(&self, call: ReadCall) -> Result<ReadReply, EngineError> {
         Ok(match call {
             ReadCall::Read {
                 link,
@@ -182,33 +191,33 @@ impl Conversation {
                 lines,
                 characters,
             } => {
-                let text = self.linked(link, For::Model).await?.text;
-                answer_excerpt(link, &excerpt(&text, from, lines, characters))
+                let text = self.resolve_link(link, MessageView::Model).await?.text;
+                excerpt_reply(link, &extract_excerpt(&text, from, lines, characters))
             }
             ReadCall::Find {
                 link,
                 matcher,
                 which,
             } => {
-                let text = self.linked(link, For::Model).await?.text;
-                answer_found(link, &find(&text, &matcher, &which))
+                let text = self.resolve_link(link, MessageView::Model).await?.text;
+                matches_reply(link, &find_lines(&text, &matcher, &which))
             }
             ReadCall::Search { query, limit } => {
-                let kept = self.find_kept(&query, limit, For::Model).await?;
-                answer_hits(&kept.hits, kept.found)
+                let kept = self.search_path(&query, limit, MessageView::Model).await?;
+                search_reply(&kept.hits, kept.found)
             }
         })
     }
 }
 
-fn sees(node: &Node, reader: For) -> bool {
+fn is_visible_to(node: &Node, reader: MessageView) -> bool {
     match reader {
-        For::Model => node.audience.model,
-        For::User => node.audience.user,
+        MessageView::Model => node.audience.model,
+        MessageView::User => node.audience.user,
     }
 }
 
-fn what(item: &Item, tool: Option<&str>) -> String {
+fn item_label(item: &Item, tool: Option<&str>) -> String {
     match (item, tool) {
         (Item::Message(message), _) => format!("message of the {}", message.role.as_str()),
         (Item::FunctionCall(call), _) => format!("call of {}", call.name),

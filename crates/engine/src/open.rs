@@ -19,7 +19,7 @@ impl FromStr for Database {
 
     fn from_str(address: &str) -> Result<Self, EngineError> {
         let unsupported = || EngineError::UnsupportedDatabase {
-            address: redact(address),
+            address: redact_credentials(address),
         };
         match address.split_once(':') {
             Some(("memory", "")) => Ok(Self::Memory),
@@ -39,7 +39,7 @@ impl FromStr for Database {
 }
 
 /// The address without what may be a password.
-fn redact(address: &str) -> String {
+fn redact_credentials(address: &str) -> String {
     match (address.find("//"), address.rfind('@')) {
         (Some(start), Some(at)) if start < at => {
             format!(

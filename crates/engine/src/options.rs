@@ -3,7 +3,7 @@
 use contexture_catalogue::ModelSpec;
 use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};
 use contexture_ir::Message;
-use contexture_tools::{Choice, Loaded, Manner, Registry, Wish};
+use contexture_tools::{Choice, LoadedToolkits, OfferRequest, Registry, ToolSupport};
 
 use crate::layer_session::LayerSession;
 
@@ -47,23 +47,23 @@ pub struct RegistryTools<'a> {
     /// Which are wanted.
     pub choice: &'a Choice,
     /// Which toolkits were loaded.
-    pub loaded: &'a Loaded,
+    pub loaded: &'a LoadedToolkits,
 }
 
 impl RegistryTools<'_> {
     /// The request with these tools.
-    pub(crate) fn offer(
+    pub(crate) fn add_to_request(
         &self,
         request: CompileRequest,
         latched: Option<&OfferedTools>,
         model: &ModelSpec,
     ) -> CompileRequest {
-        let latched = latched.map(|latched| latched.selection(self.choice));
-        let offer = self.registry.offer(Wish {
+        let latched = latched.map(|latched| latched.to_selection(self.choice));
+        let offer = self.registry.offer(OfferRequest {
             choice: self.choice,
             loaded: self.loaded,
             latched: latched.as_ref(),
-            manner: Manner::of(model, request.dialect.format.as_str()),
+            support: ToolSupport::for_model(model, request.dialect.format.as_str()),
         });
         request.with_offer(offer)
     }

@@ -9,7 +9,7 @@ pub(crate) const KEY: &str = "import";
 
 /// Where an imported conversation came from, as kept in its metadata.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Origin {
+pub(crate) struct ImportOrigin {
     pub(crate) format: String,
     pub(crate) source: String,
     pub(crate) nodes: usize,
@@ -19,9 +19,9 @@ pub(crate) struct Origin {
     pub(crate) blob: Option<String>,
 }
 
-impl Origin {
+impl ImportOrigin {
     /// A conversation of our own: it has no origin elsewhere.
-    pub(crate) fn none(source: &str) -> Self {
+    pub(crate) fn not_imported(source: &str) -> Self {
         Self {
             format: Format::Items.as_str().to_owned(),
             source: source.to_owned(),
@@ -33,6 +33,6 @@ impl Origin {
 }
 
 /// The key from which the ids of a session's nodes derive.
-pub(crate) fn key_of(source_id: &str) -> [u8; 16] {
+pub(crate) fn node_key_base(source_id: &str) -> [u8; 16] {
     *NodeId::derive("import", &[source_id.as_bytes()]).as_bytes()
 }

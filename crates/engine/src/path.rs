@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture_compile::PathItem;
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
-use contexture_store::{At, Error as StoreError, Node, Page, ReadRequest, Span, Store};
+use contexture_store::{Error as StoreError, Node, PathEnd, PathPage, ReadRequest, Span, Store};
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
 
 use crate::error::EngineError;
@@ -15,17 +15,17 @@ const PAGE: usize = 1_024;
 /// A path page by page: while the caller works on one page the store reads the next.
 ///
 /// The path to the head that the first page names never changes, so all pages are of one instant.
-pub(crate) struct Pages<'a> {
+pub(crate) struct PathPages<'a> {
     store: &'a dyn Store,
     owner: &'a Owner,
     id: &'a ConversationId,
     paged: bool,
-    reading: Option<BoxFuture<'a, Result<Page, StoreError>>>,
+    reading: Option<BoxFuture<'a, Result<PathPage, StoreError>>>,
 }
 
-impl<'a> Pages<'a> {
+impl<'a> PathPages<'a> {
     /// The pages of a part of a path. Only what the request does not limit is cut into pages.
-    pub(crate) fn of(
+    pub(crate) fn new(
         store: &'a dyn Store,
         owner: &'a Owner,
         id: &'a ConversationId,
@@ -40,23 +40,23 @@ impl<'a> Pages<'a> {
             owner,
             id,
             paged,
-            reading: Some(store.read(owner, id, request)),
+            reading: Some(store.read_path(owner, id, request)),
         }
     }
 
     /// The next page; the first always comes, be it empty.
-    pub(crate) async fn next(&mut self) -> Result<Option<Page>, EngineError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<PathPage>, EngineError> {
         let Some(reading) = self.reading.take() else {
             return Ok(None);
         };
         let page = reading.await?;
         if let (true, Some(head), Some(next)) = (self.paged, page.head, page.next) {
             let request = ReadRequest {
-                at: At::Node(head),
+                at: PathEnd::Node(head),
                 span: Span::From(next),
                 limit: Some(PAGE),
             };
-            let mut reading = self.store.read(self.owner, self.id, request);
+            let mut reading = self.store.read_path(self.owner, self.id, request);
             // Polled once, the store begins to read.
             let early = poll_immediate(&mut reading).await;
             self.reading = Some(match early {
@@ -75,7 +75,7 @@ pub(crate) fn page_count(depth: u64) -> usize {
 
 /// Nodes from the first to a head, beside their items.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Path {
+pub(crate) struct StoredPath {
     pub(crate) head: Option<NodeId>,
     pub(crate) nodes: Vec<Arc<Node>>,
     /// As they go into a call where nothing is pinned: a call borrows them.
@@ -88,7 +88,7 @@ pub(crate) struct Path {
 /// Nodes read at a time from the end of a path.
 const TAIL: u64 = 512;
 
-impl Path {
+impl StoredPath {
     /// Reads and parses a part of a path.
     pub(crate) async fn load(
         store: &dyn Store,
@@ -97,17 +97,17 @@ impl Path {
         request: ReadRequest,
     ) -> Result<Self, EngineError> {
         let mut path = Self::default();
-        let mut pages = Pages::of(store, owner, id, request);
+        let mut pages = PathPages::new(store, owner, id, request);
         while let Some(page) = pages.next().await? {
             path.head = page.head;
-            path.extend(page.nodes)?;
+            path.extend_nodes(page.nodes)?;
         }
         Ok(path)
     }
 
     /// The end of the path to `head`, from behind the last node that is known: each node of a tree is
     /// read about once, however many branches share it.
-    pub(crate) async fn load_new(
+    pub(crate) async fn load_unknown(
         store: &dyn Store,
         owner: &Owner,
         id: &ConversationId,
@@ -117,7 +117,7 @@ impl Path {
         let mut new = Vec::new();
         let mut end = Some(head);
         while let Some(node) = end {
-            let request = ReadRequest::last(At::Node(node), TAIL);
+            let request = ReadRequest::last_nodes(PathEnd::Node(node), TAIL);
             let page = Self::load(store, owner, id, request).await?;
             let items = page.items.into_iter().map(|one| one.item);
             let pairs: Vec<_> = page.nodes.into_iter().zip(items).collect();
@@ -134,27 +134,27 @@ impl Path {
     }
 
     /// Answers of models on it.
-    pub(crate) const fn responses(&self) -> u64 {
+    pub(crate) const fn response_count(&self) -> u64 {
         self.responses
     }
 
     /// The bytes of its nodes' JSON.
-    pub(crate) const fn bytes(&self) -> usize {
+    pub(crate) const fn json_bytes(&self) -> usize {
         self.bytes
     }
 
     /// Adds what a page continues it by.
-    pub(crate) fn grow(&mut self, page: Page) -> Result<(), EngineError> {
-        self.extend(page.nodes)?;
+    pub(crate) fn append_page(&mut self, page: PathPage) -> Result<(), EngineError> {
+        self.extend_nodes(page.nodes)?;
         self.head = page.head;
         Ok(())
     }
 
-    fn extend(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {
+    fn extend_nodes(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {
         for node in nodes {
             self.items.push(PathItem {
                 node: Some(node.id),
-                item: Arc::new(item(&node)?),
+                item: Arc::new(parse_node_item(&node)?),
                 hash: node.content_hash,
                 audience: node.audience,
                 pinned: false,
@@ -175,7 +175,7 @@ impl Path {
 ///
 /// # Errors
 /// [`EngineError::StoredItem`] if it cannot be read.
-pub fn item(node: &Node) -> Result<Item, EngineError> {
+pub fn parse_node_item(node: &Node) -> Result<Item, EngineError> {
     Item::parse(&node.json).map_err(|source| EngineError::StoredItem {
         node: node.id,
         source,
@@ -183,7 +183,7 @@ pub fn item(node: &Node) -> Result<Item, EngineError> {
 }
 
 /// The message a node belongs to.
-pub(crate) fn message_of(node: &Node) -> Result<MessageId, EngineError> {
+pub(crate) fn message_id_of(node: &Node) -> Result<MessageId, EngineError> {
     Ok(match &node.message_id {
         Some(id) => id.clone(),
         None => MessageId::new(node.id.to_string())?,

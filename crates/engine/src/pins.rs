@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::state_list::{Listed, StateList, node_id};
+use crate::state_list::{StateList, StateListEntry, node_id};
 
 /// A pinned node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pin(#[serde(with = "node_id")] pub(crate) NodeId);
 
-impl Listed for Pin {
+impl StateListEntry for Pin {
     const KEY: &'static str = "@pins";
     const VERSION: u32 = 1;
 }
@@ -26,7 +26,7 @@ impl Listed for Pin {
 pub(crate) type Pins = StateList<Pin>;
 
 impl Pins {
-    pub(crate) fn nodes(&self) -> BTreeSet<NodeId> {
+    pub(crate) fn node_ids(&self) -> BTreeSet<NodeId> {
         self.entries.iter().map(|pin| pin.0).collect()
     }
 }
@@ -42,9 +42,11 @@ impl Conversation {
     /// something meanwhile; or the store's.
     pub async fn pin(&self, node: NodeId) -> Result<(), EngineError> {
         let query = NodeQuery::Id(node);
-        self.store().nodes(self.owner(), self.id(), query).await?;
-        let pins = self.listed(self.here()).await?;
-        let mut nodes = pins.nodes();
+        self.store()
+            .find_nodes(self.owner(), self.id(), query)
+            .await?;
+        let pins = self.load_state_list(self.current_position()).await?;
+        let mut nodes = pins.node_ids();
         if nodes.insert(node) {
             self.store_pins(&pins, nodes).await?;
         }
@@ -56,8 +58,8 @@ impl Conversation {
     /// # Errors
     /// As [`Self::pin`].
     pub async fn unpin(&self, node: NodeId) -> Result<bool, EngineError> {
-        let pins = self.listed(self.here()).await?;
-        let mut nodes = pins.nodes();
+        let pins = self.load_state_list(self.current_position()).await?;
+        let mut nodes = pins.node_ids();
         let was = nodes.remove(&node);
         if was {
             self.store_pins(&pins, nodes).await?;
@@ -67,13 +69,14 @@ impl Conversation {
 
     /// What is pinned on this branch.
     pub async fn pins(&self) -> Result<BTreeSet<NodeId>, EngineError> {
-        let pins: Pins = self.listed(self.here()).await?;
-        Ok(pins.nodes())
+        let pins: Pins = self.load_state_list(self.current_position()).await?;
+        Ok(pins.node_ids())
     }
 
     async fn store_pins(&self, pins: &Pins, nodes: BTreeSet<NodeId>) -> Result<(), EngineError> {
         let entries: Vec<Pin> = nodes.into_iter().map(Pin).collect();
-        self.append_state(None, pins.change(&entries)?).await?;
+        self.append_state(None, pins.replacement_change(&entries)?)
+            .await?;
         Ok(())
     }
 }

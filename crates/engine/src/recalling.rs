@@ -5,35 +5,35 @@ use std::sync::Arc;
 use contexture_catalogue::ModelSpec;
 use contexture_compile::{CompileRequest, Contribution, Pass, PathItem};
 use contexture_ir::{Item, Part, Role};
-use contexture_layers::{Outcome, Projection, Recall};
+use contexture_layers::{HookOutcome, Projection, RecallInput};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::inputs::Given;
+use crate::inputs::TreeInputs;
 use crate::layer_session::LayerSession;
 
 /// What layers say in a call, beside what they made of the request.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct LayerContributions {
     pub(crate) contributions: Vec<Contribution>,
     pub(crate) passes: Vec<Arc<dyn Pass>>,
-    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<HookOutcome>,
 }
 
 impl Conversation {
     /// Asks the layers for their words. Their tools stand behind those of the request.
-    pub(crate) async fn recall(
+    pub(crate) async fn recall_layers(
         &self,
         session: &LayerSession,
-        given: &Given<'_>,
+        given: &TreeInputs<'_>,
         request: &mut CompileRequest,
         model: &ModelSpec,
-    ) -> Result<Said, EngineError> {
+    ) -> Result<LayerContributions, EngineError> {
         let Some(spec) = session.layers().specs().next() else {
-            return Ok(Said::default());
+            return Ok(LayerContributions::default());
         };
-        let query = query(&given.items);
-        let call = Recall {
+        let query = last_user_text(&given.items);
+        let call = RecallInput {
             context: &session.context,
             path: &given.items,
             query: &query,
@@ -45,16 +45,16 @@ impl Conversation {
             policy: request.history.clone(),
             passes: Vec::new(),
         };
-        let mut last = std::mem::take(&mut *self.recalled());
+        let mut last = std::mem::take(&mut *self.recall_cache());
         let asked = session
             .layers
-            .gather(&session.states, call, projection, &mut last);
+            .recall_all(&session.states, call, projection, &mut last);
         let gathered = asked.await;
-        *self.recalled() = last;
+        *self.recall_cache() = last;
         let gathered = gathered?;
         request.tools.extend(gathered.tools);
         request.history = gathered.projection.policy;
-        Ok(Said {
+        Ok(LayerContributions {
             contributions: gathered.contributions,
             passes: gathered.projection.passes,
             outcomes: gathered.outcomes,
@@ -63,7 +63,7 @@ impl Conversation {
 }
 
 /// What the person said last.
-fn query(path: &[PathItem]) -> String {
+fn last_user_text(path: &[PathItem]) -> String {
     let said = path.iter().rev().find_map(|item| match &*item.item {
         Item::Message(message) if message.role == Role::User => Some(message),
         _ => None,

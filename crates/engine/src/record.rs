@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use contexture_compile::Counting;
+use contexture_compile::CountedRequest;
 use contexture_ir::{
     Audience, BranchName, FinishReason, Item, MessageId, NodeId, ResponseId, RunId, Usage,
 };
-use contexture_layers::Observed;
+use contexture_layers::ObservedItems;
 use contexture_store::{
-    AppendAt, AppendRequest, At, NewItem, Node, NodeKind, OnMoved, ReadRequest, StateChange,
-    StateKey, StatePatch,
+    AppendPoint, AppendRequest, NewItem, Node, NodeKind, OnMoved, PathEnd, ReadRequest,
+    StateChange, StateKey, StatePatch,
 };
-use contexture_telemetry::{cache_read, compacted};
-use contexture_wire::{Kind, Loss, lift};
+use contexture_telemetry::{count_compaction, record_cache_read};
+use contexture_wire::{DocumentKind, Loss, lift};
 use tracing::{Instrument, Span};
 
 use crate::call::CompiledCall;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::events::Happened;
+use crate::events::EngineEventKind;
 use crate::layer_session::LayerSession;
-use crate::path::message_of;
-use crate::spans::{record_span, tell_answer};
+use crate::path::message_id_of;
+use crate::spans::{record_response_fields, record_span};
 use crate::state_node::state_node;
 
 /// The schema version of a stored plan.
@@ -128,7 +128,7 @@ impl Conversation {
     ///
     /// # Errors
     /// As [`Self::record`]; [`EngineError::Layers`] for a layer that must not fail; with layers of a run one that [is
-    /// about a stale state](EngineError::is_stale_state): nothing is stored then, see [`Self::again`].
+    /// about a stale state](EngineError::is_stale_state): nothing is stored then, see [`Self::refresh_session`].
     pub async fn record_with(
         &self,
         call: &CompiledCall,
@@ -149,20 +149,20 @@ impl Conversation {
         span: &Span,
     ) -> Result<Recorded, EngineError> {
         let mut lifted = lift(call.format(), response)?;
-        if lifted.kind != Kind::Response {
+        if lifted.kind != DocumentKind::Response {
             return Err(EngineError::NotAResponse {
                 format: call.format(),
             });
         }
-        call.renames.restore(&mut lifted.transcript.items);
+        call.renames.restore_names(&mut lifted.transcript.items);
         let base = call.base.map(|node| node.to_string()).unwrap_or_default();
         let key = NodeId::derive("response", &[base.as_bytes(), response.as_bytes()]);
         let id = ResponseId::from_bytes(*key.as_bytes());
-        let message = self.answering_message(call.base, key).await?;
+        let message = self.response_message_id(call.base, key).await?;
         let now = self.engine().now_ms();
         let mut said = options.instead.unwrap_or(lifted.transcript.items);
         let node = |index| Engine::node_id(key.as_bytes(), index);
-        let adopted = self.adopt(call, &mut said, node).await?;
+        let adopted = self.adopt_compactions(call, &mut said, node).await?;
         let mut items = Vec::new();
         for (index, item) in said.iter().enumerate() {
             items.push(NewItem {
@@ -184,7 +184,7 @@ impl Conversation {
         let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
         items.extend(options.behind);
         let info = lifted.transcript.response.unwrap_or_default();
-        tell_answer(span, lifted.transcript.model.as_deref(), &info);
+        record_response_fields(span, lifted.transcript.model.as_deref(), &info);
         let response = self.engine().response_record(id, call, &info);
         let mut recorded = Recorded {
             response: id,
@@ -198,28 +198,30 @@ impl Conversation {
             finish: info.finish,
             losses: lifted.losses,
         };
-        let at = AppendAt::Head {
+        let at = AppendPoint::Head {
             branch: call.branch.clone(),
             head: call.base,
         };
         let mut request = AppendRequest::new(at, items, now);
         request.on_moved = OnMoved::Sibling;
-        request.patch = self.answer_patch(call)?;
+        request.patch = self.answer_state_patch(call)?;
         let covers = adopted.iter().map(|adopted| adopted.change.clone());
         request.patch.changes.extend(covers);
         request.patch.changes.extend(options.changes);
         request.response = Some(response);
-        let seen = Observed {
+        let seen = ObservedItems {
             items: &said,
             nodes: &nodes,
             response: Some(id),
             usage: recorded.usage.as_ref(),
         };
         let appended = match options.layers {
-            Some(session) => self.append_observed(request, seen, Some(session)).await?,
+            Some(session) => self.append_with_hooks(request, seen, Some(session)).await?,
             None => {
-                let base = call.base.map_or(At::Branch(call.branch.clone()), At::Node);
-                self.append_shown(request, seen, base).await?
+                let base = call
+                    .base
+                    .map_or(PathEnd::Branch(call.branch.clone()), PathEnd::Node);
+                self.append_with_retries(request, seen, base).await?
             }
         };
         recorded.head = appended.head;
@@ -230,41 +232,47 @@ impl Conversation {
         if !appended.replayed {
             let model = &call.report.target.model;
             let predicted = call.report.cache.predicted.read;
-            cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
-            let counting = Counting::from(&call.report);
-            self.learn(&counting, recorded.usage.as_ref()).await;
-            self.tell(|| Happened::Recorded {
+            record_cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
+            let counting = CountedRequest::from(&call.report);
+            self.learn_from_usage(&counting, recorded.usage.as_ref())
+                .await;
+            self.publish(|| EngineEventKind::Recorded {
                 response: id,
                 usage: recorded.usage.clone(),
             });
             for compaction in adopted.into_iter().flat_map(|adopted| adopted.nodes) {
-                compacted();
-                self.tell(|| Happened::Compacted { compaction });
+                count_compaction();
+                self.publish(|| EngineEventKind::Compacted { compaction });
             }
         }
         Ok(recorded)
     }
 
     /// The plan of a call, and the fragments of this handle.
-    pub(crate) fn answer_patch(&self, call: &CompiledCall) -> Result<StatePatch, EngineError> {
+    pub(crate) fn answer_state_patch(
+        &self,
+        call: &CompiledCall,
+    ) -> Result<StatePatch, EngineError> {
         let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
             key: call.plan_key.clone(),
             why: error.to_string(),
         })?;
-        let put = StateChange::put(StateKey::new(&call.plan_key)?, PLAN_VERSION, plan);
+        let put = StateChange::put_entry(StateKey::new(&call.plan_key)?, PLAN_VERSION, plan);
         let changes = self.fragment_change()?.into_iter().chain([put]).collect();
         Ok(StatePatch { changes, from: 0 })
     }
 
     /// The message an answer belongs to: an agent's turn goes on after its tools' outputs, anything
     /// else begins a message.
-    pub(crate) async fn answering_message(
+    pub(crate) async fn response_message_id(
         &self,
         base: Option<NodeId>,
         key: NodeId,
     ) -> Result<MessageId, EngineError> {
         if let Some(base) = base {
-            let path = self.path(ReadRequest::last(At::Node(base), BEFORE)).await?;
+            let path = self
+                .load_path(ReadRequest::last_nodes(PathEnd::Node(base), BEFORE))
+                .await?;
             // What the engine put there itself says nothing.
             let said = |node: &&Arc<Node>| {
                 node.kind != NodeKind::Compaction && node.audience != Audience::NONE
@@ -272,7 +280,7 @@ impl Conversation {
             let last = path.nodes.iter().rev().find(said);
             let last = last.filter(|node| node.kind == NodeKind::FunctionCallOutput);
             if let Some(node) = last {
-                return message_of(node);
+                return message_id_of(node);
             }
         }
         let id = NodeId::derive("message", &[key.as_bytes()]);

@@ -43,7 +43,7 @@ pub(crate) struct CallRecord {
 }
 
 /// How an answer came, by what it says of its end. One that says nothing of it broke off.
-pub(crate) const fn status_of(info: &ResponseInfo) -> ResponseStatus {
+pub(crate) const fn response_status(info: &ResponseInfo) -> ResponseStatus {
     match info.finish {
         None | Some(FinishReason::Length | FinishReason::ContentFilter) => {
             ResponseStatus::Incomplete
@@ -63,27 +63,27 @@ impl Engine {
         let usage = info.usage.as_ref();
         let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
         ResponseRecord {
-            status: status_of(info),
+            status: response_status(info),
             model: Some(call.inputs.request.model.clone()),
             usage: usage.map(Into::into),
-            inputs: ResponseInputs::Recorded(self.inputs_of(call)),
+            inputs: ResponseInputs::Recorded(self.encode_inputs(call)),
             ..ResponseRecord::new(id, call.base, self.now_ms())
         }
     }
 
-    fn inputs_of(&self, call: &CompiledCall) -> Arc<[u8]> {
+    fn encode_inputs(&self, call: &CompiledCall) -> Arc<[u8]> {
         let mut record = CallRecord {
             version: VERSION,
             compiler: COMPILER.to_owned(),
             plan: call.plan_key.clone(),
             encoding: call.inputs.encoding,
-            hash: call.payload.hash().to_string(),
+            hash: call.payload.content_hash().to_string(),
             bytes: call.payload.len(),
             tokens: Some(call.report.totals.tokens),
             call: None,
             payload: None,
         };
-        let hashes = bytes(&record);
+        let hashes = encode_record(&record);
         let level = self.record_level();
         if level == RecordLevel::Hashes {
             return hashes.into();
@@ -94,7 +94,7 @@ impl Engine {
         }
         record.call = store_call(&call.inputs.request, &call.inputs.contributions).ok();
         record.payload = (level == RecordLevel::Payload).then(|| call.payload.to_json());
-        let whole = bytes(&record);
+        let whole = encode_record(&record);
         // An answer that cost money is not refused for what is kept beside it, and no secret is kept.
         let fits = whole.len() <= self.store().limits().response_bytes / 2;
         let secret = self.secrets().is_some_and(|secrets| {
@@ -108,7 +108,7 @@ impl Engine {
     }
 }
 
-fn bytes(record: &CallRecord) -> Vec<u8> {
+fn encode_record(record: &CallRecord) -> Vec<u8> {
     // Strings, numbers and JSON: nothing that could not be written.
     serde_json::to_vec(record).unwrap_or_else(|_| b"{}".to_vec())
 }

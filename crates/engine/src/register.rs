@@ -6,7 +6,7 @@ use contexture_compile::Target;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::targets::{Registered, TargetChoice};
+use crate::targets::{RegisteredTarget, TargetChoice};
 
 impl Engine {
     /// The same engine with a target by this name, in the place of an earlier one. The first is the
@@ -19,8 +19,8 @@ impl Engine {
     /// let engine = Engine::in_memory()
     ///     .with_target("careful", Target::anthropic("claude-sonnet-4-5"))
     ///     .with_target("fast", Target::openai_chat("gpt-4o-mini"));
-    /// assert_eq!(engine.target("fast")?.model(), "gpt-4o-mini");
-    /// assert_eq!(engine.target(TargetChoice::Default)?.model(), "claude-sonnet-4-5");
+    /// assert_eq!(engine.resolve_target("fast")?.model(), "gpt-4o-mini");
+    /// assert_eq!(engine.resolve_target(TargetChoice::Default)?.model(), "claude-sonnet-4-5");
     /// # Ok::<(), contexture_engine::EngineError>(())
     /// ```
     #[must_use]
@@ -28,7 +28,9 @@ impl Engine {
         let (name, source) = (name.into(), None);
         let mut registry = self.targets().lock();
         registry.default.get_or_insert_with(|| name.clone());
-        registry.named.insert(name, Registered { target, source });
+        registry
+            .named
+            .insert(name, RegisteredTarget { target, source });
         drop(registry);
         self
     }
@@ -51,7 +53,9 @@ impl Engine {
         let mut registry = self.targets().lock();
         for (name, target) in targets {
             let source = Some(source.to_owned());
-            registry.named.insert(name, Registered { target, source });
+            registry
+                .named
+                .insert(name, RegisteredTarget { target, source });
         }
     }
 
@@ -59,7 +63,7 @@ impl Engine {
     /// back.
     pub fn unregister_targets(&self, source: &str) -> Vec<String> {
         let mut registry = self.targets().lock();
-        let gone = |registered: &Registered| registered.source.as_deref() == Some(source);
+        let gone = |registered: &RegisteredTarget| registered.source.as_deref() == Some(source);
         let names = registry.named.iter();
         let names = names.filter(|(_, registered)| gone(registered));
         let names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
@@ -71,7 +75,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NoTarget`], with the names there are.
-    pub fn target<'a>(
+    pub fn resolve_target<'a>(
         &self,
         choice: impl Into<TargetChoice<'a>>,
     ) -> Result<Cow<'a, Target>, EngineError> {
@@ -97,13 +101,13 @@ mod tests {
     use super::*;
 
     fn model(engine: &Engine, choice: TargetChoice<'_>) -> String {
-        engine.target(choice).unwrap().model().to_owned()
+        engine.resolve_target(choice).unwrap().model().to_owned()
     }
 
     #[test]
     fn a_calls_own_target_comes_first_and_then_the_default() {
         let engine = Engine::in_memory();
-        let none = engine.target(TargetChoice::Default).unwrap_err();
+        let none = engine.resolve_target(TargetChoice::Default).unwrap_err();
         assert_eq!(none.to_string(), "no target: none is registered");
         let engine = engine
             .with_target("a", Target::openai_chat("gpt-4o"))
@@ -114,7 +118,7 @@ mod tests {
         assert_eq!(model(&engine, TargetChoice::Default), "gpt-4o");
         let engine = engine.with_default_target("b");
         assert_eq!(model(&engine, TargetChoice::Default), "gemini-2.5-pro");
-        let unknown = engine.target("c").unwrap_err();
+        let unknown = engine.resolve_target("c").unwrap_err();
         assert_eq!(unknown.to_string(), "no target \"c\": registered are a, b");
         // Replaced.
         let engine = engine.with_target("b", own);
@@ -128,7 +132,7 @@ mod tests {
         engine.clone().register_targets("plug-in", plugin);
         assert_eq!(model(&engine, "c".into()), "gpt-4.1");
         assert_eq!(engine.unregister_targets("plug-in"), ["b", "c"]);
-        assert!(engine.target("c").is_err());
+        assert!(engine.resolve_target("c").is_err());
         assert_eq!(model(&engine, "a".into()), "gpt-4o");
         assert!(engine.unregister_targets("plug-in").is_empty());
     }

@@ -6,12 +6,12 @@
 
 use contexture_compile::{COMPILER, Payload, Scratch, compile, load_call};
 use contexture_ir::{ContentHash, NodeId, ResponseId};
-use contexture_store::{At, ReadRequest, ResponseInputs};
+use contexture_store::{PathEnd, ReadRequest, ResponseInputs};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::inputs::{CallInputs, DECISIONS, Given};
-use crate::path::Pages;
+use crate::inputs::{CallInputs, DECISIONS, TreeInputs};
+use crate::path::PathPages;
 use crate::recording::{CallRecord, VERSION};
 use crate::unreplayable::Unreplayable;
 
@@ -43,7 +43,7 @@ impl Replayed {
 
     /// Whether it was compiled by another version, which alone may give other bytes.
     #[must_use]
-    pub fn is_of_another_compiler(&self) -> bool {
+    pub fn has_other_compiler_version(&self) -> bool {
         self.compiler != COMPILER
     }
 }
@@ -56,7 +56,9 @@ impl Conversation {
     /// `NotFound` for an answer that is not there; [`EngineError::Unreplayable`];
     /// [`EngineError::Refused`] if another compiler refuses it; or the store's.
     pub async fn replay(&self, response: ResponseId) -> Result<Replayed, EngineError> {
-        let stored = self.store().response(self.owner(), self.id(), response);
+        let stored = self
+            .store()
+            .load_response(self.owner(), self.id(), response);
         let stored = stored.await?;
         let unreplayable = |why| EngineError::Unreplayable { response, why };
         let bytes = match stored.inputs {
@@ -83,11 +85,13 @@ impl Conversation {
         let path;
         let given = match stored.base {
             Some(base) => {
-                path = self.path(ReadRequest::whole(At::Node(base))).await?;
-                let state = self.state_at(At::Node(base), DECISIONS).await?;
-                Given::of(&path, &state, &record.plan)?
+                path = self
+                    .load_path(ReadRequest::whole_path(PathEnd::Node(base)))
+                    .await?;
+                let state = self.state_at(PathEnd::Node(base), DECISIONS).await?;
+                TreeInputs::from_path(&path, &state, &record.plan)?
             }
-            None => Given::default(),
+            None => TreeInputs::default(),
         };
         let inputs = CallInputs {
             request,
@@ -95,8 +99,12 @@ impl Conversation {
             encoding: record.encoding,
             passes: Vec::new(),
         };
-        let payload = compile(&inputs.input(&given, &[], None), &mut Scratch::new())?.payload;
-        let rebuilt = payload.hash();
+        let payload = compile(
+            &inputs.compile_input(&given, &[], None),
+            &mut Scratch::new(),
+        )?
+        .payload;
+        let rebuilt = payload.content_hash();
         let differs_at = record.payload.as_ref().filter(|_| rebuilt != sent);
         Ok(Replayed {
             response,
@@ -113,9 +121,9 @@ impl Conversation {
     ///
     /// # Errors
     /// The store's.
-    pub async fn responses(&self, at: At) -> Result<Vec<ResponseId>, EngineError> {
-        let request = ReadRequest::whole(at);
-        let mut pages = Pages::of(self.store(), self.owner(), self.id(), request);
+    pub async fn response_ids(&self, at: PathEnd) -> Result<Vec<ResponseId>, EngineError> {
+        let request = ReadRequest::whole_path(at);
+        let mut pages = PathPages::new(self.store(), self.owner(), self.id(), request);
         let mut found: Vec<ResponseId> = Vec::new();
         while let Some(page) = pages.next().await? {
             for response in page.nodes.iter().filter_map(|node| node.response) {
@@ -129,7 +137,7 @@ impl Conversation {
 }
 
 fn first_difference(sent: &str, rebuilt: &Payload) -> usize {
-    let rebuilt = rebuilt.pieces().flat_map(str::bytes);
+    let rebuilt = rebuilt.json_chunks().flat_map(str::bytes);
     let same = sent.bytes().zip(rebuilt).take_while(|(a, b)| a == b);
     same.count()
 }

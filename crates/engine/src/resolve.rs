@@ -10,8 +10,8 @@ use crate::conversation::Conversation;
 use crate::draft::Draft;
 use crate::error::EngineError;
 use crate::instructions::Instructions;
-use crate::messages::For;
-use crate::save::Staged;
+use crate::messages::MessageView;
+use crate::save::StagedItem;
 
 /// What a model sees, as text and messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +28,8 @@ impl Conversation {
     /// # Errors
     /// The renderer's, or the store's.
     pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
-        let (head, messages) = self.folded(For::Model).await?;
-        let instructions = self.instructions(head).await?;
+        let (head, messages) = self.fold_messages(MessageView::Model).await?;
+        let instructions = self.instructions_at_position(head).await?;
         Ok(Resolved {
             system_prompt: system_prompt(&instructions, renderer)?,
             messages,
@@ -37,8 +37,8 @@ impl Conversation {
     }
 
     /// The stored messages of this branch.
-    pub async fn messages(&self, audience: For) -> Result<Vec<UiMessage>, EngineError> {
-        Ok(self.folded(audience).await?.1)
+    pub async fn messages(&self, audience: MessageView) -> Result<Vec<UiMessage>, EngineError> {
+        Ok(self.fold_messages(audience).await?.1)
     }
 }
 
@@ -51,11 +51,11 @@ impl Draft {
     /// As [`Conversation::resolve`], and for what is staged as [`Draft::commit`].
     pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
         let chat = self.chat();
-        let (head, mut messages) = chat.folded(For::Model).await?;
-        let instructions = chat.instructions(head).await?;
-        let mut staged = self.staged(|_| true)?;
+        let (head, mut messages) = chat.fold_messages(MessageView::Model).await?;
+        let instructions = chat.instructions_at_position(head).await?;
+        let mut staged = self.staged_items(|_| true)?;
         chat.replace_last_assistant(&mut staged).await?;
-        put(&mut messages, staged)?;
+        merge_staged_messages(&mut messages, staged)?;
         let system_prompt = system_prompt(&instructions, renderer)?;
         Ok(Resolved {
             system_prompt,
@@ -66,13 +66,16 @@ impl Draft {
 
 /// Puts staged messages in the place of those with their id, or behind all others. What is stored is
 /// valid by construction; what is staged is checked here.
-fn put(messages: &mut Vec<UiMessage>, staged: Vec<Staged>) -> Result<(), EngineError> {
+fn merge_staged_messages(
+    messages: &mut Vec<UiMessage>,
+    staged: Vec<StagedItem>,
+) -> Result<(), EngineError> {
     let places = messages.iter().enumerate();
     let mut places: BTreeMap<String, usize> = places
         .map(|(place, message)| (message.id.clone(), place))
         .collect();
     for staged in staged {
-        let Staged::Message(message) = staged else {
+        let StagedItem::Message(message) = staged else {
             continue;
         };
         if message.parts.is_empty() {

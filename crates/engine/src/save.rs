@@ -13,17 +13,17 @@ use contexture_ir::{
     meaning_hash, text_part,
 };
 use contexture_store::{
-    Activation, AppendAt, Appended, BranchLabel, Error as StoreError, NewBranch, NewItem, Node,
+    Activation, AppendPoint, Appended, BranchLabel, Error as StoreError, NewBranch, NewItem, Node,
     ReadRequest,
 };
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate};
 use contexture_wire::{Format, OpenCalls, ends_step};
 
-use crate::basis::Basis;
+use crate::basis::ExpectedHead;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::path::{item, message_of};
+use crate::path::{message_id_of, parse_node_item};
 use crate::secrets::Secrets;
 
 /// How far back an output looks for the call it answers.
@@ -31,7 +31,7 @@ const ANSWER_WINDOW: u64 = 512;
 
 /// Something about to be stored.
 #[derive(Clone, Debug)]
-pub(crate) enum Staged {
+pub(crate) enum StagedItem {
     Message(UiMessage),
     Item(Item),
     LastAssistant(String),
@@ -53,18 +53,18 @@ pub struct Committed {
 }
 
 /// One staged entry beside what the branch knows of it.
-struct Entry {
+struct StagedNode {
     id: MessageId,
     /// As they are stored.
     items: Vec<Item>,
     /// Of the items as they were given.
     hashes: Vec<Option<ContentHash>>,
     stored: Vec<Arc<Node>>,
-    verdict: Verdict,
+    action: SaveAction,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum SaveAction {
     New,
     Same,
     /// The branch ends with this message and has its first so many items.
@@ -77,19 +77,19 @@ impl Conversation {
     /// the newest stored one, else a message of its own.
     pub(crate) async fn replace_last_assistant(
         &self,
-        staged: &mut Vec<Staged>,
+        staged: &mut Vec<StagedItem>,
     ) -> Result<(), EngineError> {
         let mut index = 0;
         while let Some(entry) = staged.get(index) {
-            let Staged::LastAssistant(text) = entry else {
+            let StagedItem::LastAssistant(text) = entry else {
                 index += 1;
                 continue;
             };
             let parts = vec![text_part(text)];
             let earlier = staged.iter().take(index).rposition(|entry| {
-                matches!(entry, Staged::Message(message) if message.role == UiRole::Assistant)
+                matches!(entry, StagedItem::Message(message) if message.role == UiRole::Assistant)
             });
-            if let Some(Staged::Message(message)) = earlier.and_then(|at| staged.get_mut(at)) {
+            if let Some(StagedItem::Message(message)) = earlier.and_then(|at| staged.get_mut(at)) {
                 message.parts = parts;
                 staged.remove(index);
                 continue;
@@ -97,7 +97,7 @@ impl Conversation {
             let id = self.last_assistant_id().await?.unwrap_or_default();
             let role = UiRole::Assistant;
             if let Some(slot) = staged.get_mut(index) {
-                *slot = Staged::Message(UiMessage {
+                *slot = StagedItem::Message(UiMessage {
                     id,
                     role,
                     metadata: None,
@@ -111,9 +111,11 @@ impl Conversation {
 
     /// The id of the newest assistant message on this branch.
     async fn last_assistant_id(&self) -> Result<Option<String>, EngineError> {
-        let mut at = self.here();
+        let mut at = self.current_position();
         loop {
-            let path = self.path(ReadRequest::last(at, ANSWER_WINDOW)).await?;
+            let path = self
+                .load_path(ReadRequest::last_nodes(at, ANSWER_WINDOW))
+                .await?;
             let found = path
                 .nodes
                 .iter()
@@ -121,10 +123,10 @@ impl Conversation {
                 .rev()
                 .find(|(_, one)| one.item.is_model_output());
             if let Some((node, _)) = found {
-                return Ok(Some(node.message().to_string()));
+                return Ok(Some(node.effective_message_id().to_string()));
             }
             match path.nodes.first().and_then(|node| node.parent) {
-                Some(parent) => at = contexture_store::At::Node(parent),
+                Some(parent) => at = contexture_store::PathEnd::Node(parent),
                 None => return Ok(None),
             }
         }
@@ -133,39 +135,39 @@ impl Conversation {
     pub(crate) async fn store_staged(
         &self,
         key: &[u8; 16],
-        staged: Vec<Staged>,
-        basis: Basis,
+        staged: Vec<StagedItem>,
+        basis: ExpectedHead,
     ) -> Result<Committed, EngineError> {
         let head = self.head().await?;
         let mut entries = Vec::new();
         for (index, staged) in staged.into_iter().enumerate() {
-            entries.push(self.entry(key, index, staged, head).await?);
+            entries.push(self.classify_staged(key, index, staged, head).await?);
         }
         let edited = entries
             .iter()
-            .position(|entry| entry.verdict == Verdict::Changed);
-        if let (Some(_), Basis::Only(expected)) = (edited, basis)
+            .position(|entry| entry.action == SaveAction::Changed);
+        if let (Some(_), ExpectedHead::Only(expected)) = (edited, basis)
             && expected != head
         {
             // An edit leaves the branch alone, so no append would notice.
-            return Err(head_moved(self.branch(), expected, head));
+            return Err(head_moved_error(self.branch(), expected, head));
         }
-        let messages = rename(key, &mut entries, edited);
-        let at = self.place(&entries, edited, basis);
+        let messages = assign_message_ids(key, &mut entries, edited);
+        let at = self.append_position(&entries, edited, basis);
         let mut session = match self.layers().is_empty() {
             true => None,
-            false => Some(self.session_behind(&at).await?),
+            false => Some(self.layer_session_for_append(&at).await?),
         };
         if let Some(session) = &mut session {
             for entry in entries
                 .iter_mut()
-                .filter(|entry| entry.verdict == Verdict::New)
+                .filter(|entry| entry.action == SaveAction::New)
             {
                 let said = std::mem::take(&mut entry.items);
                 entry.items = session.on_append(said).await?;
             }
         }
-        let items = self.new_items(key, &entries, edited).await?;
+        let items = self.build_new_items(key, &entries, edited).await?;
         if items.is_empty() {
             let branch = self.branch();
             return Ok(Committed {
@@ -178,12 +180,12 @@ impl Conversation {
         }
         let changes = self.fragment_change()?.into_iter().collect();
         let (items, said): (_, Vec<Item>) = items.into_iter().unzip();
-        let appended = self.append_seen(at, items, &said, changes, session.as_mut());
+        let appended = self.append_items(at, items, &said, changes, session.as_mut());
         let appended = appended.await?;
-        self.committed(appended, messages, edited.is_some())
+        self.finish_commit(appended, messages, edited.is_some())
     }
 
-    fn committed(
+    fn finish_commit(
         &self,
         appended: Appended,
         messages: Vec<MessageId>,
@@ -202,27 +204,28 @@ impl Conversation {
         })
     }
 
-    async fn entry(
+    async fn classify_staged(
         &self,
         key: &[u8; 16],
         index: usize,
-        staged: Staged,
+        staged: StagedItem,
         head: Option<NodeId>,
-    ) -> Result<Entry, EngineError> {
+    ) -> Result<StagedNode, EngineError> {
         let message = match staged {
-            Staged::Message(message) => message,
-            Staged::LastAssistant(text) => UiMessage::text(UiRole::Assistant, &text),
-            Staged::Item(item) => {
-                let (id, verdict) = (fresh_id(key, index)?, Verdict::New);
+            StagedItem::Message(message) => message,
+            StagedItem::LastAssistant(text) => UiMessage::text(UiRole::Assistant, &text),
+            StagedItem::Item(item) => {
+                let (id, verdict) = (derived_message_id(key, index)?, SaveAction::New);
                 let hashes = vec![meaning_hash(&item)];
                 let secrets = self.engine().secrets();
-                let item = secrets.map_or_else(|| item.clone(), |secrets| secrets.item(&item));
-                return Ok(Entry {
+                let item =
+                    secrets.map_or_else(|| item.clone(), |secrets| secrets.redact_item(&item));
+                return Ok(StagedNode {
                     id,
                     items: vec![item],
                     hashes,
                     stored: Vec::new(),
-                    verdict,
+                    action: verdict,
                 });
             }
         };
@@ -234,10 +237,10 @@ impl Conversation {
         let id = if known {
             MessageId::new(&message.id)?
         } else {
-            fresh_id(key, index)?
+            derived_message_id(key, index)?
         };
         let stored = if known {
-            self.nodes_here(&id).await?
+            self.message_nodes_on_branch(&id).await?
         } else {
             Vec::new()
         };
@@ -245,26 +248,31 @@ impl Conversation {
         let hashes = lifted.items.iter().map(meaning_hash).collect();
         let mut message = message;
         if let Some(secrets) = self.engine().secrets() {
-            message = without(secrets, message);
+            message = redact_message(secrets, message);
             lifted = lift_message(&message);
         }
-        let verdict = judge(&message, &lifted.items, &stored, head)?;
-        Ok(Entry {
+        let verdict = classify_message(&message, &lifted.items, &stored, head)?;
+        Ok(StagedNode {
             id,
             items: lifted.items,
             hashes,
             stored,
-            verdict,
+            action: verdict,
         })
     }
 
     /// Where the items go.
-    fn place(&self, entries: &[Entry], edited: Option<usize>, basis: Basis) -> AppendAt {
+    fn append_position(
+        &self,
+        entries: &[StagedNode],
+        edited: Option<usize>,
+        basis: ExpectedHead,
+    ) -> AppendPoint {
         let branch = self.branch();
         if let Some(entry) = edited.and_then(|index| entries.get(index)) {
             let base = entry.stored.first().and_then(|node| node.parent);
             let (label, activate) = (BranchLabel::After(branch), Activation::Activate);
-            return AppendAt::New(NewBranch {
+            return AppendPoint::New(NewBranch {
                 base,
                 label,
                 activate,
@@ -276,32 +284,32 @@ impl Conversation {
                 .any(|entry| entry.items.iter().any(Item::is_model_output))
         };
         match basis {
-            Basis::Only(head) => AppendAt::Head { branch, head },
-            Basis::Answer(head) if answer() => AppendAt::Head { branch, head },
-            Basis::Answer(_) | Basis::Tip => AppendAt::Tip { branch },
+            ExpectedHead::Only(head) => AppendPoint::Head { branch, head },
+            ExpectedHead::Answer(head) if answer() => AppendPoint::Head { branch, head },
+            ExpectedHead::Answer(_) | ExpectedHead::Tip => AppendPoint::Tip { branch },
         }
     }
 
-    async fn new_items(
+    async fn build_new_items(
         &self,
         key: &[u8; 16],
-        entries: &[Entry],
+        entries: &[StagedNode],
         edited: Option<usize>,
     ) -> Result<Vec<(NewItem, Item)>, EngineError> {
         let now = self.engine().now_ms();
-        let mut added: Vec<Added<'_>> = Vec::new();
+        let mut added: Vec<AddedItem<'_>> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let behind_edit = edited.is_some_and(|edited| index > edited);
-            let skip = match entry.verdict {
-                Verdict::Same if !behind_edit => continue,
-                Verdict::Grown(kept) if !behind_edit => kept,
+            let skip = match entry.action {
+                SaveAction::Same if !behind_edit => continue,
+                SaveAction::Grown(kept) if !behind_edit => kept,
                 _ => 0,
             };
             for (at, item) in entry.items.iter().enumerate().skip(skip) {
                 let same =
-                    behind_edit && matches!(entry.verdict, Verdict::Same | Verdict::Grown(_));
+                    behind_edit && matches!(entry.action, SaveAction::Same | SaveAction::Grown(_));
                 let copied = entry.stored.get(at).filter(|_| same).map(|node| node.id);
-                added.push(Added {
+                added.push(AddedItem {
                     entry,
                     at,
                     item,
@@ -310,7 +318,7 @@ impl Conversation {
                 });
             }
         }
-        let calls = self.answered_calls(&added, edited.is_none()).await?;
+        let calls = self.find_answered_calls(&added, edited.is_none()).await?;
         let new = added.iter().zip(calls).map(|(added, answers)| {
             let entry = added.entry;
             let message = answers.as_ref().and_then(|call| call.message.clone());
@@ -329,21 +337,21 @@ impl Conversation {
 
     /// For every new item the call it answers, if it is an output: one that is new too, or one at the end of the
     /// branch that has no output yet.
-    async fn answered_calls(
+    async fn find_answered_calls(
         &self,
-        added: &[Added<'_>],
+        added: &[AddedItem<'_>],
         look_back: bool,
-    ) -> Result<Vec<Option<Call>>, EngineError> {
+    ) -> Result<Vec<Option<MatchedCall>>, EngineError> {
         let mut answered = vec![None; added.len()];
-        let is_output = |added: &Added<'_>| matches!(added.item, Item::FunctionCallOutput(_));
+        let is_output = |added: &AddedItem<'_>| matches!(added.item, Item::FunctionCallOutput(_));
         if !added.iter().any(is_output) {
             return Ok(answered);
         }
         let mut open: OpenCalls<String> = OpenCalls::default();
-        let mut calls: Vec<Call> = Vec::new();
+        let mut calls: Vec<MatchedCall> = Vec::new();
         if look_back {
-            let last = ReadRequest::last(self.here(), ANSWER_WINDOW);
-            let path = self.path(last).await?;
+            let last = ReadRequest::last_nodes(self.current_position(), ANSWER_WINDOW);
+            let path = self.load_path(last).await?;
             let done: BTreeSet<NodeId> =
                 path.nodes.iter().filter_map(|node| node.answers).collect();
             for (node, one) in path.nodes.iter().zip(&path.items) {
@@ -354,9 +362,9 @@ impl Conversation {
                 if let Item::FunctionCall(call) = one.item.as_ref()
                     && !done.contains(&node.id)
                 {
-                    open.call(call.call_id.clone(), calls.len());
-                    let message = Some(message_of(node)?);
-                    calls.push(Call {
+                    open.add_call(call.call_id.clone(), calls.len());
+                    let message = Some(message_id_of(node)?);
+                    calls.push(MatchedCall {
                         node: node.id,
                         message,
                     });
@@ -369,20 +377,20 @@ impl Conversation {
             }
             match new.item {
                 Item::FunctionCall(call) => {
-                    open.call(call.call_id.clone(), calls.len());
+                    open.add_call(call.call_id.clone(), calls.len());
                     let message = Some(new.entry.id.clone());
-                    calls.push(Call {
+                    calls.push(MatchedCall {
                         node: new.id,
                         message,
                     });
                 }
                 Item::FunctionCallOutput(output) => {
-                    open.answer(&output.call_id, at);
+                    open.match_output(&output.call_id, at);
                 }
                 _ => {}
             }
         }
-        for (call, output) in open.pairs() {
+        for (call, output) in open.into_pairs() {
             if let Some(slot) = answered.get_mut(output) {
                 *slot = calls.get(call).cloned();
             }
@@ -392,8 +400,8 @@ impl Conversation {
 }
 
 /// An item that is appended, and the message it comes from.
-struct Added<'a> {
-    entry: &'a Entry,
+struct AddedItem<'a> {
+    entry: &'a StagedNode,
     at: usize,
     item: &'a Item,
     id: NodeId,
@@ -401,18 +409,22 @@ struct Added<'a> {
 }
 
 #[derive(Clone)]
-struct Call {
+struct MatchedCall {
     node: NodeId,
     message: Option<MessageId>,
 }
 
 /// Gives edited messages new ids and lists all ids in order.
-fn rename(key: &[u8; 16], entries: &mut [Entry], edited: Option<usize>) -> Vec<MessageId> {
+fn assign_message_ids(
+    key: &[u8; 16],
+    entries: &mut [StagedNode],
+    edited: Option<usize>,
+) -> Vec<MessageId> {
     for (index, entry) in entries.iter_mut().enumerate() {
         let moved = edited.is_some_and(|edited| index >= edited);
         if moved
-            && entry.verdict == Verdict::Changed
-            && let Ok(id) = fresh_id(key, index)
+            && entry.action == SaveAction::Changed
+            && let Ok(id) = derived_message_id(key, index)
         {
             entry.id = id;
         }
@@ -420,7 +432,11 @@ fn rename(key: &[u8; 16], entries: &mut [Entry], edited: Option<usize>) -> Vec<M
     entries.iter().map(|entry| entry.id.clone()).collect()
 }
 
-fn head_moved(branch: BranchName, expected: Option<NodeId>, actual: Option<NodeId>) -> EngineError {
+fn head_moved_error(
+    branch: BranchName,
+    expected: Option<NodeId>,
+    actual: Option<NodeId>,
+) -> EngineError {
     let moved = StoreError::HeadMoved {
         branch,
         expected,
@@ -429,23 +445,23 @@ fn head_moved(branch: BranchName, expected: Option<NodeId>, actual: Option<NodeI
     moved.into()
 }
 
-fn fresh_id(key: &[u8; 16], index: usize) -> Result<MessageId, EngineError> {
+fn derived_message_id(key: &[u8; 16], index: usize) -> Result<MessageId, EngineError> {
     let id = NodeId::derive("message", &[key, &(index as u64).to_le_bytes()]);
     Ok(MessageId::new(id.to_string())?)
 }
 
-fn judge(
+fn classify_message(
     message: &UiMessage,
     items: &[Item],
     stored: &[Arc<Node>],
     head: Option<NodeId>,
-) -> Result<Verdict, EngineError> {
+) -> Result<SaveAction, EngineError> {
     if stored.is_empty() {
-        return Ok(Verdict::New);
+        return Ok(SaveAction::New);
     }
     let known: Vec<Item> = stored
         .iter()
-        .map(|node| item(node))
+        .map(|node| parse_node_item(node))
         .collect::<Result<_, _>>()?;
     let fold_items: Vec<FoldItem<'_>> = known
         .iter()
@@ -461,25 +477,25 @@ fn judge(
     };
     let folded = fold(&fold_items, &options);
     if let [one] = folded.as_slice()
-        && same_text(one, message)
+        && is_same_message(one, message)
     {
-        return Ok(Verdict::Same);
+        return Ok(SaveAction::Same);
     }
     let at_head = stored.last().map(|node| node.id) == head;
     let prefix = known.len() < items.len()
         && known
             .iter()
             .zip(items)
-            .all(|(known, item)| same_item(known, item));
+            .all(|(known, item)| is_same_item(known, item));
     Ok(if at_head && prefix {
-        Verdict::Grown(known.len())
+        SaveAction::Grown(known.len())
     } else {
-        Verdict::Changed
+        SaveAction::Changed
     })
 }
 
 /// A message without the secrets in it.
-fn without(secrets: &Secrets, message: UiMessage) -> UiMessage {
+fn redact_message(secrets: &Secrets, message: UiMessage) -> UiMessage {
     let redacted = serde_json::to_string(&message).ok();
     let redacted = redacted.and_then(|json| UiMessage::parse(&secrets.redact(&json)).ok());
     // Text that could not be cleaned must not be stored: better a placeholder than a secret.
@@ -490,7 +506,7 @@ fn without(secrets: &Secrets, message: UiMessage) -> UiMessage {
     })
 }
 
-fn same_text(a: &UiMessage, b: &UiMessage) -> bool {
+fn is_same_message(a: &UiMessage, b: &UiMessage) -> bool {
     let text = |message: &UiMessage| {
         serde_json::to_string(message)
             .ok()
@@ -499,7 +515,7 @@ fn same_text(a: &UiMessage, b: &UiMessage) -> bool {
     text(a).is_some_and(|a| text(b).is_some_and(|b| a == b))
 }
 
-fn same_item(a: &Item, b: &Item) -> bool {
+fn is_same_item(a: &Item, b: &Item) -> bool {
     match (meaning_hash(a), meaning_hash(b)) {
         (Some(a), Some(b)) => a == b,
         _ => canonical_json(&a.to_json()) == canonical_json(&b.to_json()),

@@ -35,14 +35,14 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::CannotSearch`] where the store has no search; else as
-    /// [`Search::find`](contexture_store::Search::find).
+    /// [`Search::find`](contexture_store::ToolSearchMode::find_candidates).
     pub async fn search(
         &self,
         owner: &Owner,
         request: SearchRequest,
     ) -> Result<SearchPage, EngineError> {
         let search = self.store().search().ok_or(EngineError::CannotSearch)?;
-        Ok(search.find(owner, request).await?)
+        Ok(search.search_nodes(owner, request).await?)
     }
 }
 

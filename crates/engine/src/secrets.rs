@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use contexture_ir::{Item, Raw, quote};
+use contexture_ir::{Item, Raw, quote_json};
 use contexture_sessions::Session;
 
 const BEGIN: &str = "-----BEGIN ";
@@ -91,13 +91,13 @@ impl Secrets {
     /// A JSON text without the secrets in its strings; still the same JSON besides.
     #[must_use]
     pub fn redact<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        match self.without_disguised(json) {
-            Cow::Borrowed(json) => self.without_plain(json),
-            Cow::Owned(json) => Cow::Owned(self.without_plain(&json).into_owned()),
+        match self.unescape_secret_strings(json) {
+            Cow::Borrowed(json) => self.redact_literal(json),
+            Cow::Owned(json) => Cow::Owned(self.redact_literal(&json).into_owned()),
         }
     }
 
-    fn without_plain<'a>(&self, json: &'a str) -> Cow<'a, str> {
+    fn redact_literal<'a>(&self, json: &'a str) -> Cow<'a, str> {
         // By the byte with which they begin: most bytes begin none.
         let mut patterns: [Vec<&SecretPattern>; 256] = std::array::from_fn(|_| Vec::new());
         for pattern in &self.patterns {
@@ -115,7 +115,7 @@ impl Secrets {
                 continue;
             }
             let found = begun.iter().find_map(|pattern| {
-                let length = pattern.matches(json, at)?;
+                let length = pattern.match_length(json, at)?;
                 Some((pattern.name(), length))
             });
             if let Some((name, length)) = found {
@@ -139,7 +139,7 @@ impl Secrets {
     }
 
     /// The same with strings written plainly that have a secret among escapes which need not be.
-    fn without_disguised<'a>(&self, json: &'a str) -> Cow<'a, str> {
+    fn unescape_secret_strings<'a>(&self, json: &'a str) -> Cow<'a, str> {
         if !json.contains(ESCAPED_ASCII) {
             return Cow::Borrowed(json);
         }
@@ -147,9 +147,9 @@ impl Secrets {
         while let Some(start) = json.get(at..).and_then(|rest| rest.find('"')) {
             let start = at + start;
             let inside = json.get(start + 1..).unwrap_or_default();
-            at = (start + 2 + end_of_string(inside)).min(json.len());
+            at = (start + 2 + string_end(inside)).min(json.len());
             let string = json.get(start..at).unwrap_or_default();
-            if let Some(plain) = self.disguises(string) {
+            if let Some(plain) = self.unescape_if_secret(string) {
                 out.push_str(json.get(kept..start).unwrap_or_default());
                 out.push_str(&plain);
                 kept = at;
@@ -163,40 +163,40 @@ impl Secrets {
     }
 
     /// A string written plainly, if that shows secrets that it does not show.
-    fn disguises(&self, string: &str) -> Option<String> {
+    fn unescape_if_secret(&self, string: &str) -> Option<String> {
         if !string.contains(ESCAPED_ASCII) {
             return None;
         }
         let text = |json: &str| serde_json::from_str::<String>(json).ok();
-        let plain = quote(&text(string)?);
-        let shown = text(&self.without_plain(&plain));
-        (shown != text(&self.without_plain(string))).then_some(plain)
+        let plain = quote_json(&text(string)?);
+        let shown = text(&self.redact_literal(&plain));
+        (shown != text(&self.redact_literal(string))).then_some(plain)
     }
 
     /// An item without its secrets; the same one if it has none.
-    pub(crate) fn item(&self, item: &Item) -> Item {
+    pub(crate) fn redact_item(&self, item: &Item) -> Item {
         let json = item.to_json();
         match self.redact(&json) {
             // What cannot be cleaned is left out: the text as it was must not be stored.
-            Cow::Owned(redacted) => Item::parse(&redacted).unwrap_or_else(|_| item.redacted()),
+            Cow::Owned(redacted) => Item::parse(&redacted).unwrap_or_else(|_| item.tombstone()),
             Cow::Borrowed(_) => item.clone(),
         }
     }
 
     /// A session without its secrets: items, instructions, title, what is kept beside.
-    pub(crate) fn session(&self, session: &Session) -> Session {
+    pub(crate) fn redact_session(&self, session: &Session) -> Session {
         let mut session = session.clone();
         for node in &mut session.tree {
-            node.item = self.item(&node.item);
+            node.item = self.redact_item(&node.item);
         }
         for message in &mut session.instructions {
-            if let Item::Message(redacted) = self.item(&Item::Message(message.clone())) {
+            if let Item::Message(redacted) = self.redact_item(&Item::Message(message.clone())) {
                 *message = redacted;
             }
         }
         session.title = session.title.map(|title| self.redact(&title).into_owned());
         self.redact_value(&mut session.metadata);
-        for value in session.about.metadata.values_mut() {
+        for value in session.info.metadata.values_mut() {
             self.redact_value(value);
         }
         session
@@ -227,7 +227,7 @@ impl SecretPattern {
     }
 
     /// How many bytes of a secret begin at `at`.
-    fn matches(&self, json: &str, at: usize) -> Option<usize> {
+    fn match_length(&self, json: &str, at: usize) -> Option<usize> {
         let text = json.get(at..)?;
         match self {
             Self::Word {
@@ -239,7 +239,7 @@ impl SecretPattern {
                 ..
             } => {
                 let body = text.strip_prefix(begins.as_str())?;
-                if begins.is_empty() || !begins_a_word(json, at) {
+                if begins.is_empty() || !is_word_start(json, at) {
                     return None;
                 }
                 let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
@@ -259,7 +259,7 @@ impl SecretPattern {
                 if !words.ends_with(label.as_str()) || !rest.starts_with(DASHES) {
                     return None;
                 }
-                let inside = rest.get(..end_of_string(rest)).unwrap_or(rest);
+                let inside = rest.get(..string_end(rest)).unwrap_or(rest);
                 let tail = format!("{label}{DASHES}");
                 let length = inside.find(&tail).map(|end| end + tail.len());
                 Some(BEGIN.len() + words.len() + length.unwrap_or(inside.len()))
@@ -269,7 +269,7 @@ impl SecretPattern {
 }
 
 /// Whether what stands before `at` ends a word: `n` does, if it is the end of a line break's `\n`, and `d` of `\u003d`.
-fn begins_a_word(json: &str, at: usize) -> bool {
+fn is_word_start(json: &str, at: usize) -> bool {
     let before = json.get(..at).unwrap_or_default();
     let escape = before.len().checked_sub(6).and_then(|at| before.get(at..));
     let is_escape = |escape: &str| {
@@ -288,7 +288,7 @@ fn begins_a_word(json: &str, at: usize) -> bool {
 }
 
 /// Where the string ends in which `text` begins.
-fn end_of_string(text: &str) -> usize {
+fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate() {
         match byte {

@@ -4,7 +4,7 @@
 
 use contexture_compile::CompileRequest;
 use contexture_ir::ResponseInfo;
-use contexture_telemetry::{provider_of, tell_finish, tell_usage};
+use contexture_telemetry::{provider_of, record_finish_reason, record_usage};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -41,7 +41,7 @@ pub(crate) fn record_span(chat: &Conversation) -> Span {
 }
 
 /// What the provider said of its answer; what it did not say is not told.
-pub(crate) fn tell_answer(span: &Span, model: Option<&str>, info: &ResponseInfo) {
+pub(crate) fn record_response_fields(span: &Span, model: Option<&str>, info: &ResponseInfo) {
     let texts = [
         ("gen_ai.response.id", info.id.as_deref()),
         ("gen_ai.response.model", model),
@@ -52,9 +52,9 @@ pub(crate) fn tell_answer(span: &Span, model: Option<&str>, info: &ResponseInfo)
         }
     }
     if let Some(finish) = &info.finish {
-        tell_finish(span, finish);
+        record_finish_reason(span, finish);
     }
     if let Some(usage) = &info.usage {
-        tell_usage(span, usage);
+        record_usage(span, usage);
     }
 }

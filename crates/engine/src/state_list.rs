@@ -4,14 +4,14 @@
 //! Whoever changes a list replaces what was read, and fails if another did so meanwhile.
 
 use contexture_ir::ContentHash;
-use contexture_store::{Expect, State, StateChange, StateKey};
+use contexture_store::{NodeState, StateChange, StateExpectation, StateKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::EngineError;
 
 /// What such a list is of.
-pub(crate) trait Listed: Serialize + DeserializeOwned {
+pub(crate) trait StateListEntry: Serialize + DeserializeOwned {
     /// The entry.
     const KEY: &'static str;
     /// The version of its JSON.
@@ -34,34 +34,42 @@ impl<T> Default for StateList<T> {
     }
 }
 
-impl<T: Listed> StateList<T> {
+impl<T: StateListEntry> StateList<T> {
     /// Reads what hangs off a node.
-    pub(crate) fn read(state: &State) -> Result<Self, EngineError> {
+    pub(crate) fn from_state(state: &NodeState) -> Result<Self, EngineError> {
         let key = StateKey::new(T::KEY)?;
         let Some(entry) = state.root.get(&key) else {
             return Ok(Self::default());
         };
         if entry.version != T::VERSION {
             let why = format!("version {}, expected {}", entry.version, T::VERSION);
-            return Err(broken::<T>(why));
+            return Err(stored_state_error::<T>(why));
         }
         // A redacted value is missing: what it named is gone with it.
-        let bytes = state.value(&key).map_or(&b"[]"[..], |bytes| bytes.as_ref());
+        let bytes = state
+            .loaded_value(&key)
+            .map_or(&b"[]"[..], |bytes| bytes.as_ref());
         Ok(Self {
-            entries: serde_json::from_slice(bytes).map_err(|error| broken::<T>(error))?,
+            entries: serde_json::from_slice(bytes)
+                .map_err(|error| stored_state_error::<T>(error))?,
             hash: Some(entry.hash),
         })
     }
 
     /// The change that puts these entries in the place of those read.
-    pub(crate) fn change(&self, entries: &[T]) -> Result<StateChange, EngineError> {
-        let bytes = serde_json::to_vec(entries).map_err(|error| broken::<T>(error))?;
-        let expect = self.hash.map_or(Expect::Absent, Expect::Hash);
-        Ok(StateChange::put(StateKey::new(T::KEY)?, T::VERSION, bytes).expecting(expect))
+    pub(crate) fn replacement_change(&self, entries: &[T]) -> Result<StateChange, EngineError> {
+        let bytes = serde_json::to_vec(entries).map_err(|error| stored_state_error::<T>(error))?;
+        let expect = self
+            .hash
+            .map_or(StateExpectation::Absent, StateExpectation::Hash);
+        Ok(
+            StateChange::put_entry(StateKey::new(T::KEY)?, T::VERSION, bytes)
+                .with_condition(expect),
+        )
     }
 }
 
-fn broken<T: Listed>(why: impl ToString) -> EngineError {
+fn stored_state_error<T: StateListEntry>(why: impl ToString) -> EngineError {
     EngineError::StoredState {
         key: T::KEY.to_owned(),
         why: why.to_string(),
@@ -95,14 +103,14 @@ mod tests {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Id(#[serde(with = "node_id")] NodeId);
 
-    impl Listed for Id {
+    impl StateListEntry for Id {
         const KEY: &'static str = "@ids";
         const VERSION: u32 = 2;
     }
 
-    fn stored(version: u32, json: Option<&str>) -> State {
+    fn stored(version: u32, json: Option<&str>) -> NodeState {
         let hash = ContentHash::of(b"value");
-        let mut state = State::default();
+        let mut state = NodeState::default();
         let key = StateKey::new("@ids").unwrap();
         state.root.insert(key, StateEntry { version, hash });
         state
@@ -113,29 +121,32 @@ mod tests {
 
     #[test]
     fn a_list_is_read_and_replaced() {
-        let none = StateList::<Id>::read(&State::default()).unwrap();
+        let none = StateList::<Id>::from_state(&NodeState::default()).unwrap();
         assert_eq!(none, StateList::default());
         let id = NodeId::from_bytes([7; 16]);
-        let change = none.change(&[Id(id)]).unwrap();
-        assert_eq!(change.expect, Expect::Absent);
+        let change = none.replacement_change(&[Id(id)]).unwrap();
+        assert_eq!(change.expect, StateExpectation::Absent);
         let StateOp::Put { value, version } = change.op else {
             panic!("expected a value")
         };
         let json = String::from_utf8(value.to_vec()).unwrap();
         assert_eq!(json, format!("[\"{id}\"]"));
-        let read = StateList::<Id>::read(&stored(version, Some(&json))).unwrap();
+        let read = StateList::<Id>::from_state(&stored(version, Some(&json))).unwrap();
         assert_eq!(read.entries, [Id(id)]);
-        let again = read.change(&[]).unwrap();
-        assert_eq!(again.expect, Expect::Hash(ContentHash::of(b"value")));
+        let again = read.replacement_change(&[]).unwrap();
+        assert_eq!(
+            again.expect,
+            StateExpectation::Hash(ContentHash::of(b"value"))
+        );
         // Redacted.
-        let gone = StateList::<Id>::read(&stored(2, None)).unwrap();
+        let gone = StateList::<Id>::from_state(&stored(2, None)).unwrap();
         assert_eq!((gone.entries.len(), gone.hash.is_some()), (0, true));
     }
 
     #[test]
     fn what_cannot_be_read_is_named() {
         let why = |version, json| {
-            let error = StateList::<Id>::read(&stored(version, Some(json))).unwrap_err();
+            let error = StateList::<Id>::from_state(&stored(version, Some(json))).unwrap_err();
             assert_eq!(error.kind(), "damaged");
             error.to_string()
         };

@@ -5,13 +5,13 @@
 
 use contexture_ir::{Audience, Extension, Item, NodeId, Origin, Raw};
 use contexture_store::{
-    AppendAt, AppendRequest, At, NewItem, State, StateChange, StatePatch, StateRequest,
+    AppendPoint, AppendRequest, NewItem, NodeState, PathEnd, StateChange, StatePatch, StateRequest,
 };
 
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::state_list::{Listed, StateList};
+use crate::state_list::{StateList, StateListEntry};
 
 const KIND: &str = "ctx:state";
 
@@ -39,17 +39,27 @@ pub(crate) fn is_state_node(item: &Item) -> bool {
 
 impl Conversation {
     /// The entries whose keys begin so, with their values.
-    pub(crate) async fn state_at(&self, at: At, prefix: &str) -> Result<State, EngineError> {
+    pub(crate) async fn state_at(
+        &self,
+        at: PathEnd,
+        prefix: &str,
+    ) -> Result<NodeState, EngineError> {
         let request = StateRequest {
             prefix: prefix.to_owned(),
-            ..StateRequest::all(at)
+            ..StateRequest::all_entries(at)
         };
-        Ok(self.store().state(self.owner(), self.id(), request).await?)
+        Ok(self
+            .store()
+            .read_state(self.owner(), self.id(), request)
+            .await?)
     }
 
     /// A list at a node.
-    pub(crate) async fn listed<T: Listed>(&self, at: At) -> Result<StateList<T>, EngineError> {
-        StateList::read(&self.state_at(at, T::KEY).await?)
+    pub(crate) async fn load_state_list<T: StateListEntry>(
+        &self,
+        at: PathEnd,
+    ) -> Result<StateList<T>, EngineError> {
+        StateList::from_state(&self.state_at(at, T::KEY).await?)
     }
 
     /// Appends a change of state to this branch, with the item that carries it or a node of its own, and
@@ -71,15 +81,15 @@ impl Conversation {
         let now = self.engine().now_ms();
         let item = match item {
             Some(item) => item,
-            None => state_node(Engine::node_id(&self.engine().fresh_key(), 0), now)?,
+            None => state_node(Engine::node_id(&self.engine().new_key(), 0), now)?,
         };
-        let at = AppendAt::Tip {
+        let at = AppendPoint::Tip {
             branch: self.branch(),
         };
         let mut request = AppendRequest::new(at, vec![item], now);
         request.patch = StatePatch { changes, from: 0 };
         let store = self.store();
-        let appended = store.append(self.owner(), self.id(), request).await?;
+        let appended = store.append_items(self.owner(), self.id(), request).await?;
         Ok(appended.head)
     }
 }

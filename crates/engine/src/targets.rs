@@ -34,22 +34,22 @@ impl<'a> From<&'a str> for TargetChoice<'a> {
 
 /// The targets of an engine, shared by its clones.
 #[derive(Debug, Default)]
-pub(crate) struct Targets(Mutex<Registry>);
+pub(crate) struct Targets(Mutex<TargetRegistry>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Registry {
-    pub(crate) named: BTreeMap<String, Registered>,
+pub(crate) struct TargetRegistry {
+    pub(crate) named: BTreeMap<String, RegisteredTarget>,
     pub(crate) default: Option<String>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredTarget {
     pub(crate) target: Target,
     pub(crate) source: Option<String>,
 }
 
 impl Targets {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Registry> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TargetRegistry> {
         // Each change is one insertion or removal, so a panic elsewhere leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

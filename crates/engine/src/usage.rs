@@ -22,12 +22,12 @@ impl Conversation {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let record = self.record_of().await?;
-            let sum = add(record.metadata.get(KEY), usage);
+            let record = self.info().await?;
+            let sum = add_usage(record.metadata.get(KEY), usage);
             let update = ConversationUpdate {
                 metadata: MetadataChange::Merge([(KEY.to_owned(), Some(sum))].into()),
                 expect_version: Some(record.version),
-                ..ConversationUpdate::at(self.engine().now_ms())
+                ..ConversationUpdate::new(self.engine().now_ms())
             };
             match self
                 .store()
@@ -42,9 +42,10 @@ impl Conversation {
     }
 }
 
-fn add(before: Option<&Raw>, usage: &Usage) -> Raw {
-    let mut sum: serde_json::Map<String, serde_json::Value> =
-        before.and_then(|raw| raw.to().ok()).unwrap_or_default();
+fn add_usage(before: Option<&Raw>, usage: &Usage) -> Raw {
+    let mut sum: serde_json::Map<String, serde_json::Value> = before
+        .and_then(|raw| raw.parse_as().ok())
+        .unwrap_or_default();
     let figures = [
         ("input_tokens", usage.input_tokens),
         ("output_tokens", usage.output_tokens),

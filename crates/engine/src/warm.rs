@@ -10,7 +10,7 @@ use contexture_compile::Scratch;
 use contexture_ir::{ConversationId, Owner};
 use indexmap::IndexMap;
 
-use crate::seen::Seen;
+use crate::seen::PathCache;
 
 /// How many are kept at most, however small they are.
 const MOST: usize = 256;
@@ -21,52 +21,52 @@ const SHARE: usize = 8;
 
 /// What is saved of one conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Warm {
+pub(crate) struct HandleCache {
     pub(crate) scratch: Mutex<Scratch>,
-    pub(crate) seen: Seen,
+    pub(crate) path_cache: PathCache,
 }
 
 /// What is saved of the conversations that were used last.
 #[derive(Debug)]
-pub(crate) struct Warmth {
+pub(crate) struct HandleCaches {
     bytes: usize,
     /// The last is the newest.
-    kept: Mutex<IndexMap<(Owner, ConversationId), Arc<Warm>>>,
+    caches: Mutex<IndexMap<(Owner, ConversationId), Arc<HandleCache>>>,
 }
 
-impl Warm {
+impl HandleCache {
     /// About how many bytes it holds.
-    fn bytes(&self) -> usize {
-        self.seen.bytes().saturating_mul(COPIES)
+    fn estimated_bytes(&self) -> usize {
+        self.path_cache.json_bytes().saturating_mul(COPIES)
     }
 }
 
-impl Warmth {
+impl HandleCaches {
     /// Keeps about so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         Self {
             bytes,
-            kept: Mutex::default(),
+            caches: Mutex::default(),
         }
     }
 
     /// What is saved of a conversation, from now on the newest. The oldest go, if there is too much without this one.
-    pub(crate) fn of(&self, owner: &Owner, id: &ConversationId) -> Arc<Warm> {
+    pub(crate) fn cache_for(&self, owner: &Owner, id: &ConversationId) -> Arc<HandleCache> {
         let key = (owner.clone(), id.clone());
         // Each change is one removal or insertion.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept.shift_remove(&key);
-        let mut held: usize = kept.values().map(|one| one.bytes()).sum();
+        let mut held: usize = kept.values().map(|one| one.estimated_bytes()).sum();
         while held > self.bytes || kept.len() >= MOST {
             let Some((_, oldest)) = kept.shift_remove_index(0) else {
                 break;
             };
-            held -= oldest.bytes().min(held);
+            held -= oldest.estimated_bytes().min(held);
         }
         let warm = known.unwrap_or_else(|| {
-            Arc::new(Warm {
+            Arc::new(HandleCache {
                 scratch: Mutex::new(Scratch::with_capacity(self.bytes / SHARE)),
-                seen: Seen::default(),
+                path_cache: PathCache::default(),
             })
         });
         kept.insert(key, Arc::clone(&warm));
@@ -76,7 +76,7 @@ impl Warmth {
 
 #[cfg(test)]
 mod tests {
-    use contexture_store::At;
+    use contexture_store::PathEnd;
 
     use crate::engine::Engine;
 
@@ -85,21 +85,27 @@ mod tests {
         let text = contexture_ir::user("x".repeat(1_000));
         let first = engine.conversation("a").open().await.unwrap();
         first.save([text.clone()]).await.unwrap();
-        first.whole_path(At::Branch(first.branch())).await.unwrap();
+        first
+            .read_full_path(PathEnd::Branch(first.branch()))
+            .await
+            .unwrap();
         for id in between {
             let other = engine.conversation(*id).open().await.unwrap();
             other.save([text.clone()]).await.unwrap();
-            other.whole_path(At::Branch(other.branch())).await.unwrap();
+            other
+                .read_full_path(PathEnd::Branch(other.branch()))
+                .await
+                .unwrap();
         }
         let second = engine.conversation("a").open().await.unwrap();
-        second.seen().bytes() > 0
+        second.path_cache().json_bytes() > 0
     }
 
     #[tokio::test]
-    async fn only_what_was_used_last_is_kept_and_only_where_it_is_asked_for() {
+    async fn handle_cache_if_enabled_keeps_recently_used_conversations() {
         let engine = Engine::in_memory();
         assert!(!is_shared(&engine, &[]).await);
-        assert!(is_shared(&engine.clone().with_warm(16_000), &["b", "c"]).await);
-        assert!(!is_shared(&engine.with_warm(8_000), &["b", "c", "d"]).await);
+        assert!(is_shared(&engine.clone().with_handle_cache(16_000), &["b", "c"]).await);
+        assert!(!is_shared(&engine.with_handle_cache(8_000), &["b", "c", "d"]).await);
     }
 }

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use contexture_ir::NodeId;
-use contexture_store::{At, EventKind, ReadRequest, Span};
+use contexture_store::{EventKind, PathEnd, ReadRequest, Span};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::path::Path;
-use crate::seen::Kept;
+use crate::path::StoredPath;
+use crate::seen::CachedPath;
 
 /// New events looked through before reading the path again is as good.
 const EVENTS: usize = 256;
@@ -22,19 +22,19 @@ impl Conversation {
     /// The whole path to a branch's head.
     ///
     /// The first time it is read; later in proportion to what is new.
-    pub(crate) async fn whole_path(&self, at: At) -> Result<Arc<Path>, EngineError> {
-        let kept = self.seen().lock().take();
+    pub(crate) async fn read_full_path(&self, at: PathEnd) -> Result<Arc<StoredPath>, EngineError> {
+        let kept = self.path_cache().lock().take();
         if let Some(kept) = kept
-            && let Some(grown) = self.grown(kept, &at).await?
+            && let Some(grown) = self.extend_cached_path(kept, &at).await?
         {
             let path = Arc::clone(&grown.path);
-            *self.seen().lock() = Some(grown);
+            *self.path_cache().lock() = Some(grown);
             return Ok(path);
         }
         // An event after this one may be a redaction of what is about to be read.
-        let event = self.record_of().await?.events;
-        let path = Arc::new(self.path(ReadRequest::whole(at)).await?);
-        *self.seen().lock() = Some(Kept {
+        let event = self.info().await?.events;
+        let path = Arc::new(self.load_path(ReadRequest::whole_path(at)).await?);
+        *self.path_cache().lock() = Some(CachedPath {
             path: Arc::clone(&path),
             event,
         });
@@ -42,7 +42,11 @@ impl Conversation {
     }
 
     /// The kept path with what is new; `None` if it is no beginning of the path, or no longer as it was read.
-    async fn grown(&self, mut kept: Kept, at: &At) -> Result<Option<Kept>, EngineError> {
+    async fn extend_cached_path(
+        &self,
+        mut kept: CachedPath,
+        at: &PathEnd,
+    ) -> Result<Option<CachedPath>, EngineError> {
         let known = kept.path.nodes.len() as u64;
         let request = ReadRequest {
             at: at.clone(),
@@ -50,7 +54,7 @@ impl Conversation {
             limit: None,
         };
         let (store, owner, id) = (self.store(), self.owner(), self.id());
-        let page = store.read(owner, id, request).await?;
+        let page = store.read_path(owner, id, request).await?;
         if page.depth < known {
             return Ok(None);
         }
@@ -63,7 +67,7 @@ impl Conversation {
             return Ok(None);
         }
         // Read after the nodes: a redaction of one of them that they do not show is later than this call.
-        let events = store.events(owner, id, kept.event, EVENTS).await?;
+        let events = store.list_events(owner, id, kept.event, EVENTS).await?;
         let redacts = |kind: &EventKind| {
             matches!(
                 kind,
@@ -76,7 +80,7 @@ impl Conversation {
         kept.event = events.last().map_or(kept.event, |event| event.seq);
         if !page.nodes.is_empty() {
             // Nobody else holds the path between two calls: nothing is copied then.
-            Arc::make_mut(&mut kept.path).grow(page)?;
+            Arc::make_mut(&mut kept.path).append_page(page)?;
         }
         Ok(Some(kept))
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::raw::{Fields, quote};
+use crate::raw::{Fields, quote_json};
 
 /// How deep a value may nest to be put in canonical form; deeper ones stay as they are.
 const MAX_DEPTH: usize = 128;
@@ -21,11 +21,11 @@ const MAX_DEPTH: usize = 128;
 pub fn canonical_json(text: &str) -> Option<String> {
     let raw: &RawValue = serde_json::from_str(text).ok()?;
     let mut out = String::with_capacity(text.len());
-    write(raw.get(), MAX_DEPTH, &mut out)?;
+    write_canonical(raw.get(), MAX_DEPTH, &mut out)?;
     Some(out)
 }
 
-fn write(text: &str, depth: usize, out: &mut String) -> Option<()> {
+fn write_canonical(text: &str, depth: usize, out: &mut String) -> Option<()> {
     let depth = depth.checked_sub(1)?;
     match text.as_bytes().first()? {
         b'{' => {
@@ -36,9 +36,9 @@ fn write(text: &str, depth: usize, out: &mut String) -> Option<()> {
                 if index > 0 {
                     out.push(',');
                 }
-                out.push_str(&quote(key));
+                out.push_str(&quote_json(key));
                 out.push(':');
-                write(value.get(), depth, out)?;
+                write_canonical(value.get(), depth, out)?;
             }
             out.push('}');
         }
@@ -49,19 +49,19 @@ fn write(text: &str, depth: usize, out: &mut String) -> Option<()> {
                 if index > 0 {
                     out.push(',');
                 }
-                write(value.get(), depth, out)?;
+                write_canonical(value.get(), depth, out)?;
             }
             out.push(']');
         }
-        b'"' => out.push_str(&quote(&serde_json::from_str::<String>(text).ok()?)),
+        b'"' => out.push_str(&quote_json(&serde_json::from_str::<String>(text).ok()?)),
         b't' | b'f' | b'n' => out.push_str(text),
-        _ => out.push_str(&number(text)),
+        _ => out.push_str(&canonical_number(text)),
     }
     Some(())
 }
 
 /// Integers by their digits, other numbers as the shortest text of the nearest double.
-fn number(text: &str) -> String {
+fn canonical_number(text: &str) -> String {
     if text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'-')

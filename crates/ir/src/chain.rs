@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::canonical::canonical_json;
 use crate::id::{ContentHash, PathHash};
 use crate::item::{FunctionCall, FunctionCallOutput, Item, Output, Role, Status};
-use crate::meaning::{arguments, file_source, image_source, media_bytes};
+use crate::meaning::{canonical_arguments, file_source, image_source, media_bytes};
 use crate::part::Part;
 
 /// The version of the normal form. Hashes of different versions are never compared.
@@ -22,7 +22,7 @@ pub const CHAIN_VERSION: u32 = 1;
 
 /// The hash of a beginning of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathLink {
+pub struct HistoryHash {
     /// The hash.
     pub hash: PathHash,
     /// How many items it is of.
@@ -31,9 +31,9 @@ pub struct PathLink {
 
 /// A history, hashed item by item.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub struct HistoryHasher {
     closed: PathHash,
-    block: Block,
+    block: OpenBlock,
     /// The calls of the last step of the model.
     calls: Vec<ContentHash>,
     /// Those without an output, by their ids, oldest first.
@@ -41,10 +41,10 @@ pub struct Chain {
 }
 
 #[derive(Clone, Debug)]
-enum Block {
+enum OpenBlock {
     Nothing,
-    User(Form),
-    Model(Form),
+    User(BlockHasher),
+    Model(BlockHasher),
     /// Outputs by the place of their call.
     Outputs(Vec<(usize, ContentHash)>),
 }
@@ -57,19 +57,19 @@ enum Side {
     Outputs,
 }
 
-impl Default for Chain {
+impl Default for HistoryHasher {
     fn default() -> Self {
-        Self::behind(PathHash::from_bytes([0; 16]))
+        Self::resume(PathHash::from_bytes([0; 16]))
     }
 }
 
-impl Chain {
+impl HistoryHasher {
     /// The chain of a history of which nothing is known but this hash, at the end of a block.
     #[must_use]
-    pub const fn behind(hash: PathHash) -> Self {
+    pub const fn resume(hash: PathHash) -> Self {
         Self {
             closed: hash,
-            block: Block::Nothing,
+            block: OpenBlock::Nothing,
             calls: Vec::new(),
             open: BTreeMap::new(),
         }
@@ -77,23 +77,23 @@ impl Chain {
 
     /// The hash of all that was said so far.
     #[must_use]
-    pub fn hash(&self) -> PathHash {
+    pub fn current_hash(&self) -> PathHash {
         let (kind, content) = match &self.block {
-            Block::Nothing => return self.closed,
-            Block::User(form) => ("user", form.finish()),
-            Block::Model(form) => {
+            OpenBlock::Nothing => return self.closed,
+            OpenBlock::User(form) => ("user", form.finish()),
+            OpenBlock::Model(form) => {
                 let mut form = form.clone();
                 for call in &self.calls {
-                    form.piece("call", call.as_bytes());
+                    form.add_piece("call", call.as_bytes());
                 }
                 ("model", form.finish())
             }
-            Block::Outputs(outputs) => {
+            OpenBlock::Outputs(outputs) => {
                 let mut outputs = outputs.clone();
                 outputs.sort_by_key(|(place, _)| *place);
-                let mut form = Form::default();
+                let mut form = BlockHasher::default();
                 for (_, output) in &outputs {
-                    form.piece("output", output.as_bytes());
+                    form.add_piece("output", output.as_bytes());
                 }
                 ("outputs", form.finish())
             }
@@ -102,30 +102,30 @@ impl Chain {
     }
 
     /// Adds an item.
-    pub fn push(&mut self, item: &Item) {
+    pub fn push_item(&mut self, item: &Item) {
         match item {
-            Item::Message(message) if is_whole(message.status) => {
-                let mut said = Form::default();
-                said.parts(&message.content);
+            Item::Message(message) if is_finished(message.status) => {
+                let mut said = BlockHasher::default();
+                said.add_parts(&message.content);
                 if said.is_empty() {
                     return;
                 }
                 let side = side_of(item).unwrap_or(Side::User);
-                if let Block::User(form) | Block::Model(form) = self.side(side) {
-                    form.role(message.role);
-                    form.parts(&message.content);
+                if let OpenBlock::User(form) | OpenBlock::Model(form) = self.open_block(side) {
+                    form.add_role(message.role);
+                    form.add_parts(&message.content);
                 }
             }
-            Item::FunctionCall(call) if is_whole(call.status) => {
-                self.side(Side::Model);
+            Item::FunctionCall(call) if is_finished(call.status) => {
+                self.open_block(Side::Model);
                 let same = self.open.entry(call.call_id.clone()).or_default();
                 same.push_back(self.calls.len());
                 self.calls.push(call_hash(call));
             }
             Item::FunctionCallOutput(output) => {
-                let place = self.place(&output.call_id);
+                let place = self.take_call_index(&output.call_id);
                 let hash = output_hash(output);
-                if let Block::Outputs(outputs) = self.side(Side::Outputs) {
+                if let OpenBlock::Outputs(outputs) = self.open_block(Side::Outputs) {
                     outputs.push((place, hash));
                 }
             }
@@ -135,13 +135,16 @@ impl Chain {
 
     /// Adds items, and gives the hash at the end of every block and message of the user's side; the last
     /// is that of all.
-    pub fn extend<'i>(&mut self, items: impl IntoIterator<Item = &'i Item>) -> Vec<PathLink> {
-        let mut links: Vec<PathLink> = Vec::new();
+    pub fn hash_items<'i>(
+        &mut self,
+        items: impl IntoIterator<Item = &'i Item>,
+    ) -> Vec<HistoryHash> {
+        let mut links: Vec<HistoryHash> = Vec::new();
         let (mut count, mut last) = (0, None);
         let mut link = |chain: &Self, items: usize| {
-            let hash = chain.hash();
+            let hash = chain.current_hash();
             if items > 0 && links.last().is_none_or(|last| last.hash != hash) {
-                links.push(PathLink { hash, items });
+                links.push(HistoryHash { hash, items });
             }
         };
         for item in items {
@@ -152,7 +155,7 @@ impl Chain {
                 }
                 last = Some(side);
             }
-            self.push(item);
+            self.push_item(item);
             count += 1;
         }
         if last.is_some() {
@@ -162,19 +165,19 @@ impl Chain {
     }
 
     /// The open block of a side; what another side said is closed.
-    fn side(&mut self, side: Side) -> &mut Block {
+    fn open_block(&mut self, side: Side) -> &mut OpenBlock {
         let same = matches!(
             (&self.block, side),
-            (Block::User(_), Side::User)
-                | (Block::Model(_), Side::Model)
-                | (Block::Outputs(_), Side::Outputs)
+            (OpenBlock::User(_), Side::User)
+                | (OpenBlock::Model(_), Side::Model)
+                | (OpenBlock::Outputs(_), Side::Outputs)
         );
         if !same {
-            self.closed = self.hash();
+            self.closed = self.current_hash();
             self.block = match side {
-                Side::User => Block::User(Form::default()),
-                Side::Model => Block::Model(Form::default()),
-                Side::Outputs => Block::Outputs(Vec::new()),
+                Side::User => OpenBlock::User(BlockHasher::default()),
+                Side::Model => OpenBlock::Model(BlockHasher::default()),
+                Side::Outputs => OpenBlock::Outputs(Vec::new()),
             };
             if side == Side::Model {
                 self.calls.clear();
@@ -185,31 +188,31 @@ impl Chain {
     }
 
     /// Where an output stands among those of its step: what answers no call comes last.
-    fn place(&mut self, call_id: &str) -> usize {
+    fn take_call_index(&mut self, call_id: &str) -> usize {
         let place = self.open.get_mut(call_id).and_then(VecDeque::pop_front);
         place.unwrap_or(usize::MAX)
     }
 }
 
 fn call_hash(call: &FunctionCall) -> ContentHash {
-    let mut form = Form::default();
-    form.piece("name", call.name.as_bytes());
-    form.piece("arguments", arguments(call).as_bytes());
+    let mut form = BlockHasher::default();
+    form.add_piece("name", call.name.as_bytes());
+    form.add_piece("arguments", canonical_arguments(call).as_bytes());
     form.finish()
 }
 
 fn output_hash(output: &FunctionCallOutput) -> ContentHash {
-    let mut form = Form::default();
+    let mut form = BlockHasher::default();
     match &output.output {
-        Output::Text(text) => form.text(text),
-        Output::Parts(parts) => form.parts(parts),
+        Output::Text(text) => form.add_text(text),
+        Output::Parts(parts) => form.add_parts(parts),
     }
     form.finish()
 }
 
 /// Whether the model finished it.
-fn is_whole(status: Option<Status>) -> bool {
-    !status.is_some_and(Status::is_cut)
+fn is_finished(status: Option<Status>) -> bool {
+    !status.is_some_and(Status::is_incomplete)
 }
 
 /// The side an item is on; `None` for bookkeeping that stays with what is before it.
@@ -224,7 +227,7 @@ fn side_of(item: &Item) -> Option<Side> {
 
 /// Pieces, each ended by its kind and length, so that a text may come in many parts.
 #[derive(Clone, Debug, Default)]
-struct Form {
+struct BlockHasher {
     hasher: blake3::Hasher,
     /// Bytes of the text that has not ended.
     text: u64,
@@ -232,12 +235,12 @@ struct Form {
     any: bool,
 }
 
-impl Form {
+impl BlockHasher {
     const fn is_empty(&self) -> bool {
         !self.any
     }
 
-    fn text(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         if !text.is_empty() {
             self.hasher.update(text.as_bytes());
             self.text += text.len() as u64;
@@ -245,20 +248,20 @@ impl Form {
         }
     }
 
-    fn piece(&mut self, kind: &str, bytes: &[u8]) {
+    fn add_piece(&mut self, kind: &str, bytes: &[u8]) {
         self.end_text();
         self.hasher.update(bytes);
-        self.end(kind, bytes.len() as u64);
+        self.end_piece(kind, bytes.len() as u64);
     }
 
     fn end_text(&mut self) {
         if self.text > 0 {
             let length = std::mem::take(&mut self.text);
-            self.end("text", length);
+            self.end_piece("text", length);
         }
     }
 
-    fn end(&mut self, kind: &str, length: u64) {
+    fn end_piece(&mut self, kind: &str, length: u64) {
         self.any = true;
         self.hasher.update(&length.to_le_bytes());
         self.hasher.update(kind.as_bytes());
@@ -266,27 +269,27 @@ impl Form {
     }
 
     /// The host's words among people's are not theirs.
-    fn role(&mut self, role: Role) {
+    fn add_role(&mut self, role: Role) {
         let instructing = role.is_instruction();
         if self.instructing != instructing {
             self.instructing = instructing;
-            self.piece(if instructing { "instruction" } else { "person" }, &[]);
+            self.add_piece(if instructing { "instruction" } else { "person" }, &[]);
         }
     }
 
-    fn parts(&mut self, parts: &[Part]) {
+    fn add_parts(&mut self, parts: &[Part]) {
         for part in parts {
             match part {
                 Part::InputImage(image) => {
-                    self.piece("image", &media_bytes(image_source(image)));
+                    self.add_piece("image", &media_bytes(image_source(image)));
                 }
-                Part::InputFile(file) => self.piece("file", &media_bytes(file_source(file))),
+                Part::InputFile(file) => self.add_piece("file", &media_bytes(file_source(file))),
                 Part::Extension(part) => {
                     let raw = part.raw.get();
                     let json = canonical_json(raw);
-                    self.piece("part", json.as_deref().unwrap_or(raw).as_bytes());
+                    self.add_piece("part", json.as_deref().unwrap_or(raw).as_bytes());
                 }
-                _ => self.text(part.as_text().unwrap_or_default()),
+                _ => self.add_text(part.as_text().unwrap_or_default()),
             }
         }
     }
@@ -316,10 +319,10 @@ mod tests {
             Item::from(FunctionCallOutput::new(format!("{}", n % 1_000), text))
         };
         let hash = |outputs: &mut dyn Iterator<Item = usize>| {
-            let mut chain = Chain::default();
-            (0..4_000).map(call).for_each(|item| chain.push(&item));
-            outputs.map(output).for_each(|item| chain.push(&item));
-            chain.hash()
+            let mut chain = HistoryHasher::default();
+            (0..4_000).map(call).for_each(|item| chain.push_item(&item));
+            outputs.map(output).for_each(|item| chain.push_item(&item));
+            chain.current_hash()
         };
         assert_eq!(hash(&mut (0..4_000)), hash(&mut (0..4_000).rev()));
         assert_ne!(hash(&mut (0..4_000)), hash(&mut (0..3_999)));

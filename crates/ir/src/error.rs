@@ -57,7 +57,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unexpected(expected: &'static str, found: &str) -> Self {
+    pub(crate) fn unexpected_value(expected: &'static str, found: &str) -> Self {
         Self::Unexpected {
             path: String::new(),
             expected,
@@ -65,7 +65,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn json(source: serde_json::Error) -> Self {
+    pub(crate) fn invalid_json(source: serde_json::Error) -> Self {
         Self::Json {
             path: String::new(),
             source,
@@ -74,7 +74,7 @@ impl Error {
 
     /// The same error, seen from one level further out: `segment` is a field name or `[index]`.
     #[must_use]
-    pub fn at(mut self, segment: &str) -> Self {
+    pub fn at_segment(mut self, segment: &str) -> Self {
         if let Self::Json { path, .. }
         | Self::Unexpected { path, .. }
         | Self::Missing { path, .. }
@@ -94,7 +94,7 @@ impl Error {
     /// The same error, seen from the array that holds the faulty element.
     #[must_use]
     pub fn at_index(self, index: usize) -> Self {
-        self.at(&format!("[{index}]"))
+        self.at_segment(&format!("[{index}]"))
     }
 }
 

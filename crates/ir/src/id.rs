@@ -83,7 +83,7 @@ binary_id! {
     StreamId, "stream id"
 }
 binary_id! {
-    /// What a history says up to a place; see [`Chain`](crate::Chain).
+    /// What a history says up to a place; see [`Chain`](crate::HistoryHasher).
     PathHash, "path hash"
 }
 
@@ -95,7 +95,7 @@ impl ContentHash {
     }
 
     pub(crate) fn of_hash(hash: blake3::Hash) -> Self {
-        Self(truncate(hash))
+        Self(truncate_hash(hash))
     }
 }
 
@@ -106,10 +106,10 @@ fn digest(domain: &str, parts: &[&[u8]]) -> [u8; 16] {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
         bytes.extend_from_slice(part);
     }
-    truncate(blake3::hash(&bytes))
+    truncate_hash(blake3::hash(&bytes))
 }
 
-fn truncate(hash: blake3::Hash) -> [u8; 16] {
+fn truncate_hash(hash: blake3::Hash) -> [u8; 16] {
     let mut out = [0; 16];
     out.iter_mut()
         .zip(hash.as_bytes())
@@ -191,23 +191,23 @@ macro_rules! text_id {
     };
 }
 
-const fn plain(c: char) -> bool {
+const fn is_plain_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')
 }
 
 text_id! {
     /// A conversation, unique within its owner.
-    ConversationId, "conversation id", 128, plain,
+    ConversationId, "conversation id", 128, is_plain_char,
     "expected 1 to 128 of the characters A-Z a-z 0-9 . _ : -"
 }
 text_id! {
     /// The isolation boundary: an opaque path such as `tenant/owner`, compared byte by byte.
-    Owner, "owner", 256, |c| plain(c) || matches!(c, '/' | '@' | '+'),
+    Owner, "owner", 256, |c| is_plain_char(c) || matches!(c, '/' | '@' | '+'),
     "expected 1 to 256 of the characters A-Z a-z 0-9 . _ : - / @ +"
 }
 text_id! {
     /// A branch, unique within its conversation.
-    BranchName, "branch name", 255, |c| plain(c) || c == '/',
+    BranchName, "branch name", 255, |c| is_plain_char(c) || c == '/',
     "expected 1 to 255 of the characters A-Z a-z 0-9 . _ : - /"
 }
 text_id! {

@@ -27,7 +27,7 @@ mod ui_message;
 mod usage;
 
 pub use canonical::canonical_json;
-pub use chain::{CHAIN_VERSION, Chain, PathLink};
+pub use chain::{CHAIN_VERSION, HistoryHash, HistoryHasher};
 pub use error::{Error, excerpt};
 pub use fragment::{
     Analogy, Body, Children, Clarification, Codec, CodecError, Example, Explanation, Fragment,
@@ -49,8 +49,8 @@ pub use item::{
 pub use meaning::{MEANING_VERSION, meaning_hash};
 pub use origin::{Audience, Origin};
 pub use part::{ExtensionPart, FilePart, ImagePart, Part, TextPart};
-pub use raw::{Extra, Fields, Raw, quote};
-pub use redact::{REDACTED, redacted_json};
+pub use raw::{Extra, Fields, Raw, quote_json};
+pub use redact::{REDACTED, tombstone_json};
 pub use tool::{FunctionTool, ProviderTool, ToolChoice, ToolDefinition};
 pub use transcript::{
     FinishReason, ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, Transcript,

@@ -31,26 +31,26 @@ const LENGTH: usize = 8;
 /// their decoded bytes.
 #[must_use]
 pub fn meaning_hash(item: &Item) -> Option<ContentHash> {
-    let mut form = Form::default();
+    let mut form = MeaningHasher::default();
     match item {
         Item::Message(message) => {
-            form.tag(match message.role {
+            form.add_tag(match message.role {
                 Role::User => "user",
                 Role::Assistant => "assistant",
                 Role::System | Role::Developer => "instruction",
             });
-            form.parts(&message.content);
+            form.add_parts(&message.content);
         }
         Item::FunctionCall(call) => {
-            form.tag("call");
-            form.tag(&call.name);
-            form.tag(&arguments(call));
+            form.add_tag("call");
+            form.add_tag(&call.name);
+            form.add_tag(&canonical_arguments(call));
         }
         Item::FunctionCallOutput(output) => {
-            form.tag("output");
+            form.add_tag("output");
             match &output.output {
-                Output::Text(text) => form.text(text),
-                Output::Parts(parts) => form.parts(parts),
+                Output::Text(text) => form.add_text(text),
+                Output::Parts(parts) => form.add_parts(parts),
             }
         }
         Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => return None,
@@ -59,13 +59,13 @@ pub fn meaning_hash(item: &Item) -> Option<ContentHash> {
 }
 
 /// Length-prefixed pieces, text joined while it is adjacent.
-struct Form {
+struct MeaningHasher {
     pieces: Vec<u8>,
     /// Where the text that is being joined begins, behind its tag and the place of its length.
     text: Option<usize>,
 }
 
-impl Default for Form {
+impl Default for MeaningHasher {
     fn default() -> Self {
         Self {
             pieces: Vec::with_capacity(256),
@@ -74,44 +74,44 @@ impl Default for Form {
     }
 }
 
-impl Form {
-    fn tag(&mut self, piece: &str) {
-        self.flush();
-        self.bytes(piece.as_bytes());
+impl MeaningHasher {
+    fn add_tag(&mut self, piece: &str) {
+        self.end_text();
+        self.add_bytes(piece.as_bytes());
     }
 
-    fn text(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
         if self.text.is_none() {
-            self.bytes(b"text");
+            self.add_bytes(b"text");
             self.pieces.extend_from_slice(&[0; LENGTH]);
             self.text = Some(self.pieces.len());
         }
         self.pieces.extend_from_slice(text.as_bytes());
     }
 
-    fn parts(&mut self, parts: &[Part]) {
+    fn add_parts(&mut self, parts: &[Part]) {
         for part in parts {
             match part {
-                Part::InputImage(image) => self.media("image", image_source(image)),
-                Part::InputFile(file) => self.media("file", file_source(file)),
+                Part::InputImage(image) => self.add_media("image", image_source(image)),
+                Part::InputFile(file) => self.add_media("file", file_source(file)),
                 Part::Extension(part) => {
                     let raw = part.raw.get();
-                    self.tag(canonical_json(raw).as_deref().unwrap_or(raw));
+                    self.add_tag(canonical_json(raw).as_deref().unwrap_or(raw));
                 }
-                _ => self.text(part.as_text().unwrap_or_default()),
+                _ => self.add_text(part.as_text().unwrap_or_default()),
             }
         }
     }
 
-    fn media(&mut self, kind: &str, source: &str) {
-        self.tag(kind);
-        self.bytes(&media_bytes(source));
+    fn add_media(&mut self, kind: &str, source: &str) {
+        self.add_tag(kind);
+        self.add_bytes(&media_bytes(source));
     }
 
-    fn flush(&mut self) {
+    fn end_text(&mut self) {
         let Some(begin) = self.text.take() else {
             return;
         };
@@ -121,20 +121,20 @@ impl Form {
         }
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    fn add_bytes(&mut self, bytes: &[u8]) {
         let length = (bytes.len() as u64).to_le_bytes();
         self.pieces.extend_from_slice(&length);
         self.pieces.extend_from_slice(bytes);
     }
 
     fn finish(mut self) -> ContentHash {
-        self.flush();
+        self.end_text();
         ContentHash::of(&self.pieces)
     }
 }
 
 /// A call's arguments as a JSON value is written; none are `{}`.
-pub(crate) fn arguments(call: &FunctionCall) -> Cow<'_, str> {
+pub(crate) fn canonical_arguments(call: &FunctionCall) -> Cow<'_, str> {
     let arguments = match call.arguments.trim() {
         "" => "{}",
         _ => &call.arguments,

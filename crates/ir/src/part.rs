@@ -157,17 +157,17 @@ impl Part {
         let mut fields = Fields::parse(text)?;
         let kind = fields.need_string(&["type"])?;
         Ok(match kind.as_str() {
-            "input_text" => Self::InputText(TextPart::read(fields, "text")?),
-            "output_text" => Self::OutputText(TextPart::read(fields, "text")?),
-            "refusal" => Self::Refusal(TextPart::read(fields, "refusal")?),
-            "summary_text" => Self::SummaryText(TextPart::read(fields, "text")?),
-            "reasoning_text" => Self::ReasoningText(TextPart::read(fields, "text")?),
+            "input_text" => Self::InputText(TextPart::from_fields(fields, "text")?),
+            "output_text" => Self::OutputText(TextPart::from_fields(fields, "text")?),
+            "refusal" => Self::Refusal(TextPart::from_fields(fields, "refusal")?),
+            "summary_text" => Self::SummaryText(TextPart::from_fields(fields, "text")?),
+            "reasoning_text" => Self::ReasoningText(TextPart::from_fields(fields, "text")?),
             "input_image" => Self::InputImage(ImagePart {
                 image_url: fields.take_string(&["image_url", "imageUrl"])?,
                 file_id: fields.take_string(&["file_id", "fileId"])?,
                 detail: fields.take_string(&["detail"])?,
                 media_type: fields.take_string(&["media_type", "mediaType"])?,
-                extra: fields.rest(),
+                extra: fields.into_extra(),
             }),
             "input_file" => Self::InputFile(FilePart {
                 file_data: fields.take_string(&["file_data", "fileData"])?,
@@ -175,7 +175,7 @@ impl Part {
                 file_url: fields.take_string(&["file_url", "fileUrl"])?,
                 filename: fields.take_string(&["filename"])?,
                 media_type: fields.take_string(&["media_type", "mediaType"])?,
-                extra: fields.rest(),
+                extra: fields.into_extra(),
             }),
             _ => Self::Extension(ExtensionPart {
                 kind,
@@ -186,8 +186,8 @@ impl Part {
 
     /// Reads an array of parts.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, Error> {
-        let parts: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|_| Error::unexpected("an array of parts", text))?;
+        let parts: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|_| Error::unexpected_value("an array of parts", text))?;
         let read = |(index, part): (usize, &&RawValue)| {
             Self::parse(part.get()).map_err(|error| error.at_index(index))
         };
@@ -205,10 +205,10 @@ impl TextPart {
         }
     }
 
-    fn read(mut fields: Fields<'_>, name: &'static str) -> Result<Self, Error> {
+    fn from_fields(mut fields: Fields<'_>, name: &'static str) -> Result<Self, Error> {
         Ok(Self {
             text: fields.need_string(&[name])?,
-            extra: fields.rest(),
+            extra: fields.into_extra(),
         })
     }
 }
@@ -223,27 +223,31 @@ impl Serialize for Part {
         match self {
             Self::Refusal(part) => map.serialize_entry("refusal", &part.text)?,
             Self::InputImage(part) => {
-                entry(&mut map, "image_url", part.image_url.as_deref())?;
-                entry(&mut map, "file_id", part.file_id.as_deref())?;
-                entry(&mut map, "detail", part.detail.as_deref())?;
-                entry(&mut map, "media_type", part.media_type.as_deref())?;
+                write_entry(&mut map, "image_url", part.image_url.as_deref())?;
+                write_entry(&mut map, "file_id", part.file_id.as_deref())?;
+                write_entry(&mut map, "detail", part.detail.as_deref())?;
+                write_entry(&mut map, "media_type", part.media_type.as_deref())?;
             }
             Self::InputFile(part) => {
-                entry(&mut map, "file_data", part.file_data.as_deref())?;
-                entry(&mut map, "file_id", part.file_id.as_deref())?;
-                entry(&mut map, "file_url", part.file_url.as_deref())?;
-                entry(&mut map, "filename", part.filename.as_deref())?;
-                entry(&mut map, "media_type", part.media_type.as_deref())?;
+                write_entry(&mut map, "file_data", part.file_data.as_deref())?;
+                write_entry(&mut map, "file_id", part.file_id.as_deref())?;
+                write_entry(&mut map, "file_url", part.file_url.as_deref())?;
+                write_entry(&mut map, "filename", part.filename.as_deref())?;
+                write_entry(&mut map, "media_type", part.media_type.as_deref())?;
             }
             _ => map.serialize_entry("text", self.as_text().unwrap_or_default())?,
         }
         if let Some(extra) = self.extra() {
-            extra.write(&mut map)?;
+            extra.write_members(&mut map)?;
         }
         map.end()
     }
 }
 
-fn entry<M: SerializeMap>(map: &mut M, key: &str, value: Option<&str>) -> Result<(), M::Error> {
+fn write_entry<M: SerializeMap>(
+    map: &mut M,
+    key: &str,
+    value: Option<&str>,
+) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }

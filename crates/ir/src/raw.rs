@@ -24,20 +24,20 @@ impl Raw {
     pub fn parse(text: impl Into<String>) -> Result<Self, Error> {
         RawValue::from_string(text.into())
             .map(Self)
-            .map_err(Error::json)
+            .map_err(Error::invalid_json)
     }
 
     /// The text of any serialisable value.
     pub fn from_value(value: &impl Serialize) -> Result<Self, Error> {
         serde_json::value::to_raw_value(value)
             .map(Self)
-            .map_err(Error::json)
+            .map_err(Error::invalid_json)
     }
 
     /// A JSON string holding `text`.
     #[must_use]
     pub fn string(text: &str) -> Self {
-        Self::parse(quote(text)).unwrap_or_else(|_| Self::null())
+        Self::parse(quote_json(text)).unwrap_or_else(|_| Self::null())
     }
 
     /// The value `null`.
@@ -53,8 +53,8 @@ impl Raw {
     }
 
     /// Parses the text as `T`; fails with the parser's account.
-    pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        serde_json::from_str(self.get()).map_err(Error::json)
+    pub fn parse_as<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Error> {
+        serde_json::from_str(self.get()).map_err(Error::invalid_json)
     }
 
     /// The value's members, if it is an object.
@@ -67,7 +67,7 @@ impl Raw {
     #[must_use]
     pub fn as_string(&self) -> Option<String> {
         if self.get().starts_with('"') {
-            self.to().ok()
+            self.parse_as().ok()
         } else {
             None
         }
@@ -76,7 +76,7 @@ impl Raw {
 
 /// `text` as a JSON string, quotes included.
 #[must_use]
-pub fn quote(text: &str) -> String {
+pub fn quote_json(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
@@ -121,14 +121,14 @@ impl<'a> Fields<'a> {
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         match serde_json::from_str(text) {
             Ok(fields) => Ok(fields),
-            Err(error) if error.is_data() => Err(Error::unexpected("an object", text)),
-            Err(error) => Err(Error::json(error)),
+            Err(error) if error.is_data() => Err(Error::unexpected_value("an object", text)),
+            Err(error) => Err(Error::invalid_json(error)),
         }
     }
 
     /// Removes and returns the first of `names` that is present. A field written twice, or under two
     /// of the names, is an error: its meaning would depend on the reader.
-    pub fn take(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
+    pub fn take_field(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
         let mut found = None;
         let mut index = 0;
         while let Some((key, value)) = self.0.get(index) {
@@ -148,13 +148,13 @@ impl<'a> Fields<'a> {
         Ok(found)
     }
 
-    /// As [`Fields::take`], but `null` counts as absent and stays among the rest, so that it is
+    /// As [`Fields::take_field`], but `null` counts as absent and stays among the rest, so that it is
     /// written again as it came.
     pub fn take_present(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
         if self.get(names).is_some_and(|value| value.get() == "null") {
             return Ok(None);
         }
-        self.take(names)
+        self.take_field(names)
     }
 
     /// The first of `names` that is present, left where it is.
@@ -173,7 +173,9 @@ impl<'a> Fields<'a> {
         };
         match serde_json::from_str(value.get()) {
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(Error::unexpected("a string", value.get()).at(first(names))),
+            Err(_) => {
+                Err(Error::unexpected_value("a string", value.get()).at_segment(first_name(names)))
+            }
         }
     }
 
@@ -181,7 +183,7 @@ impl<'a> Fields<'a> {
     pub fn need_string(&mut self, names: &[&'static str]) -> Result<String, Error> {
         self.take_string(names)?.ok_or(Error::Missing {
             path: String::new(),
-            field: first(names),
+            field: first_name(names),
         })
     }
 
@@ -194,9 +196,9 @@ impl<'a> Fields<'a> {
         let Some(value) = self.take_present(names)? else {
             return Ok(None);
         };
-        serde_json::from_str(value.get())
-            .map(Some)
-            .map_err(|_| Error::unexpected(expected, value.get()).at(first(names)))
+        serde_json::from_str(value.get()).map(Some).map_err(|_| {
+            Error::unexpected_value(expected, value.get()).at_segment(first_name(names))
+        })
     }
 
     /// The members in order.
@@ -212,7 +214,7 @@ impl<'a> Fields<'a> {
 
     /// The members that were not taken, kept.
     #[must_use]
-    pub fn rest(self) -> Extra {
+    pub fn into_extra(self) -> Extra {
         Extra(
             self.0
                 .into_iter()
@@ -222,7 +224,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn first(names: &[&'static str]) -> &'static str {
+fn first_name(names: &[&'static str]) -> &'static str {
     names.first().copied().unwrap_or_default()
 }
 
@@ -238,7 +240,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(map.size_hint().unwrap_or(6));
-                while let Some(Key(key)) = map.next_key()? {
+                while let Some(FieldName(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
                 }
                 Ok(members)
@@ -249,9 +251,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 }
 
 /// A key that borrows from the input unless it holds an escape.
-struct Key<'a>(Cow<'a, str>);
+struct FieldName<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FieldName<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl<'de> Visitor<'de> for Text {
@@ -304,7 +306,7 @@ impl Extra {
     }
 
     /// The members in order without `ctx:wire`: the fields of the item's own format.
-    pub fn own(&self) -> impl Iterator<Item = (&str, &Raw)> {
+    pub fn own_members(&self) -> impl Iterator<Item = (&str, &Raw)> {
         self.iter().filter(|(key, _)| *key != WIRE)
     }
 
@@ -338,8 +340,8 @@ impl Extra {
 
     /// The fields kept for one wire format; empty if there are none.
     #[must_use]
-    pub fn wire(&self, format: &str) -> Extra {
-        self.wires()
+    pub fn wire_fields(&self, format: &str) -> Extra {
+        self.wire_fields_by_format()
             .into_iter()
             .find(|(name, _)| name == format)
             .map(|(_, e)| e)
@@ -348,21 +350,24 @@ impl Extra {
 
     /// The fields kept for wire formats, by format name.
     #[must_use]
-    pub fn wires(&self) -> Vec<(String, Extra)> {
+    pub fn wire_fields_by_format(&self) -> Vec<(String, Extra)> {
         let Some(fields) = self.get(WIRE).and_then(Raw::fields) else {
             return Vec::new();
         };
         fields
             .iter()
             .filter_map(|(name, value)| {
-                Some((name.to_owned(), Fields::parse(value.get()).ok()?.rest()))
+                Some((
+                    name.to_owned(),
+                    Fields::parse(value.get()).ok()?.into_extra(),
+                ))
             })
             .collect()
     }
 
     /// Keeps `fields` for one wire format, replacing what was kept for it; nothing if empty.
-    pub fn set_wire(&mut self, format: &str, fields: Extra) {
-        let mut wires = self.wires();
+    pub fn set_wire_fields(&mut self, format: &str, fields: Extra) {
+        let mut wires = self.wire_fields_by_format();
         wires.retain(|(name, _)| name != format);
         if !fields.is_empty() {
             wires.push((format.to_owned(), fields));
@@ -380,7 +385,7 @@ impl Extra {
         }
     }
 
-    pub(crate) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+    pub(crate) fn write_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         self.0
             .iter()
             .try_for_each(|(key, value)| map.serialize_entry(key, value))
@@ -401,7 +406,7 @@ impl FromIterator<(String, Raw)> for Extra {
 impl Serialize for Extra {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        self.write(&mut map)?;
+        self.write_members(&mut map)?;
         map.end()
     }
 }
@@ -410,6 +415,6 @@ impl<'de> Deserialize<'de> for Extra {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let fields = Fields::parse(raw.get()).map_err(serde::de::Error::custom)?;
-        Ok(fields.rest())
+        Ok(fields.into_extra())
     }
 }

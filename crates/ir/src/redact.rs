@@ -9,7 +9,7 @@
 
 use crate::item::{Compaction, Extension, Item, Output, Reasoning};
 use crate::part::Part;
-use crate::raw::{Extra, Raw, quote};
+use crate::raw::{Extra, Raw, quote_json};
 
 /// The field that marks a tombstone; its value is `true`.
 pub const REDACTED: &str = "ctx:redacted";
@@ -23,7 +23,7 @@ const UNREADABLE: &str = "ctx:unreadable";
 impl Item {
     /// The item's tombstone. The tombstone of a tombstone is itself.
     #[must_use]
-    pub fn redacted(&self) -> Self {
+    pub fn tombstone(&self) -> Self {
         let mut extra = Extra::new();
         if let Ok(yes) = Raw::parse("true") {
             extra.set(REDACTED, yes);
@@ -65,7 +65,7 @@ impl Item {
 
     /// Whether this is a tombstone.
     #[must_use]
-    pub fn is_redacted(&self) -> bool {
+    pub fn is_tombstone(&self) -> bool {
         match self {
             Self::Extension(extension) => extension
                 .raw
@@ -81,16 +81,16 @@ impl Item {
 /// The JSON of the tombstone of the item with this JSON. What cannot be read leaves a tombstone of
 /// the type `ctx:unreadable`.
 #[must_use]
-pub fn redacted_json(json: &str) -> String {
+pub fn tombstone_json(json: &str) -> String {
     let tombstone = match Item::parse(json) {
-        Ok(item) => item.redacted(),
+        Ok(item) => item.tombstone(),
         Err(_) => tombstone_of(UNREADABLE),
     };
     tombstone.to_json()
 }
 
 fn tombstone_of(kind: &str) -> Item {
-    let json = format!(r#"{{"type":{},"{REDACTED}":true}}"#, quote(kind));
+    let json = format!(r#"{{"type":{},"{REDACTED}":true}}"#, quote_json(kind));
     let raw = Raw::parse(json);
     debug_assert!(raw.is_ok(), "a quoted string is JSON");
     Item::Extension(Extension {
@@ -107,11 +107,11 @@ mod tests {
     #[test]
     fn tombstones_keep_shape_and_nothing_else() {
         let check = |json: &str, expected: &str| {
-            let tombstone = redacted_json(json);
+            let tombstone = tombstone_json(json);
             assert_eq!(tombstone, expected, "{json}");
             assert!(!tombstone.contains("secret"), "{tombstone}");
-            assert_eq!(redacted_json(&tombstone), tombstone);
-            assert!(Item::parse(&tombstone).unwrap().is_redacted());
+            assert_eq!(tombstone_json(&tombstone), tombstone);
+            assert!(Item::parse(&tombstone).unwrap().is_tombstone());
         };
         check(
             r#"{"type":"message","id":"secret","role":"user","content":"secret","x":"secret"}"#,
@@ -152,6 +152,6 @@ mod tests {
     #[test]
     fn a_text_that_looks_like_a_tombstone_is_none() {
         let item = Item::parse(r#"{"type":"message","role":"user","content":"[redacted]"}"#);
-        assert!(!item.unwrap().is_redacted());
+        assert!(!item.unwrap().is_tombstone());
     }
 }

@@ -6,7 +6,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::error::Error;
-use crate::raw::{Fields, Raw, quote};
+use crate::raw::{Fields, Raw, quote_json};
 
 /// Who a UI message is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ impl UiMessage {
         let id = fields.take_string(&["id"])?.unwrap_or_default();
         let word = fields.need_string(&["role"])?;
         let role = UiRole::from_wire(&word).ok_or_else(|| {
-            Error::unexpected("`system`, `user` or `assistant`", &word).at("role")
+            Error::unexpected_value("`system`, `user` or `assistant`", &word).at_segment("role")
         })?;
         let metadata = fields.take_present(&["metadata"])?.map(Raw::from);
         let parts = fields
@@ -106,7 +106,7 @@ impl UiMessage {
 /// A text part.
 #[must_use]
 pub fn text_part(text: &str) -> Raw {
-    Raw::parse(format!(r#"{{"type":"text","text":{}}}"#, quote(text)))
+    Raw::parse(format!(r#"{{"type":"text","text":{}}}"#, quote_json(text)))
         .unwrap_or_else(|_| Raw::null())
 }
 

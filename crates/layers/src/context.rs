@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
 use serde::Serialize;
 
-use crate::host::{LayerHost, NoHost};
+use crate::host::{EmptyHost, LayerHost};
 use crate::id::LayerId;
 
 /// What every hook is told. Cheap to clone.
@@ -33,7 +33,7 @@ pub struct HookContext {
     pub now_ms: i64,
     /// What it may ask for.
     pub host: Arc<dyn LayerHost>,
-    told: Arc<Mutex<Vec<LayerEvent>>>,
+    events: Arc<Mutex<Vec<LayerEvent>>>,
 }
 
 /// Something a layer tells those who watch.
@@ -62,43 +62,43 @@ impl HookContext {
             turns: 0,
             responses: 0,
             now_ms: 0,
-            host: Arc::new(NoHost),
-            told: Arc::default(),
+            host: Arc::new(EmptyHost),
+            events: Arc::default(),
         }
     }
 
     /// Tells those who watch the conversation. They hear of it once what the hook changed is stored.
-    pub fn tell(&self, layer: &LayerId, name: &str, data: Raw) {
+    pub fn emit(&self, layer: &LayerId, name: &str, data: Raw) {
         let event = LayerEvent {
             layer: layer.clone(),
             name: name.to_owned(),
             data,
         };
         // A list is whole whoever panicked beside it.
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         told.push(event);
     }
 
     /// Takes what was told so far.
     #[must_use]
-    pub fn take_told(&self) -> Vec<LayerEvent> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn drain_events(&self) -> Vec<LayerEvent> {
+        let mut told = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *told)
     }
 
     /// The same context with an empty list of news of its own, so that what a failed hook told can be dropped.
     #[must_use]
-    pub(crate) fn apart(&self) -> Self {
+    pub(crate) fn fork(&self) -> Self {
         Self {
-            told: Arc::default(),
+            events: Arc::default(),
             ..self.clone()
         }
     }
 
     /// Takes over what was told apart.
-    pub(crate) fn take_over(&self, apart: &Self) {
-        let news = apart.take_told();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn merge_events(&self, apart: &Self) {
+        let news = apart.drain_events();
+        let mut told = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         told.extend(news);
     }
 }

@@ -19,9 +19,9 @@ pub struct ToolRequest {
 impl ToolRequest {
     /// The tool's name, to hold [patterns](contexture_tools::Pattern) against.
     #[must_use]
-    pub fn id(&self) -> ToolId {
+    pub fn tool_id(&self) -> ToolId {
         match self.tool.split_once('/') {
-            Some((group, name)) => ToolId::of(group, name),
+            Some((group, name)) => ToolId::in_group(group, name),
             None => ToolId::flat(self.tool.as_str()),
         }
     }
@@ -29,7 +29,7 @@ impl ToolRequest {
 
 /// Whether a call of a tool may run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Gate {
+pub enum ToolGate {
     /// It may, as far as this layer goes.
     #[default]
     Allow,
@@ -43,16 +43,16 @@ pub enum Gate {
     Deny(String),
 }
 
-impl Gate {
+impl ToolGate {
     /// Both together: a denial before everything, the first of two; then asking, then guidances, which are joined by
     /// lines, then an approval.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (deny @ Self::Deny(_), _) | (_, deny @ Self::Deny(_)) => deny,
-            (Self::Ask(one), Self::Ask(two)) => Self::Ask(joined(one, &two)),
+            (Self::Ask(one), Self::Ask(two)) => Self::Ask(join_lines(one, &two)),
             (ask @ Self::Ask(_), _) | (_, ask @ Self::Ask(_)) => ask,
-            (Self::Guide(one), Self::Guide(two)) => Self::Guide(joined(one, &two)),
+            (Self::Guide(one), Self::Guide(two)) => Self::Guide(join_lines(one, &two)),
             (guide @ Self::Guide(_), _) | (_, guide @ Self::Guide(_)) => guide,
             (Self::Approve, _) | (_, Self::Approve) => Self::Approve,
             (Self::Allow, Self::Allow) => Self::Allow,
@@ -60,7 +60,7 @@ impl Gate {
     }
 }
 
-fn joined(mut one: String, two: &str) -> String {
+fn join_lines(mut one: String, two: &str) -> String {
     if !one.is_empty() && !two.is_empty() {
         one.push('\n');
     }
@@ -70,7 +70,7 @@ fn joined(mut one: String, two: &str) -> String {
 
 /// What a layer says to an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Verdict {
+pub enum AnswerVerdict {
     /// It is good, as far as this layer goes.
     #[default]
     Pass,

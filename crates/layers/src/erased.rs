@@ -8,36 +8,36 @@ use contexture_compile::Contribution;
 use contexture_ir::{Item, Raw};
 
 use crate::context::HookContext;
-use crate::decision::{ChildEnd, Gate, RunEnd, ToolRequest, Verdict};
+use crate::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
 use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
 use crate::history::Projection;
-use crate::layer::{Layer, Observed};
-use crate::panics::caught;
-use crate::recall::Recall;
+use crate::layer::{Layer, ObservedItems};
+use crate::panics::catch_panic;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// A state of a type only its layer knows.
 pub(crate) type AnyState = Box<dyn Any + Send + Sync>;
 
 #[async_trait]
-pub(crate) trait Erased: Send + Sync {
+pub(crate) trait DynLayer: Send + Sync {
     fn spec(&self) -> &LayerSpec;
     fn functions(&self) -> &[FunctionSpec];
     fn as_any(&self) -> &dyn Any;
 
-    fn read(&self, version: u32, bytes: &[u8]) -> Result<AnyState, LayerError>;
-    fn write(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError>;
-    fn copy(&self, state: &AnyState) -> Result<AnyState, LayerError>;
-    fn same(&self, one: &AnyState, other: &AnyState) -> bool;
-    fn check(&self, state: &AnyState) -> Result<(), LayerError>;
-    fn data(&self, state: &AnyState) -> Result<Raw, LayerError>;
+    fn read_state(&self, version: u32, bytes: &[u8]) -> Result<AnyState, LayerError>;
+    fn write_state(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError>;
+    fn clone_state(&self, state: &AnyState) -> Result<AnyState, LayerError>;
+    fn is_same_state(&self, one: &AnyState, other: &AnyState) -> bool;
+    fn validate_state(&self, state: &AnyState) -> Result<(), LayerError>;
+    fn export_state(&self, state: &AnyState) -> Result<Raw, LayerError>;
 
     async fn init(&self, context: &HookContext) -> Result<AnyState, LayerError>;
     async fn recall(
         &self,
         state: &AnyState,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError>;
     fn project_history(&self, state: &AnyState, to: &mut Projection) -> Result<(), LayerError>;
     async fn on_append(
@@ -51,17 +51,17 @@ pub(crate) trait Erased: Send + Sync {
         state: &mut AnyState,
         answer: &[Item],
         context: &HookContext,
-    ) -> Result<Verdict, LayerError>;
+    ) -> Result<AnswerVerdict, LayerError>;
     async fn before_tool(
         &self,
         state: &mut AnyState,
         call: &ToolRequest,
         context: &HookContext,
-    ) -> Result<Gate, LayerError>;
+    ) -> Result<ToolGate, LayerError>;
     async fn observe(
         &self,
         state: &mut AnyState,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError>;
     async fn on_spawn(
@@ -89,7 +89,7 @@ pub(crate) trait Erased: Send + Sync {
         context: &HookContext,
     ) -> Result<(), LayerError>;
     async fn dispose(&self, state: &AnyState) -> Result<(), LayerError>;
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut AnyState,
         function: &str,
@@ -99,13 +99,13 @@ pub(crate) trait Erased: Send + Sync {
 }
 
 /// A layer, with what it says of itself asked once.
-pub(crate) struct Held<L> {
+pub(crate) struct LayerAdapter<L> {
     pub(crate) layer: L,
     spec: LayerSpec,
     functions: Vec<FunctionSpec>,
 }
 
-impl<L: Layer> Held<L> {
+impl<L: Layer> LayerAdapter<L> {
     pub(crate) fn new(layer: L) -> Self {
         Self {
             spec: layer.spec(),
@@ -116,20 +116,20 @@ impl<L: Layer> Held<L> {
 }
 
 /// The state as the type its layer knows.
-pub(crate) fn typed<L: Layer>(state: &AnyState) -> Result<&L::State, LayerError> {
-    state.downcast_ref().ok_or_else(foreign)
+pub(crate) fn downcast_state<L: Layer>(state: &AnyState) -> Result<&L::State, LayerError> {
+    state.downcast_ref().ok_or_else(wrong_state_type)
 }
 
-fn typed_mut<L: Layer>(state: &mut AnyState) -> Result<&mut L::State, LayerError> {
-    state.downcast_mut().ok_or_else(foreign)
+fn downcast_state_mut<L: Layer>(state: &mut AnyState) -> Result<&mut L::State, LayerError> {
+    state.downcast_mut().ok_or_else(wrong_state_type)
 }
 
-fn foreign() -> LayerError {
-    LayerError::failed("the state is of another layer")
+fn wrong_state_type() -> LayerError {
+    LayerError::from_message("the state is of another layer")
 }
 
 #[async_trait]
-impl<L: Layer> Erased for Held<L> {
+impl<L: Layer> DynLayer for LayerAdapter<L> {
     fn spec(&self) -> &LayerSpec {
         &self.spec
     }
@@ -142,52 +142,52 @@ impl<L: Layer> Erased for Held<L> {
         self
     }
 
-    fn read(&self, version: u32, bytes: &[u8]) -> Result<AnyState, LayerError> {
+    fn read_state(&self, version: u32, bytes: &[u8]) -> Result<AnyState, LayerError> {
         let unreadable = |why: String| LayerError::State {
             stored: version,
             current: self.spec.version,
             why,
         };
-        caught(|| {
+        catch_panic(|| {
             let state: L::State = if version == self.spec.version {
                 serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?
             } else {
                 let text =
                     std::str::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
                 let raw = Raw::parse(text).map_err(|error| unreadable(error.to_string()))?;
-                self.layer.migrate(version, &raw)?
+                self.layer.migrate_state(version, &raw)?
             };
             Ok(Box::new(state) as AnyState)
         })
     }
 
-    fn write(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError> {
-        let state = typed::<L>(state)?;
-        let bytes = caught(|| serde_json::to_vec(state).map_err(LayerError::failed))?;
+    fn write_state(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError> {
+        let state = downcast_state::<L>(state)?;
+        let bytes = catch_panic(|| serde_json::to_vec(state).map_err(LayerError::from_message))?;
         Ok(bytes.into())
     }
 
-    fn copy(&self, state: &AnyState) -> Result<AnyState, LayerError> {
-        let state = typed::<L>(state)?;
-        caught(|| Ok(Box::new(state.clone()) as AnyState))
+    fn clone_state(&self, state: &AnyState) -> Result<AnyState, LayerError> {
+        let state = downcast_state::<L>(state)?;
+        catch_panic(|| Ok(Box::new(state.clone()) as AnyState))
     }
 
-    fn same(&self, one: &AnyState, other: &AnyState) -> bool {
-        let (Ok(one), Ok(other)) = (typed::<L>(one), typed::<L>(other)) else {
+    fn is_same_state(&self, one: &AnyState, other: &AnyState) -> bool {
+        let (Ok(one), Ok(other)) = (downcast_state::<L>(one), downcast_state::<L>(other)) else {
             return false;
         };
         // One that cannot tell is stored once too often.
-        caught(|| Ok(one == other)).unwrap_or(false)
+        catch_panic(|| Ok(one == other)).unwrap_or(false)
     }
 
-    fn check(&self, state: &AnyState) -> Result<(), LayerError> {
-        let state = typed::<L>(state)?;
-        caught(|| self.layer.check(state))
+    fn validate_state(&self, state: &AnyState) -> Result<(), LayerError> {
+        let state = downcast_state::<L>(state)?;
+        catch_panic(|| self.layer.validate_state(state))
     }
 
-    fn data(&self, state: &AnyState) -> Result<Raw, LayerError> {
-        let state = typed::<L>(state)?;
-        caught(|| self.layer.data(state))
+    fn export_state(&self, state: &AnyState) -> Result<Raw, LayerError> {
+        let state = downcast_state::<L>(state)?;
+        catch_panic(|| self.layer.export_state(state))
     }
 
     async fn init(&self, context: &HookContext) -> Result<AnyState, LayerError> {
@@ -197,14 +197,14 @@ impl<L: Layer> Erased for Held<L> {
     async fn recall(
         &self,
         state: &AnyState,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
-        self.layer.recall(typed::<L>(state)?, call).await
+        self.layer.recall(downcast_state::<L>(state)?, call).await
     }
 
     fn project_history(&self, state: &AnyState, to: &mut Projection) -> Result<(), LayerError> {
-        let state = typed::<L>(state)?;
-        caught(|| {
+        let state = downcast_state::<L>(state)?;
+        catch_panic(|| {
             self.layer.project_history(state, to);
             Ok(())
         })
@@ -216,7 +216,7 @@ impl<L: Layer> Erased for Held<L> {
         items: Vec<Item>,
         context: &HookContext,
     ) -> Result<Vec<Item>, LayerError> {
-        let state = typed_mut::<L>(state)?;
+        let state = downcast_state_mut::<L>(state)?;
         self.layer.on_append(state, items, context).await
     }
 
@@ -225,8 +225,8 @@ impl<L: Layer> Erased for Held<L> {
         state: &mut AnyState,
         answer: &[Item],
         context: &HookContext,
-    ) -> Result<Verdict, LayerError> {
-        let state = typed_mut::<L>(state)?;
+    ) -> Result<AnswerVerdict, LayerError> {
+        let state = downcast_state_mut::<L>(state)?;
         self.layer.after_model(state, answer, context).await
     }
 
@@ -235,18 +235,18 @@ impl<L: Layer> Erased for Held<L> {
         state: &mut AnyState,
         call: &ToolRequest,
         context: &HookContext,
-    ) -> Result<Gate, LayerError> {
-        let state = typed_mut::<L>(state)?;
+    ) -> Result<ToolGate, LayerError> {
+        let state = downcast_state_mut::<L>(state)?;
         self.layer.before_tool(state, call, context).await
     }
 
     async fn observe(
         &self,
         state: &mut AnyState,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
-        let state = typed_mut::<L>(state)?;
+        let state = downcast_state_mut::<L>(state)?;
         self.layer.observe(state, seen, context).await
     }
 
@@ -255,7 +255,10 @@ impl<L: Layer> Erased for Held<L> {
         parent: &AnyState,
         child: &HookContext,
     ) -> Result<Option<AnyState>, LayerError> {
-        let state = self.layer.on_spawn(typed::<L>(parent)?, child).await?;
+        let state = self
+            .layer
+            .on_spawn(downcast_state::<L>(parent)?, child)
+            .await?;
         Ok(state.map(|state| -> AnyState { Box::new(state) }))
     }
 
@@ -265,7 +268,10 @@ impl<L: Layer> Erased for Held<L> {
         parent: &AnyState,
         context: &HookContext,
     ) -> Result<(), LayerError> {
-        let (child, parent) = (typed_mut::<L>(child)?, typed::<L>(parent)?);
+        let (child, parent) = (
+            downcast_state_mut::<L>(child)?,
+            downcast_state::<L>(parent)?,
+        );
         self.layer.on_parent_update(child, parent, context).await
     }
 
@@ -276,7 +282,10 @@ impl<L: Layer> Erased for Held<L> {
         end: &ChildEnd,
         context: &HookContext,
     ) -> Result<(), LayerError> {
-        let (parent, child) = (typed_mut::<L>(parent)?, typed::<L>(child)?);
+        let (parent, child) = (
+            downcast_state_mut::<L>(parent)?,
+            downcast_state::<L>(child)?,
+        );
         self.layer.on_return(parent, child, end, context).await
     }
 
@@ -286,22 +295,24 @@ impl<L: Layer> Erased for Held<L> {
         end: &RunEnd,
         context: &HookContext,
     ) -> Result<(), LayerError> {
-        let state = typed_mut::<L>(state)?;
+        let state = downcast_state_mut::<L>(state)?;
         self.layer.on_complete(state, end, context).await
     }
 
     async fn dispose(&self, state: &AnyState) -> Result<(), LayerError> {
-        self.layer.dispose(typed::<L>(state)?).await
+        self.layer.dispose(downcast_state::<L>(state)?).await
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut AnyState,
         function: &str,
         arguments: &Raw,
         context: &HookContext,
     ) -> Result<Raw, FunctionError> {
-        let state = typed_mut::<L>(state)?;
-        self.layer.call(state, function, arguments, context).await
+        let state = downcast_state_mut::<L>(state)?;
+        self.layer
+            .call_function(state, function, arguments, context)
+            .await
     }
 }

@@ -47,7 +47,7 @@ pub enum LayerError {
 impl LayerError {
     /// A failure in the layer's words.
     #[must_use]
-    pub fn failed(why: impl std::fmt::Display) -> Self {
+    pub fn from_message(why: impl std::fmt::Display) -> Self {
         Self::Failed(why.to_string())
     }
 }

@@ -1,7 +1,7 @@
 //! Functions of layers, which models call as tools and programs through handles.
 
 use contexture_ir::{FunctionTool, Raw, ToolDefinition};
-use contexture_tools::Checker;
+use contexture_tools::SchemaValidator;
 
 use crate::error::LayerError;
 use crate::id::LayerId;
@@ -22,12 +22,12 @@ pub struct FunctionSpec {
     /// What to do after a crash that may have cut a call short.
     pub rerun: Rerun,
     /// Whether models are offered it. Default yes.
-    pub offered: Offered,
+    pub offered: OfferedTo,
 }
 
 /// Whether models are offered a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Offered {
+pub enum OfferedTo {
     /// They are.
     #[default]
     Model,
@@ -58,20 +58,20 @@ impl FunctionSpec {
             input,
             output: None,
             rerun: Rerun::Again,
-            offered: Offered::Model,
+            offered: OfferedTo::Model,
         }
     }
 
     /// The same under a tool name of its own.
     #[must_use]
-    pub fn called(mut self, tool: impl Into<String>) -> Self {
+    pub fn with_tool_name(mut self, tool: impl Into<String>) -> Self {
         self.tool = tool.into();
         self
     }
 
     /// As models are offered it.
     #[must_use]
-    pub fn definition(&self) -> ToolDefinition {
+    pub fn tool_definition(&self) -> ToolDefinition {
         ToolDefinition::Function(FunctionTool {
             name: self.tool.clone(),
             description: Some(self.description.clone()),
@@ -81,7 +81,7 @@ impl FunctionSpec {
     }
 
     /// What is wrong with the name or a schema, if anything is.
-    pub(crate) fn flaw(&self) -> Option<String> {
+    pub(crate) fn validation_error(&self) -> Option<String> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
         let named = (1..=64).contains(&self.tool.len()) && self.tool.bytes().all(allowed);
         if !named {
@@ -91,7 +91,7 @@ impl FunctionSpec {
         let mut flaws = schemas
             .into_iter()
             .flatten()
-            .filter_map(|schema| Checker::new(schema).err());
+            .filter_map(|schema| SchemaValidator::new(schema).err());
         flaws.next().map(|flaw| flaw.to_string())
     }
 }

@@ -5,19 +5,19 @@ use contexture_ir::ToolDefinition;
 use futures_util::future::join_all;
 
 use crate::context::HookContext;
-use crate::erased::{AnyState, Erased};
+use crate::erased::{AnyState, DynLayer};
 use crate::error::{LayerError, LayersError};
 use crate::history::Projection;
 use crate::layers::Layers;
-use crate::outcome::{Hook, Outcome, Status};
-use crate::recall::{Recall, Recalled};
-use crate::running::{guarded, judged};
+use crate::outcome::{Hook, HookOutcome, HookStatus};
+use crate::recall::{RecallCache, RecallInput};
+use crate::running::{hook_outcome, run_with_timeout};
 use crate::spec::RecallMode;
 use crate::states::LayerStates;
 
 /// What all layers say in one call.
 #[derive(Clone, Debug, Default)]
-pub struct Gathered {
+pub struct CombinedRecall {
     /// Their words, in order.
     pub contributions: Vec<Contribution>,
     /// Their tools, in order.
@@ -25,7 +25,7 @@ pub struct Gathered {
     /// How the history is shown.
     pub projection: Projection,
     /// What became of each layer.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<HookOutcome>,
 }
 
 impl Layers {
@@ -33,55 +33,57 @@ impl Layers {
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
-    pub async fn gather(
+    pub async fn recall_all(
         &self,
         states: &LayerStates,
-        call: Recall<'_>,
+        call: RecallInput<'_>,
         projection: Projection,
-        last: &mut Recalled,
-    ) -> Result<Gathered, LayersError> {
+        last: &mut RecallCache,
+    ) -> Result<CombinedRecall, LayersError> {
         let asked = self.iter().zip(&states.slots).map(|(layer, slot)| {
             let spec = layer.spec();
             let eventual = spec.recall == RecallMode::Eventual;
             let ready = eventual.then(|| last.get(spec.id.as_str(), call.path));
             let ready = ready.flatten().map(<[_]>::to_vec);
             async move {
-                match (slot.ready(), ready) {
+                match (slot.ready_state(), ready) {
                     (None, _) => None,
-                    (Some(_), Some(said)) => Some(Asked::Before(said)),
-                    (Some(state), None) => Some(Asked::Now(recalled(layer, state, call).await)),
+                    (Some(_), Some(said)) => Some(RecallSource::Cached(said)),
+                    (Some(state), None) => {
+                        Some(RecallSource::Fresh(run_recall(layer, state, call).await))
+                    }
                 }
             }
         });
         let answers = join_all(asked).await;
-        let mut gathered = Gathered {
-            tools: self.tools(),
+        let mut gathered = CombinedRecall {
+            tools: self.tool_definitions(),
             projection,
-            ..Gathered::default()
+            ..CombinedRecall::default()
         };
         for ((layer, slot), answer) in self.iter().zip(&states.slots).zip(answers) {
             let id = layer.spec().id.as_str();
             let (run, fresh) = match answer {
                 None => (None, false),
-                Some(Asked::Before(said)) => (Some(Ok(said)), false),
-                Some(Asked::Now(run)) => (Some(run.end(call.context)), true),
+                Some(RecallSource::Cached(said)) => (Some(Ok(said)), false),
+                Some(RecallSource::Fresh(run)) => (Some(run.into_result(call.context)), true),
             };
             let outcomes = &mut gathered.outcomes;
-            if let Some(said) = judged(layer, slot, Hook::Recall, run, outcomes)? {
+            if let Some(said) = hook_outcome(layer, slot, Hook::Recall, run, outcomes)? {
                 if fresh {
-                    last.put(id, call.context.head, said.clone());
+                    last.insert(id, call.context.head, said.clone());
                 }
                 gathered.contributions.extend(said);
-            } else if let Some(said) = stale(layer, outcomes, || last.get(id, call.path)) {
+            } else if let Some(said) = cached_recall(layer, outcomes, || last.get(id, call.path)) {
                 gathered.contributions.extend_from_slice(said);
             }
-            if let Some(state) = slot.ready() {
+            if let Some(state) = slot.ready_state() {
                 // A layer whose words are missing may still say how the history is shown.
                 let mut projection = gathered.projection.clone();
                 match layer.project_history(state, &mut projection) {
                     Ok(()) => gathered.projection = projection,
                     failed => {
-                        judged(layer, slot, Hook::ProjectHistory, Some(failed), outcomes)?;
+                        hook_outcome(layer, slot, Hook::ProjectHistory, Some(failed), outcomes)?;
                     }
                 }
             }
@@ -94,17 +96,17 @@ impl Layers {
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
-    pub async fn refresh(
+    pub async fn refresh_recall(
         &self,
         states: &LayerStates,
-        call: Recall<'_>,
-        last: &mut Recalled,
-    ) -> Result<Vec<Outcome>, LayersError> {
+        call: RecallInput<'_>,
+        last: &mut RecallCache,
+    ) -> Result<Vec<HookOutcome>, LayersError> {
         let late = self.iter().zip(&states.slots);
         let late = late.filter(|(layer, _)| layer.spec().recall == RecallMode::Eventual);
         let asked = late.map(async |(layer, slot)| {
-            let run = match slot.ready() {
-                Some(state) => Some(recalled(layer, state, call).await),
+            let run = match slot.ready_state() {
+                Some(state) => Some(run_recall(layer, state, call).await),
                 None => None,
             };
             (layer, slot, run)
@@ -112,11 +114,13 @@ impl Layers {
         let mut outcomes = Vec::new();
         for (layer, slot, run) in join_all(asked).await {
             let id = layer.spec().id.as_str();
-            let run = run.map(|run| run.end(call.context));
-            match judged(layer, slot, Hook::Recall, run, &mut outcomes)? {
-                Some(said) => last.put(id, call.context.head, said),
-                None if stale(layer, &mut outcomes, || last.get(id, call.path)).is_none() => {
-                    last.forget(id);
+            let run = run.map(|run| run.into_result(call.context));
+            match hook_outcome(layer, slot, Hook::Recall, run, &mut outcomes)? {
+                Some(said) => last.insert(id, call.context.head, said),
+                None if cached_recall(layer, &mut outcomes, || last.get(id, call.path))
+                    .is_none() =>
+                {
+                    last.remove(id);
                 }
                 None => {}
             }
@@ -126,63 +130,66 @@ impl Layers {
 }
 
 /// How a layer came by its words.
-enum Asked {
+enum RecallSource {
     /// It made them after the answer before.
-    Before(Vec<Contribution>),
+    Cached(Vec<Contribution>),
     /// It was asked for this call.
-    Now(Said),
+    Fresh(RecallOutput),
 }
 
 /// What a layer said or why not, and what it tells with that.
-struct Said {
-    ended: Result<Vec<Contribution>, LayerError>,
-    apart: HookContext,
+struct RecallOutput {
+    result: Result<Vec<Contribution>, LayerError>,
+    context: HookContext,
 }
 
-impl Said {
+impl RecallOutput {
     /// What a layer told that failed is not told.
-    fn end(self, context: &HookContext) -> Result<Vec<Contribution>, LayerError> {
-        if self.ended.is_ok() {
-            context.take_over(&self.apart);
+    fn into_result(self, context: &HookContext) -> Result<Vec<Contribution>, LayerError> {
+        if self.result.is_ok() {
+            context.merge_events(&self.context);
         }
-        self.ended
+        self.result
     }
 }
 
-async fn recalled(layer: &dyn Erased, state: &AnyState, call: Recall<'_>) -> Said {
-    let (spec, apart) = (layer.spec(), call.context.apart());
-    let call = Recall {
+async fn run_recall(layer: &dyn DynLayer, state: &AnyState, call: RecallInput<'_>) -> RecallOutput {
+    let (spec, apart) = (layer.spec(), call.context.fork());
+    let call = RecallInput {
         spec,
         context: &apart,
         ..call
     };
-    let mut ended = guarded(layer, Hook::Recall, layer.recall(state, &call)).await;
+    let mut ended = run_with_timeout(layer, Hook::Recall, layer.recall(state, &call)).await;
     for said in ended.iter_mut().flatten() {
-        name(said, spec.id.as_str());
+        ensure_source_prefix(said, spec.id.as_str());
     }
-    Said { ended, apart }
+    RecallOutput {
+        result: ended,
+        context: apart,
+    }
 }
 
 /// What a layer that has just failed said last, if that may be said again; its outcome says so then.
-fn stale<'a>(
-    layer: &dyn Erased,
-    outcomes: &mut [Outcome],
+fn cached_recall<'a>(
+    layer: &dyn DynLayer,
+    outcomes: &mut [HookOutcome],
     last: impl FnOnce() -> Option<&'a [Contribution]>,
 ) -> Option<&'a [Contribution]> {
     let outcome = outcomes.last_mut()?;
-    let Status::Failed { why } = &outcome.status else {
+    let HookStatus::Failed { why } = &outcome.status else {
         return None;
     };
     if layer.spec().stability == Stability::Volatile {
         return None;
     }
     let said = last()?;
-    outcome.status = Status::Stale { why: why.clone() };
+    outcome.status = HookStatus::Stale { why: why.clone() };
     Some(said)
 }
 
 /// Words carry their layer's name, or one below it.
-fn name(said: &mut Contribution, id: &str) {
+fn ensure_source_prefix(said: &mut Contribution, id: &str) {
     let below = said.source.strip_prefix(id);
     if !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         said.source = id.to_owned();

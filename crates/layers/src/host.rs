@@ -13,15 +13,15 @@ use crate::id::LayerId;
 pub trait LayerHost: fmt::Debug + Send + Sync {
     /// Texts of the owner's conversations that have any word of `query`, at most `limit`: best first, by how many words
     /// and how rare ones they have. Words are separated by white space, at most 32 of them.
-    async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError>;
+    async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError>;
 
     /// What a model answers to a prompt. Its tokens count for the layer that asks, and in its run.
-    async fn ask(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError>;
+    async fn ask_model(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError>;
 }
 
 /// A text that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct HistoryHit {
     /// The conversation it is in.
     pub conversation: ConversationId,
     /// Its node.
@@ -36,18 +36,18 @@ pub struct Found {
 
 /// A host that has nothing to offer.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoHost;
+pub struct EmptyHost;
 
 #[async_trait]
-impl LayerHost for NoHost {
-    async fn search(&self, _: &str, _: usize) -> Result<Vec<Found>, LayerError> {
+impl LayerHost for EmptyHost {
+    async fn search(&self, _: &str, _: usize) -> Result<Vec<HistoryHit>, LayerError> {
         Err(LayerError::Unavailable {
             what: "search",
             hint: "open the conversation from an engine whose store can search",
         })
     }
 
-    async fn ask(&self, _: &LayerId, _: &str) -> Result<String, LayerError> {
+    async fn ask_model(&self, _: &LayerId, _: &str) -> Result<String, LayerError> {
         Err(LayerError::Unavailable {
             what: "a model",
             hint: "give the engine a model for its layers",

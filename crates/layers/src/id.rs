@@ -18,13 +18,13 @@ impl LayerId {
     /// Checks the rule.
     ///
     /// # Errors
-    /// [`BadLayerId`].
-    pub fn new(text: impl AsRef<str>) -> Result<Self, BadLayerId> {
+    /// [`LayerIdError`].
+    pub fn new(text: impl AsRef<str>) -> Result<Self, LayerIdError> {
         let text = text.as_ref();
         let allowed =
             |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
         if text.is_empty() || text.len() > Self::MAX_BYTES || !text.bytes().all(allowed) {
-            return Err(BadLayerId {
+            return Err(LayerIdError {
                 id: text.chars().take(80).collect(),
             });
         }
@@ -57,9 +57,9 @@ impl fmt::Debug for LayerId {
 }
 
 impl TryFrom<String> for LayerId {
-    type Error = BadLayerId;
+    type Error = LayerIdError;
 
-    fn try_from(text: String) -> Result<Self, BadLayerId> {
+    fn try_from(text: String) -> Result<Self, LayerIdError> {
         Self::new(text)
     }
 }
@@ -73,7 +73,7 @@ impl From<LayerId> for String {
 /// A name that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{id:?} is no name of a layer: expected 1 to 64 bytes of a-z, 0-9, - and _")]
-pub struct BadLayerId {
+pub struct LayerIdError {
     /// Its beginning.
     pub id: String,
 }

@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::HookContext;
-use crate::decision::{ChildEnd, Gate, RunEnd, ToolRequest, Verdict};
+use crate::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
 use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
 use crate::history::Projection;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// An owner of state and policy.
@@ -24,7 +24,7 @@ use crate::spec::LayerSpec;
 /// use async_trait::async_trait;
 /// use contexture_compile::Contribution;
 /// use contexture_ir::hint;
-/// use contexture_layers::{Layer, LayerError, LayerId, LayerSpec, Recall};
+/// use contexture_layers::{Layer, LayerError, LayerId, LayerSpec, RecallInput};
 ///
 /// /// Says how many turns there were.
 /// struct Turns;
@@ -37,13 +37,13 @@ use crate::spec::LayerSpec;
 ///         LayerSpec::new(LayerId::new("turns").expect("a name"))
 ///     }
 ///
-///     async fn recall(&self, (): &(), call: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+///     async fn recall(&self, (): &(), call: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
 ///         let turns = call.context.turns;
-///         Ok(vec![call.say_fragments([hint(format!("This is turn {turns}."))])])
+///         Ok(vec![call.contribution_from_fragments([hint(format!("This is turn {turns}."))])])
 ///     }
 /// }
 /// # use contexture_layers::Layers;
-/// # Layers::new().with(Turns)?;
+/// # Layers::new().with_layer(Turns)?;
 /// # Ok::<(), contexture_layers::LayersError>(())
 /// ```
 #[async_trait]
@@ -58,7 +58,7 @@ pub trait Layer: Send + Sync + 'static {
     ///
     /// # Errors
     /// A version it does not know. The layer is skipped then; its stored state stays as it is.
-    fn migrate(&self, version: u32, stored: &Raw) -> Result<Self::State, LayerError> {
+    fn migrate_state(&self, version: u32, stored: &Raw) -> Result<Self::State, LayerError> {
         let _ = stored;
         Err(LayerError::State {
             stored: version,
@@ -71,7 +71,7 @@ pub trait Layer: Send + Sync + 'static {
     ///
     /// # Errors
     /// What is wrong with it, and what to do. What made it fails with that, and the state stays as it was.
-    fn check(&self, state: &Self::State) -> Result<(), LayerError> {
+    fn validate_state(&self, state: &Self::State) -> Result<(), LayerError> {
         let _ = state;
         Ok(())
     }
@@ -86,7 +86,7 @@ pub trait Layer: Send + Sync + 'static {
     async fn recall(
         &self,
         state: &Self::State,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError>;
 
     /// How the history is shown. Default: as the layers before it say.
@@ -113,9 +113,9 @@ pub trait Layer: Send + Sync + 'static {
         state: &mut Self::State,
         answer: &[Item],
         context: &HookContext,
-    ) -> Result<Verdict, LayerError> {
+    ) -> Result<AnswerVerdict, LayerError> {
         let _ = (state, answer, context);
-        Ok(Verdict::Pass)
+        Ok(AnswerVerdict::Pass)
     }
 
     /// A call of a tool, before it runs, by whatever route. Asked at least once: again of a call that waited for a
@@ -125,9 +125,9 @@ pub trait Layer: Send + Sync + 'static {
         state: &mut Self::State,
         call: &ToolRequest,
         context: &HookContext,
-    ) -> Result<Gate, LayerError> {
+    ) -> Result<ToolGate, LayerError> {
         let _ = (state, call, context);
-        Ok(Gate::Allow)
+        Ok(ToolGate::Allow)
     }
 
     /// What is being appended: the new state is stored in the same transaction. The context is that of the node it is
@@ -135,7 +135,7 @@ pub trait Layer: Send + Sync + 'static {
     async fn observe(
         &self,
         state: &mut Self::State,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
         let _ = (state, seen, context);
@@ -201,7 +201,7 @@ pub trait Layer: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`FunctionError`]; the state stays as it was then.
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut Self::State,
         function: &str,
@@ -219,14 +219,14 @@ pub trait Layer: Send + Sync + 'static {
     ///
     /// # Errors
     /// A state that cannot be written.
-    fn data(&self, state: &Self::State) -> Result<Raw, LayerError> {
-        Raw::from_value(state).map_err(LayerError::failed)
+    fn export_state(&self, state: &Self::State) -> Result<Raw, LayerError> {
+        Raw::from_value(state).map_err(LayerError::from_message)
     }
 }
 
 /// What is being appended.
 #[derive(Clone, Copy, Debug)]
-pub struct Observed<'a> {
+pub struct ObservedItems<'a> {
     /// The items, oldest first.
     pub items: &'a [Item],
     /// Their nodes, in the same order.

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use contexture_ir::{Raw, ToolDefinition};
 
-use crate::erased::{Erased, Held, typed};
+use crate::erased::{DynLayer, LayerAdapter, downcast_state};
 use crate::error::{LayerError, LayersError};
-use crate::function::{FunctionSpec, Offered};
+use crate::function::{FunctionSpec, OfferedTo};
 use crate::id::LayerId;
 use crate::layer::Layer;
 use crate::spec::LayerSpec;
-use crate::states::{Changed, LayerStates, Now, Slot, Stored};
+use crate::states::{ChangedState, LayerStates, SlotState, StateSlot, StoredState};
 
 /// A list of layers, by order and then as they were added. Cheap to clone; it never changes once it is shared.
 #[derive(Clone, Default)]
 pub struct Layers {
-    list: Arc<Vec<Arc<dyn Erased>>>,
+    list: Arc<Vec<Arc<dyn DynLayer>>>,
 }
 
 impl Layers {
@@ -30,9 +30,9 @@ impl Layers {
     ///
     /// # Errors
     /// [`LayersError`]: a name or a tool's name twice, a budget or a schema that cannot be.
-    pub fn with(mut self, layer: impl Layer) -> Result<Self, LayersError> {
-        let held = Held::new(layer);
-        self.check(&held)?;
+    pub fn with_layer(mut self, layer: impl Layer) -> Result<Self, LayersError> {
+        let held = LayerAdapter::new(layer);
+        self.validate_layer(&held)?;
         let list = Arc::make_mut(&mut self.list);
         let order = held.spec().order;
         let at = list.partition_point(|other| other.spec().order <= order);
@@ -40,9 +40,9 @@ impl Layers {
         Ok(self)
     }
 
-    fn check(&self, new: &dyn Erased) -> Result<(), LayersError> {
+    fn validate_layer(&self, new: &dyn DynLayer) -> Result<(), LayersError> {
         let LayerSpec { id, budget, .. } = new.spec();
-        if self.find(id.as_str()).is_some() {
+        if self.find_by_id(id.as_str()).is_some() {
             return Err(LayersError::DuplicateId { id: id.clone() });
         }
         if let Some(max) = budget.max.filter(|max| budget.min > *max) {
@@ -59,7 +59,7 @@ impl Layers {
             });
         }
         for (index, function) in new.functions().iter().enumerate() {
-            if let Some(why) = function.flaw() {
+            if let Some(why) = function.validation_error() {
                 return Err(LayersError::BadFunction {
                     id: id.clone(),
                     name: function.tool.clone(),
@@ -104,66 +104,71 @@ impl Layers {
 
     /// The function that models call by this name.
     #[must_use]
-    pub fn function(&self, tool: &str) -> Option<(&LayerId, &FunctionSpec)> {
+    pub fn find_function(&self, tool: &str) -> Option<(&LayerId, &FunctionSpec)> {
         self.functions().find(|(_, function)| function.tool == tool)
     }
 
     /// The tools that models are offered, in order.
     #[must_use]
-    pub fn tools(&self) -> Vec<ToolDefinition> {
+    pub fn tool_definitions(&self) -> Vec<ToolDefinition> {
         let offered = self
             .functions()
-            .filter(|(_, function)| function.offered == Offered::Model);
-        offered.map(|(_, function)| function.definition()).collect()
+            .filter(|(_, function)| function.offered == OfferedTo::Model);
+        offered
+            .map(|(_, function)| function.tool_definition())
+            .collect()
     }
 
     /// The layer of this type, if there is one; the first of several.
     #[must_use]
-    pub fn layer<L: Layer>(&self) -> Option<(&LayerId, &L)> {
+    pub fn layer_of_type<L: Layer>(&self) -> Option<(&LayerId, &L)> {
         self.list.iter().find_map(|layer| {
-            let held: &Held<L> = layer.as_any().downcast_ref()?;
+            let held: &LayerAdapter<L> = layer.as_any().downcast_ref()?;
             Some((&layer.spec().id, &held.layer))
         })
     }
 
     /// The states, as they are stored. What is of no layer of the list is left alone.
     #[must_use]
-    pub fn states(&self, stored: impl IntoIterator<Item = (LayerId, Stored)>) -> LayerStates {
-        let mut given: Vec<(LayerId, Stored)> = stored.into_iter().collect();
+    pub fn restore_states(
+        &self,
+        stored: impl IntoIterator<Item = (LayerId, StoredState)>,
+    ) -> LayerStates {
+        let mut given: Vec<(LayerId, StoredState)> = stored.into_iter().collect();
         let slots = self.list.iter().map(|layer| {
-            let of = |(id, _): &(LayerId, Stored)| *id == layer.spec().id;
+            let of = |(id, _): &(LayerId, StoredState)| *id == layer.spec().id;
             let stored = given.iter().position(of).map(|at| given.swap_remove(at).1);
-            Slot::read(layer.as_ref(), stored)
+            StateSlot::from_stored(layer.as_ref(), stored)
         });
         LayerStates {
             slots: slots.collect(),
         }
     }
 
-    /// The states as hooks have left them, those of layers that have one. [`Layers::states`] reads them again.
+    /// The states as hooks have left them, those of layers that have one. [`Layers::restore_states`] reads them again.
     #[must_use]
-    pub fn left(&self, states: &LayerStates) -> Vec<(LayerId, Stored)> {
+    pub fn pending_states(&self, states: &LayerStates) -> Vec<(LayerId, StoredState)> {
         let both = self.list.iter().zip(&states.slots);
-        let left = both.filter_map(|(layer, slot)| match &slot.now {
-            Now::Ready(_, stored) => Some((layer.spec().id.clone(), stored.clone())),
-            Now::Absent | Now::Broken(_) | Now::LeftOut => None,
+        let left = both.filter_map(|(layer, slot)| match &slot.current {
+            SlotState::Ready(_, stored) => Some((layer.spec().id.clone(), stored.clone())),
+            SlotState::Absent | SlotState::Broken(_) | SlotState::LeftOut => None,
         });
         left.collect()
     }
 
     /// Takes back what hooks changed of states outside the tree.
-    pub fn take_back_shared(&self, states: &mut LayerStates) {
+    pub fn revert_shared_changes(&self, states: &mut LayerStates) {
         for (layer, slot) in self.list.iter().zip(&mut states.slots) {
-            if !layer.spec().scope.on_tree() {
-                *slot = Slot::read(layer.as_ref(), slot.stored.take());
+            if !layer.spec().scope.is_on_tree() {
+                *slot = StateSlot::from_stored(layer.as_ref(), slot.stored.take());
             }
         }
     }
 
     /// What is to be stored: the states that differ from what was read.
-    pub fn changed(&self, states: &LayerStates) -> Vec<Changed> {
+    pub fn changed_states(&self, states: &LayerStates) -> Vec<ChangedState> {
         let layers = self.list.iter().map(AsRef::as_ref);
-        states.changed(layers).collect()
+        states.changed_states(layers).collect()
     }
 
     /// The state of the layer of this type.
@@ -171,11 +176,13 @@ impl Layers {
     /// # Errors
     /// [`LayerError`] where there is no such layer, or its state cannot be had.
     pub fn state<'a, L: Layer>(&self, states: &'a LayerStates) -> Result<&'a L::State, LayerError> {
-        let is = |layer: &Arc<dyn Erased>| layer.as_any().is::<Held<L>>();
+        let is = |layer: &Arc<dyn DynLayer>| layer.as_any().is::<LayerAdapter<L>>();
         let slot = self.list.iter().position(is);
         let slot = slot.and_then(|at| states.slots.get(at));
-        let state = slot.and_then(Slot::ready);
-        typed::<L>(state.ok_or_else(|| LayerError::failed("the layer has no state here"))?)
+        let state = slot.and_then(StateSlot::ready_state);
+        downcast_state::<L>(
+            state.ok_or_else(|| LayerError::from_message("the layer has no state here"))?,
+        )
     }
 
     /// Sets the state of the layer of this type.
@@ -187,23 +194,24 @@ impl Layers {
         states: &mut LayerStates,
         state: L::State,
     ) -> Result<(), LayerError> {
-        let is = |layer: &Arc<dyn Erased>| layer.as_any().is::<Held<L>>();
+        let is = |layer: &Arc<dyn DynLayer>| layer.as_any().is::<LayerAdapter<L>>();
         let layer = self.list.iter().zip(&mut states.slots);
         let layer = layer.into_iter().find(|(layer, _)| is(layer));
-        let (layer, slot) = layer.ok_or_else(|| LayerError::failed("there is no such layer"))?;
-        slot.set(layer.as_ref(), Box::new(state))
+        let (layer, slot) =
+            layer.ok_or_else(|| LayerError::from_message("there is no such layer"))?;
+        slot.set_state(layer.as_ref(), Box::new(state))
     }
 
     /// What a layer shows of its state to programs.
     ///
     /// # Errors
     /// [`LayersError::NoLayer`] where there is none of this name, [`LayersError::Layer`] where its state cannot be had.
-    pub fn data(&self, states: &LayerStates, id: &str) -> Result<Raw, LayersError> {
-        let (at, layer) = self.need(id)?;
-        let state = states.slots.get(at).and_then(Slot::ready);
-        let state = state.ok_or_else(|| LayerError::failed("the layer has no state here"));
+    pub fn export_state(&self, states: &LayerStates, id: &str) -> Result<Raw, LayersError> {
+        let (at, layer) = self.require_layer(id)?;
+        let state = states.slots.get(at).and_then(StateSlot::ready_state);
+        let state = state.ok_or_else(|| LayerError::from_message("the layer has no state here"));
         state
-            .and_then(|state| layer.data(state))
+            .and_then(|state| layer.export_state(state))
             .map_err(|source| LayersError::Layer {
                 id: layer.spec().id.clone(),
                 hook: crate::Hook::Recall,
@@ -211,12 +219,14 @@ impl Layers {
             })
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &dyn Erased> + ExactSizeIterator {
+    pub(crate) fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &dyn DynLayer> + ExactSizeIterator {
         self.list.iter().map(AsRef::as_ref)
     }
 
-    pub(crate) fn need(&self, id: &str) -> Result<(usize, &dyn Erased), LayersError> {
-        self.find(id).ok_or_else(|| LayersError::NoLayer {
+    pub(crate) fn require_layer(&self, id: &str) -> Result<(usize, &dyn DynLayer), LayersError> {
+        self.find_by_id(id).ok_or_else(|| LayersError::NoLayer {
             id: id.to_owned(),
             there: self
                 .specs()
@@ -226,7 +236,7 @@ impl Layers {
         })
     }
 
-    fn find(&self, id: &str) -> Option<(usize, &dyn Erased)> {
+    fn find_by_id(&self, id: &str) -> Option<(usize, &dyn DynLayer)> {
         self.iter()
             .enumerate()
             .find(|(_, layer)| layer.spec().id.as_str() == id)

@@ -69,20 +69,20 @@ impl fmt::Display for Hook {
 
 /// What became of one hook of one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct HookOutcome {
     /// The layer.
     pub layer: LayerId,
     /// The hook.
     pub hook: Hook,
     /// How it ended.
-    pub status: Status,
+    pub status: HookStatus,
 }
 
 /// How a hook ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 #[non_exhaustive]
-pub enum Status {
+pub enum HookStatus {
     /// It did its work.
     Ok,
     /// It failed; what it changed does not count.
@@ -102,7 +102,7 @@ pub enum Status {
     },
 }
 
-impl Status {
+impl HookStatus {
     /// Whether the hook did its work.
     #[must_use]
     pub const fn is_ok(&self) -> bool {

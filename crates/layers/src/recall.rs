@@ -12,7 +12,7 @@ use crate::spec::LayerSpec;
 
 /// What a layer is told when it is asked for its words.
 #[derive(Clone, Copy, Debug)]
-pub struct Recall<'a> {
+pub struct RecallInput<'a> {
     /// Where and when.
     pub context: &'a HookContext,
     /// The path, whole.
@@ -27,10 +27,10 @@ pub struct Recall<'a> {
     pub spec: &'a LayerSpec,
 }
 
-impl Recall<'_> {
+impl RecallInput<'_> {
     /// Words at the layer's place, under its budget.
     #[must_use]
-    pub fn say(&self, content: Content) -> Contribution {
+    pub fn contribution(&self, content: Content) -> Contribution {
         let spec = self.spec;
         Contribution {
             stability: spec.stability,
@@ -42,8 +42,11 @@ impl Recall<'_> {
 
     /// Fragments as XML, of which the last are left out first.
     #[must_use]
-    pub fn say_fragments(&self, fragments: impl IntoIterator<Item = Fragment>) -> Contribution {
-        self.say(Content::Fragments {
+    pub fn contribution_from_fragments(
+        &self,
+        fragments: impl IntoIterator<Item = Fragment>,
+    ) -> Contribution {
+        self.contribution(Content::Fragments {
             fragments: fragments.into_iter().collect(),
             renderer: Arc::new(XmlRenderer::default()),
         })
@@ -52,23 +55,23 @@ impl Recall<'_> {
 
 /// What layers said last, for those that are late or fail.
 #[derive(Clone, Debug, Default)]
-pub struct Recalled {
-    said: Vec<(String, Option<NodeId>, Vec<Contribution>)>,
+pub struct RecallCache {
+    entries: Vec<(String, Option<NodeId>, Vec<Contribution>)>,
 }
 
-impl Recalled {
-    pub(crate) fn put(&mut self, layer: &str, head: Option<NodeId>, said: Vec<Contribution>) {
-        self.forget(layer);
-        self.said.push((layer.to_owned(), head, said));
+impl RecallCache {
+    pub(crate) fn insert(&mut self, layer: &str, head: Option<NodeId>, said: Vec<Contribution>) {
+        self.remove(layer);
+        self.entries.push((layer.to_owned(), head, said));
     }
 
-    pub(crate) fn forget(&mut self, layer: &str) {
-        self.said.retain(|(of, _, _)| of != layer);
+    pub(crate) fn remove(&mut self, layer: &str) {
+        self.entries.retain(|(of, _, _)| of != layer);
     }
 
     /// What the layer said at a head of this path.
     pub(crate) fn get(&self, layer: &str, path: &[PathItem]) -> Option<&[Contribution]> {
-        let (_, head, said) = self.said.iter().find(|(of, _, _)| of == layer)?;
+        let (_, head, said) = self.entries.iter().find(|(of, _, _)| of == layer)?;
         let on_path = match head {
             None => true,
             Some(_) => path.iter().rev().any(|item| item.node == *head),

@@ -3,27 +3,27 @@
 use std::panic::AssertUnwindSafe;
 
 use contexture_ir::{Item, Raw};
-use contexture_telemetry::{layer_failed, tell_error};
-use contexture_tools::Checker;
+use contexture_telemetry::{count_layer_failure, record_error};
+use contexture_tools::SchemaValidator;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tracing::Instrument;
 
 use crate::context::HookContext;
-use crate::decision::{ChildEnd, Gate, RunEnd, ToolRequest, Verdict};
-use crate::erased::{AnyState, Erased};
+use crate::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
+use crate::erased::{AnyState, DynLayer};
 use crate::error::{LayerError, LayersError};
 use crate::function::FunctionError;
-use crate::layer::Observed;
+use crate::layer::ObservedItems;
 use crate::layers::Layers;
-use crate::outcome::{Hook, Outcome, Status};
-use crate::panics::panicked;
+use crate::outcome::{Hook, HookOutcome, HookStatus};
+use crate::panics::panic_error;
 use crate::spec::OnError;
-use crate::states::{LayerStates, Now, Slot};
+use crate::states::{LayerStates, SlotState, StateSlot};
 
 /// Runs a hook within its time, in a span of its own. A panic is a failure like any other.
-pub(crate) async fn guarded<T, E: From<LayerError>>(
-    layer: &dyn Erased,
+pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
+    layer: &dyn DynLayer,
     hook: Hook,
     run: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
@@ -34,7 +34,7 @@ pub(crate) async fn guarded<T, E: From<LayerError>>(
         ctx.layer.hook = hook.as_str(),
         error.type = tracing::field::Empty,
     );
-    let limit = spec.timeouts.of(hook);
+    let limit = spec.timeouts.for_hook(hook);
     let caught = AssertUnwindSafe(run)
         .catch_unwind()
         .instrument(span.clone());
@@ -44,53 +44,53 @@ pub(crate) async fn guarded<T, E: From<LayerError>>(
     };
     let (ended, kind) = match caught {
         Some(Ok(ended)) => (ended, "failed"),
-        Some(Err(panic)) => (Err(panicked(&panic).into()), "panicked"),
+        Some(Err(panic)) => (Err(panic_error(&panic).into()), "panicked"),
         None => {
             let ms = limit.unwrap_or_default().as_millis();
             (Err(LayerError::TimedOut { ms }.into()), "timed_out")
         }
     };
     if ended.is_err() {
-        tell_error(&span, kind);
+        record_error(&span, kind);
         // A function is a tool, and told as one.
         if hook != Hook::Function {
-            layer_failed(spec.id.as_str(), hook.as_str(), kind);
+            count_layer_failure(spec.id.as_str(), hook.as_str(), kind);
         }
     }
     ended
 }
 
 /// A copy of a layer's state for one hook, and what the hook tells.
-struct Attempt {
+struct HookRun {
     state: AnyState,
     context: HookContext,
 }
 
-impl Attempt {
+impl HookRun {
     /// `None` where the layer has no state.
     fn new(
-        layer: &dyn Erased,
-        slot: &Slot,
+        layer: &dyn DynLayer,
+        slot: &StateSlot,
         context: &HookContext,
     ) -> Option<Result<Self, LayerError>> {
-        let copy = layer.copy(slot.ready()?);
+        let copy = layer.clone_state(slot.ready_state()?);
         Some(copy.map(|state| Self {
             state,
-            context: context.apart(),
+            context: context.fork(),
         }))
     }
 
     /// If all went well the copy becomes the state, and what was told counts.
-    fn end<T, E: From<LayerError>>(
+    fn commit_state<T, E: From<LayerError>>(
         self,
-        layer: &dyn Erased,
-        slot: &mut Slot,
+        layer: &dyn DynLayer,
+        slot: &mut StateSlot,
         context: &HookContext,
         ended: Result<T, E>,
     ) -> Result<T, E> {
         let value = ended?;
-        slot.set(layer, self.state)?;
-        context.take_over(&self.context);
+        slot.set_state(layer, self.state)?;
+        context.merge_events(&self.context);
         Ok(value)
     }
 }
@@ -98,13 +98,13 @@ impl Attempt {
 /// Runs a hook on a copy of the state, within its time: `None` where the layer has no state.
 macro_rules! attempt {
     ($layer:ident, $slot:ident, $context:expr, $name:ident, |$state:ident, $apart:ident| $hook:expr) => {
-        match Attempt::new($layer, $slot, $context) {
+        match HookRun::new($layer, $slot, $context) {
             None => None,
             Some(Err(error)) => Some(Err(error.into())),
             Some(Ok(mut attempt)) => {
                 let ($state, $apart) = (&mut attempt.state, &attempt.context);
-                let ended = guarded($layer, Hook::$name, $hook).await;
-                Some(attempt.end($layer, $slot, $context, ended))
+                let ended = run_with_timeout($layer, Hook::$name, $hook).await;
+                Some(attempt.commit_state($layer, $slot, $context, ended))
             }
         }
     };
@@ -112,27 +112,27 @@ macro_rules! attempt {
 
 /// The outcome of a hook, and its value if it has one. `None` is a layer without a state: one that must not fail fails
 /// by that, unless it is left out on purpose.
-pub(crate) fn judged<T>(
-    layer: &dyn Erased,
-    slot: &Slot,
+pub(crate) fn hook_outcome<T>(
+    layer: &dyn DynLayer,
+    slot: &StateSlot,
     hook: Hook,
     run: Option<Result<T, LayerError>>,
-    outcomes: &mut Vec<Outcome>,
+    outcomes: &mut Vec<HookOutcome>,
 ) -> Result<Option<T>, LayersError> {
     let spec = layer.spec();
     let must = spec.on_error == OnError::Fail;
     let run = match run {
-        None if must && !matches!(slot.now, Now::LeftOut) => {
-            Some(Err(LayerError::failed(slot.why_not())))
+        None if must && !matches!(slot.current, SlotState::LeftOut) => {
+            Some(Err(LayerError::from_message(slot.missing_reason())))
         }
         run => run,
     };
     let (status, value) = match run {
         None => {
-            let why = slot.why_not().to_owned();
-            (Status::Skipped { why }, None)
+            let why = slot.missing_reason().to_owned();
+            (HookStatus::Skipped { why }, None)
         }
-        Some(Ok(value)) => (Status::Ok, Some(value)),
+        Some(Ok(value)) => (HookStatus::Ok, Some(value)),
         Some(Err(source)) if must => {
             return Err(LayersError::Layer {
                 id: spec.id.clone(),
@@ -143,10 +143,10 @@ pub(crate) fn judged<T>(
         Some(Err(error)) => {
             tracing::warn!(layer = %spec.id, %hook, %error, "a layer failed");
             let why = error.to_string();
-            (Status::Failed { why }, None)
+            (HookStatus::Failed { why }, None)
         }
     };
-    outcomes.push(Outcome {
+    outcomes.push(HookOutcome {
         layer: spec.id.clone(),
         hook,
         status,
@@ -159,23 +159,29 @@ impl Layers {
     ///
     /// # Errors
     /// The failure of a layer that must not fail. Another one that fails is left out until the states are read again.
-    pub async fn init(
+    pub async fn init_states(
         &self,
         states: &mut LayerStates,
         context: &HookContext,
-    ) -> Result<Vec<Outcome>, LayersError> {
+    ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let run = match slot.now {
-                Now::Ready(..) | Now::LeftOut => continue,
-                Now::Broken(_) => None,
-                Now::Absent => {
-                    let apart = context.apart();
-                    let run = guarded(layer, Hook::Init, layer.init(&apart)).await;
-                    Some(begun(layer, slot, run.map(Some), context, &apart))
+            let run = match slot.current {
+                SlotState::Ready(..) | SlotState::LeftOut => continue,
+                SlotState::Broken(_) => None,
+                SlotState::Absent => {
+                    let apart = context.fork();
+                    let run = run_with_timeout(layer, Hook::Init, layer.init(&apart)).await;
+                    Some(apply_first_state(
+                        layer,
+                        slot,
+                        run.map(Some),
+                        context,
+                        &apart,
+                    ))
                 }
             };
-            judged(layer, slot, Hook::Init, run, &mut outcomes)?;
+            hook_outcome(layer, slot, Hook::Init, run, &mut outcomes)?;
         }
         Ok(outcomes)
     }
@@ -190,13 +196,13 @@ impl Layers {
         states: &mut LayerStates,
         mut items: Vec<Item>,
         context: &HookContext,
-    ) -> Result<(Vec<Item>, Vec<Outcome>), LayersError> {
+    ) -> Result<(Vec<Item>, Vec<HookOutcome>), LayersError> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let given = items.clone();
             let run = attempt!(layer, slot, context, OnAppend, |state, apart| layer
                 .on_append(state, given, apart));
-            if let Some(changed) = judged(layer, slot, Hook::OnAppend, run, &mut outcomes)? {
+            if let Some(changed) = hook_outcome(layer, slot, Hook::OnAppend, run, &mut outcomes)? {
                 items = changed;
             }
         }
@@ -213,20 +219,20 @@ impl Layers {
         states: &mut LayerStates,
         answer: &[Item],
         context: &HookContext,
-    ) -> Result<(Verdict, Vec<Outcome>), LayersError> {
+    ) -> Result<(AnswerVerdict, Vec<HookOutcome>), LayersError> {
         let mut outcomes = Vec::new();
         let mut fixed: Option<Vec<Item>> = None;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let seen = fixed.as_deref().unwrap_or(answer);
             let run = attempt!(layer, slot, context, AfterModel, |state, apart| layer
                 .after_model(state, seen, apart));
-            match judged(layer, slot, Hook::AfterModel, run, &mut outcomes)? {
-                None | Some(Verdict::Pass) => {}
-                Some(Verdict::Fix(items)) => fixed = Some(items),
+            match hook_outcome(layer, slot, Hook::AfterModel, run, &mut outcomes)? {
+                None | Some(AnswerVerdict::Pass) => {}
+                Some(AnswerVerdict::Fix(items)) => fixed = Some(items),
                 Some(last) => return Ok((last, outcomes)),
             }
         }
-        let verdict = fixed.map_or(Verdict::Pass, Verdict::Fix);
+        let verdict = fixed.map_or(AnswerVerdict::Pass, AnswerVerdict::Fix);
         Ok((verdict, outcomes))
     }
 
@@ -237,27 +243,27 @@ impl Layers {
         states: &mut LayerStates,
         call: &ToolRequest,
         context: &HookContext,
-    ) -> (Gate, Vec<Outcome>) {
+    ) -> (ToolGate, Vec<HookOutcome>) {
         let mut outcomes = Vec::new();
-        let mut gate = Gate::Allow;
+        let mut gate = ToolGate::Allow;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let run = attempt!(layer, slot, context, BeforeTool, |state, apart| layer
                 .before_tool(state, call, apart));
-            let said = match judged(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
+            let said = match hook_outcome(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
                 Ok(said) => said.unwrap_or_default(),
                 Err(error) => {
-                    outcomes.push(Outcome {
+                    outcomes.push(HookOutcome {
                         layer: layer.spec().id.clone(),
                         hook: Hook::BeforeTool,
-                        status: Status::Failed {
+                        status: HookStatus::Failed {
                             why: error.to_string(),
                         },
                     });
-                    Gate::Deny(format!("it could not be checked: {error}"))
+                    ToolGate::Deny(format!("it could not be checked: {error}"))
                 }
             };
             gate = gate.and(said);
-            if matches!(gate, Gate::Deny(_)) {
+            if matches!(gate, ToolGate::Deny(_)) {
                 break;
             }
         }
@@ -271,17 +277,17 @@ impl Layers {
     pub async fn observe(
         &self,
         states: &mut LayerStates,
-        seen: Observed<'_>,
+        seen: ObservedItems<'_>,
         context: &HookContext,
-    ) -> Result<Vec<Outcome>, LayersError> {
+    ) -> Result<Vec<HookOutcome>, LayersError> {
         let each = self.iter().zip(&states.slots);
         let runs = join_all(each.map(async |(layer, slot)| {
-            let mut attempt = match Attempt::new(layer, slot, context)? {
+            let mut attempt = match HookRun::new(layer, slot, context)? {
                 Ok(attempt) => attempt,
                 Err(error) => return Some(Err(error)),
             };
             let hook = layer.observe(&mut attempt.state, &seen, &attempt.context);
-            let ended = guarded(layer, Hook::Observe, hook).await;
+            let ended = run_with_timeout(layer, Hook::Observe, hook).await;
             Some(Ok((attempt, ended)))
         }))
         .await;
@@ -290,9 +296,9 @@ impl Layers {
         for ((layer, slot), run) in self.iter().zip(&mut states.slots).zip(runs) {
             let run = run.map(|run| {
                 let (attempt, ended) = run?;
-                attempt.end(layer, slot, context, ended)
+                attempt.commit_state(layer, slot, context, ended)
             });
-            judged(layer, slot, Hook::Observe, run, &mut outcomes)?;
+            hook_outcome(layer, slot, Hook::Observe, run, &mut outcomes)?;
         }
         Ok(outcomes)
     }
@@ -307,16 +313,18 @@ impl Layers {
         parent: &LayerStates,
         child: &mut LayerStates,
         context: &HookContext,
-    ) -> Result<Vec<Outcome>, LayersError> {
+    ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
-            let (Now::Absent | Now::Ready(..), Some(from)) = (&slot.now, from.ready()) else {
+            let (SlotState::Absent | SlotState::Ready(..), Some(from)) =
+                (&slot.current, from.ready_state())
+            else {
                 continue;
             };
-            let apart = context.apart();
-            let run = guarded(layer, Hook::OnSpawn, layer.on_spawn(from, &apart)).await;
-            let run = begun(layer, slot, run, context, &apart);
-            judged(layer, slot, Hook::OnSpawn, Some(run), &mut outcomes)?;
+            let apart = context.fork();
+            let run = run_with_timeout(layer, Hook::OnSpawn, layer.on_spawn(from, &apart)).await;
+            let run = apply_first_state(layer, slot, run, context, &apart);
+            hook_outcome(layer, slot, Hook::OnSpawn, Some(run), &mut outcomes)?;
         }
         Ok(outcomes)
     }
@@ -330,13 +338,15 @@ impl Layers {
         child: &mut LayerStates,
         parent: &LayerStates,
         context: &HookContext,
-    ) -> Result<Vec<Outcome>, LayersError> {
+    ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
-            let Some(from) = from.ready() else { continue };
+            let Some(from) = from.ready_state() else {
+                continue;
+            };
             let run = attempt!(layer, slot, context, OnParentUpdate, |state, apart| layer
                 .on_parent_update(state, from, apart));
-            judged(layer, slot, Hook::OnParentUpdate, run, &mut outcomes)?;
+            hook_outcome(layer, slot, Hook::OnParentUpdate, run, &mut outcomes)?;
         }
         Ok(outcomes)
     }
@@ -351,13 +361,15 @@ impl Layers {
         child: &LayerStates,
         end: &ChildEnd,
         context: &HookContext,
-    ) -> Result<Vec<Outcome>, LayersError> {
+    ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut parent.slots).zip(&child.slots) {
-            let Some(from) = from.ready() else { continue };
+            let Some(from) = from.ready_state() else {
+                continue;
+            };
             let run = attempt!(layer, slot, context, OnReturn, |state, apart| layer
                 .on_return(state, from, end, apart));
-            judged(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
+            hook_outcome(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
         }
         Ok(outcomes)
     }
@@ -368,25 +380,27 @@ impl Layers {
         states: &mut LayerStates,
         end: &RunEnd,
         context: &HookContext,
-    ) -> Vec<Outcome> {
+    ) -> Vec<HookOutcome> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let run = attempt!(layer, slot, context, OnComplete, |state, apart| layer
                 .on_complete(state, end, apart));
-            told(layer, slot, Hook::OnComplete, run, &mut outcomes);
+            hook_outcome_or_log(layer, slot, Hook::OnComplete, run, &mut outcomes);
         }
         outcomes
     }
 
     /// Lets each layer go, in reverse order.
-    pub async fn dispose(&self, states: &LayerStates) -> Vec<Outcome> {
+    pub async fn dispose(&self, states: &LayerStates) -> Vec<HookOutcome> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&states.slots).rev() {
-            let run = match slot.ready() {
+            let run = match slot.ready_state() {
                 None => None,
-                Some(state) => Some(guarded(layer, Hook::Dispose, layer.dispose(state)).await),
+                Some(state) => {
+                    Some(run_with_timeout(layer, Hook::Dispose, layer.dispose(state)).await)
+                }
             };
-            told(layer, slot, Hook::Dispose, run, &mut outcomes);
+            hook_outcome_or_log(layer, slot, Hook::Dispose, run, &mut outcomes);
         }
         outcomes
     }
@@ -395,7 +409,7 @@ impl Layers {
     ///
     /// # Errors
     /// [`FunctionError`]; the state stays as it was then.
-    pub async fn call(
+    pub async fn call_function(
         &self,
         states: &mut LayerStates,
         tool: &str,
@@ -411,49 +425,57 @@ impl Layers {
                 Some((layer, slot, function))
             });
         let Some((layer, slot, function)) = found else {
-            return Err(LayerError::failed(format!("no layer has a function {tool:?}")).into());
+            return Err(
+                LayerError::from_message(format!("no layer has a function {tool:?}")).into(),
+            );
         };
-        fits(&function.input, arguments).map_err(|why| FunctionError::Arguments { why })?;
+        validate_against_schema(&function.input, arguments)
+            .map_err(|why| FunctionError::Arguments { why })?;
         let run = attempt!(layer, slot, context, Function, |state, apart| async {
-            let result = layer.call(state, function.name, arguments, apart).await?;
+            let result = layer
+                .call_function(state, function.name, arguments, apart)
+                .await?;
             if let Some(schema) = &function.output {
-                fits(schema, &result).map_err(|why| FunctionError::Result { why })?;
+                validate_against_schema(schema, &result)
+                    .map_err(|why| FunctionError::Result { why })?;
             }
             Ok(result)
         });
-        run.unwrap_or_else(|| Err(LayerError::failed(slot.why_not()).into()))
+        run.unwrap_or_else(|| Err(LayerError::from_message(slot.missing_reason()).into()))
     }
 }
 
 /// Takes a layer's first state where there is none; `None` leaves the layer out. One that fails and has no state is
 /// skipped until the states are read again.
-fn begun(
-    layer: &dyn Erased,
-    slot: &mut Slot,
+fn apply_first_state(
+    layer: &dyn DynLayer,
+    slot: &mut StateSlot,
     run: Result<Option<AnyState>, LayerError>,
     context: &HookContext,
     apart: &HookContext,
 ) -> Result<(), LayerError> {
     let begun = run.and_then(|state| match state {
-        Some(_) if slot.ready().is_some() => Ok(()),
-        Some(state) => slot.set(layer, state),
+        Some(_) if slot.ready_state().is_some() => Ok(()),
+        Some(state) => slot.set_state(layer, state),
         None => {
-            slot.now = Now::LeftOut;
+            slot.current = SlotState::LeftOut;
             Ok(())
         }
     });
     match &begun {
-        Ok(()) => context.take_over(apart),
-        Err(_) if slot.ready().is_some() => {}
-        Err(error) => slot.now = Now::Broken(error.to_string()),
+        Ok(()) => context.merge_events(apart),
+        Err(_) if slot.ready_state().is_some() => {}
+        Err(error) => slot.current = SlotState::Broken(error.to_string()),
     }
     begun
 }
 
 /// What is wrong with a value by its schema.
-fn fits(schema: &Raw, value: &Raw) -> Result<(), String> {
-    let checker = Checker::new(schema).map_err(|error| error.to_string())?;
-    let found = checker.check(value).map_err(|error| error.to_string())?;
+fn validate_against_schema(schema: &Raw, value: &Raw) -> Result<(), String> {
+    let checker = SchemaValidator::new(schema).map_err(|error| error.to_string())?;
+    let found = checker
+        .check_arguments(value)
+        .map_err(|error| error.to_string())?;
     match found.is_empty() {
         true => Ok(()),
         false => {
@@ -464,19 +486,19 @@ fn fits(schema: &Raw, value: &Raw) -> Result<(), String> {
 }
 
 /// As [`judged`], where no failure stops the others.
-fn told(
-    layer: &dyn Erased,
-    slot: &Slot,
+fn hook_outcome_or_log(
+    layer: &dyn DynLayer,
+    slot: &StateSlot,
     hook: Hook,
     run: Option<Result<(), LayerError>>,
-    outcomes: &mut Vec<Outcome>,
+    outcomes: &mut Vec<HookOutcome>,
 ) {
-    if let Err(error) = judged(layer, slot, hook, run, outcomes) {
+    if let Err(error) = hook_outcome(layer, slot, hook, run, outcomes) {
         tracing::warn!(%error, "a layer failed at the end of a run");
-        outcomes.push(Outcome {
+        outcomes.push(HookOutcome {
             layer: layer.spec().id.clone(),
             hook,
-            status: Status::Failed {
+            status: HookStatus::Failed {
                 why: error.to_string(),
             },
         });

@@ -11,7 +11,7 @@ use crate::outcome::Hook;
 /// What a layer's state belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum StateScope {
     /// One run; gone when it ends.
     Run,
     /// The path: it hangs off the node, so it rewinds and branches with the conversation.
@@ -22,10 +22,10 @@ pub enum Scope {
     Global,
 }
 
-impl Scope {
+impl StateScope {
     /// Whether the state hangs off nodes of the tree.
     #[must_use]
-    pub const fn on_tree(self) -> bool {
+    pub const fn is_on_tree(self) -> bool {
         matches!(self, Self::Run | Self::Path)
     }
 }
@@ -80,7 +80,7 @@ pub struct Timeouts {
 
 impl Timeouts {
     /// That of a hook.
-    pub(crate) const fn of(&self, hook: Hook) -> Option<Duration> {
+    pub(crate) const fn for_hook(&self, hook: Hook) -> Option<Duration> {
         match hook {
             Hook::Init => self.init,
             // It computes and never waits.
@@ -126,7 +126,7 @@ pub struct LayerSpec {
     /// The version of its state's schema. Default 1.
     pub version: u32,
     /// What its state belongs to. Default: the path.
-    pub scope: Scope,
+    pub scope: StateScope,
     /// Where its words stand. Default: the system prompt.
     pub band: Band,
     /// Its place in the band, and among the layers where hooks run one after the other: ascending. Default 100.
@@ -150,7 +150,7 @@ impl LayerSpec {
         Self {
             id,
             version: 1,
-            scope: Scope::Path,
+            scope: StateScope::Path,
             band: Band::System,
             order: 100,
             budget: Budget::default(),
@@ -163,7 +163,7 @@ impl LayerSpec {
 
     /// The same, its words standing there and changing so often.
     #[must_use]
-    pub const fn at(mut self, band: Band, order: i32, stability: Stability) -> Self {
+    pub const fn with_position(mut self, band: Band, order: i32, stability: Stability) -> Self {
         self.band = band;
         self.order = order;
         self.stability = stability;
@@ -172,7 +172,7 @@ impl LayerSpec {
 
     /// The same, its state belonging to this.
     #[must_use]
-    pub const fn scoped(mut self, scope: Scope) -> Self {
+    pub const fn with_scope(mut self, scope: StateScope) -> Self {
         self.scope = scope;
         self
     }

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::erased::{AnyState, Erased};
+use crate::erased::{AnyState, DynLayer};
 use crate::error::LayerError;
 use crate::id::LayerId;
-use crate::spec::Scope;
+use crate::spec::StateScope;
 
 /// The largest state, in bytes of JSON. It is the store's limit for one value.
 pub const STATE_BYTES: usize = 1 << 20;
 
 /// A stored state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredState {
     /// The version of its schema.
     pub version: u32,
     /// Its JSON.
@@ -22,78 +22,85 @@ pub struct Stored {
 
 /// A state that is to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedState {
     /// Whose it is.
     pub layer: LayerId,
     /// What it belongs to.
-    pub scope: Scope,
+    pub scope: StateScope,
     /// What it is now.
-    pub now: Stored,
+    pub now: StoredState,
     /// What it replaces; `None`: there was nothing.
-    pub before: Option<Stored>,
+    pub before: Option<StoredState>,
 }
 
 /// The states of a list of layers, as they were read and as the hooks have left them.
 #[derive(Default)]
 pub struct LayerStates {
     /// In the order of the list.
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<StateSlot>,
 }
 
 /// One layer's state.
-pub(crate) struct Slot {
-    pub(crate) stored: Option<Stored>,
-    pub(crate) now: Now,
+pub(crate) struct StateSlot {
+    pub(crate) stored: Option<StoredState>,
+    pub(crate) current: SlotState,
 }
 
-pub(crate) enum Now {
+pub(crate) enum SlotState {
     /// There is none yet.
     Absent,
     /// This one, and what it is as bytes.
-    Ready(AnyState, Stored),
+    Ready(AnyState, StoredState),
     /// It cannot be had, for this reason: the layer is skipped, and what is stored stays as it is.
     Broken(String),
     /// The parent's layer leaves it out of this run.
     LeftOut,
 }
 
-impl Slot {
-    pub(crate) fn read(layer: &dyn Erased, stored: Option<Stored>) -> Self {
+impl StateSlot {
+    pub(crate) fn from_stored(layer: &dyn DynLayer, stored: Option<StoredState>) -> Self {
         let now = match &stored {
-            None => Now::Absent,
-            Some(stored) => match layer.read(stored.version, &stored.bytes) {
-                Ok(state) => Now::Ready(state, stored.clone()),
-                Err(error) => Now::Broken(error.to_string()),
+            None => SlotState::Absent,
+            Some(stored) => match layer.read_state(stored.version, &stored.bytes) {
+                Ok(state) => SlotState::Ready(state, stored.clone()),
+                Err(error) => SlotState::Broken(error.to_string()),
             },
         };
-        Self { stored, now }
+        Self {
+            stored,
+            current: now,
+        }
     }
 
-    pub(crate) const fn ready(&self) -> Option<&AnyState> {
-        match &self.now {
-            Now::Ready(state, _) => Some(state),
-            Now::Absent | Now::Broken(_) | Now::LeftOut => None,
+    pub(crate) const fn ready_state(&self) -> Option<&AnyState> {
+        match &self.current {
+            SlotState::Ready(state, _) => Some(state),
+            SlotState::Absent | SlotState::Broken(_) | SlotState::LeftOut => None,
         }
     }
 
     /// Why there is no state.
-    pub(crate) fn why_not(&self) -> &str {
-        match &self.now {
-            Now::Broken(why) => why,
-            Now::LeftOut => "its parent's layer leaves it out",
-            Now::Absent | Now::Ready(..) => "it has no state here",
+    pub(crate) fn missing_reason(&self) -> &str {
+        match &self.current {
+            SlotState::Broken(why) => why,
+            SlotState::LeftOut => "its parent's layer leaves it out",
+            SlotState::Absent | SlotState::Ready(..) => "it has no state here",
         }
     }
 
     /// Takes a new state, if it is one.
-    pub(crate) fn set(&mut self, layer: &dyn Erased, state: AnyState) -> Result<(), LayerError> {
-        if let Some(now) = self.ready()
-            && layer.same(now, &state)
+    pub(crate) fn set_state(
+        &mut self,
+        layer: &dyn DynLayer,
+        state: AnyState,
+    ) -> Result<(), LayerError> {
+        if let Some(now) = self.ready_state()
+            && layer.is_same_state(now, &state)
         {
             return Ok(());
         }
-        layer.check(&state)?;
-        let bytes = layer.write(&state)?;
+        layer.validate_state(&state)?;
+        let bytes = layer.write_state(&state)?;
         if bytes.len() > STATE_BYTES {
             return Err(LayerError::StateTooLarge {
                 bytes: bytes.len(),
@@ -101,22 +108,22 @@ impl Slot {
             });
         }
         let version = layer.spec().version;
-        self.now = Now::Ready(state, Stored { version, bytes });
+        self.current = SlotState::Ready(state, StoredState { version, bytes });
         Ok(())
     }
 }
 
 impl LayerStates {
     /// What is to be stored: the states that differ from what was read.
-    pub(crate) fn changed<'a>(
+    pub(crate) fn changed_states<'a>(
         &'a self,
-        layers: impl Iterator<Item = &'a dyn Erased> + 'a,
-    ) -> impl Iterator<Item = Changed> + 'a {
+        layers: impl Iterator<Item = &'a dyn DynLayer> + 'a,
+    ) -> impl Iterator<Item = ChangedState> + 'a {
         self.slots.iter().zip(layers).filter_map(|(slot, layer)| {
-            let Now::Ready(_, now) = &slot.now else {
+            let SlotState::Ready(_, now) = &slot.current else {
                 return None;
             };
-            (slot.stored.as_ref() != Some(now)).then(|| Changed {
+            (slot.stored.as_ref() != Some(now)).then(|| ChangedState {
                 layer: layer.spec().id.clone(),
                 scope: layer.spec().scope,
                 now: now.clone(),
@@ -126,9 +133,9 @@ impl LayerStates {
     }
 
     /// What was to be stored is.
-    pub fn settle(&mut self) {
+    pub fn mark_committed(&mut self) {
         for slot in &mut self.slots {
-            if let Now::Ready(_, now) = &slot.now {
+            if let SlotState::Ready(_, now) = &slot.current {
                 slot.stored = Some(now.clone());
             }
         }
@@ -137,11 +144,11 @@ impl LayerStates {
 
 impl fmt::Debug for LayerStates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let slots = self.slots.iter().map(|slot| match &slot.now {
-            Now::Absent => "absent".to_owned(),
-            Now::Ready(_, stored) => String::from_utf8_lossy(&stored.bytes).into_owned(),
-            Now::Broken(why) => format!("broken: {why}"),
-            Now::LeftOut => "left out".to_owned(),
+        let slots = self.slots.iter().map(|slot| match &slot.current {
+            SlotState::Absent => "absent".to_owned(),
+            SlotState::Ready(_, stored) => String::from_utf8_lossy(&stored.bytes).into_owned(),
+            SlotState::Broken(why) => format!("broken: {why}"),
+            SlotState::LeftOut => "left out".to_owned(),
         });
         f.debug_list().entries(slots).finish()
     }

@@ -4,29 +4,29 @@
 //! refused by its form, or leads nowhere. Its parts are parted by `~`, which no id has.
 
 use contexture::ir::{ConversationId, NodeId};
-use contexture::store::{Cursor, SearchCursor};
+use contexture::store::{ConversationCursor, SearchCursor};
 
-use crate::trouble::Trouble;
+use crate::trouble::ToolCallError;
 
 /// After a conversation of a list.
-pub(crate) fn after_conversation(cursor: &Cursor) -> String {
+pub(crate) fn encode_conversation_cursor(cursor: &ConversationCursor) -> String {
     format!("{}~{}", cursor.updated_ms, cursor.id)
 }
 
 /// Reads what [`after_conversation`] wrote.
-pub(crate) fn conversation(text: &str) -> Result<Cursor, Trouble> {
+pub(crate) fn parse_conversation_cursor(text: &str) -> Result<ConversationCursor, ToolCallError> {
     let read = || {
         let (ms, id) = text.split_once('~')?;
-        Some(Cursor {
+        Some(ConversationCursor {
             updated_ms: ms.parse().ok()?,
             id: ConversationId::new(id).ok()?,
         })
     };
-    read().ok_or_else(|| broken(text))
+    read().ok_or_else(|| invalid_cursor(text))
 }
 
 /// After a hit of a search.
-pub(crate) fn after_hit(cursor: &SearchCursor) -> String {
+pub(crate) fn encode_hit_cursor(cursor: &SearchCursor) -> String {
     let SearchCursor {
         score,
         created_ms,
@@ -37,7 +37,7 @@ pub(crate) fn after_hit(cursor: &SearchCursor) -> String {
 }
 
 /// Reads what [`after_hit`] wrote.
-pub(crate) fn hit(text: &str) -> Result<SearchCursor, Trouble> {
+pub(crate) fn parse_hit_cursor(text: &str) -> Result<SearchCursor, ToolCallError> {
     let read = || {
         let mut parts = text.split('~');
         let cursor = SearchCursor {
@@ -48,13 +48,13 @@ pub(crate) fn hit(text: &str) -> Result<SearchCursor, Trouble> {
         };
         parts.next().is_none().then_some(cursor)
     };
-    read().ok_or_else(|| broken(text))
+    read().ok_or_else(|| invalid_cursor(text))
 }
 
-fn broken(text: &str) -> Trouble {
+fn invalid_cursor(text: &str) -> ToolCallError {
     let shown: String = text.chars().take(80).collect();
-    Trouble::new("bad_cursor", format!("{shown:?} is no cursor"))
-        .hint("give `next_cursor` of the page before as it is, or none for the first page")
+    ToolCallError::new("bad_cursor", format!("{shown:?} is no cursor"))
+        .with_hint("give `next_cursor` of the page before as it is, or none for the first page")
 }
 
 #[cfg(test)]
@@ -64,18 +64,24 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let id = ConversationId::new("a.b_c:d-1").unwrap();
-        let cursor = Cursor {
+        let cursor = ConversationCursor {
             updated_ms: -5,
             id: id.clone(),
         };
-        assert_eq!(conversation(&after_conversation(&cursor)).unwrap(), cursor);
+        assert_eq!(
+            parse_conversation_cursor(&encode_conversation_cursor(&cursor)).unwrap(),
+            cursor
+        );
         let cursor = SearchCursor {
             score: 7,
             created_ms: 12,
             conversation: id,
             node: NodeId::from_bytes([7; 16]),
         };
-        assert_eq!(hit(&after_hit(&cursor)).unwrap(), cursor);
+        assert_eq!(
+            parse_hit_cursor(&encode_hit_cursor(&cursor)).unwrap(),
+            cursor
+        );
     }
 
     #[test]
@@ -91,7 +97,7 @@ mod tests {
             "9223372036854775808~a",
             &long,
         ] {
-            assert!(conversation(text).is_err(), "{text:?}");
+            assert!(parse_conversation_cursor(text).is_err(), "{text:?}");
         }
         let node = "0".repeat(32);
         for text in [
@@ -100,7 +106,7 @@ mod tests {
             format!("1~2~a~{node}~"),
             format!("-1~2~a~{node}"),
         ] {
-            assert!(hit(&text).is_err(), "{text:?}");
+            assert!(parse_hit_cursor(&text).is_err(), "{text:?}");
         }
     }
 }

@@ -20,11 +20,11 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::caller::Caller;
-use crate::server::{Callers, Server};
+use crate::server::{Callers, McpServer};
 
 /// A service to be mounted, at `/mcp` by custom. Cheap to clone.
 #[derive(Clone)]
-pub struct HttpService(StreamableHttpService<Server, NeverSessionManager>);
+pub struct HttpService(StreamableHttpService<McpServer, NeverSessionManager>);
 
 /// What requests may look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn http_service(
     options: HttpOptions,
     whose: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static,
 ) -> HttpService {
-    let server = Server::new(engine, Callers::Each(Arc::new(whose)));
+    let server = McpServer::new(engine, Callers::PerRequest(Arc::new(whose)));
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)

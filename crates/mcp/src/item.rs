@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use contexture::compile::Link;
-use contexture::compile::reading::{Position, excerpt};
-use contexture::engine::item;
+use contexture::compile::reading::{TextPosition, extract_excerpt};
+use contexture::engine::parse_node_item;
 use contexture::ir::ConversationId;
 use contexture::store::Node;
 use rmcp::model::Resource;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::trouble::Trouble;
+use crate::trouble::ToolCallError;
 use crate::uri;
-use crate::words::{Kind, instant};
+use crate::words::{ItemKind, format_timestamp};
 
 /// The characters of all items of a page, as far as each has its least.
-pub(crate) const PAGE: usize = 24_000;
+pub(crate) const PAGE_CHARACTERS: usize = 24_000;
 /// The least of an item that is shown, in characters.
-const LEAST: usize = 160;
+const MIN_ITEM_CHARACTERS: usize = 160;
 
 /// An item as it is shown.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Shown {
+pub(crate) struct ItemExcerpt {
     /// Its position on the path; the first is 1.
     pub(crate) position: u64,
     /// Its id.
@@ -30,7 +30,7 @@ pub(crate) struct Shown {
     /// The id of the message it belongs to.
     pub(crate) message: String,
     /// What it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ItemKind,
     /// When it was made.
     pub(crate) at: String,
     /// Its text; of a call, the tool's name and arguments.
@@ -44,23 +44,28 @@ pub(crate) struct Shown {
 }
 
 /// Items that people may see, as they are shown together.
-pub(crate) fn show(nodes: &[Arc<Node>]) -> Result<Vec<Shown>, Trouble> {
+pub(crate) fn excerpt_items(nodes: &[Arc<Node>]) -> Result<Vec<ItemExcerpt>, ToolCallError> {
     let seen = nodes.iter().filter(|node| node.audience.user);
     let texts = seen
-        .map(|node| Ok((node, text(node)?)))
-        .collect::<Result<Vec<_>, Trouble>>()?;
+        .map(|node| Ok((node, extract_text(node)?)))
+        .collect::<Result<Vec<_>, ToolCallError>>()?;
     let lengths = texts.iter().map(|(_, text)| text.chars().count()).collect();
-    let cap = fair_share(lengths, PAGE).max(LEAST);
-    let shown = texts.into_iter().map(|(node, text)| shown(node, text, cap));
+    let cap = fair_share(lengths, PAGE_CHARACTERS).max(MIN_ITEM_CHARACTERS);
+    let shown = texts
+        .into_iter()
+        .map(|(node, text)| item_excerpt(node, text, cap));
     Ok(shown.collect())
 }
 
 /// The resource that has the whole of an item that was cut.
-pub(crate) fn link(shown: &Shown, conversation: &ConversationId) -> Option<Resource> {
+pub(crate) fn resource_link(
+    shown: &ItemExcerpt,
+    conversation: &ConversationId,
+) -> Option<Resource> {
     let link: Link = shown.link.as_deref()?.parse().ok()?;
     let name = format!("{} {}", shown.kind.as_str(), shown.position);
     let about = format!("The whole of item {}", shown.position);
-    let resource = Resource::new(uri::of_link(&link, conversation), name);
+    let resource = Resource::new(uri::link_uri(&link, conversation), name);
     Some(
         resource
             .with_description(about)
@@ -68,26 +73,29 @@ pub(crate) fn link(shown: &Shown, conversation: &ConversationId) -> Option<Resou
     )
 }
 
-fn text(node: &Node) -> Result<String, Trouble> {
+fn extract_text(node: &Node) -> Result<String, ToolCallError> {
     if node.redacted_ms.is_some() {
         return Ok("[removed]".to_owned());
     }
-    Ok(item(node)?.text())
+    Ok(parse_node_item(node)?.text())
 }
 
-fn shown(node: &Node, text: String, cap: usize) -> Shown {
+fn item_excerpt(node: &Node, text: String, cap: usize) -> ItemExcerpt {
     let characters = text.chars().count();
     let cut = characters > cap;
     let text = match cut {
-        true => format!("{}…", excerpt(&text, Position::line(1), u64::MAX, cap).text),
+        true => format!(
+            "{}…",
+            extract_excerpt(&text, TextPosition::line_start(1), u64::MAX, cap).text
+        ),
         false => text,
     };
-    Shown {
+    ItemExcerpt {
         position: node.depth,
         id: node.id.to_string(),
-        message: node.message().into_owned(),
+        message: node.effective_message_id().into_owned(),
         kind: node.kind.into(),
-        at: instant(node.created_ms),
+        at: format_timestamp(node.created_ms),
         text,
         characters: cut.then_some(characters),
         link: cut.then(|| Link::new(node.content_hash).to_string()),

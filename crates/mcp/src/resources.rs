@@ -1,7 +1,7 @@
 //! Resources: conversations as text, and what their links name.
 
-use contexture::compile::reading::{Position, excerpt};
-use contexture::engine::For;
+use contexture::compile::reading::{TextPosition, extract_excerpt};
+use contexture::engine::MessageView;
 use contexture::store::{Conversation, ListConversations};
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -10,22 +10,22 @@ use rmcp::model::{
 };
 
 use crate::cursor;
-use crate::tools::{self, Wanted};
-use crate::trouble::Trouble;
-use crate::uri::{self, Named, TEMPLATES, Within};
-use crate::visit::Visit;
+use crate::tools::{self, ItemRange};
+use crate::trouble::ToolCallError;
+use crate::uri::{self, ResourceUri, ScopedLink, TEMPLATES};
+use crate::visit::ToolContext;
 
 /// Resources of a page.
 const PAGE: usize = 100;
 /// Items of a conversation that are shown.
-const ITEMS: u64 = 100;
+const SHOWN_ITEMS: u64 = 100;
 /// Characters of a text that are shown.
-const CHARACTERS: usize = 100_000;
+const MAX_CHARACTERS: usize = 100_000;
 const TEXT: &str = "text/plain";
 
 /// The conversations, the one that changed last first.
-pub(crate) async fn list(
-    visit: &Visit,
+pub(crate) async fn list_resources(
+    visit: &ToolContext,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let list = ListConversations {
@@ -33,15 +33,19 @@ pub(crate) async fn list(
         ..ListConversations::default()
     };
     let page = tools::conversations(visit, list, cursor).await;
-    let page = page.map_err(|trouble| ErrorData::invalid_params(trouble.text(), None))?;
-    let resources = page.conversations.into_iter().map(resource).collect();
+    let page = page.map_err(|trouble| ErrorData::invalid_params(trouble.full_message(), None))?;
+    let resources = page
+        .conversations
+        .into_iter()
+        .map(conversation_resource)
+        .collect();
     let mut result = ListResourcesResult::with_all_items(resources);
-    result.next_cursor = page.next.as_ref().map(cursor::after_conversation);
+    result.next_cursor = page.next.as_ref().map(cursor::encode_conversation_cursor);
     Ok(result)
 }
 
 /// What names may be made of.
-pub(crate) fn templates() -> ListResourceTemplatesResult {
+pub(crate) fn resource_templates() -> ListResourceTemplatesResult {
     let [conversation, item] = TEMPLATES;
     let conversation = ResourceTemplate::new(conversation, "conversation")
         .with_title("A conversation")
@@ -55,10 +59,13 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
 }
 
 /// Reads a resource.
-pub(crate) async fn read(visit: &Visit, name: &str) -> Result<ReadResourceResult, ErrorData> {
-    let text = match Named::parse(name) {
-        Ok(Named::Conversation(id)) => conversation(visit, id.as_str()).await,
-        Ok(Named::Item(within)) => item(visit, &within).await,
+pub(crate) async fn read_resource(
+    visit: &ToolContext,
+    name: &str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let text = match ResourceUri::parse(name) {
+        Ok(ResourceUri::Conversation(id)) => read_conversation(visit, id.as_str()).await,
+        Ok(ResourceUri::Link(within)) => read_linked_item(visit, &within).await,
         Err(trouble) => Err(trouble),
     };
     match text {
@@ -66,30 +73,41 @@ pub(crate) async fn read(visit: &Visit, name: &str) -> Result<ReadResourceResult
             let contents = ResourceContents::text(text, name).with_mime_type(TEXT);
             Ok(ReadResourceResult::new(vec![contents]))
         }
-        Err(trouble) if trouble.is_absent() => {
+        Err(trouble) if trouble.is_not_found() => {
             let shown: String = name.chars().take(200).collect();
             let data = serde_json::json!({ "uri": shown });
-            Err(ErrorData::resource_not_found(trouble.text(), Some(data)))
+            Err(ErrorData::resource_not_found(
+                trouble.full_message(),
+                Some(data),
+            ))
         }
-        Err(trouble) => Err(ErrorData::internal_error(trouble.text(), None)),
+        Err(trouble) => Err(ErrorData::internal_error(trouble.full_message(), None)),
     }
 }
 
-async fn conversation(visit: &Visit, id: &str) -> Result<String, Trouble> {
-    let chat = visit.conversation(id, None).await?;
-    let page = tools::transcript(visit, &chat, &Wanted::Last, ITEMS).await?;
-    Ok(page.text())
+async fn read_conversation(visit: &ToolContext, id: &str) -> Result<String, ToolCallError> {
+    let chat = visit.open_conversation(id, None).await?;
+    let page = tools::transcript(visit, &chat, &ItemRange::Last, SHOWN_ITEMS).await?;
+    Ok(page.to_text())
 }
 
-async fn item(visit: &Visit, within: &Within) -> Result<String, Trouble> {
+async fn read_linked_item(
+    visit: &ToolContext,
+    within: &ScopedLink,
+) -> Result<String, ToolCallError> {
     let Some(id) = &within.conversation else {
         let message = format!("{} does not say in which conversation", within.link);
-        return Err(Trouble::new("not_found", message)
-            .hint("put ?conversation= and the id behind it, or use the tool read_link"));
+        return Err(ToolCallError::new("not_found", message)
+            .with_hint("put ?conversation= and the id behind it, or use the tool read_link"));
     };
-    let chat = visit.conversation(id.as_str(), None).await?;
-    let linked = chat.linked(within.link, For::User).await?;
-    let part = excerpt(&linked.text, Position::line(1), u64::MAX, CHARACTERS);
+    let chat = visit.open_conversation(id.as_str(), None).await?;
+    let linked = chat.resolve_link(within.link, MessageView::User).await?;
+    let part = extract_excerpt(
+        &linked.text,
+        TextPosition::line_start(1),
+        u64::MAX,
+        MAX_CHARACTERS,
+    );
     let mut text = part.text.to_owned();
     if let Some(next) = part.next {
         let said = format!(
@@ -107,8 +125,8 @@ async fn item(visit: &Visit, within: &Within) -> Result<String, Trouble> {
     Ok(text)
 }
 
-fn resource(conversation: Conversation) -> Resource {
-    let uri = uri::of_conversation(&conversation.id);
+fn conversation_resource(conversation: Conversation) -> Resource {
+    let uri = uri::conversation_uri(&conversation.id);
     let about = match &conversation.resource {
         Some(resource) => format!("{} messages, about {resource}", conversation.messages),
         None => format!("{} messages", conversation.messages),

@@ -10,19 +10,19 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 /// What a value of this type may be given as.
-pub(crate) fn taken<T: JsonSchema>() -> JsonObject {
-    plain::<T>(SchemaSettings::draft2020_12().for_deserialize())
+pub(crate) fn input_schema<T: JsonSchema>() -> JsonObject {
+    generate_schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// What a value of this type is answered as.
-pub(crate) fn answered<T: JsonSchema>() -> JsonObject {
-    plain::<T>(SchemaSettings::draft2020_12().for_serialize())
+pub(crate) fn output_schema<T: JsonSchema>() -> JsonObject {
+    generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-fn plain<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
+fn generate_schema<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let settings = settings.with_transform(RecursiveTransform(simplify));
+    let settings = settings.with_transform(RecursiveTransform(simplify_schema));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     schema.remove("description");
@@ -32,7 +32,7 @@ fn plain<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     }
 }
 
-fn simplify(schema: &mut Schema) {
+fn simplify_schema(schema: &mut Schema) {
     // Formats of numbers are Rust's, not JSON's.
     schema.remove("format");
     if let Some(Value::Array(types)) = schema.get("type")

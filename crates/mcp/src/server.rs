@@ -17,9 +17,9 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::caller::{Access, Caller};
 use crate::resources;
-use crate::tool::Entry;
+use crate::tool::ToolEntry;
 use crate::tools;
-use crate::visit::Visit;
+use crate::visit::ToolContext;
 
 /// What clients tell their models of this server.
 const INSTRUCTIONS: &str = "Contexture keeps conversations of agents: every message, tool call and tool output. \
@@ -28,34 +28,34 @@ const INSTRUCTIONS: &str = "Contexture keeps conversations of agents: every mess
     context window with check_budget.";
 
 /// Says for whom a request over HTTP is.
-pub(crate) type Whose = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
+pub(crate) type CallerResolver = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
 
 /// For whom requests are answered.
 #[derive(Clone)]
 pub(crate) enum Callers {
     /// The one at the other end of the pipe.
-    One(Caller),
+    Fixed(Caller),
     /// Whoever each request is from.
-    Each(Whose),
+    PerRequest(CallerResolver),
 }
 
 /// A server.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub(crate) struct McpServer {
     engine: Engine,
     callers: Callers,
 }
 
-impl Server {
+impl McpServer {
     pub(crate) const fn new(engine: Engine, callers: Callers) -> Self {
         Self { engine, callers }
     }
 
     /// Whose request it is. Without a caller nothing is answered.
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+    fn identify_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         let caller = match &self.callers {
-            Callers::One(caller) => Some(caller.clone()),
-            Callers::Each(whose) => context
+            Callers::Fixed(caller) => Some(caller.clone()),
+            Callers::PerRequest(whose) => context
                 .extensions
                 .get::<Parts>()
                 .and_then(|parts| whose(parts)),
@@ -63,8 +63,8 @@ impl Server {
         caller.ok_or_else(|| ErrorData::invalid_request("it is not known who asks", None))
     }
 
-    fn visit(&self, caller: Caller) -> Visit {
-        Visit {
+    fn tool_context(&self, caller: Caller) -> ToolContext {
+        ToolContext {
             engine: self.engine.clone(),
             owner: caller.owner,
             cancel: Cancel::new(),
@@ -73,7 +73,7 @@ impl Server {
 }
 
 /// Does work on a thread of its own, until it is called off.
-async fn work<T: Send + 'static>(
+async fn run_cancellable<T: Send + 'static>(
     cancel: Cancel,
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = T> + Send + 'static,
@@ -91,11 +91,11 @@ async fn work<T: Send + 'static>(
     }
 }
 
-fn may(access: Access, entry: &Entry) -> bool {
-    access == Access::Write || entry.needs == Access::Read
+fn can_call(access: Access, entry: &ToolEntry) -> bool {
+    access == Access::Write || entry.required_access == Access::Read
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -109,7 +109,7 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::find(name).map(|entry| entry.listed.clone())
+        tools::find_tool(name).map(|entry| entry.definition.clone())
     }
 
     async fn list_tools(
@@ -117,9 +117,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let access = self.caller(&context)?.access;
-        let listed = tools::ALL.iter().filter(|entry| may(access, entry));
-        let listed = listed.map(|entry| entry.listed.clone()).collect();
+        let access = self.identify_caller(&context)?.access;
+        let listed = tools::ALL.iter().filter(|entry| can_call(access, entry));
+        let listed = listed.map(|entry| entry.definition.clone()).collect();
         Ok(ListToolsResult::with_all_items(listed))
     }
 
@@ -128,16 +128,16 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = self.caller(&context)?;
-        let entry = tools::find(&request.name).filter(|entry| may(caller.access, entry));
+        let caller = self.identify_caller(&context)?;
+        let entry = tools::find_tool(&request.name).filter(|entry| can_call(caller.access, entry));
         let entry = entry.ok_or_else(|| {
             let name: String = request.name.chars().take(80).collect();
             ErrorData::invalid_params(format!("unknown tool: {name}"), None)
         })?;
-        let visit = self.visit(caller);
+        let visit = self.tool_context(caller);
         let cancel = visit.cancel.clone();
-        let answer = (entry.run)(visit, request.arguments.unwrap_or_default());
-        let answer = work(cancel, &context, answer).await?;
+        let answer = (entry.handler)(visit, request.arguments.unwrap_or_default());
+        let answer = run_cancellable(cancel, &context, answer).await?;
         Ok(answer
             .unwrap_or_else(|trouble| trouble.into_result())
             .into())
@@ -148,10 +148,10 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let visit = self.visit(self.caller(&context)?);
+        let visit = self.tool_context(self.identify_caller(&context)?);
         let cursor = request.and_then(|request| request.cursor);
-        work(visit.cancel.clone(), &context, async move {
-            resources::list(&visit, cursor.as_deref()).await
+        run_cancellable(visit.cancel.clone(), &context, async move {
+            resources::list_resources(&visit, cursor.as_deref()).await
         })
         .await?
     }
@@ -161,7 +161,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(resources::templates())
+        Ok(resources::resource_templates())
     }
 
     async fn read_resource(
@@ -169,9 +169,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let visit = self.visit(self.caller(&context)?);
-        let read = work(visit.cancel.clone(), &context, async move {
-            resources::read(&visit, &request.uri).await
+        let visit = self.tool_context(self.identify_caller(&context)?);
+        let read = run_cancellable(visit.cancel.clone(), &context, async move {
+            resources::read_resource(&visit, &request.uri).await
         });
         Ok(read.await??.into())
     }

@@ -7,7 +7,7 @@ use rmcp::transport::stdio;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::caller::Caller;
-use crate::server::{Callers, Server};
+use crate::server::{Callers, McpServer};
 
 /// Why serving ended otherwise than by the client's leaving.
 #[derive(Debug, thiserror::Error)]
@@ -38,18 +38,18 @@ pub async fn serve(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
-    let server = Server::new(engine, Callers::One(caller));
+    let server = McpServer::new(engine, Callers::Fixed(caller));
     let running = match server.serve((input, output)).await {
         Ok(running) => running,
         // Whoever opens and closes the streams without a word has lost nothing.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(lost(error)),
+        Err(error) => return Err(connection_error(error)),
     };
-    running.waiting().await.map_err(lost)?;
+    running.waiting().await.map_err(connection_error)?;
     Ok(())
 }
 
-fn lost(source: impl std::error::Error + Send + Sync + 'static) -> ServeError {
+fn connection_error(source: impl std::error::Error + Send + Sync + 'static) -> ServeError {
     ServeError {
         source: Box::new(source),
     }

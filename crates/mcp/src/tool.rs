@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use crate::caller::Access;
 use crate::schema;
-use crate::trouble::Trouble;
-use crate::visit::Visit;
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
 
 /// What a call leaves behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum ToolEffect {
     /// Nothing.
     Reads,
     /// Something new; everything else stays.
@@ -39,7 +39,7 @@ pub(crate) trait Tool: 'static {
     /// What it is for, for the model.
     const ABOUT: &'static str;
     /// What a call leaves behind.
-    const EFFECT: Effect;
+    const EFFECT: ToolEffect;
     /// What it takes.
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
     /// What it answers.
@@ -47,60 +47,64 @@ pub(crate) trait Tool: 'static {
 
     /// Answers a call.
     fn call(
-        visit: Visit,
+        visit: ToolContext,
         arguments: Self::Arguments,
-    ) -> impl Future<Output = Result<Self::Answer, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Self::Answer, ToolCallError>> + Send;
 
     /// What of the answer can be read as a resource.
-    fn links(_answer: &Self::Answer) -> Vec<Resource> {
+    fn resource_links(_answer: &Self::Answer) -> Vec<Resource> {
         Vec::new()
     }
 }
 
-type Run = fn(Visit, JsonObject) -> BoxFuture<'static, Result<CallToolResult, Trouble>>;
+type CallHandler =
+    fn(ToolContext, JsonObject) -> BoxFuture<'static, Result<CallToolResult, ToolCallError>>;
 
 /// A tool in the table.
-pub(crate) struct Entry {
-    pub(crate) listed: Listed,
-    pub(crate) needs: Access,
-    pub(crate) run: Run,
+pub(crate) struct ToolEntry {
+    pub(crate) definition: Listed,
+    pub(crate) required_access: Access,
+    pub(crate) handler: CallHandler,
 }
 
-impl Entry {
+impl ToolEntry {
     /// The entry of a tool.
-    pub(crate) fn of<T: Tool>() -> Self {
-        let reads = T::EFFECT == Effect::Reads;
+    pub(crate) fn for_tool<T: Tool>() -> Self {
+        let reads = T::EFFECT == ToolEffect::Reads;
         let mut hints = ToolAnnotations::with_title(T::TITLE)
             .read_only(reads)
             .open_world(false);
         if !reads {
             hints = hints
-                .destructive(T::EFFECT == Effect::Replaces)
-                .idempotent(T::EFFECT == Effect::Sets);
+                .destructive(T::EFFECT == ToolEffect::Replaces)
+                .idempotent(T::EFFECT == ToolEffect::Sets);
         }
-        let input = Arc::new(schema::taken::<T::Arguments>());
-        let output = Arc::new(schema::answered::<T::Answer>());
+        let input = Arc::new(schema::input_schema::<T::Arguments>());
+        let output = Arc::new(schema::output_schema::<T::Answer>());
         let listed = Listed::new(T::NAME, T::ABOUT, input)
             .with_title(T::TITLE)
             .with_raw_output_schema(output)
             .with_annotations(hints);
         Self {
-            listed,
-            needs: if reads { Access::Read } else { Access::Write },
-            run: |visit, arguments| run::<T>(visit, arguments).boxed(),
+            definition: listed,
+            required_access: if reads { Access::Read } else { Access::Write },
+            handler: |visit, arguments| invoke_tool::<T>(visit, arguments).boxed(),
         }
     }
 }
 
-async fn run<T: Tool>(visit: Visit, mut arguments: JsonObject) -> Result<CallToolResult, Trouble> {
+async fn invoke_tool<T: Tool>(
+    visit: ToolContext,
+    mut arguments: JsonObject,
+) -> Result<CallToolResult, ToolCallError> {
     // Models that must name every argument say null for absent.
     arguments.retain(|_, value| !value.is_null());
     let arguments = serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Trouble::arguments(format!("{}: {error}", T::NAME)))?;
+        .map_err(|error| ToolCallError::invalid_arguments(format!("{}: {error}", T::NAME)))?;
     let answer = T::call(visit, arguments).await?;
-    let links = T::links(&answer);
+    let links = T::resource_links(&answer);
     let value = serde_json::to_value(&answer)
-        .map_err(|error| Trouble::new("internal", format!("{}: {error}", T::NAME)))?;
+        .map_err(|error| ToolCallError::new("internal", format!("{}: {error}", T::NAME)))?;
     // The same as text, for clients that read no structured content.
     let mut result = CallToolResult::structured(value);
     result

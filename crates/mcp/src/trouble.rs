@@ -9,23 +9,23 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use contexture::EngineError;
-use contexture::store::{Error as StoreError, Thing};
+use contexture::store::{EntityKind, Error as StoreError};
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::json;
 
 /// The key of an error's word for programs, in `_meta`.
-const META: &str = "contexture/error";
+const ERROR_META_KEY: &str = "contexture/error";
 
 /// Why a tool gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct ToolCallError {
     kind: &'static str,
     message: String,
     hint: Option<&'static str>,
     retryable: bool,
 }
 
-impl Trouble {
+impl ToolCallError {
     /// A trouble with a stable word for programs, and what it is.
     pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -37,23 +37,23 @@ impl Trouble {
     }
 
     /// Arguments that are wrong.
-    pub(crate) fn arguments(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_arguments(message: impl Into<String>) -> Self {
         Self::new("bad_arguments", message)
     }
 
     /// The same, saying what to do.
-    pub(crate) const fn hint(mut self, hint: &'static str) -> Self {
+    pub(crate) const fn with_hint(mut self, hint: &'static str) -> Self {
         self.hint = Some(hint);
         self
     }
 
     /// Whether there is no such thing, or it is another owner's.
-    pub(crate) fn is_absent(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         matches!(self.kind, "not_found" | "evicted" | "bad_name")
     }
 
     /// What happened, and what to do.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn full_message(&self) -> String {
         let mut text = self.message.clone();
         if let Some(hint) = self.hint {
             let _ = write!(text, ". What to do: {hint}");
@@ -63,48 +63,48 @@ impl Trouble {
 
     /// As the answer of a call.
     pub(crate) fn into_result(self) -> CallToolResult {
-        let mut result = CallToolResult::error(vec![ContentBlock::text(self.text())]);
+        let mut result = CallToolResult::error(vec![ContentBlock::text(self.full_message())]);
         let mut meta = MetaObject::new();
         let said = json!({ "kind": self.kind, "retryable": self.retryable });
-        meta.0.insert(META.to_owned(), said);
+        meta.0.insert(ERROR_META_KEY.to_owned(), said);
         result.meta = Some(meta);
         result
     }
 }
 
-impl From<EngineError> for Trouble {
+impl From<EngineError> for ToolCallError {
     fn from(error: EngineError) -> Self {
         let kind = error.kind();
         let message = match error.is_fault() {
             true => {
-                tracing::error!(error = %chain(&error), "a request failed");
+                tracing::error!(error = %error_chain(&error), "a request failed");
                 format!("the server failed ({kind}); its log says how")
             }
-            false => chain(&error),
+            false => error_chain(&error),
         };
         Self {
             kind,
             message,
-            hint: hint(&error),
+            hint: hint_for_error(&error),
             retryable: error.is_retryable(),
         }
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for ToolCallError {
     fn from(error: StoreError) -> Self {
         EngineError::from(error).into()
     }
 }
 
-impl From<contexture::ir::Error> for Trouble {
+impl From<contexture::ir::Error> for ToolCallError {
     fn from(error: contexture::ir::Error) -> Self {
         EngineError::from(error).into()
     }
 }
 
 /// An error and its causes in one line.
-fn chain(error: &dyn Error) -> String {
+fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -114,14 +114,14 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-fn hint(error: &EngineError) -> Option<&'static str> {
+fn hint_for_error(error: &EngineError) -> Option<&'static str> {
     Some(match error {
         EngineError::Store(StoreError::NotFound { what, .. }) => match what {
-            Thing::Conversation => "list_conversations gives the ids there are",
-            Thing::Branch | Thing::Checkpoint => {
+            EntityKind::Conversation => "list_conversations gives the ids there are",
+            EntityKind::Branch | EntityKind::Checkpoint => {
                 "list_branches gives the branches and checkpoints there are"
             }
-            Thing::Message | Thing::Node => {
+            EntityKind::Message | EntityKind::Node => {
                 "read_conversation and search_conversations give the ids of items and messages"
             }
             _ => return None,
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_told_by_its_kind_alone() {
-        let trouble = Trouble::from(StoreError::Storage {
+        let trouble = ToolCallError::from(StoreError::Storage {
             path: "/srv/secret-place.db".into(),
             fault: StorageFault::Full,
             source: Some("SQLITE_FULL in table nodes".into()),
@@ -160,7 +160,7 @@ mod tests {
             assert!(!told.contains(hidden), "{told}");
         }
         assert!(told.contains(trouble.kind), "{told}");
-        let named = Trouble::from(StoreError::not_found(Thing::Branch, "gone"));
-        assert!(named.text().contains("gone"));
+        let named = ToolCallError::from(StoreError::not_found(EntityKind::Branch, "gone"));
+        assert!(named.full_message().contains("gone"));
     }
 }

@@ -6,7 +6,7 @@
 use contexture::compile::Link;
 use contexture::ir::ConversationId;
 
-use crate::trouble::Trouble;
+use crate::trouble::ToolCallError;
 
 /// What the name of a conversation begins with.
 const CONVERSATION: &str = "contexture://conversation/";
@@ -20,49 +20,49 @@ pub(crate) const TEMPLATES: [&str; 2] = [
 ];
 
 /// The name of a conversation.
-pub(crate) fn of_conversation(id: &ConversationId) -> String {
+pub(crate) fn conversation_uri(id: &ConversationId) -> String {
     format!("{CONVERSATION}{id}")
 }
 
 /// The name of an item of a conversation.
-pub(crate) fn of_link(link: &Link, conversation: &ConversationId) -> String {
+pub(crate) fn link_uri(link: &Link, conversation: &ConversationId) -> String {
     format!("{link}{WITHIN}{conversation}")
 }
 
 /// What a name names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum ResourceUri {
     Conversation(ConversationId),
-    Item(Within),
+    Link(ScopedLink),
 }
 
 /// A link, and where it is looked up if it says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Within {
+pub(crate) struct ScopedLink {
     pub(crate) link: Link,
     pub(crate) conversation: Option<ConversationId>,
 }
 
-impl Named {
+impl ResourceUri {
     /// Reads a name.
-    pub(crate) fn parse(text: &str) -> Result<Self, Trouble> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ToolCallError> {
         if let Some(id) = text.strip_prefix(CONVERSATION) {
             return Ok(Self::Conversation(ConversationId::new(id)?));
         }
-        Within::parse(text).map(Self::Item)
+        ScopedLink::parse(text).map(Self::Link)
     }
 }
 
-impl Within {
+impl ScopedLink {
     /// Reads a link, by itself or with its conversation.
-    pub(crate) fn parse(text: &str) -> Result<Self, Trouble> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ToolCallError> {
         let (link, conversation) = match text.split_once(WITHIN) {
             Some((link, id)) => (link, Some(ConversationId::new(id)?)),
             None => (text, None),
         };
         let link = link
             .parse::<Link>()
-            .map_err(|error| Trouble::new("bad_name", error.to_string()))?;
+            .map_err(|error| ToolCallError::new("bad_name", error.to_string()))?;
         Ok(Self { link, conversation })
     }
 }
@@ -74,14 +74,17 @@ mod tests {
     #[test]
     fn names_are_read_as_they_are_written() {
         let id = ConversationId::new("support-42").unwrap();
-        let named = Named::parse(&of_conversation(&id)).unwrap();
-        assert_eq!(named, Named::Conversation(id.clone()));
+        let named = ResourceUri::parse(&conversation_uri(&id)).unwrap();
+        assert_eq!(named, ResourceUri::Conversation(id.clone()));
         let link: Link = "context://vfs/0123456789abcdef0123456789abcdef"
             .parse()
             .unwrap();
-        let within = Within::parse(&of_link(&link, &id)).unwrap();
+        let within = ScopedLink::parse(&link_uri(&link, &id)).unwrap();
         assert_eq!((within.link, within.conversation), (link, Some(id)));
-        assert_eq!(Within::parse(&link.to_string()).unwrap().conversation, None);
+        assert_eq!(
+            ScopedLink::parse(&link.to_string()).unwrap().conversation,
+            None
+        );
     }
 
     #[test]
@@ -112,7 +115,7 @@ mod tests {
             &format!("context://vfs/{}", digits.to_uppercase()),
             &long,
         ] {
-            assert!(Named::parse(text).is_err(), "{text:?}");
+            assert!(ResourceUri::parse(text).is_err(), "{text:?}");
         }
     }
 }

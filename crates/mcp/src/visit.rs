@@ -3,17 +3,17 @@
 use contexture::ir::BranchName;
 use contexture::ir::{MessageId, NodeId};
 use contexture::store::ReadRequest;
-use contexture::store::{At, Error as StoreError, NodeQuery, Span, Thing};
+use contexture::store::{EntityKind, Error as StoreError, NodeQuery, PathEnd, Span};
 use contexture::{Cancel, Conversation, Engine, EngineError, Owner};
 
-use crate::trouble::Trouble;
+use crate::trouble::ToolCallError;
 
 /// The most digits and the fewest of an item's id.
-const DIGITS: std::ops::RangeInclusive<usize> = 4..=32;
+const ID_PREFIX_LENGTH: std::ops::RangeInclusive<usize> = 4..=32;
 
 /// One call: whose, and whether it was called off.
 #[derive(Clone, Debug)]
-pub(crate) struct Visit {
+pub(crate) struct ToolContext {
     pub(crate) engine: Engine,
     pub(crate) owner: Owner,
     pub(crate) cancel: Cancel,
@@ -21,50 +21,54 @@ pub(crate) struct Visit {
 
 /// Where an item stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ItemLocation {
     /// Its node.
     pub(crate) node: NodeId,
     /// Its position on its path; the first is 1.
     pub(crate) position: u64,
     /// A path it is on: the handle's branch, if that is one.
-    pub(crate) at: At,
+    pub(crate) at: PathEnd,
 }
 
-impl Visit {
+impl ToolContext {
     /// A conversation of the owner's, on a branch or on the active one.
-    pub(crate) async fn conversation(
+    pub(crate) async fn open_conversation(
         &self,
         id: &str,
         branch: Option<&str>,
-    ) -> Result<Conversation, Trouble> {
+    ) -> Result<Conversation, ToolCallError> {
         let mut builder = self.engine.conversation(id).owner(self.owner.as_str());
         if let Some(branch) = branch {
             builder = builder.branch(branch);
         }
-        Ok(builder.existing().await?)
+        Ok(builder.open_existing().await?)
     }
 
     /// The place of an item, by its id or the beginning of it, or of the last item of a message, by the whole id.
-    pub(crate) async fn place(&self, chat: &Conversation, id: &str) -> Result<Place, Trouble> {
+    pub(crate) async fn locate_item(
+        &self,
+        chat: &Conversation,
+        id: &str,
+    ) -> Result<ItemLocation, ToolCallError> {
         let store = chat.engine().store();
-        let nodes = async |query| store.nodes(chat.owner(), chat.id(), query).await;
+        let nodes = async |query| store.find_nodes(chat.owner(), chat.id(), query).await;
         let message = MessageId::new(id)?;
         let found = match nodes(NodeQuery::Message(message)).await {
-            Err(StoreError::NotFound { .. }) if is_digits(id) => {
+            Err(StoreError::NotFound { .. }) if is_id_prefix(id) => {
                 nodes(NodeQuery::Prefix(id.to_ascii_lowercase())).await?
             }
             other => other?,
         };
-        let branch = At::Branch(chat.branch());
+        let branch = PathEnd::Branch(chat.branch());
         for node in found.iter().rev() {
             let request = ReadRequest {
                 at: branch.clone(),
                 span: Span::Between(node.depth, node.depth),
                 limit: None,
             };
-            let page = store.read(chat.owner(), chat.id(), request).await?;
+            let page = store.read_path(chat.owner(), chat.id(), request).await?;
             if page.nodes.first().is_some_and(|there| there.id == node.id) {
-                return Ok(Place {
+                return Ok(ItemLocation {
                     node: node.id,
                     position: node.depth,
                     at: branch,
@@ -72,20 +76,20 @@ impl Visit {
             }
         }
         let last = found.last();
-        let last = last.ok_or_else(|| StoreError::not_found(Thing::Message, id))?;
-        Ok(Place {
+        let last = last.ok_or_else(|| StoreError::not_found(EntityKind::Message, id))?;
+        Ok(ItemLocation {
             node: last.id,
             position: last.depth,
-            at: At::Node(last.id),
+            at: PathEnd::Node(last.id),
         })
     }
 }
 
 /// Where a path ends: at a branch that is named, or where the handle is.
-pub(crate) fn branch_name(name: &str) -> Result<BranchName, Trouble> {
+pub(crate) fn parse_branch_name(name: &str) -> Result<BranchName, ToolCallError> {
     Ok(BranchName::new(name).map_err(EngineError::from)?)
 }
 
-fn is_digits(id: &str) -> bool {
-    DIGITS.contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+fn is_id_prefix(id: &str) -> bool {
+    ID_PREFIX_LENGTH.contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A time in RFC 3339, in universal time.
-pub(crate) fn instant(ms: i64) -> String {
+pub(crate) fn format_timestamp(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum ItemKind {
     User,
     Assistant,
     Instruction,
@@ -24,9 +24,9 @@ pub(crate) enum Kind {
     Other,
 }
 
-impl Kind {
+impl ItemKind {
     /// As the store says it.
-    pub(crate) const fn stored(self) -> NodeKind {
+    pub(crate) const fn node_kind(self) -> NodeKind {
         match self {
             Self::User => NodeKind::User,
             Self::Assistant => NodeKind::Assistant,
@@ -41,11 +41,11 @@ impl Kind {
 
     /// The lower-case word.
     pub(crate) const fn as_str(self) -> &'static str {
-        self.stored().word()
+        self.node_kind().as_str()
     }
 }
 
-impl From<NodeKind> for Kind {
+impl From<NodeKind> for ItemKind {
     fn from(kind: NodeKind) -> Self {
         match kind {
             NodeKind::User => Self::User,

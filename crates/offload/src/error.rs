@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::key::Key;
+use crate::key::CopyKey;
 
 /// Why a call to a store of copies failed.
 #[derive(Debug, thiserror::Error)]
@@ -12,13 +12,13 @@ pub enum OffloadError {
     #[error("no copy {key}")]
     NotFound {
         /// The key.
-        key: Key,
+        key: CopyKey,
     },
     /// There was one, and it was evicted.
     #[error("copy {key} was evicted")]
     Evicted {
         /// The key.
-        key: Key,
+        key: CopyKey,
     },
     /// What lies where copies should lie is something else: a link, a directory. It was not touched.
     #[error("{place} is {found}, expected {expected}")]
@@ -65,7 +65,7 @@ impl OffloadError {
     }
 
     /// The medium failed.
-    pub fn storage(
+    pub fn storage_error(
         what: &'static str,
         place: impl ToString,
         source: impl Into<Box<dyn Error + Send + Sync>>,

@@ -14,9 +14,9 @@ use contexture_ir::NodeId;
 use tempfile::Builder;
 
 use crate::error::OffloadError;
-use crate::key::{Key, Scope};
-use crate::name::{Kind, folder, name, read};
-use crate::store::{Entry, Holding, Put, Reconciled, Stats, within};
+use crate::key::{CopyKey, CopyScope};
+use crate::name::{CopyFileKind, file_name, parse_file_name, parse_folder_digest};
+use crate::store::{CopyKind, CopyMetadata, CopyStats, PutOutcome, Reconciled, clamp_range};
 
 /// How unfinished files are called.
 const UNFINISHED: &str = ".part-";
@@ -25,11 +25,11 @@ const ABANDONED_MS: i64 = 3_600_000;
 
 /// A folder with copies.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct CopyFolder {
     root: PathBuf,
 }
 
-impl Files {
+impl CopyFolder {
     pub(crate) const fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -38,61 +38,66 @@ impl Files {
         &self.root
     }
 
-    pub(crate) fn path(&self, key: &Key, kind: Kind) -> PathBuf {
-        self.folder(key).join(name(key.content(), kind))
+    pub(crate) fn copy_path(&self, key: &CopyKey, kind: CopyFileKind) -> PathBuf {
+        self.conversation_folder(key)
+            .join(file_name(key.content_hash(), kind))
     }
 
-    fn folder(&self, key: &Key) -> PathBuf {
-        let [owner, conversation] = key.folders();
+    fn conversation_folder(&self, key: &CopyKey) -> PathBuf {
+        let [owner, conversation] = key.folder_digests();
         self.root
             .join(owner.to_string())
             .join(conversation.to_string())
     }
 
-    pub(crate) fn put(
+    pub(crate) fn put_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         text: &Bytes,
-        holding: Holding,
+        holding: CopyKind,
         at_ms: i64,
-    ) -> Result<Put, OffloadError> {
-        let found = match self.find(key) {
+    ) -> Result<PutOutcome, OffloadError> {
+        let found = match self.find_copy(key) {
             Ok(entry) => Some(entry),
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => None,
             Err(error) => return Err(error),
         };
-        let mut put = Put::New;
-        let entry = Entry::put(*key, text.len() as u64, holding, at_ms, found.as_ref());
+        let mut put = PutOutcome::New;
+        let entry = CopyMetadata::for_put(*key, text.len() as u64, holding, at_ms, found.as_ref());
         if let Some(old) = found {
-            let path = self.path(key, Kind::Held(old.holding));
+            let path = self.copy_path(key, CopyFileKind::Stored(old.copy_kind));
             let same = old.bytes == entry.bytes
                 && fs::read(&path).is_ok_and(|bytes| bytes == text.as_ref());
-            if same && old.holding == entry.holding {
-                used(&path, entry.used_ms);
-                return Ok(Put::Known);
+            if same && old.copy_kind == entry.copy_kind {
+                set_access_time(&path, entry.used_ms);
+                return Ok(PutOutcome::Known);
             }
-            put = if same { Put::Known } else { Put::Repaired };
+            put = if same {
+                PutOutcome::Known
+            } else {
+                PutOutcome::Repaired
+            };
         }
         self.make_folder(key)?;
-        self.write(Kind::Held(entry.holding), &entry, text)?;
-        for kind in Kind::ALL {
-            if kind != Kind::Held(entry.holding) {
-                remove(&self.path(key, kind))?;
+        self.write_atomically(CopyFileKind::Stored(entry.copy_kind), &entry, text)?;
+        for kind in CopyFileKind::ALL {
+            if kind != CopyFileKind::Stored(entry.copy_kind) {
+                remove_if_present(&self.copy_path(key, kind))?;
             }
         }
-        self.sync(key)?;
+        self.sync_folder(key)?;
         Ok(put)
     }
 
-    pub(crate) fn get(
+    pub(crate) fn read_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         range: Option<Range<u64>>,
         at_ms: i64,
     ) -> Result<Bytes, OffloadError> {
-        let entry = self.find(key)?;
-        let path = self.path(key, Kind::Held(entry.holding));
-        let range = within(range, entry.bytes);
+        let entry = self.find_copy(key)?;
+        let path = self.copy_path(key, CopyFileKind::Stored(entry.copy_kind));
+        let range = clamp_range(range, entry.bytes);
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(&path)?;
             file.seek(SeekFrom::Start(range.start))?;
@@ -102,34 +107,34 @@ impl Files {
         };
         let text = read().map_err(|error| match error.kind() {
             ErrorKind::NotFound => OffloadError::NotFound { key: *key },
-            _ => OffloadError::storage("read", path.display(), error),
+            _ => OffloadError::storage_error("read", path.display(), error),
         })?;
-        used(&path, at_ms.max(entry.used_ms));
+        set_access_time(&path, at_ms.max(entry.used_ms));
         Ok(text.into())
     }
 
     /// What is known of a text.
-    pub(crate) fn find(&self, key: &Key) -> Result<Entry, OffloadError> {
+    pub(crate) fn find_copy(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
         self.check_folders(key)?;
-        for holding in [Holding::Only, Holding::Copy] {
-            if let Some(found) = file_at(&self.path(key, Kind::Held(holding)))? {
-                return Ok(entry(key, holding, &found));
+        for holding in [CopyKind::Only, CopyKind::Copy] {
+            if let Some(found) = find_file(&self.copy_path(key, CopyFileKind::Stored(holding)))? {
+                return Ok(copy_metadata(key, holding, &found));
             }
         }
-        match file_at(&self.path(key, Kind::Gone))? {
+        match find_file(&self.copy_path(key, CopyFileKind::Tombstone))? {
             Some(_) => Err(OffloadError::Evicted { key: *key }),
             None => Err(OffloadError::NotFound { key: *key }),
         }
     }
 
-    pub(crate) fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError> {
-        let mut entries: BTreeMap<Key, Entry> = BTreeMap::new();
-        self.walk(scope, |found| {
-            if let Found::Ours(key, Kind::Held(holding), file) = found {
-                let entry = entry(&key, holding, &metadata(file)?);
+    pub(crate) fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
+        let mut entries: BTreeMap<CopyKey, CopyMetadata> = BTreeMap::new();
+        self.walk_scope(scope, |found| {
+            if let FolderEntry::Ours(key, CopyFileKind::Stored(holding), file) = found {
+                let entry = copy_metadata(&key, holding, &entry_metadata(file)?);
                 // A crash while a copy became the only one may have left both.
                 let known = entries.entry(key).or_insert(entry);
-                if known.holding < holding {
+                if known.copy_kind < holding {
                     *known = entry;
                 }
             }
@@ -138,28 +143,30 @@ impl Files {
         Ok(entries.into_values().collect())
     }
 
-    pub(crate) fn evict(&self, key: &Key) -> Result<bool, OffloadError> {
-        let entry = match self.find(key) {
+    pub(crate) fn evict_copy(&self, key: &CopyKey) -> Result<bool, OffloadError> {
+        let entry = match self.find_copy(key) {
             Ok(entry) => entry,
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        self.write(Kind::Gone, &entry, &Bytes::new())?;
-        remove(&self.path(key, Kind::Held(entry.holding)))?;
-        self.sync(key)?;
+        self.write_atomically(CopyFileKind::Tombstone, &entry, &Bytes::new())?;
+        remove_if_present(&self.copy_path(key, CopyFileKind::Stored(entry.copy_kind)))?;
+        self.sync_folder(key)?;
         Ok(true)
     }
 
-    pub(crate) fn clear(&self, scope: &Scope) -> Result<u64, OffloadError> {
-        let count = self.list(scope)?.len() as u64;
+    pub(crate) fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
+        let count = self.list_copies(scope)?.len() as u64;
         let mut folders = Vec::new();
-        self.walk(scope, |found| match found {
-            Found::Ours(_, _, file) | Found::Unfinished(file) => remove(&file.path()),
-            Found::Folder(path) => {
+        self.walk_scope(scope, |found| match found {
+            FolderEntry::Ours(_, _, file) | FolderEntry::Unfinished(file) => {
+                remove_if_present(&file.path())
+            }
+            FolderEntry::Folder(path) => {
                 folders.push(path.to_owned());
                 Ok(())
             }
-            Found::Foreign => Ok(()),
+            FolderEntry::Foreign => Ok(()),
         })?;
         for folder in folders {
             // What is not empty holds something foreign and stays, as does its parent.
@@ -173,113 +180,129 @@ impl Files {
 
     pub(crate) fn reconcile(&self, at_ms: i64) -> Result<Reconciled, OffloadError> {
         let mut reconciled = Reconciled::default();
-        self.walk(&Scope::All, |found| {
+        self.walk_scope(&CopyScope::All, |found| {
             match found {
-                Found::Unfinished(file) => {
-                    let age = at_ms.saturating_sub(ms(metadata(file)?.modified()));
+                FolderEntry::Unfinished(file) => {
+                    let age = at_ms.saturating_sub(unix_ms(entry_metadata(file)?.modified()));
                     if age >= ABANDONED_MS {
-                        remove(&file.path())?;
+                        remove_if_present(&file.path())?;
                         reconciled.unfinished += 1;
                     }
                 }
-                Found::Foreign => reconciled.foreign += 1,
-                Found::Ours(..) | Found::Folder(_) => {}
+                FolderEntry::Foreign => reconciled.foreign += 1,
+                FolderEntry::Ours(..) | FolderEntry::Folder(_) => {}
             }
             Ok(())
         })?;
-        reconciled.stats = Stats::of(&self.list(&Scope::All)?);
+        reconciled.stats = CopyStats::from_copies(&self.list_copies(&CopyScope::All)?);
         Ok(reconciled)
     }
 
     /// Writes a file beside its place and puts it there at once.
-    fn write(&self, kind: Kind, entry: &Entry, text: &[u8]) -> Result<(), OffloadError> {
-        let path = self.path(&entry.key, kind);
+    fn write_atomically(
+        &self,
+        kind: CopyFileKind,
+        entry: &CopyMetadata,
+        text: &[u8],
+    ) -> Result<(), OffloadError> {
+        let path = self.copy_path(&entry.key, kind);
         let write = || -> io::Result<()> {
             let mut file = Builder::new()
                 .prefix(UNFINISHED)
-                .tempfile_in(self.folder(&entry.key))?;
+                .tempfile_in(self.conversation_folder(&entry.key))?;
             file.write_all(text)?;
             let times = FileTimes::new()
-                .set_modified(time(entry.created_ms))
-                .set_accessed(time(entry.used_ms));
+                .set_modified(system_time(entry.created_ms))
+                .set_accessed(system_time(entry.used_ms));
             file.as_file().set_times(times)?;
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)?;
             Ok(())
         };
-        write().map_err(|error| OffloadError::storage("write", path.display(), error))
+        write().map_err(|error| OffloadError::storage_error("write", path.display(), error))
     }
 
     /// Makes what is missing of the way to a text.
-    fn make_folder(&self, key: &Key) -> Result<(), OffloadError> {
-        let folder = self.folder(key);
+    fn make_folder(&self, key: &CopyKey) -> Result<(), OffloadError> {
+        let folder = self.conversation_folder(key);
         fs::create_dir_all(&folder)
-            .map_err(|error| OffloadError::storage("make", folder.display(), error))?;
+            .map_err(|error| OffloadError::storage_error("make", folder.display(), error))?;
         self.check_folders(key)
     }
 
     /// Nothing on the way to a text is a link.
-    fn check_folders(&self, key: &Key) -> Result<(), OffloadError> {
-        let folder = self.folder(key);
+    fn check_folders(&self, key: &CopyKey) -> Result<(), OffloadError> {
+        let folder = self.conversation_folder(key);
         for place in [folder.parent().unwrap_or(&self.root), &folder] {
             match fs::symlink_metadata(place) {
                 Ok(found) if found.is_dir() => {}
                 Ok(found) => {
                     return Err(OffloadError::Foreign {
                         place: place.display().to_string(),
-                        found: kind_of(&found),
+                        found: file_type_name(&found),
                         expected: "a folder",
                     });
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(OffloadError::storage("look at", place.display(), error)),
+                Err(error) => {
+                    return Err(OffloadError::storage_error(
+                        "look at",
+                        place.display(),
+                        error,
+                    ));
+                }
             }
         }
         Ok(())
     }
 
     /// Makes the names in a text's folder durable, where folders can be synchronised.
-    fn sync(&self, key: &Key) -> Result<(), OffloadError> {
-        let folder = self.folder(key);
+    fn sync_folder(&self, key: &CopyKey) -> Result<(), OffloadError> {
+        let folder = self.conversation_folder(key);
         if cfg!(unix) {
             let synced = File::open(&folder).and_then(|folder| folder.sync_all());
-            synced
-                .map_err(|error| OffloadError::storage("synchronise", folder.display(), error))?;
+            synced.map_err(|error| {
+                OffloadError::storage_error("synchronise", folder.display(), error)
+            })?;
         }
         Ok(())
     }
 
     /// Shows everything of a scope; links are foreign.
-    fn walk(
+    fn walk_scope(
         &self,
-        scope: &Scope,
-        mut show: impl FnMut(Found<'_>) -> Result<(), OffloadError>,
+        scope: &CopyScope,
+        mut show: impl FnMut(FolderEntry<'_>) -> Result<(), OffloadError>,
     ) -> Result<(), OffloadError> {
-        for (owner, owner_folder) in folders(&self.root, &mut show)? {
+        for (owner, owner_folder) in list_digest_folders(&self.root, &mut show)? {
             let within = match scope {
-                Scope::All => true,
-                Scope::Owner(own) | Scope::Conversation(own, _) => owner == *own,
+                CopyScope::All => true,
+                CopyScope::Owner(own) | CopyScope::Conversation(own, _) => owner == *own,
             };
             if !within {
                 continue;
             }
-            for (conversation, folder) in folders(&owner_folder, &mut show)? {
-                if matches!(scope, Scope::Conversation(_, own) if conversation != *own) {
+            for (conversation, folder) in list_digest_folders(&owner_folder, &mut show)? {
+                if matches!(scope, CopyScope::Conversation(_, own) if conversation != *own) {
                     continue;
                 }
-                for file in children(&folder)? {
+                for file in read_folder(&folder)? {
                     let name = file.file_name();
                     let name = name.to_str().unwrap_or_default();
                     let plain = file.file_type().is_ok_and(|kind| kind.is_file());
-                    show(match read(name) {
-                        Some((content, kind)) if plain => {
-                            Found::Ours(Key::of(owner, conversation, content), kind, &file)
+                    show(match parse_file_name(name) {
+                        Some((content, kind)) if plain => FolderEntry::Ours(
+                            CopyKey::from_digests(owner, conversation, content),
+                            kind,
+                            &file,
+                        ),
+                        None if plain && name.starts_with(UNFINISHED) => {
+                            FolderEntry::Unfinished(&file)
                         }
-                        None if plain && name.starts_with(UNFINISHED) => Found::Unfinished(&file),
-                        _ => Found::Foreign,
+                        _ => FolderEntry::Foreign,
                     })?;
                 }
-                show(Found::Folder(&folder))?;
+                show(FolderEntry::Folder(&folder))?;
             }
         }
         Ok(())
@@ -287,8 +310,8 @@ impl Files {
 }
 
 /// What lies in a folder.
-enum Found<'a> {
-    Ours(Key, Kind, &'a DirEntry),
+enum FolderEntry<'a> {
+    Ours(CopyKey, CopyFileKind, &'a DirEntry),
     Unfinished(&'a DirEntry),
     /// A conversation's folder, after what is in it.
     Folder(&'a Path),
@@ -296,49 +319,53 @@ enum Found<'a> {
 }
 
 /// The folders in a folder that are ours.
-fn folders(
+fn list_digest_folders(
     place: &Path,
-    show: &mut impl FnMut(Found<'_>) -> Result<(), OffloadError>,
+    show: &mut impl FnMut(FolderEntry<'_>) -> Result<(), OffloadError>,
 ) -> Result<Vec<(NodeId, PathBuf)>, OffloadError> {
     let mut ours = Vec::new();
-    for child in children(place)? {
+    for child in read_folder(place)? {
         let is_folder = child.file_type().is_ok_and(|kind| kind.is_dir());
-        match child.file_name().to_str().and_then(folder) {
+        match child.file_name().to_str().and_then(parse_folder_digest) {
             Some(digest) if is_folder => ours.push((digest, child.path())),
-            _ => show(Found::Foreign)?,
+            _ => show(FolderEntry::Foreign)?,
         }
     }
     Ok(ours)
 }
 
-fn children(place: &Path) -> Result<Vec<DirEntry>, OffloadError> {
+fn read_folder(place: &Path) -> Result<Vec<DirEntry>, OffloadError> {
     let read = match fs::read_dir(place) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.and_then(Iterator::collect),
     };
-    read.map_err(|error| OffloadError::storage("list", place.display(), error))
+    read.map_err(|error| OffloadError::storage_error("list", place.display(), error))
 }
 
 /// What is known of the file at a place; `None` if there is nothing.
-fn file_at(path: &Path) -> Result<Option<Metadata>, OffloadError> {
+fn find_file(path: &Path) -> Result<Option<Metadata>, OffloadError> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => Ok(Some(found)),
         Ok(found) => Err(OffloadError::Foreign {
             place: path.display().to_string(),
-            found: kind_of(&found),
+            found: file_type_name(&found),
             expected: "a file",
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(OffloadError::storage("look at", path.display(), error)),
+        Err(error) => Err(OffloadError::storage_error(
+            "look at",
+            path.display(),
+            error,
+        )),
     }
 }
 
-fn metadata(file: &DirEntry) -> Result<Metadata, OffloadError> {
+fn entry_metadata(file: &DirEntry) -> Result<Metadata, OffloadError> {
     let found = fs::symlink_metadata(file.path());
-    found.map_err(|error| OffloadError::storage("look at", file.path().display(), error))
+    found.map_err(|error| OffloadError::storage_error("look at", file.path().display(), error))
 }
 
-fn kind_of(found: &Metadata) -> &'static str {
+fn file_type_name(found: &Metadata) -> &'static str {
     match () {
         () if found.is_symlink() => "a symbolic link",
         () if found.is_dir() => "a folder",
@@ -348,33 +375,33 @@ fn kind_of(found: &Metadata) -> &'static str {
 }
 
 /// Removes a file; that it is not there is as good.
-fn remove(path: &Path) -> Result<(), OffloadError> {
+fn remove_if_present(path: &Path) -> Result<(), OffloadError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(OffloadError::storage("remove", path.display(), error))
+            Err(OffloadError::storage_error("remove", path.display(), error))
         }
         _ => Ok(()),
     }
 }
 
 /// Notes when a text was used. Where that cannot be noted the text seems unused, no more.
-fn used(path: &Path, at_ms: i64) {
-    let times = FileTimes::new().set_accessed(time(at_ms));
+fn set_access_time(path: &Path, at_ms: i64) {
+    let times = FileTimes::new().set_accessed(system_time(at_ms));
     let _ = File::open(path).and_then(|file| file.set_times(times));
 }
 
-fn entry(key: &Key, holding: Holding, found: &Metadata) -> Entry {
-    let created_ms = ms(found.modified());
-    Entry {
+fn copy_metadata(key: &CopyKey, holding: CopyKind, found: &Metadata) -> CopyMetadata {
+    let created_ms = unix_ms(found.modified());
+    CopyMetadata {
         key: *key,
         bytes: found.len(),
-        holding,
+        copy_kind: holding,
         created_ms,
-        used_ms: ms(found.accessed()).max(created_ms),
+        used_ms: unix_ms(found.accessed()).max(created_ms),
     }
 }
 
-fn time(at_ms: i64) -> SystemTime {
+fn system_time(at_ms: i64) -> SystemTime {
     let distance = Duration::from_millis(at_ms.unsigned_abs());
     let time = if at_ms < 0 {
         UNIX_EPOCH.checked_sub(distance)
@@ -384,7 +411,7 @@ fn time(at_ms: i64) -> SystemTime {
     time.unwrap_or(UNIX_EPOCH)
 }
 
-fn ms(time: io::Result<SystemTime>) -> i64 {
+fn unix_ms(time: io::Result<SystemTime>) -> i64 {
     let Ok(time) = time else { return 0 };
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),

@@ -13,29 +13,29 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::OffloadError;
-use crate::files::Files;
-use crate::key::{Key, Scope};
-use crate::name::Kind;
-use crate::store::{Entry, Holding, OffloadStore, Put, Reconciled};
+use crate::files::CopyFolder;
+use crate::key::{CopyKey, CopyScope};
+use crate::name::CopyFileKind;
+use crate::store::{CopyKind, CopyMetadata, OffloadStore, PutOutcome, Reconciled};
 
 /// Copies as files. Needs a Tokio runtime; what takes time happens on its blocking threads.
 #[derive(Clone, Debug)]
 pub struct FsOffloadStore {
-    files: Arc<Files>,
+    files: Arc<CopyFolder>,
 }
 
 impl FsOffloadStore {
     /// Copies below `root`, which is made when something is first put.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        let files = Arc::new(Files::new(root.into()));
+        let files = Arc::new(CopyFolder::new(root.into()));
         Self { files }
     }
 
     /// Where a copy lies or would lie: for programs of this machine, never for a model.
     #[must_use]
-    pub fn path(&self, key: &Key, holding: Holding) -> PathBuf {
-        self.files.path(key, Kind::Held(holding))
+    pub fn copy_path(&self, key: &CopyKey, holding: CopyKind) -> PathBuf {
+        self.files.copy_path(key, CopyFileKind::Stored(holding))
     }
 
     /// The folder.
@@ -44,64 +44,67 @@ impl FsOffloadStore {
         self.files.root()
     }
 
-    async fn run<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Files) -> Result<T, OffloadError> + Send + 'static,
+        work: impl FnOnce(&CopyFolder) -> Result<T, OffloadError> + Send + 'static,
     ) -> Result<T, OffloadError> {
         let files = Arc::clone(&self.files);
         let done = tokio::task::spawn_blocking(move || work(&files)).await;
         done.unwrap_or_else(|error| {
             let place = self.files.root().display();
-            Err(OffloadError::storage("work on", place, error))
+            Err(OffloadError::storage_error("work on", place, error))
         })
     }
 }
 
 #[async_trait]
 impl OffloadStore for FsOffloadStore {
-    async fn put(
+    async fn put_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         text: Bytes,
-        holding: Holding,
+        holding: CopyKind,
         at_ms: i64,
-    ) -> Result<Put, OffloadError> {
+    ) -> Result<PutOutcome, OffloadError> {
         let key = *key;
-        self.run(move |files| files.put(&key, &text, holding, at_ms))
+        self.run_blocking(move |files| files.put_copy(&key, &text, holding, at_ms))
             .await
     }
 
-    async fn get(
+    async fn read_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         range: Option<Range<u64>>,
         at_ms: i64,
     ) -> Result<Bytes, OffloadError> {
         let key = *key;
-        self.run(move |files| files.get(&key, range, at_ms)).await
+        self.run_blocking(move |files| files.read_copy(&key, range, at_ms))
+            .await
     }
 
-    async fn stat(&self, key: &Key) -> Result<Entry, OffloadError> {
+    async fn stat(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
         let key = *key;
-        self.run(move |files| files.find(&key)).await
+        self.run_blocking(move |files| files.find_copy(&key)).await
     }
 
-    async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError> {
+    async fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
         let scope = *scope;
-        self.run(move |files| files.list(&scope)).await
+        self.run_blocking(move |files| files.list_copies(&scope))
+            .await
     }
 
-    async fn evict(&self, key: &Key, _at_ms: i64) -> Result<bool, OffloadError> {
+    async fn evict_copy(&self, key: &CopyKey, _at_ms: i64) -> Result<bool, OffloadError> {
         let key = *key;
-        self.run(move |files| files.evict(&key)).await
+        self.run_blocking(move |files| files.evict_copy(&key)).await
     }
 
-    async fn clear(&self, scope: &Scope) -> Result<u64, OffloadError> {
+    async fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
         let scope = *scope;
-        self.run(move |files| files.clear(&scope)).await
+        self.run_blocking(move |files| files.clear_scope(&scope))
+            .await
     }
 
     async fn reconcile(&self, at_ms: i64) -> Result<Reconciled, OffloadError> {
-        self.run(move |files| files.reconcile(at_ms)).await
+        self.run_blocking(move |files| files.reconcile(at_ms)).await
     }
 }

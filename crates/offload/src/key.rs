@@ -9,7 +9,7 @@ use contexture_ir::{ContentHash, ConversationId, NodeId, Owner};
 
 /// A copy's name: whose it is, and which output's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
+pub struct CopyKey {
     owner: NodeId,
     conversation: NodeId,
     content: ContentHash,
@@ -17,12 +17,12 @@ pub struct Key {
 
 /// Some copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum CopyScope {
     /// Everybody's.
     All,
-    /// One owner's; made by [`Scope::owner`].
+    /// One owner's; made by [`CopyScope::resolve_owner`].
     Owner(NodeId),
-    /// One conversation's; made by [`Scope::conversation`].
+    /// One conversation's; made by [`CopyScope::conversation`].
     Conversation(NodeId, NodeId),
 }
 
@@ -35,7 +35,7 @@ fn conversation_digest(conversation: &ConversationId) -> NodeId {
     NodeId::derive("contexture offload conversation", &parts)
 }
 
-impl Key {
+impl CopyKey {
     /// The name of the copy of the output whose stored bytes have the hash `content`.
     #[must_use]
     pub fn new(owner: &Owner, conversation: &ConversationId, content: ContentHash) -> Self {
@@ -46,7 +46,11 @@ impl Key {
         }
     }
 
-    pub(crate) const fn of(owner: NodeId, conversation: NodeId, content: ContentHash) -> Self {
+    pub(crate) const fn from_digests(
+        owner: NodeId,
+        conversation: NodeId,
+        content: ContentHash,
+    ) -> Self {
         Self {
             owner,
             conversation,
@@ -56,23 +60,23 @@ impl Key {
 
     /// The hash of the output's stored bytes: what its link says.
     #[must_use]
-    pub const fn content(&self) -> ContentHash {
+    pub const fn content_hash(&self) -> ContentHash {
         self.content
     }
 
     /// Its owner's and its conversation's digest.
-    pub(crate) const fn folders(&self) -> [NodeId; 2] {
+    pub(crate) const fn folder_digests(&self) -> [NodeId; 2] {
         [self.owner, self.conversation]
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for CopyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.owner, self.conversation, self.content)
     }
 }
 
-impl Scope {
+impl CopyScope {
     /// All copies of an owner.
     #[must_use]
     pub fn owner(owner: &Owner) -> Self {
@@ -87,7 +91,7 @@ impl Scope {
 
     /// Whether a copy belongs to it.
     #[must_use]
-    pub fn has(&self, key: &Key) -> bool {
+    pub fn contains(&self, key: &CopyKey) -> bool {
         match self {
             Self::All => true,
             Self::Owner(owner) => key.owner == *owner,

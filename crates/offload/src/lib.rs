@@ -9,7 +9,7 @@
 //!
 //! * [`OffloadStore`] is the trait, its documentation the contract; [`FsOffloadStore`], [`MemoryOffloadStore`] and, with
 //!   the feature `objects`, `ObjectOffloadStore` fulfil it, and anybody's own may.
-//! * [`Key`] names a copy by digests of owner and conversation and by the hash of the output: what a listing or a
+//! * [`CopyKey`] names a copy by digests of owner and conversation and by the hash of the output: what a listing or a
 //!   path shows tells nobody whose it is, and nothing that a model or a user wrote ever becomes a part of a path.
 //! * [`sweep`] applies caps, and reports.
 //!
@@ -30,9 +30,12 @@ mod sweep;
 
 pub use error::OffloadError;
 pub use fs::FsOffloadStore;
-pub use key::{Key, Scope};
+pub use key::{CopyKey, CopyScope};
 pub use memory::MemoryOffloadStore;
 #[cfg(feature = "objects")]
 pub use object::ObjectOffloadStore;
-pub use store::{Entry, Holding, OffloadStore, Put, Reconciled, Stats};
-pub use sweep::{Caps, Evict, Evicted, EvictedBy, Failed, Swept, sweep, sweep_with};
+pub use store::{CopyKind, CopyMetadata, CopyStats, OffloadStore, PutOutcome, Reconciled};
+pub use sweep::{
+    Evictable, Evicted, EvictedBy, EvictionLimits, FailedEviction, SweepReport, sweep_copies,
+    sweep_copies_with,
+};

@@ -8,19 +8,21 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::OffloadError;
-use crate::key::{Key, Scope};
-use crate::store::{Entry, Holding, OffloadStore, Put, Reconciled, Stats, within};
+use crate::key::{CopyKey, CopyScope};
+use crate::store::{
+    CopyKind, CopyMetadata, CopyStats, OffloadStore, PutOutcome, Reconciled, clamp_range,
+};
 
 /// Copies that live as long as the value.
 #[derive(Debug, Default)]
 pub struct MemoryOffloadStore {
-    texts: Mutex<BTreeMap<Key, Held>>,
+    texts: Mutex<BTreeMap<CopyKey, StoredCopy>>,
 }
 
 #[derive(Debug)]
-enum Held {
-    Text(Bytes, Entry),
-    Gone,
+enum StoredCopy {
+    Text(Bytes, CopyMetadata),
+    Tombstone,
 }
 
 impl MemoryOffloadStore {
@@ -30,93 +32,95 @@ impl MemoryOffloadStore {
         Self::default()
     }
 
-    fn texts(&self) -> MutexGuard<'_, BTreeMap<Key, Held>> {
+    fn lock_texts(&self) -> MutexGuard<'_, BTreeMap<CopyKey, StoredCopy>> {
         // Each change is one assignment: a panic leaves no half of it.
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn found<T>(
-    key: &Key,
-    held: Option<&mut Held>,
-    take: impl FnOnce(&Bytes, &mut Entry) -> T,
+fn with_stored_copy<T>(
+    key: &CopyKey,
+    held: Option<&mut StoredCopy>,
+    take: impl FnOnce(&Bytes, &mut CopyMetadata) -> T,
 ) -> Result<T, OffloadError> {
     match held {
-        Some(Held::Text(text, entry)) => Ok(take(text, entry)),
-        Some(Held::Gone) => Err(OffloadError::Evicted { key: *key }),
+        Some(StoredCopy::Text(text, entry)) => Ok(take(text, entry)),
+        Some(StoredCopy::Tombstone) => Err(OffloadError::Evicted { key: *key }),
         None => Err(OffloadError::NotFound { key: *key }),
     }
 }
 
 #[async_trait]
 impl OffloadStore for MemoryOffloadStore {
-    async fn put(
+    async fn put_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         text: Bytes,
-        holding: Holding,
+        holding: CopyKind,
         at_ms: i64,
-    ) -> Result<Put, OffloadError> {
-        let mut texts = self.texts();
+    ) -> Result<PutOutcome, OffloadError> {
+        let mut texts = self.lock_texts();
         let (put, before) = match texts.get(key) {
-            Some(Held::Text(old, before)) if *old == text => (Put::Known, Some(before)),
-            Some(Held::Text(_, before)) => (Put::Repaired, Some(before)),
-            Some(Held::Gone) | None => (Put::New, None),
+            Some(StoredCopy::Text(old, before)) if *old == text => {
+                (PutOutcome::Known, Some(before))
+            }
+            Some(StoredCopy::Text(_, before)) => (PutOutcome::Repaired, Some(before)),
+            Some(StoredCopy::Tombstone) | None => (PutOutcome::New, None),
         };
-        let entry = Entry::put(*key, text.len() as u64, holding, at_ms, before);
-        texts.insert(*key, Held::Text(text, entry));
+        let entry = CopyMetadata::for_put(*key, text.len() as u64, holding, at_ms, before);
+        texts.insert(*key, StoredCopy::Text(text, entry));
         Ok(put)
     }
 
-    async fn get(
+    async fn read_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         range: Option<Range<u64>>,
         at_ms: i64,
     ) -> Result<Bytes, OffloadError> {
-        found(key, self.texts().get_mut(key), |text, entry| {
+        with_stored_copy(key, self.lock_texts().get_mut(key), |text, entry| {
             entry.used_ms = entry.used_ms.max(at_ms);
-            let range = within(range, entry.bytes);
+            let range = clamp_range(range, entry.bytes);
             let ends =
                 [range.start, range.end].map(|end| usize::try_from(end).unwrap_or(text.len()));
             text.slice(ends[0]..ends[1])
         })
     }
 
-    async fn stat(&self, key: &Key) -> Result<Entry, OffloadError> {
-        found(key, self.texts().get_mut(key), |_, entry| *entry)
+    async fn stat(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
+        with_stored_copy(key, self.lock_texts().get_mut(key), |_, entry| *entry)
     }
 
-    async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError> {
-        let texts = self.texts();
+    async fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
+        let texts = self.lock_texts();
         let entries = texts.values().filter_map(|held| match held {
-            Held::Text(_, entry) => Some(*entry),
-            Held::Gone => None,
+            StoredCopy::Text(_, entry) => Some(*entry),
+            StoredCopy::Tombstone => None,
         });
-        Ok(entries.filter(|entry| scope.has(&entry.key)).collect())
+        Ok(entries.filter(|entry| scope.contains(&entry.key)).collect())
     }
 
-    async fn evict(&self, key: &Key, _at_ms: i64) -> Result<bool, OffloadError> {
-        let mut texts = self.texts();
+    async fn evict_copy(&self, key: &CopyKey, _at_ms: i64) -> Result<bool, OffloadError> {
+        let mut texts = self.lock_texts();
         match texts.get_mut(key) {
-            Some(held @ Held::Text(..)) => *held = Held::Gone,
-            Some(Held::Gone) | None => return Ok(false),
+            Some(held @ StoredCopy::Text(..)) => *held = StoredCopy::Tombstone,
+            Some(StoredCopy::Tombstone) | None => return Ok(false),
         }
         Ok(true)
     }
 
-    async fn clear(&self, scope: &Scope) -> Result<u64, OffloadError> {
+    async fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
         let mut cleared = 0;
-        self.texts().retain(|key, held| {
-            let goes = scope.has(key);
-            cleared += u64::from(goes && matches!(held, Held::Text(..)));
+        self.lock_texts().retain(|key, held| {
+            let goes = scope.contains(key);
+            cleared += u64::from(goes && matches!(held, StoredCopy::Text(..)));
             !goes
         });
         Ok(cleared)
     }
 
     async fn reconcile(&self, _at_ms: i64) -> Result<Reconciled, OffloadError> {
-        let stats = Stats::of(&self.list(&Scope::All).await?);
+        let stats = CopyStats::from_copies(&self.list_copies(&CopyScope::All).await?);
         Ok(Reconciled {
             stats,
             ..Reconciled::default()

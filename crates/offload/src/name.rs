@@ -5,51 +5,53 @@ use std::str::FromStr;
 
 use contexture_ir::{ContentHash, NodeId};
 
-use crate::store::Holding;
+use crate::store::CopyKind;
 
 /// What a name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CopyFileKind {
     /// A text that lies here.
-    Held(Holding),
+    Stored(CopyKind),
     /// The tombstone of one that did.
-    Gone,
+    Tombstone,
 }
 
-impl Kind {
+impl CopyFileKind {
     pub(crate) const ALL: [Self; 3] = [
-        Self::Held(Holding::Copy),
-        Self::Held(Holding::Only),
-        Self::Gone,
+        Self::Stored(CopyKind::Copy),
+        Self::Stored(CopyKind::Only),
+        Self::Tombstone,
     ];
 
-    const fn ending(self) -> &'static str {
+    const fn file_suffix(self) -> &'static str {
         match self {
-            Self::Held(Holding::Copy) => ".txt",
-            Self::Held(Holding::Only) => ".only.txt",
-            Self::Gone => ".gone",
+            Self::Stored(CopyKind::Copy) => ".txt",
+            Self::Stored(CopyKind::Only) => ".only.txt",
+            Self::Tombstone => ".gone",
         }
     }
 }
 
 /// A name.
-pub(crate) fn name(content: ContentHash, kind: Kind) -> String {
-    format!("{content}{}", kind.ending())
+pub(crate) fn file_name(content: ContentHash, kind: CopyFileKind) -> String {
+    format!("{content}{}", kind.file_suffix())
 }
 
 /// What a name says, if it is one of ours.
-pub(crate) fn read(name: &str) -> Option<(ContentHash, Kind)> {
+pub(crate) fn parse_file_name(name: &str) -> Option<(ContentHash, CopyFileKind)> {
     let (digits, ending) = name.split_at_checked(32)?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.ending() == ending)?;
-    Some((hex(digits)?, kind))
+    let kind = CopyFileKind::ALL
+        .into_iter()
+        .find(|kind| kind.file_suffix() == ending)?;
+    Some((parse_lower_hex(digits)?, kind))
 }
 
 /// The digest that a folder's name says, if it is one of ours.
-pub(crate) fn folder(name: &str) -> Option<NodeId> {
-    hex(name)
+pub(crate) fn parse_folder_digest(name: &str) -> Option<NodeId> {
+    parse_lower_hex(name)
 }
 
-fn hex<T: FromStr>(digits: &str) -> Option<T> {
+fn parse_lower_hex<T: FromStr>(digits: &str) -> Option<T> {
     let lower = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     digits.parse().ok().filter(|_| digits.bytes().all(lower))
 }
@@ -61,8 +63,11 @@ mod tests {
     #[test]
     fn names_are_ours_to_the_letter_or_not_at_all() {
         let content = ContentHash::of(b"x");
-        for kind in Kind::ALL {
-            assert_eq!(read(&name(content, kind)), Some((content, kind)));
+        for kind in CopyFileKind::ALL {
+            assert_eq!(
+                parse_file_name(&file_name(content, kind)),
+                Some((content, kind))
+            );
         }
         let digits = content.to_string();
         for foreign in [
@@ -77,9 +82,9 @@ mod tests {
             format!("vfs_1700000000000_{digits}.txt"),
             "é".repeat(16) + ".txt",
         ] {
-            assert_eq!(read(&foreign), None, "{foreign}");
+            assert_eq!(parse_file_name(&foreign), None, "{foreign}");
         }
-        assert_eq!(folder(".."), None);
-        assert!(folder(&digits).is_some());
+        assert_eq!(parse_folder_digest(".."), None);
+        assert!(parse_folder_digest(&digits).is_some());
     }
 }

@@ -15,9 +15,11 @@ use object_store::path::Path;
 use object_store::{Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt as _};
 
 use crate::error::OffloadError;
-use crate::key::{Key, Scope};
-use crate::name::{Kind, folder, name, read};
-use crate::store::{Entry, Holding, OffloadStore, Put, Reconciled, Stats, within};
+use crate::key::{CopyKey, CopyScope};
+use crate::name::{CopyFileKind, file_name, parse_file_name, parse_folder_digest};
+use crate::store::{
+    CopyKind, CopyMetadata, CopyStats, OffloadStore, PutOutcome, Reconciled, clamp_range,
+};
 
 /// Copies as objects below a prefix.
 #[derive(Clone, Debug)]
@@ -34,42 +36,42 @@ impl ObjectOffloadStore {
     pub fn new(objects: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, OffloadError> {
         let parsed = Path::parse(prefix);
         let prefix =
-            parsed.map_err(|error| OffloadError::storage("use the prefix", prefix, error))?;
+            parsed.map_err(|error| OffloadError::storage_error("use the prefix", prefix, error))?;
         Ok(Self { objects, prefix })
     }
 
-    fn path(&self, key: &Key, kind: Kind) -> Path {
-        let [owner, conversation] = key.folders();
-        let folder = self.folder(&Scope::Conversation(owner, conversation));
-        Path::from(format!("{folder}/{}", name(key.content(), kind)))
+    fn copy_path(&self, key: &CopyKey, kind: CopyFileKind) -> Path {
+        let [owner, conversation] = key.folder_digests();
+        let folder = self.scope_prefix(&CopyScope::Conversation(owner, conversation));
+        Path::from(format!("{folder}/{}", file_name(key.content_hash(), kind)))
     }
 
-    fn folder(&self, scope: &Scope) -> Path {
+    fn scope_prefix(&self, scope: &CopyScope) -> Path {
         let prefix = &self.prefix;
         match scope {
-            Scope::All => prefix.clone(),
-            Scope::Owner(owner) => Path::from(format!("{prefix}/{owner}")),
-            Scope::Conversation(owner, conversation) => {
+            CopyScope::All => prefix.clone(),
+            CopyScope::Owner(owner) => Path::from(format!("{prefix}/{owner}")),
+            CopyScope::Conversation(owner, conversation) => {
                 Path::from(format!("{prefix}/{owner}/{conversation}"))
             }
         }
     }
 
     /// What is ours of a scope, and how much is not.
-    async fn walk(
+    async fn list_objects(
         &self,
-        scope: &Scope,
-    ) -> Result<(Vec<(Key, Kind, ObjectMeta)>, u64), OffloadError> {
-        let folder = self.folder(scope);
+        scope: &CopyScope,
+    ) -> Result<(Vec<(CopyKey, CopyFileKind, ObjectMeta)>, u64), OffloadError> {
+        let folder = self.scope_prefix(scope);
         let all: Vec<ObjectMeta> = self
             .objects
             .list(Some(&folder))
             .try_collect()
             .await
-            .map_err(|error| OffloadError::storage("list", &folder, error))?;
+            .map_err(|error| OffloadError::storage_error("list", &folder, error))?;
         let count = all.len();
         let read = |meta: ObjectMeta| {
-            let (key, kind) = self.read(&meta.location)?;
+            let (key, kind) = self.parse_location(&meta.location)?;
             Some((key, kind, meta))
         };
         let ours: Vec<_> = all.into_iter().filter_map(read).collect();
@@ -77,54 +79,60 @@ impl ObjectOffloadStore {
         Ok((ours, foreign))
     }
 
-    fn read(&self, location: &Path) -> Option<(Key, Kind)> {
+    fn parse_location(&self, location: &Path) -> Option<(CopyKey, CopyFileKind)> {
         let mut parts = location.prefix_match(&self.prefix)?;
-        let owner = folder(parts.next()?.as_ref())?;
-        let conversation = folder(parts.next()?.as_ref())?;
-        let (content, kind) = read(parts.next()?.as_ref())?;
-        let key = Key::of(owner, conversation, content);
+        let owner = parse_folder_digest(parts.next()?.as_ref())?;
+        let conversation = parse_folder_digest(parts.next()?.as_ref())?;
+        let (content, kind) = parse_file_name(parts.next()?.as_ref())?;
+        let key = CopyKey::from_digests(owner, conversation, content);
         parts.next().is_none().then_some((key, kind))
     }
 
     /// What is known of a text.
-    async fn find(&self, key: &Key) -> Result<(Entry, Path), OffloadError> {
-        for kind in Kind::ALL {
-            let path = self.path(key, kind);
+    async fn find_copy(&self, key: &CopyKey) -> Result<(CopyMetadata, Path), OffloadError> {
+        for kind in CopyFileKind::ALL {
+            let path = self.copy_path(key, kind);
             match (self.objects.head(&path).await, kind) {
-                (Ok(meta), Kind::Held(holding)) => return Ok((entry(key, holding, &meta), path)),
-                (Ok(_), Kind::Gone) => return Err(OffloadError::Evicted { key: *key }),
+                (Ok(meta), CopyFileKind::Stored(holding)) => {
+                    return Ok((copy_metadata(key, holding, &meta), path));
+                }
+                (Ok(_), CopyFileKind::Tombstone) => {
+                    return Err(OffloadError::Evicted { key: *key });
+                }
                 (Err(ObjectError::NotFound { .. }), _) => {}
-                (Err(error), _) => return Err(OffloadError::storage("look for", &path, error)),
+                (Err(error), _) => {
+                    return Err(OffloadError::storage_error("look for", &path, error));
+                }
             }
         }
         Err(OffloadError::NotFound { key: *key })
     }
 
-    async fn bytes(&self, path: &Path) -> Result<Bytes, ObjectError> {
+    async fn fetch_bytes(&self, path: &Path) -> Result<Bytes, ObjectError> {
         self.objects.get(path).await?.bytes().await
     }
 
     /// Deletes an object; that it is not there is as good.
-    async fn delete(&self, path: &Path) -> Result<(), OffloadError> {
+    async fn delete_if_present(&self, path: &Path) -> Result<(), OffloadError> {
         match self.objects.delete(path).await {
             Ok(()) | Err(ObjectError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(OffloadError::storage("delete", path, error)),
+            Err(error) => Err(OffloadError::storage_error("delete", path, error)),
         }
     }
 
-    async fn write(&self, path: &Path, text: Bytes) -> Result<(), OffloadError> {
+    async fn put_object(&self, path: &Path, text: Bytes) -> Result<(), OffloadError> {
         let put = self.objects.put(path, text.into()).await;
-        put.map_err(|error| OffloadError::storage("write", path, error))?;
+        put.map_err(|error| OffloadError::storage_error("write", path, error))?;
         Ok(())
     }
 }
 
-fn entry(key: &Key, holding: Holding, meta: &ObjectMeta) -> Entry {
+fn copy_metadata(key: &CopyKey, holding: CopyKind, meta: &ObjectMeta) -> CopyMetadata {
     let at = meta.last_modified.timestamp_millis();
-    Entry {
+    CopyMetadata {
         key: *key,
         bytes: meta.size,
-        holding,
+        copy_kind: holding,
         created_ms: at,
         used_ms: at,
     }
@@ -132,73 +140,77 @@ fn entry(key: &Key, holding: Holding, meta: &ObjectMeta) -> Entry {
 
 #[async_trait]
 impl OffloadStore for ObjectOffloadStore {
-    async fn put(
+    async fn put_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         text: Bytes,
-        holding: Holding,
+        holding: CopyKind,
         _at_ms: i64,
-    ) -> Result<Put, OffloadError> {
-        let found = match self.find(key).await {
+    ) -> Result<PutOutcome, OffloadError> {
+        let found = match self.find_copy(key).await {
             Ok(found) => Some(found),
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => None,
             Err(error) => return Err(error),
         };
         let holding = found
             .as_ref()
-            .map_or(holding, |(entry, _)| entry.holding.max(holding));
-        let path = self.path(key, Kind::Held(holding));
-        let mut put = Put::New;
+            .map_or(holding, |(entry, _)| entry.copy_kind.max(holding));
+        let path = self.copy_path(key, CopyFileKind::Stored(holding));
+        let mut put = PutOutcome::New;
         if let Some((_, old)) = &found {
-            let same = matches!(self.bytes(old).await, Ok(bytes) if bytes == text);
+            let same = matches!(self.fetch_bytes(old).await, Ok(bytes) if bytes == text);
             if same && *old == path {
-                return Ok(Put::Known);
+                return Ok(PutOutcome::Known);
             }
-            put = if same { Put::Known } else { Put::Repaired };
+            put = if same {
+                PutOutcome::Known
+            } else {
+                PutOutcome::Repaired
+            };
         }
-        self.write(&path, text).await?;
-        for kind in Kind::ALL
+        self.put_object(&path, text).await?;
+        for kind in CopyFileKind::ALL
             .into_iter()
-            .filter(|kind| *kind != Kind::Held(holding))
+            .filter(|kind| *kind != CopyFileKind::Stored(holding))
         {
-            self.delete(&self.path(key, kind)).await?;
+            self.delete_if_present(&self.copy_path(key, kind)).await?;
         }
         Ok(put)
     }
 
-    async fn get(
+    async fn read_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         range: Option<Range<u64>>,
         _at_ms: i64,
     ) -> Result<Bytes, OffloadError> {
-        let (entry, path) = self.find(key).await?;
+        let (entry, path) = self.find_copy(key).await?;
         let whole = range.is_none();
-        let range = within(range, entry.bytes);
+        let range = clamp_range(range, entry.bytes);
         let read = match range.is_empty() {
             true => Ok(Bytes::new()),
-            false if whole => self.bytes(&path).await,
+            false if whole => self.fetch_bytes(&path).await,
             false => self.objects.get_range(&path, range).await,
         };
         read.map_err(|error| match error {
             ObjectError::NotFound { .. } => OffloadError::NotFound { key: *key },
-            error => OffloadError::storage("read", &path, error),
+            error => OffloadError::storage_error("read", &path, error),
         })
     }
 
-    async fn stat(&self, key: &Key) -> Result<Entry, OffloadError> {
-        Ok(self.find(key).await?.0)
+    async fn stat(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
+        Ok(self.find_copy(key).await?.0)
     }
 
-    async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError> {
-        let (ours, _) = self.walk(scope).await?;
+    async fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
+        let (ours, _) = self.list_objects(scope).await?;
         let mut entries = BTreeMap::new();
         for (key, kind, meta) in ours {
-            if let Kind::Held(holding) = kind {
-                let entry = entry(&key, holding, &meta);
+            if let CopyFileKind::Stored(holding) = kind {
+                let entry = copy_metadata(&key, holding, &meta);
                 // A crash while a copy became the only one may have left both.
-                let known: &mut Entry = entries.entry(key).or_insert(entry);
-                if known.holding < holding {
+                let known: &mut CopyMetadata = entries.entry(key).or_insert(entry);
+                if known.copy_kind < holding {
                     *known = entry;
                 }
             }
@@ -206,30 +218,30 @@ impl OffloadStore for ObjectOffloadStore {
         Ok(entries.into_values().collect())
     }
 
-    async fn evict(&self, key: &Key, _at_ms: i64) -> Result<bool, OffloadError> {
-        let path = match self.find(key).await {
+    async fn evict_copy(&self, key: &CopyKey, _at_ms: i64) -> Result<bool, OffloadError> {
+        let path = match self.find_copy(key).await {
             Ok((_, path)) => path,
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        self.write(&self.path(key, Kind::Gone), Bytes::new())
+        self.put_object(&self.copy_path(key, CopyFileKind::Tombstone), Bytes::new())
             .await?;
-        self.delete(&path).await?;
+        self.delete_if_present(&path).await?;
         Ok(true)
     }
 
-    async fn clear(&self, scope: &Scope) -> Result<u64, OffloadError> {
-        let count = self.list(scope).await?.len() as u64;
-        for (_, _, meta) in self.walk(scope).await?.0 {
-            self.delete(&meta.location).await?;
+    async fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
+        let count = self.list_copies(scope).await?.len() as u64;
+        for (_, _, meta) in self.list_objects(scope).await?.0 {
+            self.delete_if_present(&meta.location).await?;
         }
         Ok(count)
     }
 
     async fn reconcile(&self, _at_ms: i64) -> Result<Reconciled, OffloadError> {
-        let (_, foreign) = self.walk(&Scope::All).await?;
+        let (_, foreign) = self.list_objects(&CopyScope::All).await?;
         Ok(Reconciled {
-            stats: Stats::of(&self.list(&Scope::All).await?),
+            stats: CopyStats::from_copies(&self.list_copies(&CopyScope::All).await?),
             unfinished: 0,
             foreign,
         })

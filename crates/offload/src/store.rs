@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::OffloadError;
-use crate::key::{Key, Scope};
+use crate::key::{CopyKey, CopyScope};
 
 /// A place for copies.
 ///
@@ -25,21 +25,21 @@ use crate::key::{Key, Scope};
 pub trait OffloadStore: fmt::Debug + Send + Sync {
     /// Puts a text, and says whether it was not there yet. A text that is held only here stays so if a copy of it
     /// is put. What was evicted is there again.
-    async fn put(
+    async fn put_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         text: Bytes,
-        holding: Holding,
+        holding: CopyKind,
         at_ms: i64,
-    ) -> Result<Put, OffloadError>;
+    ) -> Result<PutOutcome, OffloadError>;
 
     /// A text, or a range of its bytes cut to its length.
     ///
     /// # Errors
     /// [`OffloadError::Evicted`] for a tombstone, [`OffloadError::NotFound`] if there is nothing.
-    async fn get(
+    async fn read_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         range: Option<Range<u64>>,
         at_ms: i64,
     ) -> Result<Bytes, OffloadError>;
@@ -47,17 +47,17 @@ pub trait OffloadStore: fmt::Debug + Send + Sync {
     /// What is known of a text. Does not count as use.
     ///
     /// # Errors
-    /// As [`Self::get`].
-    async fn stat(&self, key: &Key) -> Result<Entry, OffloadError>;
+    /// As [`Self::read_copy`].
+    async fn stat(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError>;
 
     /// The texts there are, by key; tombstones are none.
-    async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError>;
+    async fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError>;
 
     /// Removes a text, and leaves a tombstone. Says whether there was one.
-    async fn evict(&self, key: &Key, at_ms: i64) -> Result<bool, OffloadError>;
+    async fn evict_copy(&self, key: &CopyKey, at_ms: i64) -> Result<bool, OffloadError>;
 
     /// Removes everything of a scope, tombstones too, and says how many texts there were.
-    async fn clear(&self, scope: &Scope) -> Result<u64, OffloadError>;
+    async fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError>;
 
     /// After a restart or a crash: removes what unfinished calls left an hour ago or earlier, and counts.
     async fn reconcile(&self, at_ms: i64) -> Result<Reconciled, OffloadError>;
@@ -65,7 +65,7 @@ pub trait OffloadStore: fmt::Debug + Send + Sync {
 
 /// Whether a text was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// It was not.
     New,
     /// It was, with the same bytes.
@@ -76,7 +76,7 @@ pub enum Put {
 
 /// Whether there is another text than this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holding {
+pub enum CopyKind {
     /// A copy: the tree has the text.
     Copy,
     /// The only one.
@@ -85,32 +85,32 @@ pub enum Holding {
 
 /// What is known of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CopyMetadata {
     /// Its name.
-    pub key: Key,
+    pub key: CopyKey,
     /// Its length in bytes.
     pub bytes: u64,
     /// Whether there is another.
-    pub holding: Holding,
+    pub copy_kind: CopyKind,
     /// When it was put first.
     pub created_ms: i64,
     /// When it was put or read last.
     pub used_ms: i64,
 }
 
-impl Entry {
+impl CopyMetadata {
     /// A text put at a time, over what was there by its name.
-    pub(crate) fn put(
-        key: Key,
+    pub(crate) fn for_put(
+        key: CopyKey,
         bytes: u64,
-        holding: Holding,
+        holding: CopyKind,
         at_ms: i64,
         old: Option<&Self>,
     ) -> Self {
         Self {
             key,
             bytes,
-            holding: old.map_or(holding, |old| old.holding.max(holding)),
+            copy_kind: old.map_or(holding, |old| old.copy_kind.max(holding)),
             created_ms: old.map_or(at_ms, |old| old.created_ms),
             used_ms: old.map_or(at_ms, |old| old.used_ms.max(at_ms)),
         }
@@ -121,7 +121,7 @@ impl Entry {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
     /// The texts there are.
-    pub stats: Stats,
+    pub stats: CopyStats,
     /// Unfinished texts that were removed.
     pub unfinished: u64,
     /// Things that are not ours, and were left alone.
@@ -130,7 +130,7 @@ pub struct Reconciled {
 
 /// Texts, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct CopyStats {
     /// Copies.
     pub copies: u64,
     /// Texts held only here.
@@ -141,14 +141,18 @@ pub struct Stats {
     pub oldest_ms: Option<i64>,
 }
 
-impl Stats {
+impl CopyStats {
     /// Counts.
     #[must_use]
-    pub fn of(entries: &[Entry]) -> Self {
-        let held = |holding| entries.iter().filter(move |entry| entry.holding == holding);
+    pub fn from_copies(entries: &[CopyMetadata]) -> Self {
+        let held = |holding| {
+            entries
+                .iter()
+                .filter(move |entry| entry.copy_kind == holding)
+        };
         Self {
-            copies: held(Holding::Copy).count() as u64,
-            only: held(Holding::Only).count() as u64,
+            copies: held(CopyKind::Copy).count() as u64,
+            only: held(CopyKind::Only).count() as u64,
             bytes: entries.iter().map(|entry| entry.bytes).sum(),
             oldest_ms: entries.iter().map(|entry| entry.created_ms).min(),
         }
@@ -156,7 +160,7 @@ impl Stats {
 }
 
 /// The part of a text of this length that a range asks for.
-pub(crate) fn within(range: Option<Range<u64>>, length: u64) -> Range<u64> {
+pub(crate) fn clamp_range(range: Option<Range<u64>>, length: u64) -> Range<u64> {
     let range = range.unwrap_or(0..length);
     let start = range.start.min(length);
     start..range.end.clamp(start, length)

@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use crate::error::OffloadError;
-use crate::key::Scope;
-use crate::store::{Entry, Holding, OffloadStore};
+use crate::key::CopyScope;
+use crate::store::{CopyKind, CopyMetadata, OffloadStore};
 
 /// How much may stay. By default everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Caps {
+pub struct EvictionLimits {
     /// Texts that were put first longer ago go.
     pub max_age: Option<Duration>,
     /// If there are more, those used longest ago go.
@@ -18,12 +18,12 @@ pub struct Caps {
     /// If they have more bytes in all, those used longest ago go.
     pub max_bytes: Option<u64>,
     /// Which of them may go, and count.
-    pub evict: Evict,
+    pub evict: Evictable,
 }
 
 /// Which texts may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Evict {
+pub enum Evictable {
     /// Copies of what the tree has.
     #[default]
     Copies,
@@ -33,11 +33,11 @@ pub enum Evict {
 
 /// What a sweep did.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct SweepReport {
     /// What went, in the order in which it went.
     pub evicted: Vec<Evicted>,
     /// What should have gone and did not.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedEviction>,
     /// Texts that stay, of those that might have gone.
     pub kept: u64,
     /// Their bytes.
@@ -48,7 +48,7 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
     /// The text.
-    pub entry: Entry,
+    pub entry: CopyMetadata,
     /// By which cap.
     pub by: EvictedBy,
 }
@@ -56,33 +56,33 @@ pub struct Evicted {
 /// A cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictedBy {
-    /// [`Caps::max_age`].
+    /// [`EvictionLimits::max_age`].
     Age,
-    /// [`Caps::max_count`].
+    /// [`EvictionLimits::max_count`].
     Count,
-    /// [`Caps::max_bytes`].
+    /// [`EvictionLimits::max_bytes`].
     Bytes,
 }
 
 /// A text that should have gone.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedEviction {
     /// The text.
-    pub entry: Entry,
+    pub entry: CopyMetadata,
     /// Why it is still there.
     pub error: OffloadError,
 }
 
-impl Swept {
+impl SweepReport {
     /// Bytes of what went.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn evicted_bytes(&self) -> u64 {
         self.evicted.iter().map(|gone| gone.entry.bytes).sum()
     }
 
     /// How many went by a cap.
     #[must_use]
-    pub fn count(&self, by: EvictedBy) -> usize {
+    pub fn count_evicted_by(&self, by: EvictedBy) -> usize {
         self.evicted.iter().filter(|gone| gone.by == by).count()
     }
 }
@@ -91,40 +91,41 @@ impl Swept {
 ///
 /// # Errors
 /// When they cannot be listed; a text that cannot be removed is in the report, and others go in its place.
-pub async fn sweep(
+pub async fn sweep_copies(
     store: &dyn OffloadStore,
-    scope: &Scope,
-    caps: &Caps,
+    scope: &CopyScope,
+    caps: &EvictionLimits,
     at_ms: i64,
-) -> Result<Swept, OffloadError> {
-    sweep_with(store, scope, caps, at_ms, |_| {}).await
+) -> Result<SweepReport, OffloadError> {
+    sweep_copies_with(store, scope, caps, at_ms, |_| {}).await
 }
 
 /// The same, telling of each text once it is gone.
 ///
 /// # Errors
-/// As [`sweep`].
-pub async fn sweep_with(
+/// As [`sweep_copies`].
+pub async fn sweep_copies_with(
     store: &dyn OffloadStore,
-    scope: &Scope,
-    caps: &Caps,
+    scope: &CopyScope,
+    caps: &EvictionLimits,
     at_ms: i64,
     mut hook: impl FnMut(&Evicted) + Send,
-) -> Result<Swept, OffloadError> {
-    let mut entries = store.list(scope).await?;
-    entries.retain(|entry| caps.evict == Evict::EvenTheOnly || entry.holding == Holding::Copy);
+) -> Result<SweepReport, OffloadError> {
+    let mut entries = store.list_copies(scope).await?;
+    entries
+        .retain(|entry| caps.evict == Evictable::EvenTheOnly || entry.copy_kind == CopyKind::Copy);
     // Too old first, then those used longest ago; by key among equals, so that two sweeps agree.
-    entries.sort_by_key(|entry| (!caps.too_old(entry, at_ms), entry.used_ms, entry.key));
-    let mut swept = Swept {
+    entries.sort_by_key(|entry| (!caps.is_too_old(entry, at_ms), entry.used_ms, entry.key));
+    let mut swept = SweepReport {
         kept: entries.len() as u64,
         kept_bytes: entries.iter().map(|entry| entry.bytes).sum(),
-        ..Swept::default()
+        ..SweepReport::default()
     };
     for entry in entries {
-        let Some(by) = caps.over(&entry, &swept, at_ms) else {
+        let Some(by) = caps.exceeded_limit(&entry, &swept, at_ms) else {
             break;
         };
-        match store.evict(&entry.key, at_ms).await {
+        match store.evict_copy(&entry.key, at_ms).await {
             // Somebody else was faster: gone is gone.
             Ok(_) => {
                 swept.kept -= 1;
@@ -133,22 +134,27 @@ pub async fn sweep_with(
                 hook(&evicted);
                 swept.evicted.push(evicted);
             }
-            Err(error) => swept.failed.push(Failed { entry, error }),
+            Err(error) => swept.failed.push(FailedEviction { entry, error }),
         }
     }
     Ok(swept)
 }
 
-impl Caps {
-    fn too_old(&self, entry: &Entry, at_ms: i64) -> bool {
+impl EvictionLimits {
+    fn is_too_old(&self, entry: &CopyMetadata, at_ms: i64) -> bool {
         let age = at_ms.saturating_sub(entry.created_ms);
         let age = Duration::from_millis(u64::try_from(age).unwrap_or_default());
         self.max_age.is_some_and(|most| age > most)
     }
 
     /// The cap by which this text has to go, if it has to.
-    fn over(&self, entry: &Entry, swept: &Swept, at_ms: i64) -> Option<EvictedBy> {
-        if self.too_old(entry, at_ms) {
+    fn exceeded_limit(
+        &self,
+        entry: &CopyMetadata,
+        swept: &SweepReport,
+        at_ms: i64,
+    ) -> Option<EvictedBy> {
+        if self.is_too_old(entry, at_ms) {
             return Some(EvictedBy::Age);
         }
         if self.max_count.is_some_and(|most| swept.kept > most) {

@@ -13,7 +13,7 @@ use crate::error::OtlpError;
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A client that trusts the system's authorities, or those of `SSL_CERT_FILE`. Redirects are not followed.
-pub(crate) fn client() -> Result<Client, OtlpError> {
+pub(crate) fn build_http_client() -> Result<Client, OtlpError> {
     let bad = |why: String| OtlpError::BadConfiguration { why };
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

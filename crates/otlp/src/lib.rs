@@ -1,13 +1,13 @@
 //! Spans and metrics, sent to an OpenTelemetry collector by OTLP over HTTP.
 //!
-//! [`otlp`] gives a layer for the program's `tracing` subscriber, a recorder for `metrics`, and a guard. Both send from
+//! [`build_otlp`] gives a layer for the program's `tracing` subscriber, a recorder for `metrics`, and a guard. Both send from
 //! threads of their own: a collector that is slow, away or wrong costs what was to be sent and nothing else.
 //!
 //! ```no_run
 //! use tracing_subscriber::layer::SubscriberExt;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let otlp = contexture_otlp::otlp(&contexture_otlp::OtlpOptions::default())?;
+//! let otlp = contexture_otlp::build_otlp(&contexture_otlp::OtlpOptions::default())?;
 //! tracing::subscriber::set_global_default(tracing_subscriber::registry().with(otlp.layer))?;
 //! metrics::set_global_recorder(otlp.recorder)?;
 //! let _guard = otlp.guard; // kept until the program ends
@@ -25,5 +25,5 @@ mod recorder;
 
 pub use error::OtlpError;
 pub use options::OtlpOptions;
-pub use pipeline::{Otlp, OtlpGuard, otlp};
+pub use pipeline::{Otlp, OtlpGuard, build_otlp};
 pub use recorder::OtlpRecorder;

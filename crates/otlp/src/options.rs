@@ -32,7 +32,7 @@ impl std::fmt::Debug for OtlpOptions {
 
 impl OtlpOptions {
     /// The address for one signal, if a base is given.
-    pub(crate) fn address(&self, signal: &str) -> Option<String> {
+    pub(crate) fn signal_endpoint(&self, signal: &str) -> Option<String> {
         let base = self.endpoint.as_ref()?;
         Some(format!("{}/v1/{signal}", base.trim_end_matches('/')))
     }

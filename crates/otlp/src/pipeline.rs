@@ -16,7 +16,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::error::OtlpError;
-use crate::http::client;
+use crate::http::build_http_client;
 use crate::options::OtlpOptions;
 use crate::recorder::OtlpRecorder;
 
@@ -64,9 +64,9 @@ impl OtlpGuard {
     ///
     /// # Errors
     /// [`OtlpError::NotSent`].
-    pub fn flush(&self) -> Result<(), OtlpError> {
-        let spans = sent(self.tracer.force_flush());
-        let figures = sent(self.meter.force_flush());
+    pub fn force_flush(&self) -> Result<(), OtlpError> {
+        let spans = map_sdk_error(self.tracer.force_flush());
+        let figures = map_sdk_error(self.meter.force_flush());
         spans.and(figures)
     }
 }
@@ -74,14 +74,14 @@ impl OtlpGuard {
 impl Drop for OtlpGuard {
     fn drop(&mut self) {
         for ended in [self.tracer.shutdown(), self.meter.shutdown()] {
-            if let Err(error) = sent(ended) {
+            if let Err(error) = map_sdk_error(ended) {
                 tracing::warn!(%error, "the last spans and metrics are lost");
             }
         }
     }
 }
 
-fn sent(result: OTelSdkResult) -> Result<(), OtlpError> {
+fn map_sdk_error(result: OTelSdkResult) -> Result<(), OtlpError> {
     result.map_err(|error| OtlpError::NotSent {
         why: error.to_string(),
     })
@@ -91,18 +91,18 @@ fn sent(result: OTelSdkResult) -> Result<(), OtlpError> {
 ///
 /// # Errors
 /// [`OtlpError::BadConfiguration`]. Whether there is a collector is not looked at.
-pub fn otlp<S>(options: &OtlpOptions) -> Result<Otlp<S>, OtlpError>
+pub fn build_otlp<S>(options: &OtlpOptions) -> Result<Otlp<S>, OtlpError>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
 {
     let bad = |why: String| OtlpError::BadConfiguration { why };
-    let client = client()?;
+    let client = build_http_client()?;
     let headers: HashMap<String, String> = options.headers.iter().cloned().collect();
     let mut spans = SpanExporter::builder()
         .with_http()
         .with_http_client(client.clone())
         .with_headers(headers.clone());
-    if let Some(address) = options.address("traces") {
+    if let Some(address) = options.signal_endpoint("traces") {
         spans = spans.with_endpoint(address);
     }
     let spans = spans.build().map_err(|error| bad(error.to_string()))?;
@@ -110,7 +110,7 @@ where
         .with_http()
         .with_http_client(client)
         .with_headers(headers);
-    if let Some(address) = options.address("metrics") {
+    if let Some(address) = options.signal_endpoint("metrics") {
         figures = figures.with_endpoint(address);
     }
     let figures = figures.build().map_err(|error| bad(error.to_string()))?;
@@ -138,16 +138,16 @@ where
         .with_tracked_inactivity(false)
         .with_target(false)
         .with_tracer(tracer.tracer(SCOPE))
-        .with_filter(filter_fn(is_told));
+        .with_filter(filter_fn(should_export));
     Ok(Otlp {
         layer: Box::new(layer),
-        recorder: OtlpRecorder::new(meter.meter(SCOPE)),
+        recorder: OtlpRecorder::from_meter(meter.meter(SCOPE)),
         guard: OtlpGuard { tracer, meter },
     })
 }
 
 /// Whether a span is sent.
-fn is_told(what: &Metadata<'_>) -> bool {
+fn should_export(what: &Metadata<'_>) -> bool {
     let from = what.target().split("::").next().unwrap_or_default();
     let most = match from.starts_with("contexture") {
         true => LevelFilter::DEBUG,

@@ -23,9 +23,9 @@ pub struct OtlpRecorder {
 }
 
 impl OtlpRecorder {
-    pub(crate) fn new(meter: Meter) -> Self {
+    pub(crate) fn from_meter(meter: Meter) -> Self {
         let about = METRICS.iter().map(|metric| {
-            let about = About {
+            let about = MetricDescription {
                 unit: metric.unit.to_owned(),
                 text: metric.about.to_owned(),
                 bounds: match metric.kind {
@@ -37,15 +37,18 @@ impl OtlpRecorder {
         });
         let about = Mutex::new(about.collect());
         Self {
-            registry: Registry::new(Instruments { meter, about }),
+            registry: Registry::new(Instruments {
+                meter,
+                descriptions: about,
+            }),
         }
     }
 
-    fn describe(&self, key: &KeyName, unit: Option<Unit>, text: SharedString) {
-        let mut about = self.registry.storage().lock();
+    fn describe_metric(&self, key: &KeyName, unit: Option<Unit>, text: SharedString) {
+        let mut about = self.registry.storage().lock_descriptions();
         about
             .entry(key.as_str().to_owned())
-            .or_insert_with(|| About {
+            .or_insert_with(|| MetricDescription {
                 unit: unit.map_or("", |unit| unit.as_canonical_label()).to_owned(),
                 text: text.into_owned(),
                 bounds: None,
@@ -61,15 +64,15 @@ impl fmt::Debug for OtlpRecorder {
 
 impl Recorder for OtlpRecorder {
     fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
-        self.describe(&key, unit, text);
+        self.describe_metric(&key, unit, text);
     }
 
     fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
-        self.describe(&key, unit, text);
+        self.describe_metric(&key, unit, text);
     }
 
     fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
-        self.describe(&key, unit, text);
+        self.describe_metric(&key, unit, text);
     }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
@@ -90,75 +93,80 @@ impl Recorder for OtlpRecorder {
 
 struct Instruments {
     meter: Meter,
-    about: Mutex<BTreeMap<String, About>>,
+    descriptions: Mutex<BTreeMap<String, MetricDescription>>,
 }
 
 /// What is known of a metric.
 #[derive(Clone, Default)]
-struct About {
+struct MetricDescription {
     unit: String,
     text: String,
     bounds: Option<&'static [f64]>,
 }
 
 impl Instruments {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, About>> {
-        self.about.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_descriptions(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, MetricDescription>> {
+        self.descriptions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn about(&self, key: &Key) -> About {
-        self.lock().get(key.name()).cloned().unwrap_or_default()
+    fn metric_description(&self, key: &Key) -> MetricDescription {
+        self.lock_descriptions()
+            .get(key.name())
+            .cloned()
+            .unwrap_or_default()
     }
 }
 
 impl Storage<Key> for Instruments {
-    type Counter = Arc<Sum>;
-    type Gauge = Arc<Level>;
-    type Histogram = Arc<Values>;
+    type Counter = Arc<OtelCounterCell>;
+    type Gauge = Arc<OtelGaugeCell>;
+    type Histogram = Arc<OtelHistogramCell>;
 
-    fn counter(&self, key: &Key) -> Arc<Sum> {
-        let about = self.about(key);
+    fn counter(&self, key: &Key) -> Arc<OtelCounterCell> {
+        let about = self.metric_description(key);
         let made = self.meter.u64_counter(key.name().to_owned());
-        Arc::new(Sum {
-            told: made
+        Arc::new(OtelCounterCell {
+            instrument: made
                 .with_unit(about.unit)
                 .with_description(about.text)
                 .build(),
-            attributes: attributes(key),
-            so_far: Mutex::default(),
+            attributes: otel_attributes(key),
+            total: Mutex::default(),
         })
     }
 
-    fn gauge(&self, key: &Key) -> Arc<Level> {
-        let about = self.about(key);
+    fn gauge(&self, key: &Key) -> Arc<OtelGaugeCell> {
+        let about = self.metric_description(key);
         let made = self.meter.f64_gauge(key.name().to_owned());
-        Arc::new(Level {
-            told: made
+        Arc::new(OtelGaugeCell {
+            instrument: made
                 .with_unit(about.unit)
                 .with_description(about.text)
                 .build(),
-            attributes: attributes(key),
-            now: Mutex::default(),
+            attributes: otel_attributes(key),
+            value: Mutex::default(),
         })
     }
 
-    fn histogram(&self, key: &Key) -> Arc<Values> {
-        let about = self.about(key);
+    fn histogram(&self, key: &Key) -> Arc<OtelHistogramCell> {
+        let about = self.metric_description(key);
         let mut made = self.meter.f64_histogram(key.name().to_owned());
         if let Some(bounds) = about.bounds {
             made = made.with_boundaries(bounds.to_vec());
         }
-        Arc::new(Values {
-            told: made
+        Arc::new(OtelHistogramCell {
+            instrument: made
                 .with_unit(about.unit)
                 .with_description(about.text)
                 .build(),
-            attributes: attributes(key),
+            attributes: otel_attributes(key),
         })
     }
 }
 
-fn attributes(key: &Key) -> Vec<KeyValue> {
+fn otel_attributes(key: &Key) -> Vec<KeyValue> {
     let labels = key.labels();
     labels
         .map(|label| KeyValue::new(label.key().to_owned(), label.value().to_owned()))
@@ -166,65 +174,65 @@ fn attributes(key: &Key) -> Vec<KeyValue> {
 }
 
 /// A counter with its attributes.
-struct Sum {
-    told: OtelCounter<u64>,
+struct OtelCounterCell {
+    instrument: OtelCounter<u64>,
     attributes: Vec<KeyValue>,
-    so_far: Mutex<u64>,
+    total: Mutex<u64>,
 }
 
-impl CounterFn for Sum {
+impl CounterFn for OtelCounterCell {
     fn increment(&self, value: u64) {
-        let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut so_far = self.total.lock().unwrap_or_else(PoisonError::into_inner);
         *so_far = so_far.saturating_add(value);
-        self.told.add(value, &self.attributes);
+        self.instrument.add(value, &self.attributes);
     }
 
     /// A sum that only grows: a smaller one is not told.
     fn absolute(&self, value: u64) {
-        let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
-        self.told
+        let mut so_far = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        self.instrument
             .add(value.saturating_sub(*so_far), &self.attributes);
         *so_far = value.max(*so_far);
     }
 }
 
 /// A gauge with its attributes.
-struct Level {
-    told: OtelGauge<f64>,
+struct OtelGaugeCell {
+    instrument: OtelGauge<f64>,
     attributes: Vec<KeyValue>,
-    now: Mutex<f64>,
+    value: Mutex<f64>,
 }
 
-impl Level {
-    fn change(&self, change: impl FnOnce(f64) -> f64) {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+impl OtelGaugeCell {
+    fn update_value(&self, change: impl FnOnce(f64) -> f64) {
+        let mut now = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         *now = change(*now);
-        self.told.record(*now, &self.attributes);
+        self.instrument.record(*now, &self.attributes);
     }
 }
 
-impl GaugeFn for Level {
+impl GaugeFn for OtelGaugeCell {
     fn increment(&self, value: f64) {
-        self.change(|now| now + value);
+        self.update_value(|now| now + value);
     }
 
     fn decrement(&self, value: f64) {
-        self.change(|now| now - value);
+        self.update_value(|now| now - value);
     }
 
     fn set(&self, value: f64) {
-        self.change(|_| value);
+        self.update_value(|_| value);
     }
 }
 
 /// A histogram with its attributes.
-struct Values {
-    told: OtelHistogram<f64>,
+struct OtelHistogramCell {
+    instrument: OtelHistogram<f64>,
     attributes: Vec<KeyValue>,
 }
 
-impl HistogramFn for Values {
+impl HistogramFn for OtelHistogramCell {
     fn record(&self, value: f64) {
-        self.told.record(value, &self.attributes);
+        self.instrument.record(value, &self.attributes);
     }
 }

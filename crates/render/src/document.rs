@@ -17,7 +17,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value};
 
 use crate::error::RenderError;
-use crate::prepare::prepare;
+use crate::prepare::prepare_fragments;
 use crate::renderer::Grouping;
 use crate::words::plural;
 
@@ -27,12 +27,12 @@ pub struct DataOptions {
     /// Whether fragments of one name are gathered under its plural.
     pub group_fragments: Grouping,
     /// How a fragment looks as data.
-    pub shape: Shape,
+    pub shape: DocumentShape,
 }
 
 /// How a fragment looks as data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
+pub enum DocumentShape {
     /// `{"hint": "…"}`: short, and what a reader expects. A fragment inside data looks like an object
     /// with one key.
     #[default]
@@ -45,8 +45,8 @@ impl DataOptions {
     /// The document as JSON: exactly what JSON and YAML output parses to. TOML and TOON output parse
     /// to the same document without its nulls.
     pub fn document(&self, fragments: &[Fragment]) -> Result<Value, RenderError> {
-        let prepared = prepare(fragments)?;
-        serde_json::to_value(Document::new(&prepared, self, Nulls::Keep))
+        let prepared = prepare_fragments(fragments)?;
+        serde_json::to_value(DataValue::new(&prepared, self, Nulls::Keep))
             .map_err(|source| RenderError::format("json", source))
     }
 }
@@ -62,156 +62,158 @@ pub(crate) enum Nulls {
 
 /// A document that borrows from the fragments.
 #[derive(Clone, Debug)]
-pub(crate) enum Document<'a> {
+pub(crate) enum DataValue<'a> {
     Null,
     Bool(bool),
     Number(&'a Number),
     Text(Cow<'a, str>),
-    Array(Vec<Document<'a>>),
-    Object(Vec<(Cow<'a, str>, Document<'a>)>),
+    Array(Vec<DataValue<'a>>),
+    Object(Vec<(Cow<'a, str>, DataValue<'a>)>),
 }
 
-impl<'a> Document<'a> {
+impl<'a> DataValue<'a> {
     /// The document of prepared fragments: always an object or an array.
     pub(crate) fn new(
         fragments: &'a [Cow<'_, Fragment>],
         options: &DataOptions,
         nulls: Nulls,
     ) -> Self {
-        let writer = Writer { options, nulls };
+        let writer = DataValueBuilder { options, nulls };
         let shown = fragments
             .iter()
             .map(AsRef::as_ref)
             .filter(|fragment: &&Fragment| {
                 nulls == Nulls::Keep || !fragment.data().is_none_or(FragmentData::is_null)
             });
-        let entries = if options.group_fragments.of_list() {
-            let groups = group(shown);
+        let entries = if options.group_fragments.groups_top_level() {
+            let groups = group_by_name(shown);
             groups
                 .into_iter()
-                .map(|(name, members)| writer.group(name, &members))
+                .map(|(name, members)| writer.group_entry(name, &members))
                 .collect()
         } else {
-            shown.map(|fragment| writer.entry(fragment)).collect()
+            shown
+                .map(|fragment| writer.fragment_entry(fragment))
+                .collect()
         };
-        writer.list(entries)
+        writer.build_list(entries)
     }
 }
 
-struct Writer<'o> {
+struct DataValueBuilder<'o> {
     options: &'o DataOptions,
     nulls: Nulls,
 }
 
-type Entry<'a> = (Cow<'a, str>, Document<'a>);
+type NamedValue<'a> = (Cow<'a, str>, DataValue<'a>);
 
-impl Writer<'_> {
-    fn list<'a>(&self, entries: Vec<Entry<'a>>) -> Document<'a> {
+impl DataValueBuilder<'_> {
+    fn build_list<'a>(&self, entries: Vec<NamedValue<'a>>) -> DataValue<'a> {
         let names: IndexMap<&str, ()> = entries.iter().map(|(name, _)| (&**name, ())).collect();
-        if self.options.shape == Shape::Keyed && names.len() == entries.len() {
-            return Document::Object(entries);
+        if self.options.shape == DocumentShape::Keyed && names.len() == entries.len() {
+            return DataValue::Object(entries);
         }
-        Document::Array(
+        DataValue::Array(
             entries
                 .into_iter()
-                .map(|entry| self.fragment(entry))
+                .map(|entry| self.entry_object(entry))
                 .collect(),
         )
     }
 
-    fn fragment<'a>(&self, (name, data): Entry<'a>) -> Document<'a> {
-        Document::Object(match self.options.shape {
-            Shape::Keyed => vec![(name, data)],
-            Shape::Tagged => {
+    fn entry_object<'a>(&self, (name, data): NamedValue<'a>) -> DataValue<'a> {
+        DataValue::Object(match self.options.shape {
+            DocumentShape::Keyed => vec![(name, data)],
+            DocumentShape::Tagged => {
                 vec![
-                    (Cow::Borrowed("name"), Document::Text(name)),
+                    (Cow::Borrowed("name"), DataValue::Text(name)),
                     (Cow::Borrowed("data"), data),
                 ]
             }
         })
     }
 
-    fn entry<'a>(&self, fragment: &'a Fragment) -> Entry<'a> {
+    fn fragment_entry<'a>(&self, fragment: &'a Fragment) -> NamedValue<'a> {
         let data = fragment
             .data()
-            .map_or(Document::Null, |data| self.fragment_data(data));
+            .map_or(DataValue::Null, |data| self.fragment_data(data));
         (Cow::Borrowed(fragment.name.as_str()), data)
     }
 
-    fn group<'a>(&self, name: &'a str, members: &[&'a Fragment]) -> Entry<'a> {
+    fn group_entry<'a>(&self, name: &'a str, members: &[&'a Fragment]) -> NamedValue<'a> {
         let title = Some(plural(name)).filter(|title| !title.is_empty());
-        let members = members.iter().map(|member| self.entry(member));
+        let members = members.iter().map(|member| self.fragment_entry(member));
         let data = match self.options.shape {
-            Shape::Keyed => members.map(|(_, data)| data).collect(),
-            Shape::Tagged => members.map(|entry| self.fragment(entry)).collect(),
+            DocumentShape::Keyed => members.map(|(_, data)| data).collect(),
+            DocumentShape::Tagged => members.map(|entry| self.entry_object(entry)).collect(),
         };
         (
             title.map_or(Cow::Borrowed(name), Cow::Owned),
-            Document::Array(data),
+            DataValue::Array(data),
         )
     }
 
     /// The data of a fragment: the one place where an array's fragments are grouped.
-    fn fragment_data<'a>(&self, data: &'a FragmentData) -> Document<'a> {
+    fn fragment_data<'a>(&self, data: &'a FragmentData) -> DataValue<'a> {
         match data {
-            FragmentData::Array(items) if self.options.group_fragments.of_children() => {
-                self.grouped(items)
+            FragmentData::Array(items) if self.options.group_fragments.groups_children() => {
+                self.grouped_array(items)
             }
-            other => self.data(other),
+            other => self.data_value(other),
         }
     }
 
-    fn grouped<'a>(&self, items: &'a [FragmentData]) -> Document<'a> {
-        let mut groups = group(
+    fn grouped_array<'a>(&self, items: &'a [FragmentData]) -> DataValue<'a> {
+        let mut groups = group_by_name(
             items
                 .iter()
-                .filter(|item| self.shows(item))
-                .filter_map(inner),
+                .filter(|item| self.is_included(item))
+                .filter_map(as_fragment),
         );
         let mut shown = Vec::new();
-        for item in items.iter().filter(|item| self.shows(item)) {
+        for item in items.iter().filter(|item| self.is_included(item)) {
             match item {
                 FragmentData::Fragment(inner) => {
                     if let Some((name, members)) = take_group(&mut groups, &inner.name) {
-                        shown.push(self.fragment(self.group(name, &members)));
+                        shown.push(self.entry_object(self.group_entry(name, &members)));
                     }
                 }
-                other => shown.push(self.data(other)),
+                other => shown.push(self.data_value(other)),
             }
         }
-        Document::Array(shown)
+        DataValue::Array(shown)
     }
 
-    fn data<'a>(&self, data: &'a FragmentData) -> Document<'a> {
+    fn data_value<'a>(&self, data: &'a FragmentData) -> DataValue<'a> {
         match data {
-            FragmentData::Null => Document::Null,
-            FragmentData::Bool(value) => Document::Bool(*value),
-            FragmentData::Number(number) => Document::Number(number),
-            FragmentData::Text(text) => Document::Text(Cow::Borrowed(text)),
-            FragmentData::Array(items) => Document::Array(
+            FragmentData::Null => DataValue::Null,
+            FragmentData::Bool(value) => DataValue::Bool(*value),
+            FragmentData::Number(number) => DataValue::Number(number),
+            FragmentData::Text(text) => DataValue::Text(Cow::Borrowed(text)),
+            FragmentData::Array(items) => DataValue::Array(
                 items
                     .iter()
-                    .filter(|item| self.shows(item))
-                    .map(|item| self.data(item))
+                    .filter(|item| self.is_included(item))
+                    .map(|item| self.data_value(item))
                     .collect(),
             ),
-            FragmentData::Object(entries) => Document::Object(
+            FragmentData::Object(entries) => DataValue::Object(
                 entries
                     .iter()
-                    .filter(|(_, value)| self.shows(value))
-                    .map(|(key, value)| (Cow::Borrowed(key.as_str()), self.data(value)))
+                    .filter(|(_, value)| self.is_included(value))
+                    .map(|(key, value)| (Cow::Borrowed(key.as_str()), self.data_value(value)))
                     .collect(),
             ),
-            FragmentData::Fragment(inner) => self.fragment(self.entry(inner)),
+            FragmentData::Fragment(inner) => self.entry_object(self.fragment_entry(inner)),
         }
     }
 
-    fn shows(&self, data: &FragmentData) -> bool {
+    fn is_included(&self, data: &FragmentData) -> bool {
         self.nulls == Nulls::Keep || !data.is_null()
     }
 }
 
-fn inner(data: &FragmentData) -> Option<&Fragment> {
+fn as_fragment(data: &FragmentData) -> Option<&Fragment> {
     match data {
         FragmentData::Fragment(inner) => Some(inner),
         _ => None,
@@ -229,7 +231,7 @@ fn take_group<'a>(
     (!members.is_empty()).then_some((*title, members))
 }
 
-fn group<'a>(
+fn group_by_name<'a>(
     fragments: impl Iterator<Item = &'a Fragment>,
 ) -> IndexMap<&'a str, Vec<&'a Fragment>> {
     let mut groups: IndexMap<&str, Vec<&Fragment>> = IndexMap::new();
@@ -239,7 +241,7 @@ fn group<'a>(
     groups
 }
 
-impl Serialize for Document<'_> {
+impl Serialize for DataValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),

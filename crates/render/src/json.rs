@@ -2,9 +2,9 @@
 
 use contexture_ir::Fragment;
 
-use crate::document::{DataOptions, Document, Nulls};
+use crate::document::{DataOptions, DataValue, Nulls};
 use crate::error::RenderError;
-use crate::prepare::prepare;
+use crate::prepare::prepare_fragments;
 use crate::renderer::Renderer;
 
 /// How JSON is written.
@@ -36,8 +36,8 @@ impl Renderer for JsonRenderer {
     }
 
     fn render(&self, fragments: &[Fragment]) -> Result<String, RenderError> {
-        let prepared = prepare(fragments)?;
-        let document = Document::new(&prepared, &self.options.data, Nulls::Keep);
+        let prepared = prepare_fragments(fragments)?;
+        let document = DataValue::new(&prepared, &self.options.data, Nulls::Keep);
         let written = if self.options.pretty {
             serde_json::to_string_pretty(&document)
         } else {

@@ -53,7 +53,7 @@ mod xml;
 mod yaml;
 
 pub use self::toml::TomlRenderer;
-pub use document::{DataOptions, Shape};
+pub use document::{DataOptions, DocumentShape};
 pub use error::RenderError;
 pub use format::{Format, UnknownFormat};
 pub use json::{JsonOptions, JsonRenderer};

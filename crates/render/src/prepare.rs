@@ -10,23 +10,28 @@ use contexture_ir::{Body, Fragment, FragmentData, MAX_DEPTH};
 use crate::error::RenderError;
 
 /// The fragments a renderer shows. Borrowed, except where a message stands inside a fragment.
-pub(crate) fn prepare(fragments: &[Fragment]) -> Result<Vec<Cow<'_, Fragment>>, RenderError> {
+pub(crate) fn prepare_fragments(
+    fragments: &[Fragment],
+) -> Result<Vec<Cow<'_, Fragment>>, RenderError> {
     fragments
         .iter()
         .filter(|fragment| !fragment.is_message())
-        .map(prepare_one)
+        .map(prepare_fragment)
         .collect()
 }
 
-fn prepare_one(fragment: &Fragment) -> Result<Cow<'_, Fragment>, RenderError> {
+fn prepare_fragment(fragment: &Fragment) -> Result<Cow<'_, Fragment>, RenderError> {
     let too_deep = || RenderError::TooDeep {
         name: fragment.name.clone(),
     };
-    match fragment.data().and_then(|data| inspect(data, MAX_DEPTH)) {
+    match fragment
+        .data()
+        .and_then(|data| scan_for_messages(data, MAX_DEPTH))
+    {
         None => Err(too_deep()),
-        Some(Found::Data) => Ok(Cow::Borrowed(fragment)),
-        Some(Found::Message) => {
-            let shown = show(fragment);
+        Some(MessageScan::Data) => Ok(Cow::Borrowed(fragment)),
+        Some(MessageScan::Message) => {
+            let shown = decode_messages(fragment);
             if shown.is_deeper_than(MAX_DEPTH) {
                 Err(too_deep())
             } else {
@@ -37,19 +42,19 @@ fn prepare_one(fragment: &Fragment) -> Result<Cow<'_, Fragment>, RenderError> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum MessageScan {
     Data,
     Message,
 }
 
 /// Looks for messages; `None` if the tree is deeper than `limit`.
-fn inspect(data: &FragmentData, limit: usize) -> Option<Found> {
+fn scan_for_messages(data: &FragmentData, limit: usize) -> Option<MessageScan> {
     let inspect_all = |items: &mut dyn Iterator<Item = &FragmentData>| {
         let below = limit.checked_sub(1)?;
-        let mut found = Found::Data;
+        let mut found = MessageScan::Data;
         for item in items {
-            if inspect(item, below)? == Found::Message {
-                found = Found::Message;
+            if scan_for_messages(item, below)? == MessageScan::Message {
+                found = MessageScan::Message;
             }
         }
         Some(found)
@@ -59,16 +64,16 @@ fn inspect(data: &FragmentData, limit: usize) -> Option<Found> {
         FragmentData::Object(entries) => inspect_all(&mut entries.values()),
         FragmentData::Fragment(inner) => match &inner.body {
             Body::Data(data) => inspect_all(&mut std::iter::once(data)),
-            _ => limit.checked_sub(1).map(|_| Found::Message),
+            _ => limit.checked_sub(1).map(|_| MessageScan::Message),
         },
-        _ => Some(Found::Data),
+        _ => Some(MessageScan::Data),
     }
 }
 
 /// The fragment with every message in it replaced by the data it decodes to.
-fn show(fragment: &Fragment) -> Fragment {
+fn decode_messages(fragment: &Fragment) -> Fragment {
     let data = match &fragment.body {
-        Body::Data(data) => show_data(data),
+        Body::Data(data) => decode_messages_in_data(data),
         // A codec is the application's code, its data may hold anything: messages in it are dropped
         // rather than decoded again without end.
         Body::Message(codec) => without_messages(codec.decode()),
@@ -80,16 +85,18 @@ fn show(fragment: &Fragment) -> Fragment {
     }
 }
 
-fn show_data(data: &FragmentData) -> FragmentData {
+fn decode_messages_in_data(data: &FragmentData) -> FragmentData {
     match data {
-        FragmentData::Array(items) => FragmentData::Array(items.iter().map(show_data).collect()),
+        FragmentData::Array(items) => {
+            FragmentData::Array(items.iter().map(decode_messages_in_data).collect())
+        }
         FragmentData::Object(entries) => FragmentData::Object(
             entries
                 .iter()
-                .map(|(key, value)| (key.clone(), show_data(value)))
+                .map(|(key, value)| (key.clone(), decode_messages_in_data(value)))
                 .collect(),
         ),
-        FragmentData::Fragment(inner) => show(inner).into(),
+        FragmentData::Fragment(inner) => decode_messages(inner).into(),
         leaf => leaf.clone(),
     }
 }

@@ -39,11 +39,11 @@ pub enum Grouping {
 }
 
 impl Grouping {
-    pub(crate) fn of_children(self) -> bool {
+    pub(crate) fn groups_children(self) -> bool {
         self != Self::Off
     }
 
-    pub(crate) fn of_list(self) -> bool {
+    pub(crate) fn groups_top_level(self) -> bool {
         self == Self::Everywhere
     }
 }

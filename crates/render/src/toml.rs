@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use contexture_ir::Fragment;
 
-use crate::document::{DataOptions, Document, Nulls};
+use crate::document::{DataOptions, DataValue, Nulls};
 use crate::error::RenderError;
-use crate::prepare::prepare;
+use crate::prepare::prepare_fragments;
 use crate::renderer::Renderer;
 
 /// Renders fragments as TOML.
@@ -34,10 +34,10 @@ impl Renderer for TomlRenderer {
     }
 
     fn render(&self, fragments: &[Fragment]) -> Result<String, RenderError> {
-        let prepared = prepare(fragments)?;
-        let document = match Document::new(&prepared, &self.options, Nulls::Drop) {
-            table @ Document::Object(_) => table,
-            list => Document::Object(vec![(Cow::Borrowed("fragments"), list)]),
+        let prepared = prepare_fragments(fragments)?;
+        let document = match DataValue::new(&prepared, &self.options, Nulls::Drop) {
+            table @ DataValue::Object(_) => table,
+            list => DataValue::Object(vec![(Cow::Borrowed("fragments"), list)]),
         };
         let mut text =
             toml::to_string(&document).map_err(|source| RenderError::format("toml", source))?;

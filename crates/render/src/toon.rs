@@ -5,9 +5,9 @@
 use contexture_ir::Fragment;
 use toon_format::{EncodeOptions, encode};
 
-use crate::document::{DataOptions, Document, Nulls};
+use crate::document::{DataOptions, DataValue, Nulls};
 use crate::error::RenderError;
-use crate::prepare::prepare;
+use crate::prepare::prepare_fragments;
 use crate::renderer::Renderer;
 
 /// The version of the TOON specification that is written. The notation is a working draft and moves.
@@ -33,8 +33,8 @@ impl Renderer for ToonRenderer {
     }
 
     fn render(&self, fragments: &[Fragment]) -> Result<String, RenderError> {
-        let prepared = prepare(fragments)?;
-        let document = Document::new(&prepared, &self.options, Nulls::Drop);
+        let prepared = prepare_fragments(fragments)?;
+        let document = DataValue::new(&prepared, &self.options, Nulls::Drop);
         encode(&document, &EncodeOptions::default())
             .map_err(|source| RenderError::format("toon", source))
     }

@@ -54,12 +54,12 @@ fn inflect(
     rules
         .iter()
         .rev()
-        .find_map(|rule| apply(word, rule))
+        .find_map(|rule| apply_rule(word, rule))
         .unwrap_or_else(|| word.to_owned())
 }
 
 /// Applies a rule to the longest ending that it matches.
-fn apply(word: &str, rule: &Rule) -> Option<String> {
+fn apply_rule(word: &str, rule: &Rule) -> Option<String> {
     let mut best: Option<(&str, &str)> = None;
     for ending in rule.endings {
         let Some(head) = match_end(word, ending) else {

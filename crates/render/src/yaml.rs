@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 use contexture_ir::Fragment;
 use serde_json::Number;
 
-use crate::document::{DataOptions, Document, Nulls};
+use crate::document::{DataOptions, DataValue, Nulls};
 use crate::error::RenderError;
 use crate::indent::push_spaces;
-use crate::prepare::prepare;
+use crate::prepare::prepare_fragments;
 use crate::renderer::Renderer;
 
 /// Longer keys are written `? key`: YAML reads a simple key within 1024 characters only.
@@ -42,13 +42,13 @@ impl Renderer for YamlRenderer {
     }
 
     fn render(&self, fragments: &[Fragment]) -> Result<String, RenderError> {
-        let prepared = prepare(fragments)?;
+        let prepared = prepare_fragments(fragments)?;
         let mut out = String::new();
         write_block(
             &mut out,
-            &Document::new(&prepared, &self.options, Nulls::Keep),
+            &DataValue::new(&prepared, &self.options, Nulls::Keep),
             0,
-            Start::Line,
+            BlockStart::Line,
         );
         Ok(out)
     }
@@ -56,7 +56,7 @@ impl Renderer for YamlRenderer {
 
 /// Where a block begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
+enum BlockStart {
     /// On a line of its own.
     Line,
     /// Behind the dash of an item, at the block's own indentation.
@@ -64,41 +64,41 @@ enum Start {
 }
 
 /// Writes an array or object whose lines are indented by `indent`, or a lone value.
-fn write_block(out: &mut String, document: &Document<'_>, indent: usize, start: Start) {
+fn write_block(out: &mut String, document: &DataValue<'_>, indent: usize, start: BlockStart) {
     match document {
-        Document::Array(items) if !items.is_empty() => {
+        DataValue::Array(items) if !items.is_empty() => {
             for (index, item) in items.iter().enumerate() {
-                begin(out, indent, start, index);
+                begin_entry(out, indent, start, index);
                 out.push('-');
                 match item {
-                    Document::Array(_) | Document::Object(_) if !is_empty(item) => {
+                    DataValue::Array(_) | DataValue::Object(_) if !is_empty(item) => {
                         out.push(' ');
-                        write_block(out, item, indent + 2, Start::Dash);
+                        write_block(out, item, indent + 2, BlockStart::Dash);
                     }
                     leaf => write_leaf(out, leaf, indent + 2),
                 }
             }
         }
-        Document::Object(entries) if !entries.is_empty() => {
+        DataValue::Object(entries) if !entries.is_empty() => {
             for (index, (key, value)) in entries.iter().enumerate() {
-                begin(out, indent, start, index);
+                begin_entry(out, indent, start, index);
                 write_key(out, key, indent);
                 match value {
-                    Document::Array(_) | Document::Object(_) if !is_empty(value) => {
-                        write_block(out, value, indent + 2, Start::Line);
+                    DataValue::Array(_) | DataValue::Object(_) if !is_empty(value) => {
+                        write_block(out, value, indent + 2, BlockStart::Line);
                     }
                     leaf => write_leaf(out, leaf, indent + 2),
                 }
             }
         }
-        Document::Array(_) => out.push_str("[]"),
-        Document::Object(_) => out.push_str("{}"),
+        DataValue::Array(_) => out.push_str("[]"),
+        DataValue::Object(_) => out.push_str("{}"),
         leaf => write_leaf(out, leaf, indent),
     }
 }
 
-fn begin(out: &mut String, indent: usize, start: Start, index: usize) {
-    if start == Start::Dash && index == 0 {
+fn begin_entry(out: &mut String, indent: usize, start: BlockStart, index: usize) {
+    if start == BlockStart::Dash && index == 0 {
         return;
     }
     begin_line(out, indent);
@@ -112,10 +112,10 @@ fn begin_line(out: &mut String, indent: usize) {
     push_spaces(out, indent);
 }
 
-fn is_empty(document: &Document<'_>) -> bool {
+fn is_empty(document: &DataValue<'_>) -> bool {
     match document {
-        Document::Array(items) => items.is_empty(),
-        Document::Object(entries) => entries.is_empty(),
+        DataValue::Array(items) => items.is_empty(),
+        DataValue::Object(entries) => entries.is_empty(),
         _ => false,
     }
 }
@@ -135,17 +135,17 @@ fn write_key(out: &mut String, key: &str, indent: usize) {
 }
 
 /// Writes a value behind `-` or `:`, the space before it included.
-fn write_leaf(out: &mut String, leaf: &Document<'_>, indent: usize) {
+fn write_leaf(out: &mut String, leaf: &DataValue<'_>, indent: usize) {
     out.push(' ');
     match leaf {
-        Document::Null => out.push_str("null"),
-        Document::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Document::Number(number) => write_number(out, number),
-        Document::Text(text) if is_plain(text) => out.push_str(text),
-        Document::Text(text) if is_literal(text) => write_literal(out, text, indent),
-        Document::Text(text) => write_quoted(out, text),
-        Document::Array(_) => out.push_str("[]"),
-        Document::Object(_) => out.push_str("{}"),
+        DataValue::Null => out.push_str("null"),
+        DataValue::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        DataValue::Number(number) => write_number(out, number),
+        DataValue::Text(text) if is_plain(text) => out.push_str(text),
+        DataValue::Text(text) if is_literal(text) => write_literal(out, text, indent),
+        DataValue::Text(text) => write_quoted(out, text),
+        DataValue::Array(_) => out.push_str("[]"),
+        DataValue::Object(_) => out.push_str("{}"),
     }
 }
 

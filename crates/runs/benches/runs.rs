@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use contexture_compile::Target;
 use contexture_engine::{Conversation, Engine};
 use contexture_ir::{Fragment, Item, Message, NodeId, Role, assistant_text, user};
-use contexture_llm::{ModelResponse, ScriptedModel, text_response};
-use contexture_runs::{Agent, turn_text};
-use contexture_store::{AppendAt, AppendRequest, At, MemoryStore, ReadRequest, Store};
+use contexture_models::{ModelResponse, ScriptedModel, text_response};
+use contexture_runs::{Agent, run_turn_with_text};
+use contexture_store::{AppendPoint, AppendRequest, MemoryStore, PathEnd, ReadRequest, Store};
 use contexture_store_sqlite::SqliteStore;
 use contexture_wire::Format;
 
@@ -86,15 +86,15 @@ async fn logs(where_: &str, engine: &Engine, batch: usize) {
         for (items, ids) in items.chunks(batch).zip(ids.chunks(batch)) {
             let new = items.iter().zip(ids);
             let new = new.map(|(item, id)| chat.new_item(*id, item, None));
-            let at = AppendAt::Tip {
+            let at = AppendPoint::Tip {
                 branch: branch.clone(),
             };
             let request = AppendRequest::new(at, new.collect(), 0);
-            store.append(owner, id, request).await.unwrap();
+            store.append_items(owner, id, request).await.unwrap();
         }
         let read = Instant::now();
-        let whole = ReadRequest::whole(At::Branch(branch));
-        let page = store.read(owner, id, whole).await.unwrap();
+        let whole = ReadRequest::whole_path(PathEnd::Branch(branch));
+        let page = store.read_path(owner, id, whole).await.unwrap();
         reads.push(read.elapsed());
         both.push(start.elapsed());
         assert_eq!(page.nodes.len(), ITEMS);
@@ -113,8 +113,11 @@ async fn saved(where_: &str, engine: &Engine) -> Conversation {
         let tail = rest.split_off(rest.len().min(1_000));
         chat.save(std::mem::replace(&mut rest, tail)).await.unwrap();
     }
-    let whole = ReadRequest::whole(At::Branch(chat.branch()));
-    let page = engine.store().read(chat.owner(), chat.id(), whole).await;
+    let whole = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
+    let page = engine
+        .store()
+        .read_path(chat.owner(), chat.id(), whole)
+        .await;
     assert_eq!(page.unwrap().nodes.len(), ITEMS);
     let what = format!("save {ITEMS} messages, 1,000 a call, and read all, {where_}");
     report(&what, vec![start.elapsed()]);
@@ -126,7 +129,7 @@ async fn turns(where_: &str, chat: &Conversation) {
         (1_000_000, "all of them in the call"),
         (8_000, "a window of 8,000 tokens"),
     ] {
-        let model = Arc::new(ScriptedModel::by(|_| {
+        let model = Arc::new(ScriptedModel::with_fn(|_| {
             Ok(ModelResponse::new(text_response(
                 Format::OpenAiChat,
                 "Well.",
@@ -134,11 +137,11 @@ async fn turns(where_: &str, chat: &Conversation) {
         }));
         let target = Target::openai_chat("gpt-4.1").window(window);
         let agent = Agent::new("bench", model, target.clone());
-        turn_text(chat, &agent, "Warm up.").await.unwrap();
+        run_turn_with_text(chat, &agent, "Warm up.").await.unwrap();
         let (mut whole, mut compiles) = (Vec::new(), Vec::new());
         for _ in 0..TURNS {
             let start = Instant::now();
-            turn_text(chat, &agent, "And?").await.unwrap();
+            run_turn_with_text(chat, &agent, "And?").await.unwrap();
             whole.push(start.elapsed());
             let start = Instant::now();
             chat.compile(&target).await.unwrap();

@@ -12,22 +12,22 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::money::Money;
-use crate::usage::Spent;
+use crate::usage::RunUsage;
 
 /// Limits; what is absent has none. The default has none at all.
 ///
 /// ```
-/// use contexture_runs::{Budget, Spent};
+/// use contexture_runs::{RunBudget, RunUsage};
 ///
-/// let budget = Budget { steps: Some(2), ..Budget::default() };
-/// let spent = Spent { steps: 2, ..Spent::default() };
-/// assert!(budget.check(&spent).is_ok());
+/// let budget = RunBudget { steps: Some(2), ..RunBudget::default() };
+/// let spent = RunUsage { steps: 2, ..RunUsage::default() };
+/// assert!(budget.check_usage(&spent).is_ok());
 /// let error = budget.check_next(&spent).unwrap_err();
 /// assert_eq!(error.to_string(), "the budget of steps is used up: 2 of 2");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Budget {
+pub struct RunBudget {
     /// Tokens read and written, cached ones included, as far as calls report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -52,7 +52,7 @@ pub struct Budget {
 /// What a budget limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Limited {
+pub enum BudgetKind {
     /// Tokens.
     Tokens,
     /// Money.
@@ -67,7 +67,7 @@ pub enum Limited {
 
 /// How much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum BudgetValue {
     /// So many.
     Count(u64),
     /// So much money.
@@ -81,39 +81,39 @@ pub enum Amount {
 #[error("the budget of {what} is used up: {actual} of {limit}")]
 pub struct Exceeded {
     /// Which one.
-    pub what: Limited,
+    pub what: BudgetKind,
     /// The limit.
-    pub limit: Amount,
+    pub limit: BudgetValue,
     /// What was spent.
-    pub actual: Amount,
+    pub actual: BudgetValue,
 }
 
-impl Budget {
+impl RunBudget {
     /// Whether what was spent is within every limit; a limit that is just reached is kept.
     ///
     /// # Errors
     /// [`Exceeded`], for the first limit passed in the order of the fields.
-    pub fn check(&self, spent: &Spent) -> Result<(), Exceeded> {
-        self.first(spent, |line| line.passed)
+    pub fn check_usage(&self, spent: &RunUsage) -> Result<(), Exceeded> {
+        self.first_exceeded(spent, |line| line.passed)
     }
 
     /// Whether anything more may be begun: every limit is above what was spent.
     ///
     /// # Errors
     /// [`Exceeded`], for the first limit reached in the order of the fields.
-    pub fn check_next(&self, spent: &Spent) -> Result<(), Exceeded> {
-        self.first(spent, |line| line.reached)
+    pub fn check_next(&self, spent: &RunUsage) -> Result<(), Exceeded> {
+        self.first_exceeded(spent, |line| line.reached)
     }
 
     /// What is left of it.
     #[must_use]
-    pub fn remaining(&self, spent: &Spent) -> Self {
+    pub fn remaining(&self, spent: &RunUsage) -> Self {
         let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
         Self {
             tokens: left(self.tokens, spent.tokens.total()),
             cost: self
                 .cost
-                .map(|limit| limit.less(spent.cost.unwrap_or_default())),
+                .map(|limit| limit.saturating_sub(spent.cost.unwrap_or_default())),
             steps: left(self.steps, spent.steps),
             responses: left(self.responses, spent.responses),
             time: self.time.map(|limit| limit.saturating_sub(spent.elapsed)),
@@ -122,8 +122,8 @@ impl Budget {
 
     /// The budget of a child that wants so much: never more than is left here.
     #[must_use]
-    pub fn for_child(&self, spent: &Spent, wanted: &Self) -> Self {
-        fn least<T: Ord>(left: Option<T>, wanted: Option<T>) -> Option<T> {
+    pub fn limit_child(&self, spent: &RunUsage, wanted: &Self) -> Self {
+        fn min_limit<T: Ord>(left: Option<T>, wanted: Option<T>) -> Option<T> {
             match (left, wanted) {
                 (Some(left), Some(wanted)) => Some(left.min(wanted)),
                 (left, wanted) => left.or(wanted),
@@ -131,50 +131,60 @@ impl Budget {
         }
         let left = self.remaining(spent);
         Self {
-            tokens: least(left.tokens, wanted.tokens),
-            cost: least(left.cost, wanted.cost),
-            steps: least(left.steps, wanted.steps),
-            responses: least(left.responses, wanted.responses),
-            time: least(left.time, wanted.time),
+            tokens: min_limit(left.tokens, wanted.tokens),
+            cost: min_limit(left.cost, wanted.cost),
+            steps: min_limit(left.steps, wanted.steps),
+            responses: min_limit(left.responses, wanted.responses),
+            time: min_limit(left.time, wanted.time),
         }
     }
 
-    fn first(&self, spent: &Spent, over: impl Fn(&Line) -> bool) -> Result<(), Exceeded> {
-        let count = |what, limit: Option<u64>, used| line(what, limit, used, Amount::Count);
+    fn first_exceeded(
+        &self,
+        spent: &RunUsage,
+        over: impl Fn(&LimitCheck) -> bool,
+    ) -> Result<(), Exceeded> {
+        let count =
+            |what, limit: Option<u64>, used| check_limit(what, limit, used, BudgetValue::Count);
         let lines = [
-            count(Limited::Tokens, self.tokens, spent.tokens.total()),
-            line(
-                Limited::Cost,
+            count(BudgetKind::Tokens, self.tokens, spent.tokens.total()),
+            check_limit(
+                BudgetKind::Cost,
                 self.cost,
                 spent.cost.unwrap_or_default(),
-                Amount::Money,
+                BudgetValue::Money,
             ),
-            count(Limited::Steps, self.steps, spent.steps),
-            count(Limited::Responses, self.responses, spent.responses),
-            line(Limited::Time, self.time, spent.elapsed, Amount::Time),
+            count(BudgetKind::Steps, self.steps, spent.steps),
+            count(BudgetKind::Responses, self.responses, spent.responses),
+            check_limit(
+                BudgetKind::Time,
+                self.time,
+                spent.elapsed,
+                BudgetValue::Time,
+            ),
         ];
         let found = lines.into_iter().flatten().find(|line| over(line));
-        found.map_or(Ok(()), |line| Err(line.told))
+        found.map_or(Ok(()), |line| Err(line.error))
     }
 }
 
 /// One limit held against what was spent.
-struct Line {
+struct LimitCheck {
     reached: bool,
     passed: bool,
-    told: Exceeded,
+    error: Exceeded,
 }
 
-fn line<T: Ord + Copy>(
-    what: Limited,
+fn check_limit<T: Ord + Copy>(
+    what: BudgetKind,
     limit: Option<T>,
     used: T,
-    amount: fn(T) -> Amount,
-) -> Option<Line> {
-    limit.map(|limit| Line {
+    amount: fn(T) -> BudgetValue,
+) -> Option<LimitCheck> {
+    limit.map(|limit| LimitCheck {
         reached: used >= limit,
         passed: used > limit,
-        told: Exceeded {
+        error: Exceeded {
             what,
             limit: amount(limit),
             actual: amount(used),
@@ -182,7 +192,7 @@ fn line<T: Ord + Copy>(
     })
 }
 
-impl fmt::Display for Limited {
+impl fmt::Display for BudgetKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tokens => "tokens",
@@ -194,7 +204,7 @@ impl fmt::Display for Limited {
     }
 }
 
-impl fmt::Display for Amount {
+impl fmt::Display for BudgetValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => count.fmt(f),
@@ -209,8 +219,8 @@ mod tests {
     use super::*;
     use crate::usage::Tokens;
 
-    fn spent() -> Spent {
-        Spent {
+    fn spent() -> RunUsage {
+        RunUsage {
             tokens: Tokens {
                 input: Some(90),
                 output: Some(10),
@@ -226,41 +236,41 @@ mod tests {
     }
 
     /// A limit of `n` on one thing, where 100 of each were spent.
-    fn limits(n: u64) -> [(Limited, Budget); 5] {
-        let none = Budget::default();
+    fn limits(n: u64) -> [(BudgetKind, RunBudget); 5] {
+        let none = RunBudget::default();
         let money = Money::from_micro_dollars(n);
         [
             (
-                Limited::Tokens,
-                Budget {
+                BudgetKind::Tokens,
+                RunBudget {
                     tokens: Some(n),
                     ..none
                 },
             ),
             (
-                Limited::Cost,
-                Budget {
+                BudgetKind::Cost,
+                RunBudget {
                     cost: Some(money),
                     ..none
                 },
             ),
             (
-                Limited::Steps,
-                Budget {
+                BudgetKind::Steps,
+                RunBudget {
                     steps: Some(n),
                     ..none
                 },
             ),
             (
-                Limited::Responses,
-                Budget {
+                BudgetKind::Responses,
+                RunBudget {
                     responses: Some(n),
                     ..none
                 },
             ),
             (
-                Limited::Time,
-                Budget {
+                BudgetKind::Time,
+                RunBudget {
                     time: Some(Duration::from_micros(n)),
                     ..none
                 },
@@ -275,7 +285,7 @@ mod tests {
             for (what, budget) in limits(limit) {
                 let told = |result: Result<(), Exceeded>| result.err().map(|error| error.what);
                 assert_eq!(
-                    told(budget.check(&spent())),
+                    told(budget.check_usage(&spent())),
                     passed.then_some(what),
                     "{limit}"
                 );
@@ -286,34 +296,34 @@ mod tests {
                 );
             }
         }
-        let zero = limits(0).map(|(_, budget)| budget.check_next(&Spent::default()).is_err());
+        let zero = limits(0).map(|(_, budget)| budget.check_next(&RunUsage::default()).is_err());
         assert_eq!(zero, [true; 5]);
-        assert_eq!(Budget::default().check_next(&spent()), Ok(()));
+        assert_eq!(RunBudget::default().check_next(&spent()), Ok(()));
     }
 
     #[test]
     fn the_stored_form_is_small_and_stable() {
-        assert_eq!(serde_json::to_string(&Budget::default()).unwrap(), "{}");
-        let budget = Budget {
+        assert_eq!(serde_json::to_string(&RunBudget::default()).unwrap(), "{}");
+        let budget = RunBudget {
             tokens: Some(1),
             cost: Some(Money::from_micro_dollars(20_000)),
             time: Some(Duration::from_millis(2)),
-            ..Budget::default()
+            ..RunBudget::default()
         };
         let json = serde_json::to_string(&budget).unwrap();
         assert_eq!(json, r#"{"tokens":1,"cost":"0.02","time_us":2000}"#);
-        assert_eq!(serde_json::from_str::<Budget>(&json).unwrap(), budget);
+        assert_eq!(serde_json::from_str::<RunBudget>(&json).unwrap(), budget);
         assert_eq!(
-            serde_json::from_str::<Budget>("{}").unwrap(),
-            Budget::default()
+            serde_json::from_str::<RunBudget>("{}").unwrap(),
+            RunBudget::default()
         );
     }
 
     #[test]
     fn what_is_not_known_costs_nothing() {
         let [tokens, cost, ..] = limits(1).map(|(_, budget)| budget);
-        assert_eq!(tokens.check_next(&Spent::default()), Ok(()));
-        assert_eq!(cost.check_next(&Spent::default()), Ok(()));
+        assert_eq!(tokens.check_next(&RunUsage::default()), Ok(()));
+        assert_eq!(cost.check_next(&RunUsage::default()), Ok(()));
     }
 
     #[test]
@@ -321,17 +331,17 @@ mod tests {
         for (wanted, expected) in [(20, 20), (30, 30), (31, 30)] {
             let parents = limits(130).into_iter().zip(limits(wanted));
             for (((what, parent), (_, wanted)), (_, expected)) in parents.zip(limits(expected)) {
-                assert_eq!(parent.for_child(&spent(), &wanted), expected, "{what}");
+                assert_eq!(parent.limit_child(&spent(), &wanted), expected, "{what}");
             }
         }
         let (_, parent) = limits(130)[2];
         let child = |steps| {
             parent
-                .for_child(
+                .limit_child(
                     &spent(),
-                    &Budget {
+                    &RunBudget {
                         steps,
-                        ..Budget::default()
+                        ..RunBudget::default()
                     },
                 )
                 .steps
@@ -342,12 +352,12 @@ mod tests {
         );
         let (_, used_up) = limits(50)[0];
         assert_eq!(
-            used_up.for_child(&spent(), &Budget::default()).tokens,
+            used_up.limit_child(&spent(), &RunBudget::default()).tokens,
             Some(0)
         );
         let (_, no_limit_here) = limits(9)[3];
         assert_eq!(
-            Budget::default().for_child(&spent(), &no_limit_here),
+            RunBudget::default().limit_child(&spent(), &no_limit_here),
             no_limit_here
         );
     }

@@ -37,15 +37,15 @@ pub struct Cancelled {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Abort {
-    node: Arc<Node>,
+    node: Arc<AbortNode>,
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct AbortNode {
     /// Set before the token is cancelled, or read from the parent by the first who asks: said once, it does not change.
     reason: OnceLock<Cancelled>,
     token: CancellationToken,
-    parent: Option<Arc<Node>>,
+    parent: Option<Arc<AbortNode>>,
 }
 
 impl Abort {
@@ -59,7 +59,7 @@ impl Abort {
     #[must_use]
     pub fn child(&self) -> Self {
         Self {
-            node: Arc::new(Node {
+            node: Arc::new(AbortNode {
                 reason: OnceLock::new(),
                 token: self.node.token.child_token(),
                 parent: Some(Arc::clone(&self.node)),
@@ -80,21 +80,24 @@ impl Abort {
     /// Why it was aborted, if it was.
     #[must_use]
     pub fn reason(&self) -> Option<Cancelled> {
-        self.node.token.is_cancelled().then(|| self.node.said())
+        self.node
+            .token
+            .is_cancelled()
+            .then(|| self.node.effective_reason())
     }
 
     /// An error if it was aborted: for the places where work may end.
     ///
     /// # Errors
     /// [`Cancelled`], with the reason.
-    pub fn check(&self) -> Result<(), Cancelled> {
+    pub fn ensure_not_aborted(&self) -> Result<(), Cancelled> {
         self.reason().map_or(Ok(()), Err)
     }
 
     /// Waits until it is aborted.
-    pub async fn aborted(&self) -> Cancelled {
+    pub async fn wait_for_abort(&self) -> Cancelled {
         self.node.token.cancelled().await;
-        self.node.said()
+        self.node.effective_reason()
     }
 
     /// Runs work until it is done or this is aborted, whichever is first; the work is then dropped where it stands. Work
@@ -102,19 +105,19 @@ impl Abort {
     ///
     /// # Errors
     /// [`Cancelled`], with the reason.
-    pub async fn guard<F: Future>(&self, work: F) -> Result<F::Output, Cancelled> {
-        self.check()?;
+    pub async fn run_until_aborted<F: Future>(&self, work: F) -> Result<F::Output, Cancelled> {
+        self.ensure_not_aborted()?;
         tokio::select! {
             biased;
             done = work => Ok(done),
-            cancelled = self.aborted() => Err(cancelled),
+            cancelled = self.wait_for_abort() => Err(cancelled),
         }
     }
 }
 
-impl Node {
+impl AbortNode {
     /// The reason of a node whose token is cancelled: its own, or that of the nearest above that has one.
-    fn said(&self) -> Cancelled {
+    fn effective_reason(&self) -> Cancelled {
         let inherited = || {
             let above =
                 std::iter::successors(self.parent.as_deref(), |node| node.parent.as_deref());
@@ -130,7 +133,7 @@ impl Node {
 }
 
 /// A chain of any length is dropped without recursion.
-impl Drop for Node {
+impl Drop for AbortNode {
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(mut node) = next.and_then(Arc::into_inner) {
@@ -179,7 +182,7 @@ mod tests {
     #[test]
     fn dropped_children_leave_nothing_and_long_chains_unwind() {
         let root = Abort::new();
-        let child: Weak<Node> = Arc::downgrade(&root.child().node);
+        let child: Weak<AbortNode> = Arc::downgrade(&root.child().node);
         assert!(child.upgrade().is_none());
         assert_eq!(Arc::strong_count(&root.node), 1);
         let mut deep = root.clone();
@@ -193,13 +196,15 @@ mod tests {
     #[tokio::test]
     async fn work_ends_with_the_abort_and_is_not_begun_after_it() {
         let abort = Abort::new();
-        assert_eq!(abort.guard(async { 1 }).await, Ok(1));
+        assert_eq!(abort.run_until_aborted(async { 1 }).await, Ok(1));
         let never = std::future::pending::<()>();
         let child = abort.child();
-        let (ended, ()) = tokio::join!(child.guard(never), async { abort.abort("enough") });
+        let (ended, ()) = tokio::join!(child.run_until_aborted(never), async {
+            abort.abort("enough")
+        });
         assert_eq!(ended.unwrap_err().to_string(), "cancelled: enough");
         let mut begun = false;
-        let late = child.guard(async { begun = true }).await;
+        let late = child.run_until_aborted(async { begun = true }).await;
         assert!(late.is_err() && !begun);
     }
 

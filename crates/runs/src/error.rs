@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use contexture_engine::EngineError;
-use contexture_llm::ModelError;
+use contexture_models::ModelError;
 
 use crate::budget::Exceeded;
 use crate::cancel::Cancelled;
 use crate::channels::ChannelError;
-use crate::parallel::Partial;
+use crate::parallel::PartialFailure;
 use crate::retry::Retryable;
 
 /// Why a run did not succeed. Variants are what the caller would do next; [`RunError::kind`] is the word for programs.
@@ -188,8 +188,8 @@ impl From<ChannelError> for RunError {
 }
 
 /// What was aborted from above was cancelled; the rest is told task by task.
-impl<T> From<Partial<T, RunError>> for RunError {
-    fn from(partial: Partial<T, RunError>) -> Self {
+impl<T> From<PartialFailure<T, RunError>> for RunError {
+    fn from(partial: PartialFailure<T, RunError>) -> Self {
         if let Some(cancelled) = partial.cancelled {
             return cancelled.into();
         }
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn partial_work_is_told_unless_it_was_called_off() {
         let failed = || vec![(1, RunError::Denied { why: "no".into() })];
-        let mut partial = Partial {
+        let mut partial = PartialFailure {
             succeeded: vec![(0, "x")],
             failed: failed(),
             skipped: 2,
@@ -281,7 +281,7 @@ mod tests {
         let cancelled = Some(Cancelled {
             reason: "enough".into(),
         });
-        partial = Partial {
+        partial = PartialFailure {
             succeeded: vec![],
             failed: failed(),
             skipped: 0,

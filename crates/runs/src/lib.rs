@@ -1,6 +1,6 @@
 //! What runs of agents stand on, each piece by itself.
 //!
-//! * [`Spent`] counts what was used; a [`Budget`] limits it; [`Until`] says when a loop stops.
+//! * [`RunUsage`] counts what was used; a [`RunBudget`] limits it; [`StopCondition`] says when a loop stops.
 //! * An [`Abort`] cancels a run and all below it; [`Retry`] tries again what failed in passing; [`parallel`] runs work side
 //!   by side.
 //! * [`Channels`] carry messages between the runs of one tree, and to and from outside.
@@ -8,7 +8,7 @@
 //! * [`OpenResponses`] and [`AgUi`] tell what a run tells to clients of those protocols.
 //! * [`RunError`] says what went wrong.
 //!
-//! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-llm`).
+//! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-models`).
 
 mod agent;
 mod budget;
@@ -26,21 +26,24 @@ mod until;
 mod usage;
 
 pub use agent::{
-    Agent, Approver, ChildHistory, Decision, Delegate, Ended, NobodyThere, Observer, Run, RunEntry,
-    RunEvent, RunHandle, RunNews, RunStatus, Turn, WaitingCall, decide, open_calls, post, runs,
-    turn, turn_text, waiting_calls,
+    Agent, ApprovalDecision, Approver, ChildHistory, NoApprover, Observer, Run, RunEntry, RunEvent,
+    RunEventKind, RunHandle, RunStatus, SubAgent, Turn, TurnEnd, WaitingCall, list_runs,
+    open_calls, post_to_inbox, run_turn, run_turn_with_text, store_decision, waiting_calls,
 };
-pub use budget::{Amount, Budget, Exceeded, Limited};
+pub use budget::{BudgetKind, BudgetValue, Exceeded, RunBudget};
 pub use cancel::{Abort, Cancelled};
-pub use channels::{Channel, ChannelError, ChannelStream, Channels, External, Message, Mode, Wait};
+pub use channels::{
+    Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
+    WaitTimeout,
+};
 pub use error::RunError;
-pub use money::{BadMoney, Money};
-pub use parallel::{Partial, Width};
-pub use protocols::{AgUi, OpenResponses, Sent};
+pub use money::{Money, MoneyError};
+pub use parallel::{ConcurrencyLimit, PartialFailure};
+pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
 pub use retry::{Backoff, Retry, Retryable};
 pub use tools::{
-    Allowed, Handler, Lane, Pending, Permit, Resolution, ToolBox, ToolCall, ToolFailure,
-    ToolOptions, ToolOutput, answer,
+    Allowed, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency, ToolFailure,
+    ToolHandler, ToolOptions, ToolOutput, function_call_output,
 };
-pub use until::{Cause, Snapshot, Stop, Until};
-pub use usage::{Spent, Tokens};
+pub use until::{Snapshot, StopCause, StopCondition, StopReason};
+pub use usage::{RunUsage, Tokens};

@@ -26,7 +26,7 @@ pub struct Money(u128);
 /// Why a text is no sum of money.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is no sum of money: expected dollars with at most 12 decimals, such as 0.75")]
-pub struct BadMoney {
+pub struct MoneyError {
     /// The text, cut to 40 characters.
     pub found: String,
 }
@@ -67,7 +67,7 @@ impl Money {
 
     /// What is left after taking so much away; nothing if that was more.
     #[must_use]
-    pub const fn less(self, taken: Self) -> Self {
+    pub const fn saturating_sub(self, taken: Self) -> Self {
         Self(self.0.saturating_sub(taken.0))
     }
 }
@@ -95,10 +95,10 @@ impl fmt::Display for Money {
 }
 
 impl std::str::FromStr for Money {
-    type Err = BadMoney;
+    type Err = MoneyError;
 
     /// Reads decimal dollars, without a sign.
-    fn from_str(text: &str) -> Result<Self, BadMoney> {
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
         let read = || {
             let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
             let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -109,7 +109,7 @@ impl std::str::FromStr for Money {
             let rest: u128 = format!("{rest:0<DECIMALS$}").parse().ok()?;
             Some(Self(whole.checked_mul(DOLLAR)?.checked_add(rest)?))
         };
-        read().ok_or_else(|| BadMoney {
+        read().ok_or_else(|| MoneyError {
             found: contexture_ir::excerpt(text, 40),
         })
     }

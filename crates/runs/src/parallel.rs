@@ -1,14 +1,14 @@
 //! Work done side by side: all of it, whatever comes of it, or the first that succeeds.
 //!
 //! Each task is given an [`Abort`] below the caller's and is awaited to its end, whatever becomes of the others: an abort
-//! asks a task to end ([`Abort::guard`]), it does not tear it away, so what it spent and finished can be counted. Tasks
+//! asks a task to end ([`Abort::run_until_aborted`]), it does not tear it away, so what it spent and finished can be counted. Tasks
 //! run within the caller's own task; dropping the future drops them.
 //!
 //! | | no tasks | one fails | all fail | the caller is aborted |
 //! |---|---|---|---|---|
-//! | [`all`] | an empty list | the others are aborted, waiting ones never begin: [`Partial`] | the same | [`Partial`], unless all had succeeded |
-//! | [`settle`] | an empty list | its error stands in its place | the same | each task is begun and ends as it sees fit |
-//! | [`race`] | [`Partial`] of nothing | the others go on | [`Partial`] | [`Partial`], unless one had succeeded |
+//! | [`try_join_all`] | an empty list | the others are aborted, waiting ones never begin: [`PartialFailure`] | the same | [`PartialFailure`], unless try_join_all had succeeded |
+//! | [`join_all`] | an empty list | its error stands in its place | the same | each task is begun and ends as it sees fit |
+//! | [`first_success`] | [`PartialFailure`] of nothing | the others go on | [`PartialFailure`] | [`PartialFailure`], unless one had succeeded |
 //!
 //! Not here: child runs, branches, usage.
 
@@ -23,7 +23,7 @@ use crate::cancel::{Abort, Cancelled};
 
 /// How many run at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Width {
+pub enum ConcurrencyLimit {
     /// All of them.
     #[default]
     All,
@@ -33,7 +33,7 @@ pub enum Width {
 
 /// Not all succeeded, or none did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partial<T, E> {
+pub struct PartialFailure<T, E> {
     /// Those that did, by their place from 0.
     pub succeeded: Vec<(usize, T)>,
     /// Those that failed, in the order in which they did: the first is what ended the others.
@@ -44,7 +44,7 @@ pub struct Partial<T, E> {
     pub cancelled: Option<Cancelled>,
 }
 
-impl<T, E: fmt::Display> fmt::Display for Partial<T, E> {
+impl<T, E: fmt::Display> fmt::Display for PartialFailure<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = self.succeeded.len() + self.failed.len() + self.skipped;
         write!(f, "{} of {of} succeeded", self.succeeded.len())?;
@@ -55,35 +55,35 @@ impl<T, E: fmt::Display> fmt::Display for Partial<T, E> {
     }
 }
 
-impl<T: fmt::Debug, E: fmt::Debug + fmt::Display> std::error::Error for Partial<T, E> {}
+impl<T: fmt::Debug, E: fmt::Debug + fmt::Display> std::error::Error for PartialFailure<T, E> {}
 
 /// Runs all tasks and gives their values in order. The first failure aborts the others.
 ///
 /// ```
-/// use contexture_runs::{Abort, Width, parallel};
+/// use contexture_runs::{Abort, ConcurrencyLimit, parallel};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let tasks = [1, 2, 3].map(|n| move |_abort: Abort| async move { Ok::<_, String>(n * n) });
-/// let squares = parallel::all(&Abort::new(), Width::All, tasks).await;
+/// let squares = parallel::try_join_all(&Abort::new(), ConcurrencyLimit::All, tasks).await;
 /// assert_eq!(squares, Ok(vec![1, 4, 9]));
 /// # });
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Partial`], if one fails.
-pub async fn all<T, E, F, Fut>(
+/// [`PartialFailure`], if one fails.
+pub async fn try_join_all<T, E, F, Fut>(
     abort: &Abort,
-    width: Width,
+    width: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
-) -> Result<Vec<T>, Partial<T, E>>
+) -> Result<Vec<T>, PartialFailure<T, E>>
 where
     F: FnOnce(Abort) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let ended = run(abort, width, tasks, |result| match result {
-        Ok(_) => Go::On,
-        Err(_) => Go::End("another of the parallel tasks failed"),
+    let ended = run_tasks(abort, width, tasks, |result| match result {
+        Ok(_) => GroupAction::Continue,
+        Err(_) => GroupAction::Abort("another of the parallel tasks failed"),
     });
     let mut ended = ended.await;
     if ended.failed.is_empty() && ended.skipped == 0 {
@@ -94,20 +94,20 @@ where
             .map(|(_, value)| value)
             .collect());
     }
-    Err(ended.told(abort))
+    Err(ended.into_partial_failure(abort))
 }
 
 /// Runs all tasks and gives what became of each, in order. A failure ends nothing.
-pub async fn settle<T, E, F, Fut>(
+pub async fn join_all<T, E, F, Fut>(
     abort: &Abort,
-    width: Width,
+    width: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
 ) -> Vec<Result<T, E>>
 where
     F: FnOnce(Abort) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let ended = run(abort, width, tasks, |_| Go::On).await;
+    let ended = run_tasks(abort, width, tasks, |_| GroupAction::Continue).await;
     let succeeded = ended
         .succeeded
         .into_iter()
@@ -124,43 +124,43 @@ where
 /// Runs tasks until one succeeds, and gives its place and value. That aborts the others; waiting ones never begin.
 ///
 /// # Errors
-/// [`Partial`], if none succeeds.
-pub async fn race<T, E, F, Fut>(
+/// [`PartialFailure`], if none succeeds.
+pub async fn first_success<T, E, F, Fut>(
     abort: &Abort,
-    width: Width,
+    width: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
-) -> Result<(usize, T), Partial<T, E>>
+) -> Result<(usize, T), PartialFailure<T, E>>
 where
     F: FnOnce(Abort) -> Fut,
     Fut: Future<Output = Result<T, E>>,
 {
-    let ended = run(abort, width, tasks, |result| match result {
-        Ok(_) => Go::End("another of the racing tasks was first"),
-        Err(_) => Go::On,
+    let ended = run_tasks(abort, width, tasks, |result| match result {
+        Ok(_) => GroupAction::Abort("another of the racing tasks was first"),
+        Err(_) => GroupAction::Continue,
     });
     let mut ended = ended.await;
     if ended.succeeded.is_empty() {
-        return Err(ended.told(abort));
+        return Err(ended.into_partial_failure(abort));
     }
     Ok(ended.succeeded.swap_remove(0))
 }
 
 /// Whether the others go on.
-enum Go {
-    On,
-    End(&'static str),
+enum GroupAction {
+    Continue,
+    Abort(&'static str),
 }
 
 /// What became of the tasks, in the order in which they ended.
-struct Ended<T, E> {
+struct TaskResults<T, E> {
     succeeded: Vec<(usize, T)>,
     failed: Vec<(usize, E)>,
     skipped: usize,
 }
 
-impl<T, E> Ended<T, E> {
-    fn told(self, abort: &Abort) -> Partial<T, E> {
-        Partial {
+impl<T, E> TaskResults<T, E> {
+    fn into_partial_failure(self, abort: &Abort) -> PartialFailure<T, E> {
+        PartialFailure {
             succeeded: self.succeeded,
             failed: self.failed,
             skipped: self.skipped,
@@ -169,12 +169,12 @@ impl<T, E> Ended<T, E> {
     }
 }
 
-async fn run<T, E, F, Fut>(
+async fn run_tasks<T, E, F, Fut>(
     abort: &Abort,
-    width: Width,
+    width: ConcurrencyLimit,
     tasks: impl IntoIterator<Item = F>,
-    judge: impl Fn(&Result<T, E>) -> Go,
-) -> Ended<T, E>
+    judge: impl Fn(&Result<T, E>) -> GroupAction,
+) -> TaskResults<T, E>
 where
     F: FnOnce(Abort) -> Fut,
     Fut: Future<Output = Result<T, E>>,
@@ -186,18 +186,18 @@ where
         async move { (place, work.await) }
     };
     let width = match width {
-        Width::All => usize::MAX,
-        Width::AtMost(width) => width.get(),
+        ConcurrencyLimit::All => usize::MAX,
+        ConcurrencyLimit::AtMost(width) => width.get(),
     };
     let mut running: FuturesUnordered<_> = waiting.by_ref().take(width).map(begin).collect();
-    let mut ended = Ended {
+    let mut ended = TaskResults {
         succeeded: Vec::new(),
         failed: Vec::new(),
         skipped: 0,
     };
     let mut over = false;
     while let Some((place, result)) = running.next().await {
-        if let (false, Go::End(reason)) = (over, judge(&result)) {
+        if let (false, GroupAction::Abort(reason)) = (over, judge(&result)) {
             over = true;
             group.abort(reason);
             ended.skipped = waiting.by_ref().count();

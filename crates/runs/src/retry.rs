@@ -3,13 +3,13 @@
 //! A [`Retry`] says how often something is tried and how long is waited between. What a provider asks to wait is waited;
 //! what was cancelled is never tried again, and a wait ends with the abort.
 //!
-//! Not here: which errors may pass by themselves (each error says so), and retries within one request (`contexture-client`).
+//! Not here: which errors may pass by themselves (each error says so), and retries within one request (`contexture-models-http`).
 
 use std::future::Future;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use contexture_llm::ModelError;
+use contexture_models::ModelError;
 
 use crate::cancel::{Abort, Cancelled};
 
@@ -59,7 +59,7 @@ pub enum Backoff {
 /// use contexture_runs::Retry;
 ///
 /// let retry = Retry { attempts: NonZeroU32::new(4).unwrap(), ..Retry::default() };
-/// let waits = [1, 2, 3, 4].map(|done| retry.wait(done, None).map(|wait| wait.as_secs()));
+/// let waits = [1, 2, 3, 4].map(|done| retry.retry_delay(done, None).map(|wait| wait.as_secs()));
 /// assert_eq!(waits, [Some(1), Some(2), Some(4), None]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Retry {
     /// How long to wait after so many attempts (from 1), or `None` if that was the last. `asked` is what somebody asks to
     /// wait; it is waited exactly, and if it is above the longest wait there is no further attempt.
     #[must_use]
-    pub fn wait(&self, done: u32, asked: Option<Duration>) -> Option<Duration> {
+    pub fn retry_delay(&self, done: u32, asked: Option<Duration>) -> Option<Duration> {
         if done >= self.attempts.get() {
             return None;
         }
@@ -115,7 +115,7 @@ impl Retry {
             Backoff::Exponential => 2_u32.saturating_pow(done.saturating_sub(1)),
         };
         let wait = self.initial.saturating_mul(times).min(self.max);
-        Some(self.spread(wait, done).min(self.max))
+        Some(self.apply_jitter(wait, done).min(self.max))
     }
 
     /// Does something until it succeeds, fails for good, was tried often enough, or is aborted. What is done is told
@@ -123,8 +123,8 @@ impl Retry {
     ///
     /// # Errors
     /// The last error; [`Cancelled`] before the first attempt or during a wait. An attempt in flight is not cut: it
-    /// guards itself ([`Abort::guard`]).
-    pub async fn run<T, E, F>(
+    /// guards itself ([`Abort::run_until_aborted`]).
+    pub async fn run_with_retries<T, E, F>(
         &self,
         abort: &Abort,
         mut attempt: impl FnMut(u32) -> F,
@@ -133,7 +133,7 @@ impl Retry {
         F: Future<Output = Result<T, E>>,
         E: Retryable + From<Cancelled>,
     {
-        abort.check()?;
+        abort.ensure_not_aborted()?;
         let mut done = 1;
         loop {
             let error = match attempt(done).await {
@@ -142,16 +142,16 @@ impl Retry {
             };
             let again = error
                 .is_retryable()
-                .then(|| self.wait(done, error.retry_after()));
+                .then(|| self.retry_delay(done, error.retry_after()));
             let Some(wait) = again.flatten() else {
                 return Err(error);
             };
-            abort.guard(tokio::time::sleep(wait)).await?;
+            abort.run_until_aborted(tokio::time::sleep(wait)).await?;
             done = done.saturating_add(1);
         }
     }
 
-    fn spread(&self, wait: Duration, done: u32) -> Duration {
+    fn apply_jitter(&self, wait: Duration, done: u32) -> Duration {
         let Some(seed) = self.jitter else {
             return wait;
         };
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn waits_grow_and_are_bounded() {
         let waits = |retry: &Retry| {
-            [1, 2, 3, 6, 7, u32::MAX - 1].map(|n| retry.wait(n, None).unwrap().as_secs())
+            [1, 2, 3, 6, 7, u32::MAX - 1].map(|n| retry.retry_delay(n, None).unwrap().as_secs())
         };
         let mut retry = tries(u32::MAX);
         assert_eq!(waits(&retry), [1, 2, 4, 30, 30, 30]);
@@ -218,8 +218,8 @@ mod tests {
             jitter: NonZeroU64::new(1),
             ..retry
         };
-        assert!(endless.wait(9, None).is_some());
-        assert_eq!(Retry::never().wait(1, None), None);
+        assert!(endless.retry_delay(9, None).is_some());
+        assert_eq!(Retry::never().retry_delay(1, None), None);
     }
 
     #[test]
@@ -229,10 +229,13 @@ mod tests {
             ..tries(3)
         };
         let seconds = Duration::from_secs;
-        assert_eq!(retry.wait(1, Some(seconds(30))), Some(seconds(30)));
-        assert_eq!(retry.wait(1, Some(Duration::ZERO)), Some(Duration::ZERO));
-        assert_eq!(retry.wait(1, Some(seconds(31))), None);
-        assert_eq!(retry.wait(3, Some(seconds(1))), None);
+        assert_eq!(retry.retry_delay(1, Some(seconds(30))), Some(seconds(30)));
+        assert_eq!(
+            retry.retry_delay(1, Some(Duration::ZERO)),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(retry.retry_delay(1, Some(seconds(31))), None);
+        assert_eq!(retry.retry_delay(3, Some(seconds(1))), None);
     }
 
     #[test]
@@ -243,7 +246,9 @@ mod tests {
                 backoff: Backoff::Fixed,
                 ..tries(99)
             };
-            (1..20).map(|n| retry.wait(n, None).unwrap()).collect()
+            (1..20)
+                .map(|n| retry.retry_delay(n, None).unwrap())
+                .collect()
         };
         assert_eq!(waits(5), waits(5));
         assert_ne!(waits(5), waits(6));
@@ -260,7 +265,7 @@ mod tests {
             jitter: NonZeroU64::new(5),
             ..tries(99)
         };
-        assert!((1..20).all(|n| at_most.wait(n, None).unwrap() <= at_most.max));
+        assert!((1..20).all(|n| at_most.retry_delay(n, None).unwrap() <= at_most.max));
     }
 
     #[tokio::test(start_paused = true)]
@@ -269,20 +274,20 @@ mod tests {
         let start = tokio::time::Instant::now();
         let passing = |asked| Err::<u32, _>(Failure::Passing(asked));
         let done = tries(3)
-            .run(&abort, |n| async move {
+            .run_with_retries(&abort, |n| async move {
                 if n < 3 { passing(None) } else { Ok(n) }
             })
             .await;
         assert_eq!((done, start.elapsed()), (Ok(3), Duration::from_secs(3)));
         let asked = Some(Duration::from_secs(9));
         let spent = tries(2)
-            .run(&abort, |_| async move { passing(asked) })
+            .run_with_retries(&abort, |_| async move { passing(asked) })
             .await;
         assert_eq!(spent, passing(asked));
         assert_eq!(start.elapsed(), Duration::from_secs(12));
         let mut tried = 0;
         let lasting: Result<(), _> = tries(9)
-            .run(&abort, |n| {
+            .run_with_retries(&abort, |n| {
                 tried = n;
                 async { Err(Failure::Lasting) }
             })
@@ -296,7 +301,7 @@ mod tests {
         let start = tokio::time::Instant::now();
         let mut tried = 0;
         let retry = tries(5);
-        let work = retry.run(&abort, |n| {
+        let work = retry.run_with_retries(&abort, |n| {
             tried = n;
             async { Err::<(), _>(Failure::Passing(None)) }
         });
@@ -308,7 +313,9 @@ mod tests {
         let cancelled = abort.reason().unwrap();
         assert_eq!(ended, Err(Failure::Cancelled(cancelled)));
         assert_eq!((tried, start.elapsed().as_millis()), (2, 2_500));
-        let late: Result<(), Failure> = retry.run(&abort, |_| async { unreachable!() }).await;
+        let late: Result<(), Failure> = retry
+            .run_with_retries(&abort, |_| async { unreachable!() })
+            .await;
         assert!(late.is_err());
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use contexture_ir::FunctionCall;
 
 use crate::money::Money;
-use crate::panics::said;
-use crate::usage::Spent;
+use crate::panics::panic_message;
+use crate::usage::RunUsage;
 
 /// Where a loop stands after an iteration.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub struct Snapshot<'a> {
     /// How many iterations are done.
     pub steps: u64,
     /// What the run has spent, children included.
-    pub spent: &'a Spent,
+    pub spent: &'a RunUsage,
     /// How long the loop has gone on.
     pub elapsed: Duration,
     /// The text of the last answer.
@@ -40,7 +40,7 @@ pub struct Snapshot<'a> {
 impl<'a> Snapshot<'a> {
     /// A loop that has done so many iterations and spent so much; the rest is set beside.
     #[must_use]
-    pub fn new(steps: u64, spent: &'a Spent) -> Self {
+    pub fn new(steps: u64, spent: &'a RunUsage) -> Self {
         Self {
             steps,
             spent,
@@ -61,43 +61,43 @@ impl<'a> Snapshot<'a> {
 
 /// The loop stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopReason {
     /// Why, for people and logs.
     pub reason: String,
     /// Whether that was wanted.
-    pub cause: Cause,
+    pub cause: StopCause,
 }
 
 /// Why a loop stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
+pub enum StopCause {
     /// It was to stop here.
     Met,
     /// A predicate failed.
     Failed,
 }
 
-type Judged = Result<Option<String>, String>;
+type PredicateResult = Result<Option<String>, String>;
 
 /// When to stop: a predicate with a name.
 ///
 /// ```
-/// use contexture_runs::{Snapshot, Spent, Until};
+/// use contexture_runs::{Snapshot, RunUsage, StopCondition};
 ///
-/// let until = Until::max_steps(10).or(Until::output_contains("DONE"));
-/// let spent = Spent::default();
+/// let until = StopCondition::max_steps(10).or(StopCondition::output_contains("DONE"));
+/// let spent = RunUsage::default();
 /// let mut now = Snapshot::new(3, &spent);
-/// assert_eq!(until.check(&now), None);
+/// assert_eq!(until.evaluate(&now), None);
 /// now.text = Some("all DONE");
-/// assert_eq!(until.check(&now).unwrap().reason, r#"the output contains "DONE""#);
+/// assert_eq!(until.evaluate(&now).unwrap().reason, r#"the output contains "DONE""#);
 /// ```
 #[derive(Clone)]
-pub struct Until {
+pub struct StopCondition {
     name: Arc<str>,
-    judge: Arc<dyn Fn(&Snapshot<'_>) -> Judged + Send + Sync>,
+    predicate: Arc<dyn Fn(&Snapshot<'_>) -> PredicateResult + Send + Sync>,
 }
 
-impl Until {
+impl StopCondition {
     /// A predicate of your own: an error stops the loop, as a panic does.
     #[must_use]
     pub fn new<E: fmt::Display>(
@@ -108,27 +108,27 @@ impl Until {
         let reason = name.to_string();
         let judge = move |now: &Snapshot<'_>| {
             let held = catch_unwind(AssertUnwindSafe(|| holds(now)));
-            match held.map_err(|panic| said(&*panic))? {
+            match held.map_err(|panic| panic_message(&*panic))? {
                 Ok(held) => Ok(held.then(|| reason.clone())),
                 Err(error) => Err(error.to_string()),
             }
         };
         Self {
             name,
-            judge: Arc::new(judge),
+            predicate: Arc::new(judge),
         }
     }
 
     /// Never. A budget still ends the run.
     #[must_use]
     pub fn never() -> Self {
-        sure("never", |_| false)
+        from_infallible("never", |_| false)
     }
 
     /// After so many iterations.
     #[must_use]
     pub fn max_steps(steps: u64) -> Self {
-        sure(format!("{steps} steps are done"), move |now| {
+        from_infallible(format!("{steps} steps are done"), move |now| {
             now.steps >= steps
         })
     }
@@ -136,7 +136,7 @@ impl Until {
     /// Once the run and its children have cost so much. What nobody knows the price of costs nothing here.
     #[must_use]
     pub fn max_cost(cost: Money) -> Self {
-        sure(format!("it has cost {cost}"), move |now| {
+        from_infallible(format!("it has cost {cost}"), move |now| {
             now.spent.cost.is_some_and(|spent| spent >= cost)
         })
     }
@@ -145,19 +145,19 @@ impl Until {
     #[must_use]
     pub fn max_duration(time: Duration) -> Self {
         let name = format!("it has taken {:.1} s", time.as_secs_f64());
-        sure(name, move |now| now.elapsed >= time)
+        from_infallible(name, move |now| now.elapsed >= time)
     }
 
     /// Once the last answer leaves no call to be run.
     #[must_use]
     pub fn no_tool_calls() -> Self {
-        sure("no tool was called", |now| now.calls.is_empty())
+        from_infallible("no tool was called", |now| now.calls.is_empty())
     }
 
     /// Once an iteration gave exactly what the one before gave.
     #[must_use]
-    pub fn converged() -> Self {
-        sure(
+    pub fn output_unchanged() -> Self {
+        from_infallible(
             "the output is the same as before",
             |now| matches!(now.outputs, [.., before, last] if before == last),
         )
@@ -167,7 +167,7 @@ impl Until {
     #[must_use]
     pub fn output_contains(text: impl Into<String>) -> Self {
         let text = text.into();
-        sure(format!("the output contains {text:?}"), move |now| {
+        from_infallible(format!("the output contains {text:?}"), move |now| {
             now.output().is_some_and(|output| output.contains(&text))
         })
     }
@@ -176,7 +176,7 @@ impl Until {
     #[must_use]
     pub fn output_equals(text: impl Into<String>) -> Self {
         let text = text.into();
-        sure(format!("the output is {text:?}"), move |now| {
+        from_infallible(format!("the output is {text:?}"), move |now| {
             now.output() == Some(text.as_str())
         })
     }
@@ -185,9 +185,9 @@ impl Until {
     #[must_use]
     pub fn any(all: impl IntoIterator<Item = Self>) -> Self {
         let all: Vec<Self> = all.into_iter().collect();
-        let name = names(&all, " or ");
-        Self::judged(name, move |now| {
-            let judged: Vec<Option<String>> = judge_each(&all, now)?;
+        let name = join_names(&all, " or ");
+        Self::from_predicate(name, move |now| {
+            let judged: Vec<Option<String>> = evaluate_each(&all, now)?;
             let reasons: Vec<String> = judged.into_iter().flatten().collect();
             Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
         })
@@ -198,9 +198,9 @@ impl Until {
     #[must_use]
     pub fn all(all: impl IntoIterator<Item = Self>) -> Self {
         let all: Vec<Self> = all.into_iter().collect();
-        let name = names(&all, " and ");
-        Self::judged(name, move |now| {
-            let judged: Option<Vec<String>> = judge_each(&all, now)?.into_iter().collect();
+        let name = join_names(&all, " and ");
+        Self::from_predicate(name, move |now| {
+            let judged: Option<Vec<String>> = evaluate_each(&all, now)?.into_iter().collect();
             let reasons = judged.filter(|reasons| !reasons.is_empty());
             Ok(reasons.map(|reasons| reasons.join("; ")))
         })
@@ -214,8 +214,8 @@ impl Until {
     )]
     pub fn not(self) -> Self {
         let reason = format!("not: {}", self.name);
-        Self::judged(reason.clone(), move |now| {
-            Ok((self.judge)(now)?.is_none().then(|| reason.clone()))
+        Self::from_predicate(reason.clone(), move |now| {
+            Ok((self.predicate)(now)?.is_none().then(|| reason.clone()))
         })
     }
 
@@ -233,45 +233,45 @@ impl Until {
 
     /// Whether to stop now.
     #[must_use]
-    pub fn check(&self, now: &Snapshot<'_>) -> Option<Stop> {
-        match (self.judge)(now) {
-            Ok(reason) => reason.map(|reason| Stop {
+    pub fn evaluate(&self, now: &Snapshot<'_>) -> Option<StopReason> {
+        match (self.predicate)(now) {
+            Ok(reason) => reason.map(|reason| StopReason {
                 reason,
-                cause: Cause::Met,
+                cause: StopCause::Met,
             }),
-            Err(why) => Some(Stop {
+            Err(why) => Some(StopReason {
                 reason: format!("a predicate failed: {why}"),
-                cause: Cause::Failed,
+                cause: StopCause::Failed,
             }),
         }
     }
 
-    fn judged(
+    fn from_predicate(
         name: impl Into<Arc<str>>,
-        judge: impl Fn(&Snapshot<'_>) -> Judged + Send + Sync + 'static,
+        judge: impl Fn(&Snapshot<'_>) -> PredicateResult + Send + Sync + 'static,
     ) -> Self {
         Self {
             name: name.into(),
-            judge: Arc::new(judge),
+            predicate: Arc::new(judge),
         }
     }
 }
 
 /// One that cannot fail.
-fn sure(
+fn from_infallible(
     name: impl Into<Arc<str>>,
     holds: impl Fn(&Snapshot<'_>) -> bool + Send + Sync + 'static,
-) -> Until {
+) -> StopCondition {
     let name = name.into();
     let reason = name.to_string();
-    Until::judged(name, move |now| Ok(holds(now).then(|| reason.clone())))
+    StopCondition::from_predicate(name, move |now| Ok(holds(now).then(|| reason.clone())))
 }
 
-fn judge_each(all: &[Until], now: &Snapshot<'_>) -> Result<Vec<Option<String>>, String> {
-    all.iter().map(|until| (until.judge)(now)).collect()
+fn evaluate_each(all: &[StopCondition], now: &Snapshot<'_>) -> Result<Vec<Option<String>>, String> {
+    all.iter().map(|until| (until.predicate)(now)).collect()
 }
 
-fn names(all: &[Until], between: &str) -> String {
+fn join_names(all: &[StopCondition], between: &str) -> String {
     let names: Vec<&str> = all.iter().map(|until| &*until.name).collect();
     if names.is_empty() {
         "never".to_owned()
@@ -280,7 +280,7 @@ fn names(all: &[Until], between: &str) -> String {
     }
 }
 
-impl fmt::Debug for Until {
+impl fmt::Debug for StopCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Until({})", self.name)
     }
@@ -290,8 +290,8 @@ impl fmt::Debug for Until {
 mod tests {
     use super::*;
 
-    fn told(until: &Until, now: &Snapshot<'_>) -> Option<String> {
-        until.check(now).map(|stop| stop.reason)
+    fn told(until: &StopCondition, now: &Snapshot<'_>) -> Option<String> {
+        until.evaluate(now).map(|stop| stop.reason)
     }
 
     fn call() -> FunctionCall {
@@ -307,9 +307,9 @@ mod tests {
 
     #[test]
     fn each_stops_where_it_says() {
-        let spent = Spent {
+        let spent = RunUsage {
             cost: Some(Money::from_micro_dollars(10)),
-            ..Spent::default()
+            ..RunUsage::default()
         };
         let (calls, outputs) = ([call()], ["a", "b b", "b b"].map(str::to_owned));
         let now = Snapshot {
@@ -323,71 +323,86 @@ mod tests {
         let cost = Money::from_micro_dollars;
         let seconds = Duration::from_secs;
         for (until, expected) in [
-            (Until::never(), None),
-            (Until::max_steps(4), None),
-            (Until::max_steps(3), Some("3 steps are done")),
-            (Until::max_cost(cost(11)), None),
-            (Until::max_cost(cost(10)), Some("it has cost $0.00001")),
-            (Until::max_duration(seconds(6)), None),
-            (Until::max_duration(seconds(5)), Some("it has taken 5.0 s")),
-            (Until::no_tool_calls(), None),
-            (Until::converged(), Some("the output is the same as before")),
-            (Until::output_contains("text"), None),
+            (StopCondition::never(), None),
+            (StopCondition::max_steps(4), None),
+            (StopCondition::max_steps(3), Some("3 steps are done")),
+            (StopCondition::max_cost(cost(11)), None),
             (
-                Until::output_contains("b"),
+                StopCondition::max_cost(cost(10)),
+                Some("it has cost $0.00001"),
+            ),
+            (StopCondition::max_duration(seconds(6)), None),
+            (
+                StopCondition::max_duration(seconds(5)),
+                Some("it has taken 5.0 s"),
+            ),
+            (StopCondition::no_tool_calls(), None),
+            (
+                StopCondition::output_unchanged(),
+                Some("the output is the same as before"),
+            ),
+            (StopCondition::output_contains("text"), None),
+            (
+                StopCondition::output_contains("b"),
                 Some(r#"the output contains "b""#),
             ),
-            (Until::output_equals("b"), None),
-            (Until::output_equals("b b"), Some(r#"the output is "b b""#)),
+            (StopCondition::output_equals("b"), None),
             (
-                Until::new("deep", |now| Ok::<_, String>(now.depth > 0)),
+                StopCondition::output_equals("b b"),
+                Some(r#"the output is "b b""#),
+            ),
+            (
+                StopCondition::new("deep", |now| Ok::<_, String>(now.depth > 0)),
                 Some("deep"),
             ),
         ] {
             assert_eq!(told(&until, &now).as_deref(), expected, "{until:?}");
         }
-        let fresh = Spent::default();
+        let fresh = RunUsage::default();
         let start = Snapshot::new(0, &fresh);
-        assert!(told(&Until::no_tool_calls(), &start).is_some());
-        assert_eq!(told(&Until::max_cost(Money::ZERO), &start), None);
-        assert_eq!(told(&Until::converged(), &start), None);
+        assert!(told(&StopCondition::no_tool_calls(), &start).is_some());
+        assert_eq!(told(&StopCondition::max_cost(Money::ZERO), &start), None);
+        assert_eq!(told(&StopCondition::output_unchanged(), &start), None);
         let one = Snapshot {
             outputs: &outputs[..1],
             ..start
         };
-        assert_eq!(told(&Until::converged(), &one), None);
+        assert_eq!(told(&StopCondition::output_unchanged(), &one), None);
         let changed = Snapshot {
             outputs: &outputs[..2],
             ..start
         };
-        assert_eq!(told(&Until::converged(), &changed), None);
+        assert_eq!(told(&StopCondition::output_unchanged(), &changed), None);
         let spoken = Snapshot {
             text: Some("DONE"),
             ..start
         };
-        assert!(told(&Until::output_equals("DONE"), &spoken).is_some());
+        assert!(told(&StopCondition::output_equals("DONE"), &spoken).is_some());
     }
 
     #[test]
     fn combinations_tell_all_reasons() {
-        let spent = Spent::default();
+        let spent = RunUsage::default();
         let now = Snapshot::new(3, &spent);
         let (two, three, four) = (
-            Until::max_steps(2),
-            Until::max_steps(3),
-            Until::max_steps(4),
+            StopCondition::max_steps(2),
+            StopCondition::max_steps(3),
+            StopCondition::max_steps(4),
         );
         let both = "2 steps are done; 3 steps are done";
         for (until, expected) in [
             (
-                Until::any([two.clone(), four.clone(), three.clone()]),
+                StopCondition::any([two.clone(), four.clone(), three.clone()]),
                 Some(both),
             ),
-            (Until::all([two.clone(), three.clone()]), Some(both)),
-            (Until::all([two.clone(), four.clone()]), None),
-            (Until::any([four.clone(), Until::never()]), None),
-            (Until::any([]), None),
-            (Until::all([]), None),
+            (StopCondition::all([two.clone(), three.clone()]), Some(both)),
+            (StopCondition::all([two.clone(), four.clone()]), None),
+            (
+                StopCondition::any([four.clone(), StopCondition::never()]),
+                None,
+            ),
+            (StopCondition::any([]), None),
+            (StopCondition::all([]), None),
             (two.clone().not(), None),
             (four.clone().not(), Some("not: 4 steps are done")),
             (
@@ -405,33 +420,33 @@ mod tests {
 
     #[test]
     fn what_fails_stops_the_loop_however_it_is_combined() {
-        let spent = Spent::default();
+        let spent = RunUsage::default();
         let now = Snapshot::new(0, &spent);
-        let fails = Until::new("fails", |_| Err("no network"));
-        let panics = Until::new("panics", |now| -> Result<bool, String> {
+        let fails = StopCondition::new("fails", |_| Err("no network"));
+        let panics = StopCondition::new("panics", |now| -> Result<bool, String> {
             panic!("at {}", now.steps)
         });
         for (until, expected) in [
             (fails.clone(), "a predicate failed: no network"),
             (fails.clone().not(), "a predicate failed: no network"),
             (
-                fails.clone().and(Until::never()),
+                fails.clone().and(StopCondition::never()),
                 "a predicate failed: no network",
             ),
             (
-                Until::max_steps(0).or(fails),
+                StopCondition::max_steps(0).or(fails),
                 "a predicate failed: no network",
             ),
             (
-                Until::never().and(panics.clone()),
+                StopCondition::never().and(panics.clone()),
                 "a predicate failed: it panicked: at 0",
             ),
             (panics.not(), "a predicate failed: it panicked: at 0"),
         ] {
-            let stop = until.check(&now).unwrap();
+            let stop = until.evaluate(&now).unwrap();
             assert_eq!(
                 (stop.reason.as_str(), stop.cause),
-                (expected, Cause::Failed)
+                (expected, StopCause::Failed)
             );
         }
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use contexture_catalogue::{CacheKind, Meter, Prices};
-use contexture_compile::{CacheUse, Rates};
+use contexture_compile::{CacheUsage, Rates};
 use contexture_ir::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -87,18 +87,18 @@ impl From<&Usage> for Tokens {
 /// What was spent.
 ///
 /// ```
-/// use contexture_runs::{Money, Spent};
+/// use contexture_runs::{Money, RunUsage};
 /// use contexture_ir::Usage;
 ///
 /// let usage = Usage { input_tokens: Some(1_000), output_tokens: Some(50), ..Usage::default() };
-/// let mut run = Spent::reported(&usage, Money::from_micro_dollars(2_500));
+/// let mut run = RunUsage::from_reported_cost(&usage, Money::from_micro_dollars(2_500));
 /// let child = run;
 /// run.roll_up(&child);
 /// assert_eq!(run.to_string(), "2000 in, 100 out, $0.005, 2 answers, 0 steps, 0.0 s");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Spent {
+pub struct RunUsage {
     /// Tokens.
     pub tokens: Tokens,
     /// Money; absent where the price of nothing is known. A lower bound if [`unpriced`](Self::unpriced) is not zero.
@@ -116,32 +116,32 @@ pub struct Spent {
     pub elapsed: Duration,
 }
 
-impl Spent {
+impl RunUsage {
     /// One call, by its price. `kind` says how its target caches, which is what decides what a write costs where no
     /// price says so ([`Rates::of`]).
     #[must_use]
-    pub fn priced(usage: &Usage, prices: &Prices, kind: CacheKind) -> Self {
-        let (cost, whole) = price(usage, prices, kind);
+    pub fn from_price(usage: &Usage, prices: &Prices, kind: CacheKind) -> Self {
+        let (cost, whole) = call_cost(usage, prices, kind);
         Self {
             cost,
             unpriced: u64::from(!whole),
-            ..Self::call(usage)
+            ..Self::unpriced_call(usage)
         }
     }
 
     /// One call, whose cost the provider says.
     #[must_use]
-    pub fn reported(usage: &Usage, cost: Money) -> Self {
+    pub fn from_reported_cost(usage: &Usage, cost: Money) -> Self {
         Self {
             cost: Some(cost),
             unpriced: 0,
-            ..Self::call(usage)
+            ..Self::unpriced_call(usage)
         }
     }
 
     /// One call of which nobody knows what it cost.
     #[must_use]
-    pub fn call(usage: &Usage) -> Self {
+    pub fn unpriced_call(usage: &Usage) -> Self {
         Self {
             tokens: usage.into(),
             responses: 1,
@@ -170,18 +170,18 @@ impl Spent {
 }
 
 /// What a call cost, and whether that is all of it.
-fn price(usage: &Usage, prices: &Prices, kind: CacheKind) -> (Option<Money>, bool) {
+fn call_cost(usage: &Usage, prices: &Prices, kind: CacheKind) -> (Option<Money>, bool) {
     let input = usage.input_tokens.map(|total| {
         let read = usage.cache_read_tokens.unwrap_or(0);
         let write = usage.cache_write_tokens.unwrap_or(0);
-        let used = CacheUse {
+        let used = CacheUsage {
             read,
             write,
             write_long: 0,
             fresh: total.saturating_sub(read).saturating_sub(write),
         };
-        let rates = Rates::of(prices, kind, used.total());
-        rates.map(|rates| used.cost(&rates))
+        let rates = Rates::for_request(prices, kind, used.total_tokens());
+        rates.map(|rates| used.input_cost(&rates))
     });
     let output = usage.output_tokens.map(|tokens| {
         let price = prices.get(Meter::Output, usage.input_tokens.unwrap_or(0))?;
@@ -193,7 +193,7 @@ fn price(usage: &Usage, prices: &Prices, kind: CacheKind) -> (Option<Money>, boo
     (sum.map(Money::from_pico_dollars), whole)
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for RunUsage {
     /// In one line: `1200 in (800 cached), 90 out, $0.0042, 3 answers, 2 steps, 8.1 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(input) = self.tokens.input {
@@ -255,14 +255,14 @@ mod tests {
 
     #[test]
     fn absent_is_not_zero() {
-        let mut spent = Spent::default();
+        let mut spent = RunUsage::default();
         assert_eq!(spent.tokens.cache_read, None);
-        spent.add(&Spent::call(&usage(10, None, None, 1)));
+        spent.add(&RunUsage::unpriced_call(&usage(10, None, None, 1)));
         assert_eq!(spent.tokens.cache_read, None);
         assert_eq!(spent.cost, None);
-        spent.add(&Spent::call(&usage(10, Some(0), None, 1)));
+        spent.add(&RunUsage::unpriced_call(&usage(10, Some(0), None, 1)));
         assert_eq!(spent.tokens.cache_read, Some(0));
-        spent.add(&Spent::call(&Usage::default()));
+        spent.add(&RunUsage::unpriced_call(&Usage::default()));
         assert_eq!(spent.tokens.input, Some(20));
         assert_eq!((spent.responses, spent.unpriced), (3, 3));
     }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_call_costs_what_its_tokens_cost() {
         let cost = |usage: &Usage, kind| {
-            let spent = Spent::priced(usage, &prices(), kind);
+            let spent = RunUsage::from_price(usage, &prices(), kind);
             (spent.cost.map(|cost| cost.to_string()), spent.unpriced)
         };
         let told = |cost: &str, unpriced| (Some(cost.to_owned()), unpriced);
@@ -292,7 +292,7 @@ mod tests {
                 .0
                 .is_some()
         );
-        let unknown = Spent::priced(
+        let unknown = RunUsage::from_price(
             &usage(1, None, None, 1),
             &Prices::default(),
             CacheKind::None,
@@ -302,15 +302,15 @@ mod tests {
 
     #[test]
     fn children_count_whole_but_for_their_time() {
-        let mut parent = Spent {
+        let mut parent = RunUsage {
             steps: 1,
             elapsed: Duration::from_secs(3),
-            ..Spent::default()
+            ..RunUsage::default()
         };
-        let child = Spent {
+        let child = RunUsage {
             steps: 2,
             elapsed: Duration::from_secs(2),
-            ..Spent::reported(&usage(5, None, None, 6), Money::from_micro_dollars(7))
+            ..RunUsage::from_reported_cost(&usage(5, None, None, 6), Money::from_micro_dollars(7))
         };
         parent.roll_up(&child);
         assert_eq!((parent.steps, parent.tokens.total()), (3, 11));
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(parent.cost, child.cost);
         parent.add(&child);
         assert_eq!(parent.elapsed, Duration::from_secs(5));
-        let mut most = Spent {
+        let mut most = RunUsage {
             responses: u64::MAX,
             elapsed: Duration::MAX,
             ..child
@@ -330,24 +330,27 @@ mod tests {
     #[test]
     fn the_stored_form_is_small_and_stable() {
         assert_eq!(
-            serde_json::to_string(&Spent::default()).unwrap(),
+            serde_json::to_string(&RunUsage::default()).unwrap(),
             r#"{"tokens":{},"responses":0,"steps":0,"elapsed_us":0}"#
         );
-        let spent = Spent {
+        let spent = RunUsage {
             steps: 2,
             elapsed: Duration::from_micros(1_500_001),
             unpriced: 1,
-            ..Spent::reported(&usage(5, Some(4), None, 6), Money::from_micro_dollars(7))
+            ..RunUsage::from_reported_cost(
+                &usage(5, Some(4), None, 6),
+                Money::from_micro_dollars(7),
+            )
         };
         let json = serde_json::to_string(&spent).unwrap();
         assert_eq!(
             json,
             r#"{"tokens":{"input":5,"output":6,"cache_read":4},"cost":"0.000007","responses":1,"unpriced":1,"steps":2,"elapsed_us":1500001}"#
         );
-        assert_eq!(serde_json::from_str::<Spent>(&json).unwrap(), spent);
+        assert_eq!(serde_json::from_str::<RunUsage>(&json).unwrap(), spent);
         assert_eq!(
-            serde_json::from_str::<Spent>("{}").unwrap(),
-            Spent::default()
+            serde_json::from_str::<RunUsage>("{}").unwrap(),
+            RunUsage::default()
         );
         assert_eq!(
             spent.to_string(),

@@ -8,7 +8,7 @@ use axum::response::Response;
 use crate::problem::{Code, Problem};
 
 /// What there is to give, and what stands for it.
-const GIVEN: [&str; 9] = [
+const SERVED_MEDIA_TYPES: [&str; 9] = [
     "*/*",
     "application/*",
     "application/json",
@@ -21,14 +21,17 @@ const GIVEN: [&str; 9] = [
 ];
 
 /// Refuses callers who take nothing that there is to give.
-pub(crate) async fn acceptable(request: Request, next: Next) -> Result<Response, Problem> {
+pub(crate) async fn check_accept_header(request: Request, next: Next) -> Result<Response, Problem> {
     let mut asked = request.headers().get_all(ACCEPT).iter().peekable();
     let given = |value: &str| {
         let kinds = value
             .split(',')
             .map(|kind| kind.split(';').next().unwrap_or_default().trim());
         kinds.into_iter().any(|kind| {
-            kind.is_empty() || GIVEN.iter().any(|given| given.eq_ignore_ascii_case(kind))
+            kind.is_empty()
+                || SERVED_MEDIA_TYPES
+                    .iter()
+                    .any(|given| given.eq_ignore_ascii_case(kind))
         })
     };
     if asked.peek().is_none() || asked.any(|value| value.to_str().is_ok_and(given)) {

@@ -10,40 +10,40 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
-use crate::keys::Keys;
-use crate::live::Live;
-use crate::load::Load;
-use crate::proxy::accounts::Accounts;
-use crate::proxy::behind::Behind;
-use crate::proxy::outcome::Outcomes;
-use crate::proxy::turns::Turns;
-use crate::proxy::upstreams::{UpstreamFault, Upstreams};
-use crate::recorder::recorder;
+use crate::keys::ApiKeys;
+use crate::live::LiveFeed;
+use crate::load::RateLimiter;
+use crate::proxy::accounts::CostAccounts;
+use crate::proxy::behind::StoreQueue;
+use crate::proxy::outcome::RequestOutcomes;
+use crate::proxy::turns::KeyedLocks;
+use crate::proxy::upstreams::{UpstreamConfigError, Upstreams};
+use crate::recorder::install_recorder;
 use crate::skills;
 
 /// What all handlers share: the engine, the configuration, who may call, who is calling. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App {
-    shared: Arc<Shared>,
+    inner: Arc<AppInner>,
 }
 
-struct Shared {
+struct AppInner {
     engine: Engine,
     config: Config,
-    keys: Keys,
-    load: Load,
-    behind: Behind,
-    figures: Option<PrometheusHandle>,
+    api_keys: ApiKeys,
+    rate_limiter: RateLimiter,
+    store_queue: StoreQueue,
+    metrics_handle: Option<PrometheusHandle>,
     upstreams: Upstreams,
-    outcomes: Outcomes,
-    accounts: Accounts,
-    turns: Turns,
-    live: Live,
+    request_outcomes: RequestOutcomes,
+    cost_accounts: CostAccounts,
+    ledger_locks: KeyedLocks,
+    live_feed: LiveFeed,
     skills: Vec<Skill>,
     /// By policy.
-    listed: BTreeMap<String, Skills>,
-    closing: CancellationToken,
-    tasks: TaskTracker,
+    skills_by_policy: BTreeMap<String, Skills>,
+    shutdown_token: CancellationToken,
+    background_tasks: TaskTracker,
 }
 
 impl App {
@@ -55,35 +55,38 @@ impl App {
     /// `/metrics` is not there.
     ///
     /// # Errors
-    /// [`UpstreamFault`] for an upstream that cannot be called: its key is not where it should be, say.
-    pub fn new(engine: Engine, config: Config) -> Result<Self, UpstreamFault> {
-        let keys = Keys::new(&config.keys, &config.server.owner);
+    /// [`UpstreamConfigError`] for an upstream that cannot be called: its key is not where it should be, say.
+    pub fn new(engine: Engine, config: Config) -> Result<Self, UpstreamConfigError> {
+        let keys = ApiKeys::new(&config.keys, &config.server.owner);
         let limits = &config.server.limits;
-        let (load, behind) = (Load::new(limits), Behind::new(limits.behind_bytes));
+        let (load, behind) = (
+            RateLimiter::new(limits),
+            StoreQueue::new(limits.behind_bytes),
+        );
         let engine = match limits.warm_bytes {
             0 => engine,
-            bytes => engine.with_warm(bytes),
+            bytes => engine.with_handle_cache(bytes),
         };
-        let upstreams = Upstreams::open(&config)?;
-        let skills = skills::load(&config.server.skills);
-        let listed = skills::by_policy(&config);
+        let upstreams = Upstreams::from_config(&config)?;
+        let skills = skills::load_skills(&config.server.skills);
+        let listed = skills::load_skills_by_policy(&config);
         Ok(Self {
-            shared: Arc::new(Shared {
+            inner: Arc::new(AppInner {
                 engine,
                 config,
-                keys,
-                load,
-                behind,
-                figures: recorder(),
+                api_keys: keys,
+                rate_limiter: load,
+                store_queue: behind,
+                metrics_handle: install_recorder(),
                 upstreams,
-                outcomes: Outcomes::default(),
-                accounts: Accounts::default(),
-                turns: Turns::default(),
-                live: Live::default(),
+                request_outcomes: RequestOutcomes::default(),
+                cost_accounts: CostAccounts::default(),
+                ledger_locks: KeyedLocks::default(),
+                live_feed: LiveFeed::default(),
                 skills,
-                listed,
-                closing: CancellationToken::new(),
-                tasks: TaskTracker::new(),
+                skills_by_policy: listed,
+                shutdown_token: CancellationToken::new(),
+                background_tasks: TaskTracker::new(),
             }),
         })
     }
@@ -91,76 +94,76 @@ impl App {
     /// The engine.
     #[must_use]
     pub fn engine(&self) -> &Engine {
-        &self.shared.engine
+        &self.inner.engine
     }
 
     /// The configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.shared.config
+        &self.inner.config
     }
 
-    pub(crate) fn keys(&self) -> &Keys {
-        &self.shared.keys
+    pub(crate) fn api_keys(&self) -> &ApiKeys {
+        &self.inner.api_keys
     }
 
-    pub(crate) fn load(&self) -> &Load {
-        &self.shared.load
+    pub(crate) fn rate_limiter(&self) -> &RateLimiter {
+        &self.inner.rate_limiter
     }
 
     /// What waits to be stored.
-    pub(crate) fn behind(&self) -> &Behind {
-        &self.shared.behind
+    pub(crate) fn store_queue(&self) -> &StoreQueue {
+        &self.inner.store_queue
     }
 
-    pub(crate) fn figures(&self) -> Option<&PrometheusHandle> {
-        self.shared.figures.as_ref()
+    pub(crate) fn metrics_handle(&self) -> Option<&PrometheusHandle> {
+        self.inner.metrics_handle.as_ref()
     }
 
     pub(crate) fn upstreams(&self) -> &Upstreams {
-        &self.shared.upstreams
+        &self.inner.upstreams
     }
 
-    pub(crate) fn outcomes(&self) -> &Outcomes {
-        &self.shared.outcomes
+    pub(crate) fn request_outcomes(&self) -> &RequestOutcomes {
+        &self.inner.request_outcomes
     }
 
-    pub(crate) fn accounts(&self) -> &Accounts {
-        &self.shared.accounts
+    pub(crate) fn cost_accounts(&self) -> &CostAccounts {
+        &self.inner.cost_accounts
     }
 
     /// Who adds to a sum of the ledger.
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.shared.turns
+    pub(crate) fn ledger_locks(&self) -> &KeyedLocks {
+        &self.inner.ledger_locks
     }
 
     /// Who is told of answers that are still coming.
-    pub(crate) fn live(&self) -> &Live {
-        &self.shared.live
+    pub(crate) fn live_feed(&self) -> &LiveFeed {
+        &self.inner.live_feed
     }
 
     /// The skills that a policy lists to models.
-    pub(crate) fn skills_of(&self, policy: &str) -> Option<&Skills> {
-        self.shared.listed.get(policy)
+    pub(crate) fn skills_for_policy(&self, policy: &str) -> Option<&Skills> {
+        self.inner.skills_by_policy.get(policy)
     }
 
     /// The skills that are shown.
     pub(crate) fn skills(&self) -> &[Skill] {
-        &self.shared.skills
+        &self.inner.skills
     }
 
     /// What goes on beside requests; it is waited for at the end.
-    pub(crate) fn tasks(&self) -> &TaskTracker {
-        &self.shared.tasks
+    pub(crate) fn background_tasks(&self) -> &TaskTracker {
+        &self.inner.background_tasks
     }
 
     /// Fires when the server shuts down: whoever streams ends then.
-    pub(crate) fn closing(&self) -> &CancellationToken {
-        &self.shared.closing
+    pub(crate) fn shutdown_token(&self) -> &CancellationToken {
+        &self.inner.shutdown_token
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for AppInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
             .field("engine", &self.engine)

@@ -22,11 +22,11 @@ const ELSEWHERE: &str = "provider";
 const CONVERSATION: &str = "x-contexture-conversation";
 
 /// Tells of a request once it is answered. Who called is known by then: whoever found out has left it in the answer.
-pub(crate) async fn tell(request: Request, next: Next) -> Response {
+pub(crate) async fn log_request(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let (mut parts, body) = request.into_parts();
     let route = parts.extensions.get::<MatchedPath>().cloned();
-    let named = named(
+    let named = conversation_in_path(
         RawPathParams::from_request_parts(&mut parts, &())
             .await
             .ok(),
@@ -55,7 +55,7 @@ pub(crate) async fn tell(request: Request, next: Next) -> Response {
 }
 
 /// The conversation in the path.
-fn named(parameters: Option<RawPathParams>) -> Option<String> {
+fn conversation_in_path(parameters: Option<RawPathParams>) -> Option<String> {
     let parameters = parameters?;
     let mut parameters = parameters.iter();
     let conversation = parameters.find(|(name, _)| *name == "conversation");

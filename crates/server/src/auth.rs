@@ -15,37 +15,40 @@ use crate::problem::{Code, Problem};
 pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("x-contexture-key");
 
 /// Finds out who calls, for requests of our own API, and lets in as many as the limits allow.
-pub(crate) async fn enter(
+pub(crate) async fn authenticate(
     State(app): State<App>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let principal = identify(&app, request.headers())?;
-    let permit = app.load().enter(&principal.owner)?;
+    let principal = identify_caller(&app, request.headers())?;
+    let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
     let span =
         tracing::debug_span!("request", owner = %principal.owner, key = principal.key.as_deref());
     request.extensions_mut().insert(principal.clone());
-    let mut response = permit.through(next.run(request).instrument(span).await);
+    let mut response = permit.attach_to_response(next.run(request).instrument(span).await);
     response.extensions_mut().insert(principal);
     Ok(response)
 }
 
-fn identify(app: &App, headers: &HeaderMap) -> Result<Principal, Problem> {
-    let Some(key) = key_of(headers) else {
-        return app.keys().without_key(headers).cloned();
+fn identify_caller(app: &App, headers: &HeaderMap) -> Result<Principal, Problem> {
+    let Some(key) = key_from_headers(headers) else {
+        return app.api_keys().authorize_without_key(headers).cloned();
     };
-    if !app.keys().are_needed() {
-        return app.keys().without_key(headers).cloned();
+    if !app.api_keys().is_key_required() {
+        return app.api_keys().authorize_without_key(headers).cloned();
     }
-    app.keys().bearer(key).cloned().ok_or_else(|| {
-        Problem::new(
-            Code::Unauthenticated,
-            "this key is not known; `contexture keys new` makes one",
-        )
-    })
+    app.api_keys()
+        .principal_for_key(key)
+        .cloned()
+        .ok_or_else(|| {
+            Problem::new(
+                Code::Unauthenticated,
+                "this key is not known; `contexture keys new` makes one",
+            )
+        })
 }
 
-fn key_of(headers: &HeaderMap) -> Option<&str> {
+fn key_from_headers(headers: &HeaderMap) -> Option<&str> {
     let ours = headers
         .get(KEY_HEADER)
         .and_then(|value| value.to_str().ok());

@@ -11,48 +11,48 @@ use contexture::Owner;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::config::Scope;
+use crate::config::AccessScope;
 use crate::keys::Principal;
 use crate::problem::{Code, Problem};
 
 /// A caller who may read: whose conversations.
-pub(crate) struct Reader(pub(crate) Owner);
+pub(crate) struct ReadAccess(pub(crate) Owner);
 
 /// A caller who may write.
-pub(crate) struct Writer(pub(crate) Owner);
+pub(crate) struct WriteAccess(pub(crate) Owner);
 
 /// A caller who may see the server's figures.
-pub(crate) struct Admin;
+pub(crate) struct AdminAccess;
 
-fn caller(parts: &Parts, scope: Scope) -> Result<Owner, Problem> {
+fn authorize_caller(parts: &Parts, scope: AccessScope) -> Result<Owner, Problem> {
     let principal = parts.extensions.get::<Principal>();
     let principal =
         principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))?;
-    principal.must(scope)?;
+    principal.require_scope(scope)?;
     Ok(principal.owner.clone())
 }
 
-impl<S: Sync> FromRequestParts<S> for Reader {
+impl<S: Sync> FromRequestParts<S> for ReadAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        caller(parts, Scope::Read).map(Self)
+        authorize_caller(parts, AccessScope::Read).map(Self)
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Writer {
+impl<S: Sync> FromRequestParts<S> for WriteAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        caller(parts, Scope::Write).map(Self)
+        authorize_caller(parts, AccessScope::Write).map(Self)
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Admin {
+impl<S: Sync> FromRequestParts<S> for AdminAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        caller(parts, Scope::Admin).map(|_| Self)
+        authorize_caller(parts, AccessScope::Admin).map(|_| Self)
     }
 }
 
@@ -91,9 +91,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        must_be(&["application/json"], request.headers())?;
-        let bytes = body(request, state).await?;
-        parse(&bytes).map(Self)
+        require_content_type(&["application/json"], request.headers())?;
+        let bytes = read_body(request, state).await?;
+        parse_json(&bytes).map(Self)
     }
 }
 
@@ -104,7 +104,10 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 /// The body, within the limit.
-pub(crate) async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+pub(crate) async fn read_body<S: Send + Sync>(
+    request: Request,
+    state: &S,
+) -> Result<Bytes, Problem> {
     Bytes::from_request(request, state)
         .await
         .map_err(|error| match error {
@@ -123,7 +126,7 @@ pub(crate) async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<
 }
 
 /// Refuses bodies that do not say that they are one of these: a page of another site cannot say so unasked.
-pub(crate) fn must_be(kinds: &[&str], headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn require_content_type(kinds: &[&str], headers: &HeaderMap) -> Result<(), Problem> {
     let said = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -138,7 +141,7 @@ pub(crate) fn must_be(kinds: &[&str], headers: &HeaderMap) -> Result<(), Problem
 }
 
 /// Reads JSON; text that is none and text that says something else are two problems.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         let code = if error.is_data() {
             Code::BadBody

@@ -15,8 +15,8 @@ use axum::response::{IntoResponse as _, Response};
 use crate::problem::{Code, Problem};
 
 /// Refuses what is not clear.
-pub(crate) async fn clear(request: Request, next: Next) -> Response {
-    let Err(why) = check(&request) else {
+pub(crate) async fn reject_ambiguous_framing(request: Request, next: Next) -> Response {
+    let Err(why) = check_framing(&request) else {
         return next.run(request).await;
     };
     let mut response = Problem::new(Code::BadHeader, why).into_response();
@@ -25,11 +25,11 @@ pub(crate) async fn clear(request: Request, next: Next) -> Response {
     response
 }
 
-fn check(request: &Request) -> Result<(), &'static str> {
+fn check_framing(request: &Request) -> Result<(), &'static str> {
     if request.method() == Method::CONNECT {
         return Err("there are no tunnels here");
     }
-    encoding(request.headers())?;
+    check_transfer_encoding(request.headers())?;
     let mut hosts = request.headers().get_all(HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
@@ -52,7 +52,7 @@ fn check(request: &Request) -> Result<(), &'static str> {
 }
 
 /// A body comes in chunks or as it is, and in no other way.
-fn encoding(headers: &HeaderMap) -> Result<(), &'static str> {
+fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), &'static str> {
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     match (encodings.next(), encodings.next()) {

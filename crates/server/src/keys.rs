@@ -13,7 +13,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use contexture::Owner;
 
-use crate::config::{KeyConfig, KeyHash, Scope};
+use crate::config::{AccessScope, KeyConfig, KeyHash};
 use crate::problem::{Code, Problem};
 
 /// Who calls: whose conversations, and what may be done with them.
@@ -22,12 +22,12 @@ pub(crate) struct Principal {
     pub(crate) owner: Owner,
     /// The name of the key; `None` without authentication.
     pub(crate) key: Option<Arc<str>>,
-    scopes: Arc<[Scope]>,
+    scopes: Arc<[AccessScope]>,
 }
 
 impl Principal {
     /// Refuses whoever may not do this.
-    pub(crate) fn must(&self, scope: Scope) -> Result<(), Problem> {
+    pub(crate) fn require_scope(&self, scope: AccessScope) -> Result<(), Problem> {
         if self.scopes.contains(&scope) {
             return Ok(());
         }
@@ -41,12 +41,12 @@ impl Principal {
 
 /// The keys of the configuration.
 #[derive(Debug)]
-pub(crate) struct Keys {
-    known: Vec<(KeyHash, Principal)>,
-    local: Principal,
+pub(crate) struct ApiKeys {
+    principals: Vec<(KeyHash, Principal)>,
+    local_principal: Principal,
 }
 
-impl Keys {
+impl ApiKeys {
     pub(crate) fn new(keys: &[KeyConfig], local: &Owner) -> Self {
         let principal = |key: &KeyConfig| Principal {
             owner: key.owner.clone(),
@@ -55,25 +55,31 @@ impl Keys {
         };
         let known = keys.iter().map(|key| (key.sha256, principal(key)));
         Self {
-            known: known.collect(),
-            local: Principal {
+            principals: known.collect(),
+            local_principal: Principal {
                 owner: local.clone(),
                 key: None,
-                scopes: [Scope::Read, Scope::Write, Scope::Proxy, Scope::Admin].into(),
+                scopes: [
+                    AccessScope::Read,
+                    AccessScope::Write,
+                    AccessScope::Proxy,
+                    AccessScope::Admin,
+                ]
+                .into(),
             },
         }
     }
 
     /// Whether requests need a key.
-    pub(crate) fn are_needed(&self) -> bool {
-        !self.known.is_empty()
+    pub(crate) fn is_key_required(&self) -> bool {
+        !self.principals.is_empty()
     }
 
     /// Whose key it is. All are compared, so that the time it takes says nothing.
-    pub(crate) fn bearer(&self, key: &str) -> Option<&Principal> {
+    pub(crate) fn principal_for_key(&self, key: &str) -> Option<&Principal> {
         let hash = KeyHash::of(key);
         let mut found = None;
-        for (known, principal) in &self.known {
+        for (known, principal) in &self.principals {
             if known.matches(&hash) {
                 found = Some(principal);
             }
@@ -82,24 +88,24 @@ impl Keys {
     }
 
     /// Who calls without a key: the local owner, unless keys are needed or a page of another site asks.
-    pub(crate) fn without_key(&self, headers: &HeaderMap) -> Result<&Principal, Problem> {
-        if self.are_needed() {
+    pub(crate) fn authorize_without_key(&self, headers: &HeaderMap) -> Result<&Principal, Problem> {
+        if self.is_key_required() {
             let detail =
                 "a key is needed: send it as `x-contexture-key`, or as `authorization: Bearer KEY`";
             return Err(Problem::new(Code::Unauthenticated, detail));
         }
-        if is_foreign(headers) {
+        if is_foreign_origin(headers) {
             let detail =
                 "without keys only programs of this machine may call, by a loopback address";
             return Err(Problem::new(Code::ForeignOrigin, detail));
         }
-        Ok(&self.local)
+        Ok(&self.local_principal)
     }
 }
 
 /// Whether a browser may have sent this for a page that is not of this machine: by its name for us, or by the
 /// page's.
-fn is_foreign(headers: &HeaderMap) -> bool {
+fn is_foreign_origin(headers: &HeaderMap) -> bool {
     let foreign_host = headers
         .get(HOST)
         .is_some_and(|host| !host.to_str().is_ok_and(is_loopback));

@@ -35,6 +35,6 @@ pub use app::App;
 pub use config::{Config, ConfigError, Overrides};
 pub use listen::{ServeError, Server};
 pub use panics::log_panics;
-pub use proxy::upstreams::UpstreamFault;
+pub use proxy::upstreams::UpstreamConfigError;
 pub use routes::openapi;
 pub use token::NewKey;

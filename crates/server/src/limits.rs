@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::problem::{Code, Problem};
 
 /// Refuses when an answer does not begin in time. What the handler did by then is done or undone as a whole.
-pub(crate) async fn in_time(
+pub(crate) async fn with_timeout(
     State(app): State<App>,
     request: Request,
     next: Next,
@@ -29,7 +29,7 @@ pub(crate) async fn in_time(
 }
 
 /// Gives up on a body that pauses for too long, wherever it is read.
-pub(crate) async fn without_pauses(
+pub(crate) async fn with_idle_timeout(
     State(app): State<App>,
     request: Request,
     next: Next,
@@ -37,7 +37,7 @@ pub(crate) async fn without_pauses(
     let pause = Duration::from_secs(app.config().server.limits.body_seconds);
     let timed = |body: Body| match body.is_end_stream() {
         true => body,
-        false => Body::new(Timed {
+        false => Body::new(IdleTimeoutBody {
             body,
             pause,
             wait: None,
@@ -47,7 +47,7 @@ pub(crate) async fn without_pauses(
 }
 
 /// A body whose pauses are short, or it ends with an error.
-struct Timed {
+struct IdleTimeoutBody {
     body: Body,
     pause: Duration,
     /// Runs while a piece is waited for.
@@ -57,9 +57,9 @@ struct Timed {
 /// A client said nothing for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing came for {} s", .0.as_secs())]
-struct Paused(Duration);
+struct IdleTimeoutError(Duration);
 
-impl HttpBody for Timed {
+impl HttpBody for IdleTimeoutBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -74,7 +74,7 @@ impl HttpBody for Timed {
         let pause = self.pause;
         let wait = self.wait.get_or_insert_with(|| Box::pin(sleep(pause)));
         std::task::ready!(wait.as_mut().poll(context));
-        Poll::Ready(Some(Err(Paused(pause).into())))
+        Poll::Ready(Some(Err(IdleTimeoutError(pause).into())))
     }
 
     fn is_end_stream(&self) -> bool {

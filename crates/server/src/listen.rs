@@ -19,11 +19,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::app::App;
-use crate::recorder::upkeep;
+use crate::recorder::run_upkeep_loop;
 use crate::routes;
 
 /// After an error of `accept` (too many files open, say) so long is waited.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Why the server does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ impl Server {
     /// not this machine's.
     pub async fn bind(app: App) -> Result<Self, ServeError> {
         let address = app.config().server.listen;
-        if !address.ip().is_loopback() && !app.keys().are_needed() {
+        if !address.ip().is_loopback() && !app.api_keys().is_key_required() {
             return Err(ServeError::NoKeys { address });
         }
         let failed = |source| ServeError::Bind { address, source };
@@ -79,13 +79,13 @@ impl Server {
 
     /// Where it listens.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
+    pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
     /// Serves until `stop` is ready. Then no connection is accepted any more, streams are ended, and requests that
     /// run have as long as the configuration gives them; what runs on is cut off.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    pub async fn run_until(self, stop: impl Future<Output = ()>) {
         let Self { app, listener, .. } = self;
         let limits = app.config().server.limits.clone();
         let protocol = {
@@ -102,25 +102,28 @@ impl Server {
             protocol,
             router: routes::router(&app),
             graceful: GracefulShutdown::new(),
-            places: Arc::new(Semaphore::new(limits.connections)),
-            first: Duration::from_secs(limits.header_seconds),
+            connection_slots: Arc::new(Semaphore::new(limits.connections)),
+            header_timeout: Duration::from_secs(limits.header_seconds),
         };
-        if let Some(figures) = app.figures() {
-            let upkeep = upkeep(figures.clone());
-            let upkeep = app.closing().clone().run_until_cancelled_owned(upkeep);
-            app.tasks().spawn(upkeep);
+        if let Some(figures) = app.metrics_handle() {
+            let upkeep = run_upkeep_loop(figures.clone());
+            let upkeep = app
+                .shutdown_token()
+                .clone()
+                .run_until_cancelled_owned(upkeep);
+            app.background_tasks().spawn(upkeep);
         }
         let mut running = JoinSet::new();
         tokio::select! {
             () = stop => {}
-            never = service.accept(listener, &mut running) => match never {},
+            never = service.accept_connections(listener, &mut running) => match never {},
         }
-        app.closing().cancel();
-        app.tasks().close();
+        app.shutdown_token().cancel();
+        app.background_tasks().close();
         let drained = async {
             service.graceful.shutdown().await;
             // What was heard of the last answers is stored before the end.
-            app.tasks().wait().await;
+            app.background_tasks().wait().await;
         };
         let drain = Duration::from_secs(limits.drain_seconds);
         if tokio::time::timeout(drain, drained).await.is_err() {
@@ -137,15 +140,19 @@ struct Connections {
     protocol: http1::Builder,
     router: Router,
     graceful: GracefulShutdown,
-    places: Arc<Semaphore>,
+    connection_slots: Arc<Semaphore>,
     /// How long the first request's head may take.
-    first: Duration,
+    header_timeout: Duration,
 }
 
 impl Connections {
-    async fn accept(&self, listener: TcpListener, running: &mut JoinSet<()>) -> Infallible {
+    async fn accept_connections(
+        &self,
+        listener: TcpListener,
+        running: &mut JoinSet<()>,
+    ) -> Infallible {
         loop {
-            let Ok(place) = self.places.clone().acquire_owned().await else {
+            let Ok(place) = self.connection_slots.clone().acquire_owned().await else {
                 // Nobody closes it.
                 std::future::pending().await
             };
@@ -155,7 +162,7 @@ impl Connections {
             };
             match stream {
                 Ok((stream, _)) => {
-                    let connection = self.connection(stream);
+                    let connection = self.serve_connection(stream);
                     running.spawn(async move {
                         connection.await;
                         drop(place);
@@ -163,16 +170,16 @@ impl Connections {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 
-    fn connection(&self, stream: TcpStream) -> impl Future<Output = ()> + use<> {
+    fn serve_connection(&self, stream: TcpStream) -> impl Future<Output = ()> + use<> {
         // Small answers go out at once.
         let _ = stream.set_nodelay(true);
-        let (asked, first) = (Arc::new(Notify::new()), self.first);
+        let (asked, first) = (Arc::new(Notify::new()), self.header_timeout);
         let service = {
             let (asked, router) = (asked.clone(), self.router.clone());
             let router = TowerToHyperService::new(router);

@@ -16,43 +16,47 @@ use tokio::sync::broadcast::{Receiver, Sender, channel};
 use crate::documents::DeltaDocument;
 
 /// How many pieces wait for a follower.
-const BEHIND: usize = 1_024;
+const FEED_CAPACITY: usize = 1_024;
 
-type Place = (Owner, ConversationId);
+type FeedKey = (Owner, ConversationId);
 
 /// Who follows which conversation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Live {
-    followed: Arc<Mutex<BTreeMap<Place, Sender<DeltaDocument>>>>,
+pub(crate) struct LiveFeed {
+    senders: Arc<Mutex<BTreeMap<FeedKey, Sender<DeltaDocument>>>>,
 }
 
-impl Live {
+impl LiveFeed {
     /// What comes of this conversation's answers from now on.
-    pub(crate) fn follow(&self, owner: &Owner, id: &ConversationId) -> Receiver<DeltaDocument> {
-        let mut followed = self.followed();
+    pub(crate) fn subscribe_to(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Receiver<DeltaDocument> {
+        let mut followed = self.lock_senders();
         followed.retain(|_, told| told.receiver_count() > 0);
         let told = followed.entry((owner.clone(), id.clone()));
-        told.or_insert_with(|| channel(BEHIND).0).subscribe()
+        told.or_insert_with(|| channel(FEED_CAPACITY).0).subscribe()
     }
 
     /// Tells of one answer to a request of this owner.
-    pub(crate) fn teller(&self, owner: &Owner) -> Teller {
-        Teller {
-            live: self.clone(),
+    pub(crate) fn new_writer(&self, owner: &Owner) -> LiveFeedWriter {
+        LiveFeedWriter {
+            feed: self.clone(),
             owner: owner.clone(),
-            belongs: None,
-            waiting: Vec::new(),
+            target: None,
+            pending: Vec::new(),
         }
     }
 
-    fn followed(&self) -> MutexGuard<'_, BTreeMap<Place, Sender<DeltaDocument>>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_senders(&self) -> MutexGuard<'_, BTreeMap<FeedKey, Sender<DeltaDocument>>> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Where an answer belongs.
 #[derive(Clone, Debug)]
-pub(crate) struct Belongs {
+pub(crate) struct FeedTarget {
     pub(crate) request: String,
     pub(crate) conversation: ConversationId,
     pub(crate) branch: String,
@@ -60,39 +64,40 @@ pub(crate) struct Belongs {
 
 /// Tells of one answer.
 #[derive(Debug)]
-pub(crate) struct Teller {
-    live: Live,
+pub(crate) struct LiveFeedWriter {
+    feed: LiveFeed,
     owner: Owner,
     /// Once it is known.
-    belongs: Option<(Place, Belongs)>,
+    target: Option<(FeedKey, FeedTarget)>,
     /// What came before.
-    waiting: Vec<StreamEvent>,
+    pending: Vec<StreamEvent>,
 }
 
-impl Teller {
+impl LiveFeedWriter {
     /// Tells what has come. As long as it is not known where it belongs it waits, up to a limit.
-    pub(crate) fn tell(
+    pub(crate) fn publish(
         &mut self,
         events: Vec<StreamEvent>,
-        belongs: impl FnOnce() -> Option<Belongs>,
+        belongs: impl FnOnce() -> Option<FeedTarget>,
     ) {
-        let followed = self.live.followed();
+        let followed = self.feed.lock_senders();
         if followed.is_empty() {
-            return self.waiting.clear();
+            return self.pending.clear();
         }
-        if self.belongs.is_none() {
+        if self.target.is_none() {
             let known = belongs();
-            self.belongs = known.map(|it| ((self.owner.clone(), it.conversation.clone()), it));
+            self.target = known.map(|it| ((self.owner.clone(), it.conversation.clone()), it));
         }
-        let Some((place, belongs)) = &self.belongs else {
-            let room = BEHIND - self.waiting.len();
-            return self.waiting.extend(events.into_iter().take(room));
+        let Some((place, belongs)) = &self.target else {
+            let room = FEED_CAPACITY - self.pending.len();
+            return self.pending.extend(events.into_iter().take(room));
         };
         let Some(told) = followed.get(place) else {
-            return self.waiting.clear();
+            return self.pending.clear();
         };
-        for event in self.waiting.drain(..).chain(events) {
-            if let Some(delta) = DeltaDocument::of(&belongs.request, &belongs.branch, event) {
+        for event in self.pending.drain(..).chain(events) {
+            if let Some(delta) = DeltaDocument::from_event(&belongs.request, &belongs.branch, event)
+            {
                 // Whoever has left misses nothing.
                 let _ = told.send(delta);
             }
@@ -110,16 +115,16 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_its_place_was_known_is_told_then_and_to_nobody_else() {
-        let (live, ada) = (Live::default(), Owner::new("ada").unwrap());
+    fn writer_without_target_buffers_events_until_it_is_known() {
+        let (live, ada) = (LiveFeed::default(), Owner::new("ada").unwrap());
         let id = ConversationId::new("c").unwrap();
-        let mut follower = live.follow(&ada, &id);
-        let mut stranger = live.follow(&Owner::new("bob").unwrap(), &id);
-        let mut teller = live.teller(&ada);
-        teller.tell(text("one "), || None);
+        let mut follower = live.subscribe_to(&ada, &id);
+        let mut stranger = live.subscribe_to(&Owner::new("bob").unwrap(), &id);
+        let mut teller = live.new_writer(&ada);
+        teller.publish(text("one "), || None);
         assert!(follower.try_recv().is_err());
-        teller.tell(text("two"), || {
-            Some(Belongs {
+        teller.publish(text("two"), || {
+            Some(FeedTarget {
                 request: "req_1".to_owned(),
                 conversation: id.clone(),
                 branch: "main".to_owned(),
@@ -133,10 +138,10 @@ mod tests {
 
     #[test]
     fn whoever_has_left_is_forgotten() {
-        let (live, ada) = (Live::default(), Owner::new("ada").unwrap());
+        let (live, ada) = (LiveFeed::default(), Owner::new("ada").unwrap());
         for name in ["a", "b", "c"] {
-            drop(live.follow(&ada, &ConversationId::new(name).unwrap()));
+            drop(live.subscribe_to(&ada, &ConversationId::new(name).unwrap()));
         }
-        assert_eq!(live.followed().len(), 1);
+        assert_eq!(live.lock_senders().len(), 1);
     }
 }

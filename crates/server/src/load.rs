@@ -15,25 +15,25 @@ use crate::config::LimitsConfig;
 use crate::problem::{Code, Problem};
 
 /// A tenth of a minute's requests may come at once.
-const BURST: u32 = 10;
+const BURST_DIVISOR: u32 = 10;
 
 /// Who is calling now.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub(crate) struct RateLimiter {
     concurrent: usize,
     per_minute: Option<NonZeroU32>,
-    owners: Arc<Mutex<BTreeMap<Owner, OwnerLoad>>>,
+    owners: Arc<Mutex<BTreeMap<Owner, OwnerBucket>>>,
 }
 
 #[derive(Debug)]
-struct OwnerLoad {
+struct OwnerBucket {
     running: usize,
     /// How many may come at once, at `at`.
-    spare: f64,
-    at: Instant,
+    spare_requests: f64,
+    refilled_at: Instant,
 }
 
-impl Load {
+impl RateLimiter {
     pub(crate) fn new(limits: &LimitsConfig) -> Self {
         Self {
             concurrent: limits.concurrent,
@@ -46,38 +46,41 @@ impl Load {
     ///
     /// # Errors
     /// There are too many, or too many came within a minute.
-    pub(crate) fn enter(&self, owner: &Owner) -> Result<Permit, Problem> {
+    pub(crate) fn acquire_permit(&self, owner: &Owner) -> Result<RequestPermit, Problem> {
         let burst = self
             .per_minute
-            .map(|most| f64::from((most.get() / BURST).max(1)));
+            .map(|most| f64::from((most.get() / BURST_DIVISOR).max(1)));
         let now = Instant::now();
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        let load = owners.entry(owner.clone()).or_insert_with(|| OwnerLoad {
+        let load = owners.entry(owner.clone()).or_insert_with(|| OwnerBucket {
             running: 0,
-            spare: burst.unwrap_or(0.0),
-            at: now,
+            spare_requests: burst.unwrap_or(0.0),
+            refilled_at: now,
         });
         if load.running >= self.concurrent {
             let detail = format!(
                 "{} requests of this owner are running, as many as may",
                 load.running
             );
-            return Err(Problem::new(Code::TooManyRequests, detail).after(Duration::from_secs(1)));
+            return Err(Problem::new(Code::TooManyRequests, detail)
+                .with_retry_after(Duration::from_secs(1)));
         }
         if let (Some(most), Some(burst)) = (self.per_minute, burst) {
             let a_second = f64::from(most.get()) / 60.0;
-            let passed = now.saturating_duration_since(load.at).as_secs_f64();
-            load.spare = passed.mul_add(a_second, load.spare).min(burst);
-            load.at = now;
-            if load.spare < 1.0 {
-                let wait = Duration::from_secs_f64((1.0 - load.spare) / a_second);
+            let passed = now
+                .saturating_duration_since(load.refilled_at)
+                .as_secs_f64();
+            load.spare_requests = passed.mul_add(a_second, load.spare_requests).min(burst);
+            load.refilled_at = now;
+            if load.spare_requests < 1.0 {
+                let wait = Duration::from_secs_f64((1.0 - load.spare_requests) / a_second);
                 let detail = format!("more than {most} requests a minute");
-                return Err(Problem::new(Code::TooManyRequests, detail).after(wait));
+                return Err(Problem::new(Code::TooManyRequests, detail).with_retry_after(wait));
             }
-            load.spare -= 1.0;
+            load.spare_requests -= 1.0;
         }
         load.running += 1;
-        Ok(Permit {
+        Ok(RequestPermit {
             owner: owner.clone(),
             owners: self.owners.clone(),
         })
@@ -86,14 +89,14 @@ impl Load {
 
 /// One request that runs.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct RequestPermit {
     owner: Owner,
-    owners: Arc<Mutex<BTreeMap<Owner, OwnerLoad>>>,
+    owners: Arc<Mutex<BTreeMap<Owner, OwnerBucket>>>,
 }
 
-impl Permit {
+impl RequestPermit {
     /// The same answer, that holds the permit until its body ends.
-    pub(crate) fn through(self, response: Response) -> Response {
+    pub(crate) fn attach_to_response(self, response: Response) -> Response {
         response.map(|body| {
             Body::new(body.map_frame(move |frame| {
                 let _held = &self;
@@ -103,7 +106,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(load) = owners.get_mut(&self.owner) {
@@ -116,8 +119,8 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
-    fn load(limits: LimitsConfig) -> Load {
-        Load::new(&limits)
+    fn load(limits: LimitsConfig) -> RateLimiter {
+        RateLimiter::new(&limits)
     }
 
     #[tokio::test(start_paused = true)]
@@ -127,11 +130,14 @@ mod tests {
             ..LimitsConfig::default()
         });
         let (ada, bob) = (Owner::new("ada").unwrap(), Owner::new("bob").unwrap());
-        let first = load.enter(&ada).unwrap();
-        assert_eq!(load.enter(&ada).unwrap_err().code(), Code::TooManyRequests);
-        load.enter(&bob).unwrap();
+        let first = load.acquire_permit(&ada).unwrap();
+        assert_eq!(
+            load.acquire_permit(&ada).unwrap_err().code(),
+            Code::TooManyRequests
+        );
+        load.acquire_permit(&bob).unwrap();
         drop(first);
-        load.enter(&ada).unwrap();
+        load.acquire_permit(&ada).unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -142,11 +148,14 @@ mod tests {
         });
         let ada = Owner::new("ada").unwrap();
         for _ in 0..6 {
-            load.enter(&ada).unwrap();
+            load.acquire_permit(&ada).unwrap();
         }
-        assert_eq!(load.enter(&ada).unwrap_err().code(), Code::TooManyRequests);
+        assert_eq!(
+            load.acquire_permit(&ada).unwrap_err().code(),
+            Code::TooManyRequests
+        );
         tokio::time::advance(Duration::from_secs(1)).await;
-        load.enter(&ada).unwrap();
-        load.enter(&ada).unwrap_err();
+        load.acquire_permit(&ada).unwrap();
+        load.acquire_permit(&ada).unwrap_err();
     }
 }

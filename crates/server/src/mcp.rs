@@ -10,8 +10,8 @@ use axum::response::Response;
 use contexture_mcp::{Access, Caller, HttpOptions, http_service};
 
 use crate::app::App;
-use crate::config::Scope;
-use crate::extract::Reader;
+use crate::config::AccessScope;
+use crate::extract::ReadAccess;
 use crate::keys::Principal;
 
 /// Where it is.
@@ -20,24 +20,24 @@ const PATH: &str = "/mcp";
 /// The protocol, for whoever may read; tools that change something for those who may write as well.
 pub(crate) fn router(app: &App) -> Router<App> {
     let mut options = HttpOptions::default();
-    if app.keys().are_needed() {
+    if app.api_keys().is_key_required() {
         // A page in a browser that makes up a name for this server has no key.
         options.hosts.clear();
     }
-    let service = http_service(app.engine().clone(), options, caller);
+    let service = http_service(app.engine().clone(), options, mcp_caller);
     Router::new()
         .route_service(PATH, service)
-        .route_layer(from_fn(readers))
+        .route_layer(from_fn(require_read_access))
 }
 
 /// Refuses those who may not read.
-async fn readers(_: Reader, request: Request, next: Next) -> Response {
+async fn require_read_access(_: ReadAccess, request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-fn caller(parts: &Parts) -> Option<Caller> {
+fn mcp_caller(parts: &Parts) -> Option<Caller> {
     let principal: &Principal = parts.extensions.get()?;
-    let access = match principal.must(Scope::Write) {
+    let access = match principal.require_scope(AccessScope::Write) {
         Ok(()) => Access::Write,
         Err(_) => Access::Read,
     };

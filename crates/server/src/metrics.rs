@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::api::ReadRefusals;
 use crate::app::App;
-use crate::extract::Admin;
+use crate::extract::AdminAccess;
 use crate::problem::{Code, Problem};
 
 /// The figures, in Prometheus' text format.
@@ -17,8 +17,8 @@ use crate::problem::{Code, Problem};
     get, path = "/metrics", tag = "server",
     responses((status = 200, description = "The figures", body = String, content_type = "text/plain"), ReadRefusals)
 )]
-pub(crate) async fn show(_: Admin, State(app): State<App>) -> Result<Response, Problem> {
-    let Some(figures) = app.figures() else {
+pub(crate) async fn show(_: AdminAccess, State(app): State<App>) -> Result<Response, Problem> {
+    let Some(figures) = app.metrics_handle() else {
         return Err(Problem::new(
             Code::NotFound,
             "this program keeps its figures elsewhere",
@@ -44,7 +44,7 @@ const METHODS: [Method; 9] = [
 ];
 
 /// Counts and times a request by its route, never by its path: ids are no labels, nor are words that anybody makes up.
-pub(crate) async fn measure(request: Request, next: Next) -> Response {
+pub(crate) async fn measure_request(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(|| "other".to_owned(), |route| route.as_str().to_owned());
     let method = METHODS.iter().find(|known| *known == request.method());

@@ -3,7 +3,7 @@
 use crate::problem::{Code, Problem};
 
 /// What is not there.
-pub(crate) async fn nothing_here() -> Problem {
+pub(crate) async fn not_found() -> Problem {
     Problem::new(
         Code::NotFound,
         "there is nothing at this path; /openapi.json lists what is",

@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use crate::problem::{Code, Problem};
 
 /// What is told of one.
-pub(crate) const PANICKED: &str = "a defect of this server: its log says where";
+pub(crate) const PANIC_DETAIL: &str = "a defect of this server: its log says where";
 
 /// That there was one.
 pub(crate) struct Panicked;
@@ -35,20 +35,20 @@ pub fn log_panics() {
 }
 
 /// What comes of work, unless it panics. What it shares is left as it was: every lock of ours goes on after a panic.
-pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
+pub(crate) async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|_: Box<dyn Any + Send>| Panicked)
 }
 
 impl From<Panicked> for Problem {
     fn from(Panicked: Panicked) -> Self {
-        let code = Code::Of("fault", StatusCode::INTERNAL_SERVER_ERROR);
-        Self::new(code, PANICKED)
+        let code = Code::Custom("fault", StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(code, PANIC_DETAIL)
     }
 }
 
 /// Answers a request that panicked.
-pub(crate) async fn answered(request: Request, next: Next) -> Response {
-    let answer = caught(next.run(request)).await;
+pub(crate) async fn respond_to_panic(request: Request, next: Next) -> Response {
+    let answer = catch_panic(next.run(request)).await;
     answer.unwrap_or_else(|panicked| Problem::from(panicked).into_response())
 }

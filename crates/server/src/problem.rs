@@ -22,8 +22,8 @@ pub(crate) struct Problem {
     code: Code,
     detail: String,
     retryable: bool,
-    wait: Option<Duration>,
-    more: Option<Box<Map<String, Value>>>,
+    retry_after: Option<Duration>,
+    extra_members: Option<Box<Map<String, Value>>>,
 }
 
 /// What went wrong, for programs. Words are never changed, only added.
@@ -50,11 +50,11 @@ pub(crate) enum Code {
     InProgress,
     NotAcceptable,
     /// The word of a library's error.
-    Of(&'static str, StatusCode),
+    Custom(&'static str, StatusCode),
 }
 
 impl Code {
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::BadPath => "bad_path",
             Self::BadQuery => "bad_query",
@@ -76,7 +76,7 @@ impl Code {
             Self::KeyReused => "idempotency_key_reused",
             Self::InProgress => "in_progress",
             Self::NotAcceptable => "not_acceptable",
-            Self::Of(word, _) => word,
+            Self::Custom(word, _) => word,
         }
     }
 
@@ -100,7 +100,7 @@ impl Code {
             Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::InProgress => StatusCode::CONFLICT,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
-            Self::Of(_, status) => status,
+            Self::Custom(_, status) => status,
         }
     }
 
@@ -118,27 +118,27 @@ impl Problem {
             code,
             detail: detail.into(),
             retryable: code.is_retryable(),
-            wait: None,
-            more: None,
+            retry_after: None,
+            extra_members: None,
         }
     }
 
     /// The same with more for programs.
-    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
-        self.more
+    pub(crate) fn with_member(mut self, name: &str, value: Value) -> Self {
+        self.extra_members
             .get_or_insert_default()
             .insert(name.to_owned(), value);
         self
     }
 
     /// The same, that says when to come again. Rounded up to seconds.
-    pub(crate) fn after(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
+    pub(crate) fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
         self
     }
 
     /// The same under another code, and so another status.
-    pub(crate) fn coded(mut self, code: Code) -> Self {
+    pub(crate) fn with_code(mut self, code: Code) -> Self {
         self.code = code;
         self
     }
@@ -152,33 +152,33 @@ impl Problem {
     }
 
     /// When to come again, where that is known.
-    pub(crate) const fn wait(&self) -> Option<Duration> {
-        self.wait
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
-    fn retryable(mut self) -> Self {
+    fn into_retryable(mut self) -> Self {
         self.retryable = true;
-        self.after(Duration::from_secs(1))
+        self.with_retry_after(Duration::from_secs(1))
     }
 
     /// The error of a library by its kind; what is a fault of this process is not told.
-    fn of(word: &'static str, status: StatusCode, error: &dyn Error) -> Self {
+    fn from_error(word: &'static str, status: StatusCode, error: &dyn Error) -> Self {
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            return Self::fault(word, error);
+            return Self::internal_error(word, error);
         }
-        Self::new(Code::Of(word, status), chain(error))
+        Self::new(Code::Custom(word, status), error_chain(error))
     }
 
     /// A fault of this process: the log says what it is.
-    pub(crate) fn fault(word: &'static str, error: &dyn Error) -> Self {
-        tracing::error!(error = %chain(error), "a request failed");
-        let code = Code::Of(word, StatusCode::INTERNAL_SERVER_ERROR);
+    pub(crate) fn internal_error(word: &'static str, error: &dyn Error) -> Self {
+        tracing::error!(error = %error_chain(error), "a request failed");
+        let code = Code::Custom(word, StatusCode::INTERNAL_SERVER_ERROR);
         Self::new(code, "the server failed; its log says how")
     }
 }
 
 /// An error and its causes in one line. Causes that only repeat what was said are left out.
-pub(crate) fn chain(error: &dyn Error) -> String {
+pub(crate) fn error_chain(error: &dyn Error) -> String {
     let mut out = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -194,9 +194,10 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
-        let word = self.code.word();
+        let word = self.code.as_str();
         let document = ProblemDocument::new(word, status.as_u16(), self.detail, self.retryable);
-        let document = document.with(self.more.map(|more| *more).unwrap_or_default());
+        let document =
+            document.with_members(self.extra_members.map(|more| *more).unwrap_or_default());
         let body = serde_json::to_vec(&document).unwrap_or_default();
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
@@ -204,7 +205,7 @@ impl IntoResponse for Problem {
             CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        if let Some(wait) = self.wait {
+        if let Some(wait) = self.retry_after {
             headers.insert(
                 RETRY_AFTER,
                 HeaderValue::from(wait.as_secs_f64().ceil() as u64),
@@ -220,33 +221,33 @@ impl IntoResponse for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let status = store_status(&error);
-        let problem = Self::of(error.kind(), status, &error);
+        let problem = Self::from_error(error.kind(), status, &error);
         let hex = |id: &Option<contexture::ir::NodeId>| json!(id.map(|id| id.to_string()));
         let problem = match &error {
             StoreError::NotFound { what, name } => problem
-                .with("what", json!(what.to_string()))
-                .with("name", json!(name)),
+                .with_member("what", json!(what.to_string()))
+                .with_member("name", json!(name)),
             StoreError::Ambiguous { candidates, .. } => {
-                problem.with("candidates", json!(candidates))
+                problem.with_member("candidates", json!(candidates))
             }
             StoreError::HeadMoved {
                 expected, actual, ..
             } => problem
-                .with("expected", hex(expected))
-                .with("actual", hex(actual)),
+                .with_member("expected", hex(expected))
+                .with_member("actual", hex(actual)),
             StoreError::VersionConflict {
                 expected, actual, ..
             } => problem
-                .with("expected", json!(expected))
-                .with("actual", json!(actual)),
+                .with_member("expected", json!(expected))
+                .with_member("actual", json!(actual)),
             StoreError::Limit { limit, max, actual } => problem
-                .with("limit", json!(limit))
-                .with("max", json!(max))
-                .with("asked", json!(actual)),
+                .with_member("limit", json!(limit))
+                .with_member("max", json!(max))
+                .with_member("asked", json!(actual)),
             _ => problem,
         };
         if error.is_retryable() {
-            problem.retryable()
+            problem.into_retryable()
         } else {
             problem
         }
@@ -288,6 +289,6 @@ impl From<EngineError> for Problem {
             _ if error.is_fault() => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
-        Self::of(error.kind(), status, &error)
+        Self::from_error(error.kind(), status, &error)
     }
 }

@@ -24,14 +24,14 @@ use crate::{accept, api, audit, auth, extract, framing, limits, mcp, metrics, pa
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     components(schemas(DeltaDocument, EventDocument, ProblemDocument)),
-    modifiers(&Keys),
+    modifiers(&SecuritySchemes),
     security((), ("key" = []), ("bearer" = [])),
 )]
 struct Description;
 
-struct Keys;
+struct SecuritySchemes;
 
-impl utoipa::Modify for Keys {
+impl utoipa::Modify for SecuritySchemes {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
         use utoipa::openapi::security::{
             ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme,
@@ -50,26 +50,26 @@ impl utoipa::Modify for Keys {
 /// The description of the API: OpenAPI 3.1, as JSON.
 #[must_use]
 pub fn openapi() -> String {
-    let (_, description) = described().split_for_parts();
+    let (_, description) = documented_router().split_for_parts();
     description.to_pretty_json().unwrap_or_default()
 }
 
-fn described() -> OpenApiRouter<App> {
+fn documented_router() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
-        .merge(open())
-        .merge(known())
+        .merge(public_router())
+        .merge(authenticated_router())
         .merge(api::long_router())
 }
 
 /// What anybody may ask.
-fn open() -> OpenApiRouter<App> {
+fn public_router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(health))
         .routes(routes!(describe))
 }
 
 /// What a caller is needed for.
-fn known() -> OpenApiRouter<App> {
+fn authenticated_router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(metrics::show))
         .merge(api::router())
@@ -78,25 +78,25 @@ fn known() -> OpenApiRouter<App> {
 /// Every route there is.
 pub(crate) fn router(app: &App) -> Router {
     let body_bytes = app.config().server.limits.body_bytes;
-    let (open, _) = open().split_for_parts();
-    let (known, _) = known().split_for_parts();
+    let (open, _) = public_router().split_for_parts();
+    let (known, _) = authenticated_router().split_for_parts();
     let (long, _) = api::long_router().split_for_parts();
     let own: Router<App> = known
-        .route_layer(from_fn_with_state(app.clone(), api::once))
-        .route_layer(from_fn(accept::acceptable))
+        .route_layer(from_fn_with_state(app.clone(), api::run_idempotently))
+        .route_layer(from_fn(accept::check_accept_header))
         .merge(mcp::router(app))
-        .route_layer(from_fn_with_state(app.clone(), limits::in_time))
+        .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
         .merge(long)
-        .route_layer(from_fn_with_state(app.clone(), auth::enter))
+        .route_layer(from_fn_with_state(app.clone(), auth::authenticate))
         .merge(open)
         .method_not_allowed_fallback(other_method)
         .route_layer(DefaultBodyLimit::max(body_bytes));
     own.fallback_service(proxy::router(app))
-        .layer(from_fn(panics::answered))
-        .layer(from_fn_with_state(app.clone(), limits::without_pauses))
-        .layer(from_fn(audit::tell))
-        .layer(from_fn(framing::clear))
-        .layer(from_fn(metrics::measure))
+        .layer(from_fn(panics::respond_to_panic))
+        .layer(from_fn_with_state(app.clone(), limits::with_idle_timeout))
+        .layer(from_fn(audit::log_request))
+        .layer(from_fn(framing::reject_ambiguous_framing))
+        .layer(from_fn(metrics::measure_request))
         .with_state(app.clone())
 }
 
@@ -126,9 +126,9 @@ async fn health(State(app): State<App>) -> Result<extract::Json<Health>, Problem
         limit: Some(1),
         ..Default::default()
     };
-    if let Err(error) = app.engine().conversations(owner, list).await {
+    if let Err(error) = app.engine().list_conversations(owner, list).await {
         tracing::error!(%error, "the database does not answer");
-        let code = Code::Of("database", StatusCode::SERVICE_UNAVAILABLE);
+        let code = Code::Custom("database", StatusCode::SERVICE_UNAVAILABLE);
         return Err(Problem::new(
             code,
             "the database does not answer; the log says how",

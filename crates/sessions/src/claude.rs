@@ -9,18 +9,18 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::{Audience, Fields, Item, Raw, quote};
-use contexture_wire::{Dialect, Format, Kind, lift, lower};
+use contexture_ir::{Audience, Fields, Item, Raw, quote_json};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of, with_member};
-use crate::lines::{Expected, each_line, join, misfit};
+use crate::lines::{Expected, each_line, join_lines, wrong_record};
 use crate::records::Records;
 use crate::session::{
-    About, ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
-    title_of,
+    ReadOptions, Session, SessionHead, SessionInfo, SessionNode, audience_of, leaf_nodes,
+    origin_of, shorten, title_of,
 };
 
 const EXPECTED: Expected = Expected {
@@ -30,16 +30,16 @@ const EXPECTED: Expected = Expected {
 /// How much of a record's uuid names its branch.
 const MARK: usize = 8;
 
-pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
-    let mut reader = Reader {
-        linked: links(text),
-        ..Reader::default()
+pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+    let mut reader = ClaudeReader {
+        linked: has_parent_links(text),
+        ..ClaudeReader::default()
     };
     let mut records = Records::default();
     let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
-        reader.record(raw, records)
+        reader.read_record(raw, records)
     })?;
-    let Reader {
+    let ClaudeReader {
         tree,
         sources,
         session_id,
@@ -53,16 +53,16 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         source_id: format!("claude-code:{name}"),
         title: title.or_else(|| title_of(&tree)),
         instructions: Vec::new(),
-        heads: heads(&tree, &sources, last),
+        heads: session_heads(&tree, &sources, last),
         tree,
         metadata: records.to_metadata(),
-        about: About::default(),
+        info: SessionInfo::default(),
         skipped,
     })
 }
 
 /// Whether any record names another one as its parent.
-fn links(text: &str) -> bool {
+fn has_parent_links(text: &str) -> bool {
     let linked = |line: &str| {
         let fields = Fields::parse(line).ok();
         fields.is_some_and(|fields| text_of(&fields, "parentUuid").is_some())
@@ -72,19 +72,19 @@ fn links(text: &str) -> bool {
 }
 
 /// The record a node is from.
-struct Source {
+struct RecordSource {
     uuid: Option<String>,
     /// Whether it is a sub-agent's.
     side: bool,
 }
 
 #[derive(Default)]
-struct Reader {
+struct ClaudeReader {
     /// Whether the log links its records.
     linked: bool,
     tree: Vec<SessionNode>,
     /// Where each node is from.
-    sources: Vec<Source>,
+    sources: Vec<RecordSource>,
     /// The last node at or above each record.
     by_uuid: BTreeMap<String, Option<usize>>,
     /// The last node of the main conversation.
@@ -93,10 +93,10 @@ struct Reader {
     title: Option<String>,
 }
 
-impl Reader {
-    fn record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
-        let fields = Fields::parse(raw.get()).map_err(|_| misfit(raw.get()))?;
-        let kind = text_of(&fields, "type").ok_or_else(|| misfit(raw.get()))?;
+impl ClaudeReader {
+    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
+        let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
+        let kind = text_of(&fields, "type").ok_or_else(|| wrong_record(raw.get()))?;
         if self.session_id.is_none() {
             self.session_id = text_of(&fields, "sessionId");
         }
@@ -110,16 +110,16 @@ impl Reader {
             self.title = Some(shorten(&title));
         }
         let (items, form) = match kind.as_str() {
-            "user" | "assistant" => cut(raw, &fields)?,
+            "user" | "assistant" => split_record(raw, &fields)?,
             _ => (Vec::new(), None),
         };
-        records.keep(raw, form, &items, fill);
-        self.place(&fields, &kind, items);
+        records.add_record(raw, form, &items, fill_template);
+        self.link_items(&fields, &kind, items);
         Ok(())
     }
 
     /// Links a record's items to their ancestors.
-    fn place(&mut self, fields: &Fields<'_>, kind: &str, items: Vec<Item>) {
+    fn link_items(&mut self, fields: &Fields<'_>, kind: &str, items: Vec<Item>) {
         let flag = |name: &str| fields.get(&[name]).is_some_and(|raw| raw.get() == "true");
         let side = flag("isSidechain");
         let uuid = text_of(fields, "uuid");
@@ -155,7 +155,7 @@ impl Reader {
                 audience,
                 imported: Some(index),
             });
-            self.sources.push(Source {
+            self.sources.push(RecordSource {
                 uuid: uuid.clone(),
                 side,
             });
@@ -171,7 +171,7 @@ impl Reader {
 }
 
 /// A record's items, and the record without its content.
-fn cut(raw: &RawValue, fields: &Fields<'_>) -> Result<(Vec<Item>, Option<Raw>), String> {
+fn split_record(raw: &RawValue, fields: &Fields<'_>) -> Result<(Vec<Item>, Option<Raw>), String> {
     let Some(message) = fields.get(&["message"]) else {
         return Err(format!(
             "a record without `message`: {}",
@@ -194,16 +194,16 @@ fn cut(raw: &RawValue, fields: &Fields<'_>) -> Result<(Vec<Item>, Option<Raw>), 
     Ok((items, form))
 }
 
-fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
+fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
     let message = form.fields()?.get(&["message"])?.get().to_owned();
-    let content = content(items)?;
+    let content = anthropic_content(items)?;
     let message = with_member(&message, "content", content.get())?;
     with_member(form.get(), "message", &message)
 }
 
 /// Items as the content of one Anthropic message.
-fn content(items: &[&Item]) -> Option<Raw> {
-    let json = messages(items);
+fn anthropic_content(items: &[&Item]) -> Option<Raw> {
+    let json = anthropic_messages(items);
     let list: Vec<&RawValue> = serde_json::from_str(&json).ok()?;
     let [message] = list.as_slice() else {
         return None;
@@ -212,7 +212,7 @@ fn content(items: &[&Item]) -> Option<Raw> {
     fields.get(&["content"]).map(Raw::from)
 }
 
-fn messages(items: &[&Item]) -> String {
+fn anthropic_messages(items: &[&Item]) -> String {
     let transcript = contexture_ir::Transcript {
         items: items.iter().map(|item| (*item).clone()).collect(),
         ..contexture_ir::Transcript::default()
@@ -221,11 +221,15 @@ fn messages(items: &[&Item]) -> String {
         mid_system: true,
         ..Dialect::of(Format::Anthropic)
     };
-    lower(&dialect, Kind::Messages, &transcript).json
+    lower(&dialect, DocumentKind::Messages, &transcript).json
 }
 
 /// The main conversation's end first, then every other leaf.
-fn heads(tree: &[SessionNode], sources: &[Source], last: Option<usize>) -> Vec<SessionHead> {
+fn session_heads(
+    tree: &[SessionNode],
+    sources: &[RecordSource],
+    last: Option<usize>,
+) -> Vec<SessionHead> {
     let mut covered = vec![false; tree.len()];
     let mut own = |leaf: usize| {
         let (mut first, mut at) = (leaf, Some(leaf));
@@ -245,7 +249,7 @@ fn heads(tree: &[SessionNode], sources: &[Source], last: Option<usize>) -> Vec<S
         heads.push(SessionHead { name, node });
     }
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
-    for node in leaves(tree) {
+    for node in leaf_nodes(tree) {
         if Some(node) == last {
             continue;
         }
@@ -271,13 +275,13 @@ fn heads(tree: &[SessionNode], sources: &[Source], last: Option<usize>) -> Vec<S
     heads
 }
 
-pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
     let records = Records::from_metadata(&session.metadata)?;
-    let (filled, added) = records.fill(session, fill);
-    let mut out = join(filled);
+    let (filled, added) = records.fill_records(session, fill_template);
+    let mut out = join_lines(filled);
     let mut above = None;
     for (index, node) in added.iter().enumerate() {
-        let json = messages(&[&node.item]);
+        let json = anthropic_messages(&[&node.item]);
         let list: Vec<&RawValue> = serde_json::from_str(&json).unwrap_or_default();
         for message in list {
             let uuid = node
@@ -292,8 +296,8 @@ pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
             let parent: Option<String> = above.replace(uuid.clone());
             out.push_str(&format!(
                 r#"{{"type":"{kind}","uuid":{},"parentUuid":{},"message":{}}}"#,
-                quote(&uuid),
-                parent.map_or_else(|| "null".to_owned(), |parent| quote(&parent)),
+                quote_json(&uuid),
+                parent.map_or_else(|| "null".to_owned(), |parent| quote_json(&parent)),
                 message.get(),
             ));
             out.push('\n');

@@ -16,25 +16,25 @@ use serde_json::value::RawValue;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{text_of, with_member, without_members};
-use crate::lines::{Expected, each_line, join, misfit};
+use crate::lines::{Expected, each_line, join_lines, wrong_record};
 use crate::records::Records;
 use crate::session::{
-    About, ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
-    title_of,
+    ReadOptions, Session, SessionHead, SessionInfo, SessionNode, audience_of, leaf_nodes,
+    origin_of, shorten, title_of,
 };
 
 const EXPECTED: Expected = Expected {
     what: "a Codex rollout record",
 };
 
-pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
-    let mut reader = Reader::default();
+pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+    let mut reader = CodexReader::default();
     let mut records = Records::default();
     let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
-        reader.record(raw, records)
+        reader.read_record(raw, records)
     })?;
-    let heads = reader.heads();
-    let Reader {
+    let heads = reader.session_heads();
+    let CodexReader {
         tree,
         id,
         instructions,
@@ -55,13 +55,13 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         heads,
         tree,
         metadata: records.to_metadata(),
-        about: About::default(),
+        info: SessionInfo::default(),
         skipped,
     })
 }
 
 #[derive(Default)]
-struct Reader {
+struct CodexReader {
     tree: Vec<SessionNode>,
     id: Option<String>,
     instructions: Vec<Message>,
@@ -86,33 +86,33 @@ struct Turn {
     base: Option<usize>,
 }
 
-impl Reader {
-    fn record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
-        let fields = Fields::parse(raw.get()).map_err(|_| misfit(raw.get()))?;
+impl CodexReader {
+    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
+        let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
         let payload = fields.get(&["payload"]);
         let Some(kind) = text_of(&fields, "type") else {
             // The first line of an older rollout.
             if text_of(&fields, "id").is_some() && text_of(&fields, "timestamp").is_some() {
-                self.meta(&fields);
-                records.keep(raw, None, &[], fill);
+                self.read_meta(&fields);
+                records.add_record(raw, None, &[], fill_template);
                 return Ok(());
             }
-            return Err(misfit(raw.get()));
+            return Err(wrong_record(raw.get()));
         };
         let (item, form) = match (kind.as_str(), payload) {
             ("session_meta", Some(payload)) => {
                 if let Ok(meta) = Fields::parse(payload.get()) {
-                    self.meta(&meta);
+                    self.read_meta(&meta);
                 }
                 (None, None)
             }
             ("event_msg", Some(payload)) => {
-                self.event(payload);
+                self.read_event(payload);
                 (None, None)
             }
-            ("response_item", Some(payload)) => item(raw, payload)?,
-            ("compacted", Some(payload)) => (compacted(payload), None),
-            (_, None) => bare(raw, &kind)?,
+            ("response_item", Some(payload)) => split_item(raw, payload)?,
+            ("compacted", Some(payload)) => (parse_compaction(payload), None),
+            (_, None) => split_bare_item(raw, &kind)?,
             _ => (None, None),
         };
         let mut items: Vec<Item> = item.into_iter().collect();
@@ -125,17 +125,17 @@ impl Reader {
             self.instructions.extend(leading);
             items.retain(|item| !item.role().is_some_and(Role::is_instruction));
         }
-        records.keep(raw, form, &items, fill);
+        records.add_record(raw, form, &items, fill_template);
         let created_at = text_of(&fields, "timestamp")
             .and_then(|text| text.parse::<jiff::Timestamp>().ok())
             .map(jiff::Timestamp::as_millisecond);
         for item in items {
-            self.push(item, created_at);
+            self.push_item(item, created_at);
         }
         Ok(())
     }
 
-    fn meta(&mut self, meta: &Fields<'_>) {
+    fn read_meta(&mut self, meta: &Fields<'_>) {
         if self.id.is_some() {
             return;
         }
@@ -151,7 +151,7 @@ impl Reader {
     }
 
     /// What an event says of turns.
-    fn event(&mut self, payload: &RawValue) {
+    fn read_event(&mut self, payload: &RawValue) {
         let Ok(fields) = Fields::parse(payload.get()) else {
             return;
         };
@@ -163,8 +163,10 @@ impl Reader {
         };
         match text_of(&fields, "type").as_deref() {
             Some("task_started" | "turn_started") => self.began = Some(self.last),
-            Some("user_message") => self.turn(),
-            Some("item_completed") if fields.get(&["item"]).is_some_and(of_user) => self.turn(),
+            Some("user_message") => self.start_turn(),
+            Some("item_completed") if fields.get(&["item"]).is_some_and(of_user) => {
+                self.start_turn()
+            }
             Some("thread_rolled_back") => {
                 let turns = fields.get(&["num_turns"]);
                 self.roll_back(
@@ -178,7 +180,7 @@ impl Reader {
     }
 
     /// The newest user message began a turn.
-    fn turn(&mut self) {
+    fn start_turn(&mut self) {
         self.told = true;
         let Some(mut turn) = self.messages.last().copied() else {
             return;
@@ -215,12 +217,12 @@ impl Reader {
     }
 
     /// Where the rollout ended, and the ends that were taken back.
-    fn heads(&self) -> Vec<SessionHead> {
+    fn session_heads(&self) -> Vec<SessionHead> {
         let main = self.last.map(|node| SessionHead {
             name: "main".to_owned(),
             node,
         });
-        let taken_back = leaves(&self.tree)
+        let taken_back = leaf_nodes(&self.tree)
             .into_iter()
             .filter(|node| Some(*node) != self.last);
         let taken_back = taken_back.enumerate().map(|(index, node)| SessionHead {
@@ -230,7 +232,7 @@ impl Reader {
         main.into_iter().chain(taken_back).collect()
     }
 
-    fn push(&mut self, item: Item, created_at: Option<i64>) {
+    fn push_item(&mut self, item: Item, created_at: Option<i64>) {
         let (index, parent) = (self.tree.len(), self.last);
         if item.role() == Some(Role::User) {
             let base = parent;
@@ -257,14 +259,14 @@ impl Reader {
     }
 }
 
-type Cut = (Option<Item>, Option<Raw>);
+type SplitRecord = (Option<Item>, Option<Raw>);
 
 fn is_internal(name: &str) -> bool {
     name.starts_with("internal_")
 }
 
 /// The item, and the record with only Codex's own fields left of it.
-fn item(raw: &RawValue, payload: &RawValue) -> Result<Cut, String> {
+fn split_item(raw: &RawValue, payload: &RawValue) -> Result<SplitRecord, String> {
     let plain = without_members(payload.get(), is_internal).ok_or("a payload that is no object")?;
     let own = without_members(payload.get(), |name| !is_internal(name));
     let item = Item::parse(&plain).map_err(|error| error.to_string())?;
@@ -275,7 +277,7 @@ fn item(raw: &RawValue, payload: &RawValue) -> Result<Cut, String> {
 }
 
 /// An item without an envelope, as older rollouts have them.
-fn bare(raw: &RawValue, kind: &str) -> Result<Cut, String> {
+fn split_bare_item(raw: &RawValue, kind: &str) -> Result<SplitRecord, String> {
     let known = [
         "message",
         "reasoning",
@@ -289,7 +291,7 @@ fn bare(raw: &RawValue, kind: &str) -> Result<Cut, String> {
     Ok((Some(item), Raw::parse("{}").ok()))
 }
 
-fn compacted(payload: &RawValue) -> Option<Item> {
+fn parse_compaction(payload: &RawValue) -> Option<Item> {
     let text = text_of(&Fields::parse(payload.get()).ok()?, "message")?;
     Some(Item::Compaction(Compaction {
         summary: vec![Part::SummaryText(TextPart::new(text))],
@@ -297,7 +299,7 @@ fn compacted(payload: &RawValue) -> Option<Item> {
     }))
 }
 
-fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
+fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
     let [item] = items else {
         return None;
     };
@@ -313,10 +315,10 @@ fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
     with_member(form.get(), "payload", &payload)
 }
 
-pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
     let records = Records::from_metadata(&session.metadata)?;
-    let (filled, added) = records.fill(session, fill);
-    let mut out = join(filled);
+    let (filled, added) = records.fill_records(session, fill_template);
+    let mut out = join_lines(filled);
     for node in added {
         out.push_str(&format!(
             r#"{{"type":"response_item","payload":{}}}"#,

@@ -26,12 +26,12 @@ const LINES: usize = 50;
 /// # Errors
 /// [`SessionError::NotJson`] where neither the text nor one of its first lines is JSON,
 /// [`SessionError::Unknown`] where nothing in it speaks for a format.
-pub fn detect(text: &str, file_name: &str) -> Result<Detected, SessionError> {
+pub fn detect_format(text: &str, file_name: &str) -> Result<Detected, SessionError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match serde_json::from_str::<IgnoredAny>(text) {
-        Ok(_) if text.trim_start().starts_with('[') => array(text),
-        Ok(_) => object(text, file_name),
-        Err(source) => lines(text, file_name)?.ok_or_else(|| SessionError::NotJson {
+        Ok(_) if text.trim_start().starts_with('[') => detect_array(text),
+        Ok(_) => detect_object(text, file_name),
+        Err(source) => detect_lines(text, file_name)?.ok_or_else(|| SessionError::NotJson {
             line: source.line(),
             column: source.column(),
             source,
@@ -39,19 +39,19 @@ pub fn detect(text: &str, file_name: &str) -> Result<Detected, SessionError> {
     }
 }
 
-fn found(format: SessionFormat, evidence: &str) -> Detected {
+fn detected_as(format: SessionFormat, evidence: &str) -> Detected {
     Detected {
         format,
         evidence: evidence.to_owned(),
     }
 }
 
-fn wire(format: Format, evidence: &str) -> Detected {
-    found(SessionFormat::Wire(format), evidence)
+fn detected_wire(format: Format, evidence: &str) -> Detected {
+    detected_as(SessionFormat::Wire(format), evidence)
 }
 
 /// A text of several lines of which at least one is a JSON object.
-fn lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> {
+fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let several = lines.clone().nth(1).is_some();
     let records = lines.by_ref().take(LINES);
@@ -60,7 +60,7 @@ fn lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> 
         let Ok(fields) = Fields::parse(line) else {
             continue;
         };
-        if let Some(detected) = record(&fields) {
+        if let Some(detected) = detect_record(&fields) {
             return Ok(Some(detected));
         }
         first.get_or_insert(line);
@@ -68,7 +68,7 @@ fn lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> 
     match first {
         Some(_) if file_name.starts_with("rollout-") => {
             let evidence = "a file named `rollout-…` of JSON lines";
-            Ok(Some(found(SessionFormat::Codex, evidence)))
+            Ok(Some(detected_as(SessionFormat::Codex, evidence)))
         }
         Some(line) if several => Err(SessionError::Unknown {
             found: format!("JSON lines such as {}", excerpt(line)),
@@ -78,7 +78,7 @@ fn lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> 
 }
 
 /// A record of a log of lines.
-fn record(fields: &Fields<'_>) -> Option<Detected> {
+fn detect_record(fields: &Fields<'_>) -> Option<Detected> {
     let has = |name: &str| fields.get(&[name]).is_some();
     let kind = text_of(fields, "type")?;
     if has("payload") {
@@ -91,64 +91,73 @@ fn record(fields: &Fields<'_>) -> Option<Detected> {
         ];
         if known.contains(&kind.as_str()) {
             let evidence = format!("a line of type `{kind}` with a `payload`");
-            return Some(found(SessionFormat::Codex, &evidence));
+            return Some(detected_as(SessionFormat::Codex, &evidence));
         }
     }
     let linked = has("parentUuid") || has("sessionId") || has("leafUuid");
     if linked || (has("uuid") && has("message")) {
         let evidence = format!("a line of type `{kind}` with `uuid`, `sessionId` or `leafUuid`");
-        return Some(found(SessionFormat::ClaudeCode, &evidence));
+        return Some(detected_as(SessionFormat::ClaudeCode, &evidence));
     }
     None
 }
 
-fn object(text: &str, file_name: &str) -> Result<Detected, SessionError> {
+fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> {
     let unknown = |found: String| SessionError::Unknown { found };
     let Ok(fields) = Fields::parse(text) else {
         return Err(unknown(format!("the JSON value {}", excerpt(text))));
     };
     let has = |name: &str| fields.get(&[name]).is_some();
     if has("traj") {
-        return Ok(found(SessionFormat::TauBench, "an object with `traj`"));
+        return Ok(detected_as(
+            SessionFormat::TauBench,
+            "an object with `traj`",
+        ));
     }
     if has("history") && (!has("messages") || file_name.ends_with(".traj")) {
-        return Ok(found(SessionFormat::SweAgent, "an object with `history`"));
+        return Ok(detected_as(
+            SessionFormat::SweAgent,
+            "an object with `history`",
+        ));
     }
-    if let Some(detected) = record(&fields) {
+    if let Some(detected) = detect_record(&fields) {
         return Ok(detected);
     }
     if ["chat", "messages", "branches", "checkpoints"]
         .into_iter()
         .all(has)
     {
-        return Ok(found(
+        return Ok(detected_as(
             SessionFormat::DeepAgents,
             "an object with `chat`, `messages`, `branches` and `checkpoints`",
         ));
     }
     if has("contents") || has("candidates") {
-        return Ok(wire(
+        return Ok(detected_wire(
             Format::Gemini,
             "an object with `contents` or `candidates`",
         ));
     }
     if has("items") {
-        return Ok(wire(Format::Items, "an object with `items`"));
+        return Ok(detected_wire(Format::Items, "an object with `items`"));
     }
     if has("choices") {
-        return Ok(wire(Format::OpenAiChat, "an object with `choices`"));
+        return Ok(detected_wire(
+            Format::OpenAiChat,
+            "an object with `choices`",
+        ));
     }
     if has("input") || has("output") {
-        return Ok(wire(
+        return Ok(detected_wire(
             Format::OpenAiResponses,
             "an object with `input` or `output`",
         ));
     }
     if has("role") && has("parts") {
-        return Ok(wire(Format::Ui, "a message with `parts`"));
+        return Ok(detected_wire(Format::Ui, "a message with `parts`"));
     }
     if text_of(&fields, "type").as_deref() == Some("message") && has("content") {
-        return Ok(wire(
+        return Ok(detected_wire(
             Format::Anthropic,
             "an object of type `message` with `content`",
         ));
@@ -160,9 +169,9 @@ fn object(text: &str, file_name: &str) -> Result<Detected, SessionError> {
         if (claude || has_input_schema(&fields)) && !is_chat(&elements) {
             let evidence = "an object with `messages` and `system`, `anthropic_version`, a Claude model \
                             or tools with `input_schema`";
-            return Ok(wire(Format::Anthropic, evidence));
+            return Ok(detected_wire(Format::Anthropic, evidence));
         }
-        return messages(&elements);
+        return detect_messages(&elements);
     }
     let names: Vec<String> = fields
         .iter()
@@ -175,12 +184,12 @@ fn object(text: &str, file_name: &str) -> Result<Detected, SessionError> {
     Err(unknown(format!("an object with {}", names.join(", "))))
 }
 
-fn array(text: &str) -> Result<Detected, SessionError> {
+fn detect_array(text: &str) -> Result<Detected, SessionError> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
-    messages(&elements)
+    detect_messages(&elements)
 }
 
-fn messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
+fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
     let Some(first) = elements.first() else {
         return Err(SessionError::Unknown {
             found: "an empty array".to_owned(),
@@ -191,7 +200,7 @@ fn messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
         Fields::parse(element.get()).is_ok_and(|fields| fields.get(&["traj"]).is_some())
     };
     if elements.iter().take(LINES).any(is_run) {
-        return Ok(found(
+        return Ok(detected_as(
             SessionFormat::TauBench,
             "an array of objects with `traj`",
         ));
@@ -205,9 +214,9 @@ fn messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
     if has("parts") {
         return Ok(
             if elements.iter().any(|one| has_typed_parts(one.get())) || has("id") {
-                wire(Format::Ui, "messages with `parts` that have a `type`")
+                detected_wire(Format::Ui, "messages with `parts` that have a `type`")
             } else {
-                wire(Format::Gemini, "contents with `parts` that have no `type`")
+                detected_wire(Format::Gemini, "contents with `parts` that have no `type`")
             },
         );
     }
@@ -226,24 +235,24 @@ fn messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
         .iter()
         .any(|one| kind_of(one.get()).is_some_and(item))
     {
-        return Ok(wire(
+        return Ok(detected_wire(
             Format::Items,
             "an array of items: objects with an item's `type`",
         ));
     }
     if has("role") {
         if is_chat(elements)
-            || elements.iter().any(|one| speaks_chat(one.get()))
-                && !elements.iter().any(|one| speaks_anthropic(one.get()))
+            || elements.iter().any(|one| is_chat_message(one.get()))
+                && !elements.iter().any(|one| has_anthropic_blocks(one.get()))
         {
             let evidence = "messages with `tool_calls`, `tool_call_id` or a system role";
-            return Ok(wire(Format::OpenAiChat, evidence));
+            return Ok(detected_wire(Format::OpenAiChat, evidence));
         }
-        if elements.iter().any(|one| speaks_anthropic(one.get())) {
+        if elements.iter().any(|one| has_anthropic_blocks(one.get())) {
             let evidence = "messages with content blocks such as `tool_use` or `thinking`";
-            return Ok(wire(Format::Anthropic, evidence));
+            return Ok(detected_wire(Format::Anthropic, evidence));
         }
-        return Ok(wire(
+        return Ok(detected_wire(
             Format::OpenAiChat,
             "messages with `role` and `content`",
         ));
@@ -297,12 +306,12 @@ fn calls_tools(message: &str) -> bool {
     })
 }
 
-fn speaks_chat(message: &str) -> bool {
+fn is_chat_message(message: &str) -> bool {
     let role = role_of(message).unwrap_or_default();
     matches!(role.as_str(), "system" | "developer" | "tool" | "function") || calls_tools(message)
 }
 
-fn speaks_anthropic(message: &str) -> bool {
+fn has_anthropic_blocks(message: &str) -> bool {
     let blocks = Fields::parse(message).ok().and_then(|fields| {
         let content = fields.get(&["content"])?;
         serde_json::from_str::<Vec<&RawValue>>(content.get()).ok()

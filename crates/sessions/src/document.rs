@@ -4,13 +4,15 @@
 //! of document: `{"kind": "request", "frame": {"items": [], …}}`.
 
 use contexture_ir::{ContentHash, Item, Raw, Transcript};
-use contexture_wire::{Dialect, Format, Kind, Lifted, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, Lifted, lift, lower};
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
-use crate::session::{About, Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
+use crate::session::{
+    Session, SessionHead, SessionInfo, SessionNode, audience_of, origin_of, title_of,
+};
 
-pub(crate) fn read(format: Format, text: &str) -> Result<Session, SessionError> {
+pub(crate) fn read_session(format: Format, text: &str) -> Result<Session, SessionError> {
     let Lifted {
         kind, transcript, ..
     } = lift(format, text)?;
@@ -24,7 +26,7 @@ pub(crate) fn read(format: Format, text: &str) -> Result<Session, SessionError> 
         items: Vec::new(),
         ..transcript
     };
-    let (tree, heads) = linear(items);
+    let (tree, heads) = linear_tree(items);
     Ok(Session {
         format: SessionFormat::Wire(format),
         source_id: format!("{format}:{}", ContentHash::of(text.as_bytes())),
@@ -32,14 +34,14 @@ pub(crate) fn read(format: Format, text: &str) -> Result<Session, SessionError> 
         instructions,
         tree,
         heads,
-        metadata: metadata(kind, &frame),
-        about: About::default(),
+        metadata: document_metadata(kind, &frame),
+        info: SessionInfo::default(),
         skipped: Vec::new(),
     })
 }
 
 /// Items one after the other.
-pub(crate) fn linear(items: Vec<Item>) -> (Vec<SessionNode>, Vec<SessionHead>) {
+pub(crate) fn linear_tree(items: Vec<Item>) -> (Vec<SessionNode>, Vec<SessionHead>) {
     let node = |(index, item): (usize, Item)| SessionNode {
         parent: index.checked_sub(1),
         origin: origin_of(&item),
@@ -57,15 +59,15 @@ pub(crate) fn linear(items: Vec<Item>) -> (Vec<SessionNode>, Vec<SessionHead>) {
     (tree, main.into_iter().collect())
 }
 
-fn metadata(kind: Kind, frame: &Transcript) -> Raw {
-    let frame = lower(&Dialect::of(Format::Items), Kind::Request, frame).json;
+fn document_metadata(kind: DocumentKind, frame: &Transcript) -> Raw {
+    let frame = lower(&Dialect::of(Format::Items), DocumentKind::Request, frame).json;
     let json = format!(r#"{{"kind":"{}","frame":{frame}}}"#, kind.as_str());
     Raw::parse(json).unwrap_or_else(|_| Raw::null())
 }
 
-pub(crate) fn write(format: Format, session: &Session) -> Result<String, SessionError> {
+pub(crate) fn write_session(format: Format, session: &Session) -> Result<String, SessionError> {
     let mut transcript = main_path(session);
-    let mut kind = Kind::Messages;
+    let mut kind = DocumentKind::Messages;
     // A conversation that began here was never a document, and has nothing of one.
     let was_document = session.metadata.get() != "null";
     if session.format == SessionFormat::Wire(format) && was_document {
@@ -77,9 +79,9 @@ pub(crate) fn write(format: Format, session: &Session) -> Result<String, Session
             .fields()
             .ok_or_else(|| damaged("not an object"))?;
         kind = match fields.get(&["kind"]).map(|raw| raw.get()) {
-            Some("\"request\"") => Kind::Request,
-            Some("\"response\"") => Kind::Response,
-            Some("\"messages\"") => Kind::Messages,
+            Some("\"request\"") => DocumentKind::Request,
+            Some("\"response\"") => DocumentKind::Response,
+            Some("\"messages\"") => DocumentKind::Messages,
             _ => return Err(damaged("no kind of document")),
         };
         let frame = fields.get(&["frame"]).ok_or_else(|| damaged("no frame"))?;
@@ -90,7 +92,7 @@ pub(crate) fn write(format: Format, session: &Session) -> Result<String, Session
             ..frame
         };
     } else if format == Format::Items {
-        kind = Kind::Request;
+        kind = DocumentKind::Request;
     }
     let dialect = Dialect {
         // What the document itself held may stand in it again.
@@ -102,7 +104,7 @@ pub(crate) fn write(format: Format, session: &Session) -> Result<String, Session
 
 /// Everything on the main path, whoever may see it.
 fn main_path(session: &Session) -> Transcript {
-    let path = session.heads.first().map(|head| session.path(head.node));
+    let path = session.heads.first().map(|head| session.path_to(head.node));
     let nodes = path
         .into_iter()
         .flatten()

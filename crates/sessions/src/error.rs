@@ -8,9 +8,9 @@ const NAMES: &str = "openai-chat, openai-responses, anthropic, gemini, ui, items
      claude-code, codex or deepagents";
 
 /// How many records were read, as a sentence.
-struct Read(usize);
+struct RecordsRead(usize);
 
-impl fmt::Display for Read {
+impl fmt::Display for RecordsRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             0 => f.write_str("none before it was read"),
@@ -56,7 +56,7 @@ pub enum SessionError {
         expected: &'static str,
     },
     /// A record of a log is wrong.
-    #[error("{place} {number}: expected {expected}, found {found}; {}", Read(*read))]
+    #[error("{place} {number}: expected {expected}, found {found}; {}", RecordsRead(*read))]
     Record {
         /// How records are counted: `line`, `message` or `session`.
         place: &'static str,

@@ -1,6 +1,6 @@
 //! Objects with one member changed, everything else as it was written.
 
-use contexture_ir::{Fields, quote};
+use contexture_ir::{Fields, quote_json};
 
 /// The object with the value of `key` replaced, in its place; added at the end if it is not there.
 /// `None` if the text is not an object.
@@ -15,12 +15,12 @@ pub(crate) fn with_member(object: &str, key: &str, value: &str) -> Option<String
             old.get()
         };
         found |= name == key;
-        push(&mut out, name, value);
+        push_member(&mut out, name, value);
     }
     if !found {
-        push(&mut out, key, value);
+        push_member(&mut out, key, value);
     }
-    Some(close(out))
+    Some(close_object(out))
 }
 
 /// The object without the members that `drop` names.
@@ -28,19 +28,19 @@ pub(crate) fn without_members(object: &str, drop: impl Fn(&str) -> bool) -> Opti
     let fields = Fields::parse(object).ok()?;
     let mut out = String::with_capacity(object.len());
     for (name, value) in fields.iter().filter(|(name, _)| !drop(name)) {
-        push(&mut out, name, value.get());
+        push_member(&mut out, name, value.get());
     }
-    Some(close(out))
+    Some(close_object(out))
 }
 
-fn push(out: &mut String, name: &str, value: &str) {
+fn push_member(out: &mut String, name: &str, value: &str) {
     out.push(if out.is_empty() { '{' } else { ',' });
-    out.push_str(&quote(name));
+    out.push_str(&quote_json(name));
     out.push(':');
     out.push_str(value);
 }
 
-fn close(mut out: String) -> String {
+fn close_object(mut out: String) -> String {
     if out.is_empty() {
         out.push('{');
     }
@@ -49,11 +49,12 @@ fn close(mut out: String) -> String {
 }
 
 /// Whether two texts are the same JSON value, numbers compared as they are written.
-pub(crate) fn same(one: &str, other: &str) -> bool {
-    one == other || matches!((value(one), value(other)), (Some(one), Some(other)) if one == other)
+pub(crate) fn is_same_json(one: &str, other: &str) -> bool {
+    one == other
+        || matches!((parse_value(one), parse_value(other)), (Some(one), Some(other)) if one == other)
 }
 
-fn value(text: &str) -> Option<serde_json::Value> {
+fn parse_value(text: &str) -> Option<serde_json::Value> {
     serde_json::from_str(text).ok()
 }
 

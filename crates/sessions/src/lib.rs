@@ -1,7 +1,7 @@
 //! Session logs of agents, read into items and written back.
 //!
 //! [`detect`] tells which log a text is, [`read`] cuts it into [`Session`]s: items in a tree, heads of
-//! its branches, and as metadata whatever is not an item, verbatim. [`write`](write()) gives back the
+//! its branches, and as metadata whatever is not an item, verbatim. [`write_session`](write_session()) gives back the
 //! same JSON values, unknown fields included. Logs that hold a provider's request bodies or message
 //! arrays are read by that provider's format in `contexture-wire`.
 //!
@@ -28,9 +28,11 @@ mod tau;
 mod ui;
 mod write;
 
-pub use detect::{Detected, detect};
+pub use detect::{Detected, detect_format};
 pub use error::SessionError;
 pub use format::SessionFormat;
-pub use read::read;
-pub use session::{About, ReadOptions, Session, SessionHead, SessionName, SessionNode, Skipped};
-pub use write::{write, write_all};
+pub use read::read_sessions;
+pub use session::{
+    ReadOptions, Session, SessionHead, SessionInfo, SessionName, SessionNode, Skipped,
+};
+pub use write::{write_session, write_sessions};

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::json::excerpt;
-use crate::records::{Kept, Records};
+use crate::records::{Records, StoredRecord};
 use crate::session::{ReadOptions, Skipped};
 
 /// What a line should hold.
@@ -35,7 +35,7 @@ pub(crate) fn each_line(
         match result {
             Ok(()) => read += 1,
             Err(found) if options.keep_going => {
-                records.list.push(Kept::Text(line.to_owned()));
+                records.list.push(StoredRecord::Text(line.to_owned()));
                 skipped.push(Skipped {
                     number: index + 1,
                     what: format!("expected {}, found {found}", expected.what),
@@ -56,7 +56,7 @@ pub(crate) fn each_line(
 }
 
 /// What a record is that is no object with a `type`.
-pub(crate) fn misfit(record: &str) -> String {
+pub(crate) fn wrong_record(record: &str) -> String {
     if record.starts_with('{') {
         format!("an object without `type`: {}", excerpt(record))
     } else {
@@ -65,7 +65,7 @@ pub(crate) fn misfit(record: &str) -> String {
 }
 
 /// Records as lines.
-pub(crate) fn join(records: Vec<Result<String, &str>>) -> String {
+pub(crate) fn join_lines(records: Vec<Result<String, &str>>) -> String {
     let mut out = String::new();
     for record in records {
         out.push_str(&record.unwrap_or_else(str::to_owned));

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::session::{ReadOptions, Session};
-use crate::sift::sift;
+use crate::sift::skip_bad_messages;
 use crate::{claude, codex, deepagents, document, swe, tau, ui};
 
 /// Reads every session of a log.
@@ -18,29 +18,29 @@ use crate::{claude, codex, deepagents, document, swe, tau, ui};
 /// their records.
 ///
 /// ```
-/// use contexture_sessions::{ReadOptions, SessionFormat, detect, read, write};
+/// use contexture_sessions::{ReadOptions, SessionFormat, detect_format, read_sessions, write_session};
 /// let log = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
-/// let format = detect(log, "chat.json")?.format;
-/// let sessions = read(format, log, &ReadOptions::default())?;
+/// let format = detect_format(log, "chat.json")?.format;
+/// let sessions = read_sessions(format, log, &ReadOptions::default())?;
 /// assert_eq!(sessions[0].tree.len(), 2);
-/// assert_eq!(write(format, &sessions[0])?, log);
+/// assert_eq!(write_session(format, &sessions[0])?, log);
 /// # Ok::<(), contexture_sessions::SessionError>(())
 /// ```
-pub fn read(
+pub fn read_sessions(
     format: SessionFormat,
     text: &str,
     options: &ReadOptions<'_>,
 ) -> Result<Vec<Session>, SessionError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match format {
-        SessionFormat::ClaudeCode => return Ok(vec![claude::read(text, options)?]),
-        SessionFormat::Codex => return Ok(vec![codex::read(text, options)?]),
+        SessionFormat::ClaudeCode => return Ok(vec![claude::read_session(text, options)?]),
+        SessionFormat::Codex => return Ok(vec![codex::read_session(text, options)?]),
         _ => check_json(text)?,
     }
     match format {
-        SessionFormat::TauBench => tau::read(text, options),
-        SessionFormat::SweAgent => Ok(vec![swe::read(text, options)?]),
-        SessionFormat::DeepAgents => Ok(vec![deepagents::read(text, options)?]),
+        SessionFormat::TauBench => tau::read_sessions(text, options),
+        SessionFormat::SweAgent => Ok(vec![swe::read_session(text, options)?]),
+        SessionFormat::DeepAgents => Ok(vec![deepagents::read_session(text, options)?]),
         SessionFormat::Wire(format) => Ok(vec![read_document(format, text, options)?]),
         SessionFormat::ClaudeCode | SessionFormat::Codex => Ok(Vec::new()),
     }
@@ -52,14 +52,14 @@ fn read_document(
     options: &ReadOptions<'_>,
 ) -> Result<Session, SessionError> {
     let whole = |text: &str| match format {
-        Format::Ui => ui::read(text),
-        format => document::read(format, text),
+        Format::Ui => ui::read_session(text),
+        format => document::read_session(format, text),
     };
     let error = match whole(text) {
         Err(error) if options.keep_going => error,
         read => return read,
     };
-    let Some((rest, skipped)) = sift(text, |message| whole(message).err()) else {
+    let Some((rest, skipped)) = skip_bad_messages(text, |message| whole(message).err()) else {
         return Err(error);
     };
     Ok(Session {

@@ -16,12 +16,12 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::SessionError;
-use crate::json::same;
+use crate::json::is_same_json;
 use crate::session::{Session, SessionNode};
 
 /// A record as it is kept.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum StoredRecord {
     Form(Raw),
     Whole(Raw),
     Text(String),
@@ -30,33 +30,34 @@ pub(crate) enum Kept {
 /// All of a log's records.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    pub(crate) list: Vec<Kept>,
+    pub(crate) list: Vec<StoredRecord>,
     pub(crate) nodes: Vec<usize>,
     pub(crate) rest: Option<Raw>,
 }
 
 /// Puts items back into a form; `None` if they do not fit.
-pub(crate) type Fill = fn(form: &Raw, items: &[&Item]) -> Option<String>;
+pub(crate) type TemplateFiller = fn(form: &Raw, items: &[&Item]) -> Option<String>;
 
 impl Records {
     /// Keeps a record that became `items`, which are the next nodes; the form if filling it gives
     /// the record back.
-    pub(crate) fn keep(
+    pub(crate) fn add_record(
         &mut self,
         record: &RawValue,
         form: Option<Raw>,
         items: &[Item],
-        fill: Fill,
+        fill: TemplateFiller,
     ) {
         let refs: Vec<&Item> = items.iter().collect();
         let exact = form.filter(|form| {
-            !items.is_empty() && fill(form, &refs).is_some_and(|text| same(&text, record.get()))
+            !items.is_empty()
+                && fill(form, &refs).is_some_and(|text| is_same_json(&text, record.get()))
         });
         let number = self.list.len();
         self.nodes.extend(std::iter::repeat_n(number, items.len()));
         self.list.push(match exact {
-            Some(form) => Kept::Form(form),
-            None => Kept::Whole(Raw::from(record)),
+            Some(form) => StoredRecord::Form(form),
+            None => StoredRecord::Whole(Raw::from(record)),
         });
     }
 
@@ -77,7 +78,8 @@ impl Records {
             .and_then(|text| serde_json::from_str(text).ok())
             .ok_or_else(|| damaged("`nodes` is not an array of indices"))?;
         let kept = |record: &&RawValue| {
-            Kept::read(record.get()).ok_or_else(|| damaged("a record is of no known kind"))
+            StoredRecord::parse_stored(record.get())
+                .ok_or_else(|| damaged("a record is of no known kind"))
         };
         Ok(Self {
             list: list.iter().map(kept).collect::<Result<_, _>>()?,
@@ -88,10 +90,10 @@ impl Records {
 
     /// The records written again: `None` for one that is text. Nodes that belong to no record come
     /// as they stand, to be written behind.
-    pub(crate) fn fill<'s>(
+    pub(crate) fn fill_records<'s>(
         &self,
         session: &'s Session,
-        fill: Fill,
+        fill: TemplateFiller,
     ) -> (Vec<Result<String, &str>>, Vec<&'s SessionNode>) {
         let mut items: Vec<Vec<&Item>> = self.list.iter().map(|_| Vec::new()).collect();
         let mut added = Vec::new();
@@ -107,18 +109,18 @@ impl Records {
             .iter()
             .zip(&items)
             .filter_map(|(kept, items)| match kept {
-                Kept::Whole(raw) => Some(Ok(raw.get().to_owned())),
-                Kept::Text(text) => Some(Err(text.as_str())),
+                StoredRecord::Whole(raw) => Some(Ok(raw.get().to_owned())),
+                StoredRecord::Text(text) => Some(Err(text.as_str())),
                 // A record of a branch that is not written.
-                Kept::Form(_) if items.is_empty() => None,
-                Kept::Form(form) => Some(Ok(fill(form, items)?)),
+                StoredRecord::Form(_) if items.is_empty() => None,
+                StoredRecord::Form(form) => Some(Ok(fill(form, items)?)),
             });
         (filled.collect(), added)
     }
 }
 
-impl Kept {
-    fn read(text: &str) -> Option<Self> {
+impl StoredRecord {
+    fn parse_stored(text: &str) -> Option<Self> {
         let fields = Fields::parse(text).ok()?;
         let (kind, value) = fields.iter().next()?;
         match kind {
@@ -130,7 +132,7 @@ impl Kept {
     }
 }
 
-impl Serialize for Kept {
+impl Serialize for StoredRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;
         match self {

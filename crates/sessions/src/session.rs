@@ -35,7 +35,7 @@ pub struct Session {
     /// What is not an item, verbatim: needed to write the session again.
     pub metadata: Raw,
     /// What the log says about the conversation itself; most say nothing.
-    pub about: About,
+    pub info: SessionInfo,
     /// Records that could not be read, with [`ReadOptions::keep_going`]. Of a file of several
     /// sessions: those before this one, and for the last one those behind it too.
     pub skipped: Vec<Skipped>,
@@ -73,7 +73,7 @@ pub struct SessionHead {
 
 /// A conversation's own properties, from a log that keeps conversations as we do.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct About {
+pub struct SessionInfo {
     /// The id its program knows it by.
     pub conversation: Option<String>,
     /// Whose it is.
@@ -114,7 +114,7 @@ pub struct Skipped {
 impl Session {
     /// The indices of the nodes from a beginning to `node`.
     #[must_use]
-    pub fn path(&self, node: usize) -> Vec<usize> {
+    pub fn path_to(&self, node: usize) -> Vec<usize> {
         let mut path = Vec::new();
         let mut at = Some(node);
         while let Some(index) = at
@@ -132,7 +132,7 @@ impl Session {
     #[must_use]
     pub fn transcript(&self, head: &SessionHead) -> Transcript {
         let seen = |index: usize| self.tree.get(index).filter(|node| node.audience.model);
-        let nodes = self.path(head.node).into_iter().filter_map(seen);
+        let nodes = self.path_to(head.node).into_iter().filter_map(seen);
         Transcript {
             instructions: self.instructions.clone(),
             items: nodes.map(|node| node.item.clone()).collect(),
@@ -142,7 +142,7 @@ impl Session {
 }
 
 /// The nodes that none follows, in order.
-pub(crate) fn leaves(tree: &[SessionNode]) -> Vec<usize> {
+pub(crate) fn leaf_nodes(tree: &[SessionNode]) -> Vec<usize> {
     let mut leaf = vec![true; tree.len()];
     for parent in tree.iter().filter_map(|node| node.parent) {
         if let Some(flag) = leaf.get_mut(parent) {

@@ -14,7 +14,7 @@ const LISTS: [&str; 5] = ["messages", "input", "contents", "items", "output"];
 
 /// The document without the messages that `fault` finds something wrong with. Nothing if it has no list of
 /// messages, or none of them is at fault.
-pub(crate) fn sift(
+pub(crate) fn skip_bad_messages(
     text: &str,
     fault: impl Fn(&str) -> Option<SessionError>,
 ) -> Option<(String, Vec<Skipped>)> {

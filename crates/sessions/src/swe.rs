@@ -6,15 +6,15 @@
 //! around the history (`trajectory`, `info`, `environment`, `replay_config`) is kept verbatim.
 
 use contexture_ir::{ContentHash, Fields, Item, Message, Raw, Transcript};
-use contexture_wire::{Dialect, Format, Kind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of, with_member};
-use crate::records::{Kept, Records};
+use crate::records::{Records, StoredRecord};
 use crate::session::{
-    About, ReadOptions, Session, SessionHead, SessionNode, Skipped, audience_of, origin_of,
+    ReadOptions, Session, SessionHead, SessionInfo, SessionNode, Skipped, audience_of, origin_of,
     title_of,
 };
 
@@ -24,7 +24,7 @@ const CHAT: [&str; 4] = ["role", "content", "tool_calls", "name"];
 /// The agent's fields that repeat a part of the content: kept as `{"content": [start, end]}`.
 const PARTS: [&str; 2] = ["thought", "action"];
 
-pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
     let wrong = || SessionError::WrongShape {
         format: "swe-agent",
         expected: EXPECTED,
@@ -32,10 +32,10 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
     let fields = Fields::parse(text).map_err(|_| wrong())?;
     let history = fields.get(&["history"]).ok_or_else(wrong)?;
     let messages: Vec<&RawValue> = serde_json::from_str(history.get()).map_err(|_| wrong())?;
-    let mut reader = Reader::default();
+    let mut reader = SweReader::default();
     let mut skipped = Vec::new();
     for (index, raw) in messages.into_iter().enumerate() {
-        let Err(found) = reader.message(raw) else {
+        let Err(found) = reader.read_message(raw) else {
             continue;
         };
         if !options.keep_going {
@@ -47,14 +47,17 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
                 read: index - skipped.len(),
             });
         }
-        reader.records.list.push(Kept::Whole(Raw::from(raw)));
+        reader
+            .records
+            .list
+            .push(StoredRecord::Whole(Raw::from(raw)));
         skipped.push(Skipped {
             number: index + 1,
             what: found,
         });
     }
     let rest = with_member(text, "history", "null").and_then(|rest| Raw::parse(rest).ok());
-    let Reader {
+    let SweReader {
         mut records,
         instructions,
         tree,
@@ -73,48 +76,49 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         heads: main.into_iter().collect(),
         tree,
         metadata: records.to_metadata(),
-        about: About::default(),
+        info: SessionInfo::default(),
         skipped,
     })
 }
 
 #[derive(Default)]
-struct Reader {
+struct SweReader {
     records: Records,
     instructions: Vec<Message>,
     tree: Vec<SessionNode>,
-    begun: bool,
+    has_history: bool,
 }
 
-impl Reader {
-    fn message(&mut self, raw: &RawValue) -> Result<(), String> {
+impl SweReader {
+    fn read_message(&mut self, raw: &RawValue) -> Result<(), String> {
         let fields = Fields::parse(raw.get()).map_err(|_| excerpt(raw.get()))?;
         text_of(&fields, "role").ok_or_else(|| format!("no `role` in {}", excerpt(raw.get())))?;
-        let lifted = lift(Format::OpenAiChat, &format!("[{}]", chat(&fields)))
+        let lifted = lift(Format::OpenAiChat, &format!("[{}]", chat_message(&fields)))
             .map_err(|error| error.to_string())?;
         let Transcript {
             instructions,
             items,
             ..
         } = lifted.transcript;
-        if self.begun {
+        if self.has_history {
             // Instructions in the middle are part of the history.
             let items: Vec<Item> = instructions
                 .into_iter()
                 .map(Item::from)
                 .chain(items)
                 .collect();
-            self.keep(raw, items);
+            self.push_items(raw, items);
         } else {
-            self.begun = !items.is_empty();
+            self.has_history = !items.is_empty();
             self.instructions.extend(instructions);
-            self.keep(raw, items);
+            self.push_items(raw, items);
         }
         Ok(())
     }
 
-    fn keep(&mut self, raw: &RawValue, items: Vec<Item>) {
-        self.records.keep(raw, form(raw.get()), &items, fill);
+    fn push_items(&mut self, raw: &RawValue, items: Vec<Item>) {
+        self.records
+            .add_record(raw, message_template(raw.get()), &items, fill_template);
         for item in items {
             let index = self.tree.len();
             self.tree.push(SessionNode {
@@ -131,18 +135,25 @@ impl Reader {
 }
 
 /// The message as chat knows it.
-fn chat(fields: &Fields<'_>) -> String {
+fn chat_message(fields: &Fields<'_>) -> String {
     let mut out = String::from("{");
     for (name, value) in fields.iter().filter(|(name, _)| CHAT.contains(name)) {
         if name == "tool_calls" && value.get() == "null" {
             continue;
         }
-        out.push_str(&format!("{}:{},", contexture_ir::quote(name), value.get()));
+        out.push_str(&format!(
+            "{}:{},",
+            contexture_ir::quote_json(name),
+            value.get()
+        ));
     }
     let answered = fields.get(&["tool_call_ids"]).map(RawValue::get);
     let answered = answered.and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
     if let Some(id) = answered.as_ref().and_then(|ids| ids.first()) {
-        out.push_str(&format!(r#""tool_call_id":{},"#, contexture_ir::quote(id)));
+        out.push_str(&format!(
+            r#""tool_call_id":{},"#,
+            contexture_ir::quote_json(id)
+        ));
     }
     if out.ends_with(',') {
         out.pop();
@@ -152,7 +163,7 @@ fn chat(fields: &Fields<'_>) -> String {
 }
 
 /// The message without what its items say: chat's fields are `null` where they are to be filled.
-fn form(message: &str) -> Option<Raw> {
+fn message_template(message: &str) -> Option<Raw> {
     let fields = Fields::parse(message).ok()?;
     let mut out = message.to_owned();
     for name in ["content", "tool_calls"] {
@@ -175,14 +186,14 @@ fn form(message: &str) -> Option<Raw> {
     Raw::parse(out).ok()
 }
 
-fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
+fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
     let transcript = Transcript {
         items: items.iter().map(|item| (*item).clone()).collect(),
         ..Transcript::default()
     };
     let json = lower(
         &Dialect::of(Format::OpenAiChat),
-        Kind::Messages,
+        DocumentKind::Messages,
         &transcript,
     )
     .json;
@@ -200,22 +211,24 @@ fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
     }
     let said = text_of(&chat, "content").unwrap_or_default();
     for name in PARTS {
-        if let Some(part) = place(&fields, name).and_then(|(start, end)| said.get(start..end)) {
-            out = with_member(&out, name, &contexture_ir::quote(part))?;
+        if let Some(part) =
+            content_range(&fields, name).and_then(|(start, end)| said.get(start..end))
+        {
+            out = with_member(&out, name, &contexture_ir::quote_json(part))?;
         }
     }
     Some(out)
 }
 
 /// The bytes of the content that a field repeats.
-fn place(fields: &Fields<'_>, name: &str) -> Option<(usize, usize)> {
+fn content_range(fields: &Fields<'_>, name: &str) -> Option<(usize, usize)> {
     let place = Fields::parse(fields.get(&[name])?.get()).ok()?;
     serde_json::from_str(place.get(&["content"])?.get()).ok()
 }
 
-pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
     let records = Records::from_metadata(&session.metadata)?;
-    let (filled, added) = records.fill(session, fill);
+    let (filled, added) = records.fill_records(session, fill_template);
     let mut messages: Vec<String> = filled
         .into_iter()
         .map(|record| record.unwrap_or_else(str::to_owned))
@@ -227,7 +240,7 @@ pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
         };
         let json = lower(
             &Dialect::of(Format::OpenAiChat),
-            Kind::Messages,
+            DocumentKind::Messages,
             &transcript,
         )
         .json;

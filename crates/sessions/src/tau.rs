@@ -2,26 +2,29 @@
 //! messages. One run is one session.
 
 use contexture_ir::{ContentHash, Fields, Item, Raw, Transcript};
-use contexture_wire::{Dialect, Format, Kind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde_json::value::RawValue;
 
-use crate::document::linear;
+use crate::document::linear_tree;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, with_member};
-use crate::session::{About, ReadOptions, Session, Skipped, title_of};
+use crate::session::{ReadOptions, Session, SessionInfo, Skipped, title_of};
 
 const EXPECTED: &str = "an array of runs, or one run: an object with `traj`";
 const RUN: &str = "a tau-bench run";
 
-pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Vec<Session>, SessionError> {
+pub(crate) fn read_sessions(
+    text: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Vec<Session>, SessionError> {
     let wrong = || SessionError::WrongShape {
         format: "tau-bench",
         expected: EXPECTED,
     };
     if text.trim_start().starts_with('{') {
         let raw: &RawValue = serde_json::from_str(text).map_err(|_| wrong())?;
-        return Ok(vec![run(raw, options).map_err(|_| wrong())?]);
+        return Ok(vec![read_run(raw, options).map_err(|_| wrong())?]);
     }
     let runs: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| wrong())?;
     let mut sessions: Vec<Session> = Vec::with_capacity(runs.len());
@@ -29,7 +32,7 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Vec<Session>
     let mut fault = None;
     for (index, raw) in runs.into_iter().enumerate() {
         let number = index + 1;
-        match run(raw, options) {
+        match read_run(raw, options) {
             Ok(session) => sessions.push(Session {
                 skipped: std::mem::take(&mut skipped),
                 ..session
@@ -61,7 +64,7 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Vec<Session>
     Ok(sessions)
 }
 
-fn run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String> {
+fn read_run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String> {
     let fields = Fields::parse(raw.get()).map_err(|_| excerpt(raw.get()))?;
     let traj = fields
         .get(&["traj"])
@@ -70,7 +73,7 @@ fn run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String> {
     let rest = with_member(raw.get(), "traj", "null").unwrap_or_default();
     let number = |name: &str| fields.get(&[name]).map_or("", |raw| raw.get());
     let hash = ContentHash::of(raw.get().as_bytes());
-    let (tree, heads) = linear(lifted.transcript.items);
+    let (tree, heads) = linear_tree(lifted.transcript.items);
     Ok(Session {
         format: SessionFormat::TauBench,
         source_id: format!(
@@ -84,13 +87,13 @@ fn run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String> {
         tree,
         heads,
         metadata: Raw::parse(rest).map_err(|error| error.to_string())?,
-        about: About::default(),
+        info: SessionInfo::default(),
         skipped: Vec::new(),
     })
 }
 
-pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
-    let path = session.heads.first().map(|head| session.path(head.node));
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
+    let path = session.heads.first().map(|head| session.path_to(head.node));
     let nodes = path.into_iter().flatten();
     let items: Vec<Item> = nodes
         .filter_map(|index| session.tree.get(index))
@@ -103,7 +106,7 @@ pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
     };
     let traj = lower(
         &Dialect::of(Format::OpenAiChat),
-        Kind::Messages,
+        DocumentKind::Messages,
         &transcript,
     )
     .json;

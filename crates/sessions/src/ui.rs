@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{ContentHash, Fields, Item, Message, Raw, UiMessage, UiRole, quote};
+use contexture_ir::{ContentHash, Fields, Item, Message, Raw, UiMessage, UiRole, quote_json};
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate_json};
 use serde_json::value::RawValue;
 
@@ -10,9 +10,11 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::with_member;
 use crate::records::Records;
-use crate::session::{About, Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
+use crate::session::{
+    Session, SessionHead, SessionInfo, SessionNode, audience_of, origin_of, title_of,
+};
 
-pub(crate) fn read(text: &str) -> Result<Session, SessionError> {
+pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
     let wrong = || SessionError::WrongShape {
         format: "ui",
         expected: "an array of UI messages or an object with `messages`",
@@ -38,15 +40,15 @@ pub(crate) fn read(text: &str) -> Result<Session, SessionError> {
         let mut items = lift_message(message).items;
         if tree.is_empty() && message.role == UiRole::System {
             // What leads is not history.
-            let leading: Vec<Message> = items.iter().filter_map(said).collect();
+            let leading: Vec<Message> = items.iter().filter_map(as_message).collect();
             instructions.extend(leading);
             items.clear();
         }
-        records.keep(
+        records.add_record(
             raw,
-            Raw::parse(format!(r#"{{"id":{}}}"#, quote(&message.id))).ok(),
+            Raw::parse(format!(r#"{{"id":{}}}"#, quote_json(&message.id))).ok(),
             &items,
-            fill,
+            fill_template,
         );
         let unique = !message.id.is_empty() && seen.insert(message.id.clone());
         let message_id = if unique {
@@ -79,12 +81,12 @@ pub(crate) fn read(text: &str) -> Result<Session, SessionError> {
         heads: main.into_iter().collect(),
         tree,
         metadata: records.to_metadata(),
-        about: About::default(),
+        info: SessionInfo::default(),
         skipped: Vec::new(),
     })
 }
 
-pub(crate) fn said(item: &Item) -> Option<Message> {
+pub(crate) fn as_message(item: &Item) -> Option<Message> {
     match item {
         Item::Message(message) => Some(message.clone()),
         _ => None,
@@ -97,7 +99,7 @@ const EVERYTHING: FoldOptions<'static> = FoldOptions {
     extensions: contexture_wire::ui::Extensions::Hidden,
 };
 
-pub(crate) fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
+pub(crate) fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
     let id: String = serde_json::from_str(form.fields()?.get(&["id"])?.get()).ok()?;
     let entries: Vec<FoldItem<'_>> = items
         .iter()
@@ -121,7 +123,7 @@ pub(crate) fn write_path(session: &Session) -> String {
         .cloned()
         .map(Item::from)
         .collect();
-    let path = session.heads.first().map(|head| session.path(head.node));
+    let path = session.heads.first().map(|head| session.path_to(head.node));
     let path = path.into_iter().flatten();
     let nodes = path.filter_map(|index| session.tree.get(index));
     let nodes = nodes.map(|node| FoldItem {
@@ -132,9 +134,9 @@ pub(crate) fn write_path(session: &Session) -> String {
     serde_json::to_string(&fold(&entries, &EVERYTHING)).unwrap_or_default()
 }
 
-pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
     let records = Records::from_metadata(&session.metadata)?;
-    let (filled, added) = records.fill(session, fill);
+    let (filled, added) = records.fill_records(session, fill_template);
     let mut messages: Vec<String> = filled
         .into_iter()
         .map(|record| record.unwrap_or_else(str::to_owned))

@@ -13,13 +13,13 @@ use crate::{claude, codex, document, swe, tau, ui};
 /// # Errors
 /// [`SessionError::CannotWrite`] for a log format other than the session's own;
 /// [`SessionError::Metadata`] if the metadata is not what reading made.
-pub fn write(format: SessionFormat, session: &Session) -> Result<String, SessionError> {
+pub fn write_session(format: SessionFormat, session: &Session) -> Result<String, SessionError> {
     match format {
-        SessionFormat::Wire(Format::Ui) if session.format == format => ui::write(session),
+        SessionFormat::Wire(Format::Ui) if session.format == format => ui::write_session(session),
         SessionFormat::Wire(Format::Ui) if session.format == SessionFormat::DeepAgents => {
             Ok(ui::write_path(session))
         }
-        SessionFormat::Wire(wire) => document::write(wire, session),
+        SessionFormat::Wire(wire) => document::write_session(wire, session),
         SessionFormat::DeepAgents => Err(SessionError::OnlyRead {
             format: format.as_str(),
         }),
@@ -27,10 +27,10 @@ pub fn write(format: SessionFormat, session: &Session) -> Result<String, Session
             from: session.format.as_str(),
             to: other.as_str(),
         }),
-        SessionFormat::TauBench => tau::write(session),
-        SessionFormat::SweAgent => swe::write(session),
-        SessionFormat::ClaudeCode => claude::write(session),
-        SessionFormat::Codex => codex::write(session),
+        SessionFormat::TauBench => tau::write_session(session),
+        SessionFormat::SweAgent => swe::write_session(session),
+        SessionFormat::ClaudeCode => claude::write_session(session),
+        SessionFormat::Codex => codex::write_session(session),
     }
 }
 
@@ -38,11 +38,11 @@ pub fn write(format: SessionFormat, session: &Session) -> Result<String, Session
 /// otherwise, one a line.
 ///
 /// # Errors
-/// As [`write`](write()).
-pub fn write_all(format: SessionFormat, sessions: &[Session]) -> Result<String, SessionError> {
+/// As [`write_session`](write_session()).
+pub fn write_sessions(format: SessionFormat, sessions: &[Session]) -> Result<String, SessionError> {
     let texts: Result<Vec<String>, SessionError> = sessions
         .iter()
-        .map(|session| write(format, session))
+        .map(|session| write_session(format, session))
         .collect();
     let texts = texts?;
     Ok(match format {

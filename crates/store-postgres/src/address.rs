@@ -9,43 +9,43 @@ use contexture_store::Error;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::tls::{self, Check, Tls};
+use crate::tls::{self, CertificateCheck, Tls};
 
 /// Where a database is and how to get there.
-pub(crate) struct Address {
+pub(crate) struct DatabaseAddress {
     pub(crate) config: Config,
     pub(crate) tls: Tls,
     /// For errors.
     pub(crate) shown: PathBuf,
 }
 
-fn invalid(why: impl Into<String>) -> Error {
-    Error::invalid("database address", why)
+fn invalid_address(why: impl Into<String>) -> Error {
+    Error::invalid_argument("database address", why)
 }
 
-impl Address {
+impl DatabaseAddress {
     pub(crate) fn parse(address: &str) -> Result<Self, Error> {
         let expected = "expected postgres://user@host:port/database";
         if !["postgres://", "postgresql://"]
             .iter()
             .any(|scheme| address.starts_with(scheme))
         {
-            return Err(invalid(expected));
+            return Err(invalid_address(expected));
         }
         let (rest, ssl) = take_ssl(address)?;
         // What the parser says may repeat what it read, so it is not passed on.
-        let mut config: Config = rest.parse().map_err(|_| invalid(expected))?;
+        let mut config: Config = rest.parse().map_err(|_| invalid_address(expected))?;
         if config.get_application_name().is_none() {
             config.application_name("contexture");
         }
-        let (mode, check) = ssl.mode()?;
+        let (mode, check) = ssl.resolve_mode()?;
         config.ssl_mode(mode);
         let tls = match mode {
             SslMode::Disable => Tls::Off(tokio_postgres::NoTls),
-            _ => Tls::On(tls::connector(&check)?),
+            _ => Tls::On(tls::make_connector(&check)?),
         };
         Ok(Self {
-            shown: shown(&config),
+            shown: address_without_password(&config),
             config,
             tls,
         })
@@ -54,32 +54,32 @@ impl Address {
 
 /// What the address says of encryption.
 #[derive(Debug, Default)]
-struct Ssl {
+struct SslParameters {
     mode: Option<String>,
     roots: Option<String>,
 }
 
-impl Ssl {
+impl SslParameters {
     /// As the PostgreSQL clients understand it, except that `allow` is not offered.
-    fn mode(self) -> Result<(SslMode, Check), Error> {
+    fn resolve_mode(self) -> Result<(SslMode, CertificateCheck), Error> {
         let roots = self.roots;
         Ok(match self.mode.as_deref() {
-            Some("disable") => (SslMode::Disable, Check::Nothing),
-            None | Some("prefer") => (SslMode::Prefer, Check::Nothing),
+            Some("disable") => (SslMode::Disable, CertificateCheck::Nothing),
+            None | Some("prefer") => (SslMode::Prefer, CertificateCheck::Nothing),
             Some("require") => match roots {
-                None => (SslMode::Require, Check::Nothing),
-                Some(roots) => (SslMode::Require, Check::Issuer(roots)),
+                None => (SslMode::Require, CertificateCheck::Nothing),
+                Some(roots) => (SslMode::Require, CertificateCheck::Issuer(roots)),
             },
             Some("verify-ca") => {
                 let roots = roots.unwrap_or_else(|| tls::SYSTEM.to_owned());
-                (SslMode::Require, Check::Issuer(roots))
+                (SslMode::Require, CertificateCheck::Issuer(roots))
             }
             Some("verify-full") => {
                 let roots = roots.unwrap_or_else(|| tls::SYSTEM.to_owned());
-                (SslMode::Require, Check::Name(roots))
+                (SslMode::Require, CertificateCheck::Name(roots))
             }
             Some(_) => {
-                return Err(invalid(
+                return Err(invalid_address(
                     "sslmode: expected disable, prefer, require, verify-ca or verify-full",
                 ));
             }
@@ -88,8 +88,8 @@ impl Ssl {
 }
 
 /// The address without the options for encryption, and these.
-fn take_ssl(address: &str) -> Result<(String, Ssl), Error> {
-    let mut ssl = Ssl::default();
+fn take_ssl(address: &str) -> Result<(String, SslParameters), Error> {
+    let mut ssl = SslParameters::default();
     // A question mark before the last `@` belongs to the password.
     let host = address.rfind('@').unwrap_or(0);
     let tail = address.get(host..).unwrap_or_default();
@@ -102,9 +102,9 @@ fn take_ssl(address: &str) -> Result<(String, Ssl), Error> {
     for option in query.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
             Some(("sslmode", value)) => ssl.mode = Some(value.to_owned()),
-            Some(("sslrootcert", value)) => ssl.roots = Some(decode(value)?),
+            Some(("sslrootcert", value)) => ssl.roots = Some(percent_decode(value)?),
             Some(("sslcert" | "sslkey", _)) => {
-                return Err(invalid("certificates of clients are not supported"));
+                return Err(invalid_address("certificates of clients are not supported"));
             }
             _ => {
                 rest.push(separator);
@@ -117,8 +117,8 @@ fn take_ssl(address: &str) -> Result<(String, Ssl), Error> {
 }
 
 /// Undoes percent-encoding.
-fn decode(text: &str) -> Result<String, Error> {
-    let wrong = || invalid("sslrootcert is not properly encoded");
+fn percent_decode(text: &str) -> Result<String, Error> {
+    let wrong = || invalid_address("sslrootcert is not properly encoded");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -133,7 +133,7 @@ fn decode(text: &str) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| wrong())
 }
 
-fn shown(config: &Config) -> PathBuf {
+fn address_without_password(config: &Config) -> PathBuf {
     let mut text = String::from("postgres://");
     for (n, host) in config.get_hosts().iter().enumerate() {
         if n > 0 {
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn parse(address: &str) -> Result<(SslMode, String), String> {
-        let parsed = Address::parse(address).map_err(|error| error.to_string())?;
+        let parsed = DatabaseAddress::parse(address).map_err(|error| error.to_string())?;
         let shown = parsed.shown.display().to_string();
         Ok((parsed.config.get_ssl_mode(), shown))
     }

@@ -3,101 +3,103 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{ConversationId, NodeId, Owner};
-use contexture_store::rules::{self, BranchFacts, Counters, Landing};
+use contexture_store::rules::{self, AppendTarget, BranchFacts, Counters};
 use contexture_store::{
-    AppendAt, AppendRequest, Appended, BlobId, Error, EventKind, Limits, NewBranch, Thing,
+    AppendPoint, AppendRequest, Appended, BlobId, EntityKind, Error, EventKind, Limits, NewBranch,
 };
 use futures_util::future::{try_join, try_join3};
 
 use crate::blob;
 use crate::branch::{self, BranchRow};
-use crate::conv::{Conv, Key, take};
+use crate::conv::{ConversationKey, ConversationRow, next_number};
 use crate::event;
-use crate::fault::Fault;
+use crate::fault::RowError;
 use crate::key_value;
-use crate::node_row::{self, Known, Slots};
-use crate::path::{Position, Tip, contains, insert_segment};
+use crate::node_row::{self, ExistingNode, NodeSlots};
+use crate::path::{NodePosition, Tip, insert_segment, is_on_path};
 use crate::path_index;
 use crate::response;
 use crate::search_index;
-use crate::state::{self, Loaded};
+use crate::state::{self, LoadedRoot};
 use crate::stream;
 use crate::tx::Tx;
 
 /// Where the items go.
-enum Target {
+enum ResolvedTarget {
     Extend(BranchRow),
     Open { new: NewBranch, sibling: bool },
 }
 
 /// Appends; `request` is within the limits already, `terms` are those of its items.
-pub(crate) async fn append(
+pub(crate) async fn append_items(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     request: &AppendRequest,
     terms: &[String],
     limits: &Limits,
-) -> Result<Appended, Fault> {
-    let key = Key::of(owner, id).bytes();
+) -> Result<Appended, RowError> {
+    let key = ConversationKey::of(owner, id).into_bytes();
     let (mut conv, row, known) = try_join3(
-        Conv::lock(tx, owner, id),
+        ConversationRow::load_for_update(tx, owner, id),
         named_branch(tx, key, request),
-        node_row::known(tx, key, named_nodes(request)),
+        node_row::find_existing_nodes(tx, key, named_nodes(request)),
     )
     .await?;
-    let stored = node_row::stored(&request.items, &known);
-    if rules::replay(&request.items, &stored)? {
-        return replayed(tx, &conv, request).await;
+    let stored = node_row::stored_items(&request.items, &known);
+    if rules::detect_replay(&request.items, &stored)? {
+        return replay_result(tx, &conv, request).await;
     }
-    let target = target(request, row)?;
+    let target = resolve_target(request, row)?;
     let (name, tip) = match &target {
-        Target::Extend(row) => (row.name.clone(), row.tip.clone()),
-        Target::Open { new, .. } => {
+        ResolvedTarget::Extend(row) => (row.name.clone(), row.tip.clone()),
+        ResolvedTarget::Open { new, .. } => {
             try_join(
-                branch::label(tx, key, &new.label),
-                branch::base(tx, key, new),
+                branch::resolve_label(tx, key, &new.label),
+                branch::base_tip(tx, key, new),
             )
             .await?
         }
     };
-    let (counters, root) = facts(tx, &conv, request, &known, &tip).await?;
-    let merged = rules::merge(&root.root, &request.patch, limits)?;
+    let (counters, root) = prepare_append(tx, &conv, request, &known, &tip).await?;
+    let merged = rules::merge_patch(&root.root, &request.patch, limits)?;
     let root_no = match merged {
-        Some(merged) => state::store(tx, &mut conv, &root, merged)?,
+        Some(merged) => state::store_root(tx, &mut conv, &root, merged)?,
         None => tip.root_no,
     };
     if let Some(record) = &request.response {
-        response::insert(tx, &conv, record).await?;
+        response::insert_response(tx, &conv, record).await?;
     }
     let blobs = request.blobs.iter();
-    let blobs = blobs.map(|bytes| blob::insert(tx, &conv, bytes)).collect();
+    let blobs = blobs
+        .map(|bytes| blob::insert_blob(tx, &conv, bytes))
+        .collect();
     let (row, sibling) = match target {
-        Target::Extend(row) => (row, false),
-        Target::Open { new, sibling } => (
-            branch::open(tx, &mut conv, name, tip, &new, request.at_ms)?,
+        ResolvedTarget::Extend(row) => (row, false),
+        ResolvedTarget::Open { new, sibling } => (
+            branch::create_branch(tx, &mut conv, name, tip, &new, request.at_ms)?,
             sibling,
         ),
     };
     if let Some(claim) = request.ends_stream {
-        stream::end(tx, &conv, claim, request.at_ms).await?;
+        stream::complete_stream(tx, &conv, claim, request.at_ms).await?;
     }
     let versions = key_value::put_all(tx, owner, &request.entries).await?;
     let before = row.tip.position.depth;
     let row = write_items(tx, &mut conv, request, row, root_no, &counters)?;
-    let after = Position {
+    let after = NodePosition {
         segment: row.segment,
         depth: before,
     };
-    search_index::add(tx, &conv, after, request, terms);
-    path_index::add(tx, &conv, &request.paths);
+    search_index::index_items(tx, &conv, after, request, terms);
+    path_index::add_marks(tx, &conv, &request.paths);
     conv.save(tx);
     Ok(Appended {
         branch: Some(row.name),
         sibling,
         blobs,
         versions,
-        ..appended(request, &row.tip)
+        ..append_result(request, &row.tip)
     })
 }
 
@@ -106,12 +108,12 @@ async fn named_branch(
     tx: &Tx<'_>,
     key: [u8; 16],
     request: &AppendRequest,
-) -> Result<Option<BranchRow>, Fault> {
+) -> Result<Option<BranchRow>, RowError> {
     match &request.at {
-        AppendAt::Head { branch, .. } | AppendAt::Tip { branch } => {
+        AppendPoint::Head { branch, .. } | AppendPoint::Tip { branch } => {
             branch::by_name(tx, key, branch).await
         }
-        AppendAt::New(_) => Ok(None),
+        AppendPoint::New(_) => Ok(None),
     }
 }
 
@@ -124,18 +126,25 @@ fn named_nodes(request: &AppendRequest) -> Vec<NodeId> {
     named.into_iter().collect()
 }
 
-async fn replayed(tx: &Tx<'_>, conv: &Conv, request: &AppendRequest) -> Result<Appended, Fault> {
+async fn replay_result(
+    tx: &Tx<'_>,
+    conv: &ConversationRow,
+    request: &AppendRequest,
+) -> Result<Appended, RowError> {
     let last = async {
         match request.items.last() {
-            Some(item) => node_row::tip(tx, conv.key, item.id).await,
+            Some(item) => node_row::load_tip(tx, conv.key, item.id).await,
             None => Ok(Tip::default()),
         }
     };
-    let (last, branches) = try_join(last, branch::all(tx, conv.key)).await?;
+    let (last, branches) = try_join(last, branch::list_branches(tx, conv.key)).await?;
     let mut branch = None;
     for row in branches {
-        let path = row.tip.stretches(tx, conv.key, last.position.depth).await?;
-        if contains(&path, last.position) {
+        let path = row
+            .tip
+            .load_stretches(tx, conv.key, last.position.depth)
+            .await?;
+        if is_on_path(&path, last.position) {
             branch = Some(row.name);
             break;
         }
@@ -145,11 +154,11 @@ async fn replayed(tx: &Tx<'_>, conv: &Conv, request: &AppendRequest) -> Result<A
         replayed: true,
         branch,
         blobs: blobs.map(|bytes| BlobId::of(&conv.owner, bytes)).collect(),
-        ..appended(request, &last)
+        ..append_result(request, &last)
     })
 }
 
-fn appended(request: &AppendRequest, tip: &Tip) -> Appended {
+fn append_result(request: &AppendRequest, tip: &Tip) -> Appended {
     let counters = tip.counters;
     Appended {
         head: tip.node,
@@ -166,31 +175,34 @@ fn appended(request: &AppendRequest, tip: &Tip) -> Appended {
     }
 }
 
-fn target(request: &AppendRequest, row: Option<BranchRow>) -> Result<Target, Fault> {
+fn resolve_target(
+    request: &AppendRequest,
+    row: Option<BranchRow>,
+) -> Result<ResolvedTarget, RowError> {
     let facts = row.as_ref().map(|row| BranchFacts {
         head: row.tip.node,
         fence: row.fence,
     });
-    Ok(match (rules::land(request, facts)?, row) {
-        (Landing::Extend, Some(row)) => Target::Extend(row),
-        (Landing::Extend, None) => return Err(Error::not_found(Thing::Branch, "").into()),
-        (Landing::Open(new), _) => Target::Open {
+    Ok(match (rules::append_target(request, facts)?, row) {
+        (AppendTarget::Extend, Some(row)) => ResolvedTarget::Extend(row),
+        (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
+        (AppendTarget::Open(new), _) => ResolvedTarget::Open {
             new,
             sibling: false,
         },
-        (Landing::Sibling(new), _) => Target::Open { new, sibling: true },
+        (AppendTarget::Sibling(new), _) => ResolvedTarget::Open { new, sibling: true },
     })
 }
 
 /// What depends on the place: whether references hold, the counters after each item, the state.
-async fn facts(
+async fn prepare_append(
     tx: &Tx<'_>,
-    conv: &Conv,
+    conv: &ConversationRow,
     request: &AppendRequest,
-    known: &BTreeMap<NodeId, Known>,
+    known: &BTreeMap<NodeId, ExistingNode>,
     tip: &Tip,
-) -> Result<(Vec<Counters>, Loaded), Fault> {
-    let answers = references(request, known)?;
+) -> Result<(Vec<Counters>, LoadedRoot), RowError> {
+    let answers = check_references(request, known)?;
     let messages: BTreeSet<&str> = request
         .items
         .iter()
@@ -201,33 +213,36 @@ async fn facts(
         if answers.is_empty() && messages.is_empty() {
             return Ok(Vec::new());
         }
-        let path = tip.stretches(tx, conv.key, 1).await?;
+        let path = tip.load_stretches(tx, conv.key, 1).await?;
         for (call, position) in answers {
-            if !contains(&path, position) {
-                return Err(Error::not_found(Thing::Node, call).into());
+            if !is_on_path(&path, position) {
+                return Err(Error::not_found(EntityKind::Node, call).into());
             }
         }
         node_row::messages_on_path(tx, conv.key, messages, &path).await
     };
     let root = async {
         match request.patch.is_empty() {
-            true => Ok(Loaded::default()),
-            false => state::load(tx, conv, tip.root_no).await,
+            true => Ok(LoadedRoot::default()),
+            false => state::load_root(tx, conv, tip.root_no).await,
         }
     };
     let (on_path, root) = try_join(on_path, root).await?;
     let on_path = on_path.into_iter().collect();
-    Ok((rules::count(tip.counters, &request.items, on_path), root))
+    Ok((
+        rules::counters_after_each(tip.counters, &request.items, on_path),
+        root,
+    ))
 }
 
 /// `copied_from` names any node, `answers` an earlier item or a node of the path: these are given.
-fn references(
+fn check_references(
     request: &AppendRequest,
-    known: &BTreeMap<NodeId, Known>,
-) -> Result<Vec<(NodeId, Position)>, Fault> {
-    let position = |id: NodeId| -> Result<Position, Fault> {
+    known: &BTreeMap<NodeId, ExistingNode>,
+) -> Result<Vec<(NodeId, NodePosition)>, RowError> {
+    let position = |id: NodeId| -> Result<NodePosition, RowError> {
         let found = known.get(&id).map(|found| found.position);
-        found.ok_or_else(|| Error::not_found(Thing::Node, id).into())
+        found.ok_or_else(|| Error::not_found(EntityKind::Node, id).into())
     };
     let mut answers = Vec::new();
     let mut before = BTreeSet::new();
@@ -248,32 +263,32 @@ fn references(
 /// Writes the items at the end of a branch; gives the branch as it is then.
 fn write_items(
     tx: &mut Tx<'_>,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     request: &AppendRequest,
     mut row: BranchRow,
     root_no: i32,
     counters: &[Counters],
-) -> Result<BranchRow, Fault> {
+) -> Result<BranchRow, RowError> {
     let (Some(last), Some(end)) = (request.items.last(), counters.last()) else {
         return Ok(row);
     };
     if row.segment == 0 {
-        row.segment = take(&mut conv.next_segment, 1, "segments")?;
+        row.segment = next_number(&mut conv.next_segment, 1, "segments")?;
         row.tip.line = insert_segment(tx, conv.key, row.segment, &row.tip, row.no);
     }
     let mut depth = row.tip.position.depth;
-    take(&mut depth, request.items.len(), "positions")?;
-    take(&mut conv.nodes, request.items.len(), "nodes")?;
-    let slots = Slots {
+    next_number(&mut depth, request.items.len(), "positions")?;
+    next_number(&mut conv.nodes, request.items.len(), "nodes")?;
+    let slots = NodeSlots {
         segment: row.segment,
         fence: request.fence,
         counters,
         roots: (row.tip.root_no, root_no),
         from: request.patch.from,
     };
-    node_row::insert(tx, conv.key, &slots, &request.items);
+    node_row::insert_nodes(tx, conv.key, &slots, &request.items);
     row.tip = Tip {
-        position: Position {
+        position: NodePosition {
             segment: row.segment,
             depth,
         },
@@ -287,7 +302,7 @@ fn write_items(
         head: last.id,
         count: request.items.len() as u64,
     };
-    event::record(tx, conv, request.at_ms, &kind);
+    event::record_event(tx, conv, request.at_ms, &kind);
     branch::save_head(tx, conv.key, &row);
     Ok(row)
 }

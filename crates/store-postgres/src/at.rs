@@ -1,57 +1,61 @@
 //! Reading at a place that a branch, a checkpoint or a node names.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{At, Page, ReadRequest, State, StateRequest};
+use contexture_store::{NodeState, PathEnd, PathPage, ReadRequest, StateRequest};
 use futures_util::future::try_join;
 
 use crate::branch;
-use crate::conv::{Conv, Key};
-use crate::fault::Fault;
+use crate::conv::{ConversationKey, ConversationRow};
+use crate::fault::RowError;
 use crate::node_row;
 use crate::path::Tip;
 use crate::state;
 use crate::tx::Tx;
 
 /// Part of the path to a place.
-pub(crate) async fn read(
+pub(crate) async fn read_path(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     request: &ReadRequest,
-) -> Result<Page, Fault> {
-    let (conv, end) = look(tx, owner, id, &request.at).await?;
-    node_row::read(tx, &conv, &end, request).await
+) -> Result<PathPage, RowError> {
+    let (conv, end) = load_path_end(tx, owner, id, &request.at).await?;
+    node_row::read_path(tx, &conv, &end, request).await
 }
 
 /// The state at a place.
-pub(crate) async fn state(
+pub(crate) async fn read_state(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     request: &StateRequest,
-) -> Result<State, Fault> {
-    let (conv, end) = look(tx, owner, id, &request.at).await?;
-    state::read(tx, &conv, end.root_no, request).await
+) -> Result<NodeState, RowError> {
+    let (conv, end) = load_path_end(tx, owner, id, &request.at).await?;
+    state::read_state(tx, &conv, end.root_no, request).await
 }
 
 /// The conversation and the place that `at` names in it.
-pub(crate) async fn look(
+pub(crate) async fn load_path_end(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
-    at: &At,
-) -> Result<(Conv, Tip), Fault> {
-    let key = Key::of(owner, id).bytes();
-    try_join(Conv::see(tx, owner, id), end(tx, key, at)).await
+    at: &PathEnd,
+) -> Result<(ConversationRow, Tip), RowError> {
+    let key = ConversationKey::of(owner, id).into_bytes();
+    try_join(
+        ConversationRow::load_for_read(tx, owner, id),
+        resolve_end(tx, key, at),
+    )
+    .await
 }
 
-async fn end(tx: &Tx<'_>, key: [u8; 16], at: &At) -> Result<Tip, Fault> {
+async fn resolve_end(tx: &Tx<'_>, key: [u8; 16], at: &PathEnd) -> Result<Tip, RowError> {
     match at {
-        At::Branch(name) => Ok(branch::named(tx, key, name).await?.tip),
-        At::Checkpoint(name) => {
-            let node = branch::checkpoint(tx, key, name).await?;
-            node_row::tip(tx, key, node).await
+        PathEnd::Branch(name) => Ok(branch::get_branch(tx, key, name).await?.tip),
+        PathEnd::Checkpoint(name) => {
+            let node = branch::checkpoint_node(tx, key, name).await?;
+            node_row::load_tip(tx, key, node).await
         }
-        At::Node(id) => node_row::tip(tx, key, *id).await,
+        PathEnd::Node(id) => node_row::load_tip(tx, key, *id).await,
     }
 }

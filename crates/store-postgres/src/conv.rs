@@ -3,20 +3,20 @@
 use std::fmt;
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{Error, Thing};
+use contexture_store::{EntityKind, Error};
 use tokio_postgres::Row;
 
-use crate::fault::Fault;
+use crate::fault::RowError;
 use crate::param::params;
-use crate::row::get;
+use crate::row::get_column;
 use crate::tx::Tx;
 
 /// A conversation's key: what all its rows begin with. It follows from owner and id, so every
 /// statement can name it without asking first, and a stranger's statement names another.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key([u8; 16]);
+pub(crate) struct ConversationKey([u8; 16]);
 
-impl Key {
+impl ConversationKey {
     pub(crate) fn of(owner: &Owner, id: &ConversationId) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("contexture 2026 conversation key");
         // Neither may hold a zero byte.
@@ -28,12 +28,12 @@ impl Key {
         Self(key)
     }
 
-    pub(crate) fn bytes(self) -> [u8; 16] {
+    pub(crate) fn into_bytes(self) -> [u8; 16] {
         self.0
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ConversationKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -41,7 +41,7 @@ impl fmt::Debug for Key {
 
 /// The part of a conversation's row that writes need.
 #[derive(Debug)]
-pub(crate) struct Conv {
+pub(crate) struct ConversationRow {
     pub(crate) key: [u8; 16],
     pub(crate) owner: Owner,
     pub(crate) id: ConversationId,
@@ -71,49 +71,49 @@ const SAVE: &str = "UPDATE contexture.conversations SET active_branch = $2, vers
 const SAVE_LISTING: &str =
     "UPDATE contexture.listings SET updated_ms = $3 WHERE owner = $1 AND id = $2";
 
-impl Conv {
+impl ConversationRow {
     /// The owner's conversation of that id, for writing: other writes to it wait until the end of
     /// this transaction, and what is read from here on is what they left.
-    pub(crate) async fn lock(
+    pub(crate) async fn load_for_update(
         tx: &Tx<'_>,
         owner: &Owner,
         id: &ConversationId,
-    ) -> Result<Self, Fault> {
-        let key = Key::of(owner, id).bytes();
-        Self::read(tx.row(LOCK, params![key]).await?, owner, id)
+    ) -> Result<Self, RowError> {
+        let key = ConversationKey::of(owner, id).into_bytes();
+        Self::from_row(tx.query_row(LOCK, params![key]).await?, owner, id)
     }
 
     /// The owner's conversation of that id, for reading.
-    pub(crate) async fn see(
+    pub(crate) async fn load_for_read(
         tx: &Tx<'_>,
         owner: &Owner,
         id: &ConversationId,
-    ) -> Result<Self, Fault> {
-        let key = Key::of(owner, id).bytes();
-        Self::read(tx.row(SEE, params![key]).await?, owner, id)
+    ) -> Result<Self, RowError> {
+        let key = ConversationKey::of(owner, id).into_bytes();
+        Self::from_row(tx.query_row(SEE, params![key]).await?, owner, id)
     }
 
-    fn read(row: Option<Row>, owner: &Owner, id: &ConversationId) -> Result<Self, Fault> {
-        let row = row.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
+    fn from_row(row: Option<Row>, owner: &Owner, id: &ConversationId) -> Result<Self, RowError> {
+        let row = row.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))?;
         Ok(Self {
-            key: Key::of(owner, id).bytes(),
+            key: ConversationKey::of(owner, id).into_bytes(),
             owner: owner.clone(),
             id: id.clone(),
-            active_branch: get(&row, 0)?,
-            version: get(&row, 1)?,
-            nodes: get(&row, 2)?,
-            branches: get(&row, 3)?,
-            next_segment: get(&row, 4)?,
-            next_branch: get(&row, 5)?,
-            next_root: get(&row, 6)?,
-            next_event: get(&row, 7)?,
-            updated_ms: get(&row, 8)?,
+            active_branch: get_column(&row, 0)?,
+            version: get_column(&row, 1)?,
+            nodes: get_column(&row, 2)?,
+            branches: get_column(&row, 3)?,
+            next_segment: get_column(&row, 4)?,
+            next_branch: get_column(&row, 5)?,
+            next_root: get_column(&row, 6)?,
+            next_event: get_column(&row, 7)?,
+            updated_ms: get_column(&row, 8)?,
         })
     }
 
     /// Writes the row back.
     pub(crate) fn save(&self, tx: &mut Tx<'_>) {
-        tx.later(
+        tx.execute_on_commit(
             SAVE,
             params![
                 self.key,
@@ -128,14 +128,14 @@ impl Conv {
                 self.updated_ms
             ],
         );
-        tx.later(
+        tx.execute_on_commit(
             SAVE_LISTING,
             params![self.owner.as_str(), self.id.as_str(), self.updated_ms],
         );
     }
 
     /// [`Error::Damaged`] somewhere in this conversation.
-    pub(crate) fn damaged(
+    pub(crate) fn damaged_error(
         &self,
         what: &'static str,
         position: impl fmt::Display,
@@ -151,7 +151,11 @@ impl Conv {
 }
 
 /// Takes numbers from a counter of the conversation; gives the first.
-pub(crate) fn take(counter: &mut i32, count: usize, limit: &'static str) -> Result<i32, Error> {
+pub(crate) fn next_number(
+    counter: &mut i32,
+    count: usize,
+    limit: &'static str,
+) -> Result<i32, Error> {
     let first = *counter;
     let next = i32::try_from(count).ok().and_then(|n| first.checked_add(n));
     *counter = next.ok_or(Error::Limit {

@@ -2,21 +2,21 @@
 
 use contexture_ir::{BranchName, ConversationId, Owner, Raw};
 use contexture_store::{
-    Conversation, ConversationPage, ConversationUpdate, Cursor, Error, EventKind, Limits,
-    ListConversations, Metadata, NewConversation, Thing, TitleChange, rules,
+    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, EntityKind, Error,
+    EventKind, Limits, ListConversations, Metadata, NewConversation, TitleChange, rules,
 };
 use futures_util::future::try_join;
 use tokio_postgres::Row;
 
 use crate::branch;
-use crate::conv::{Conv, Key, take};
-use crate::deletion::{self, Pending};
+use crate::conv::{ConversationKey, ConversationRow, next_number};
+use crate::deletion::{self, PendingDeletion};
 use crate::event;
-use crate::fault::{Fault, corrupt};
-use crate::filter::{self, Condition};
+use crate::fault::{RowError, corrupt_error};
+use crate::filter::{self, ListCondition};
 use crate::param::{Bytea, params};
 use crate::path::Tip;
-use crate::row::{count, get};
+use crate::row::{get_column, get_count};
 use crate::search_index;
 use crate::tx::Tx;
 
@@ -38,56 +38,56 @@ macro_rules! joined {
 
 /// Makes a conversation with its branch `main`; or not, because an earlier one of that id must be
 /// removed first.
-pub(crate) async fn create(
+pub(crate) async fn create_conversation(
     tx: &mut Tx<'_>,
     owner: &Owner,
     new: &NewConversation,
-) -> Result<Result<Conversation, Pending>, Fault> {
-    let key = Key::of(owner, &new.id).bytes();
-    let taken = tx.row(
+) -> Result<Result<Conversation, PendingDeletion>, RowError> {
+    let key = ConversationKey::of(owner, &new.id).into_bytes();
+    let taken = tx.query_row(
         "SELECT FROM contexture.conversations WHERE conversation = $1",
         params![key],
     );
     let (taken, gone) = try_join(taken, deletion::of_id(tx, owner, &new.id)).await?;
     if taken.is_some() {
-        return Err(Error::already_exists(Thing::Conversation, &new.id).into());
+        return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
     if let Some(gone) = gone {
         return Ok(Err(gone));
     }
     let at_ms = new.created_ms;
     // Whoever makes it at the same time collides here, and one of the two tries again.
-    tx.later(
+    tx.execute_on_commit(
         "INSERT INTO contexture.conversations (conversation, owner, id, version, active_branch, \
          nodes, branches, next_segment, next_branch, next_root, next_event, writes, created_ms, \
          updated_ms) VALUES ($1, $2, $3, 1, 1, 0, 1, 1, 2, 1, 1, 0, $4, $4)",
         params![key, owner.as_str(), new.id.as_str(), at_ms],
     );
-    tx.later(
+    tx.execute_on_commit(
         "INSERT INTO contexture.details (conversation, title, resource, metadata) \
          VALUES ($1, $2, $3, $4)",
         params![
             key,
-            text(new.title.as_deref()),
-            text(new.resource.as_deref()),
+            text_column(new.title.as_deref()),
+            text_column(new.resource.as_deref()),
             metadata_json(&new.metadata)?
         ],
     );
-    tx.later(
+    tx.execute_on_commit(
         "INSERT INTO contexture.listings (owner, id, conversation, resource, updated_ms, \
          terms_version) VALUES ($1, $2, $3, $4, $5, $6)",
         params![
             owner.as_str(),
             new.id.as_str(),
             key,
-            text(new.resource.as_deref()),
+            text_column(new.resource.as_deref()),
             at_ms,
             search_index::RULE
         ],
     );
     filter::save_attributes(tx, key, &new.metadata);
-    branch::insert(tx, key, 1, &BranchName::main(), &Tip::default(), at_ms);
-    let mut conv = Conv {
+    branch::insert_branch(tx, key, 1, &BranchName::main(), &Tip::default(), at_ms);
+    let mut conv = ConversationRow {
         key,
         owner: owner.clone(),
         id: new.id.clone(),
@@ -101,7 +101,7 @@ pub(crate) async fn create(
         next_event: 1,
         updated_ms: at_ms,
     };
-    event::record(tx, &mut conv, at_ms, &EventKind::Created);
+    event::record_event(tx, &mut conv, at_ms, &EventKind::Created);
     conv.save(tx);
     Ok(Ok(Conversation {
         owner: owner.clone(),
@@ -120,18 +120,18 @@ pub(crate) async fn create(
     }))
 }
 
-fn text(text: Option<&str>) -> Option<Bytea> {
+fn text_column(text: Option<&str>) -> Option<Bytea> {
     text.map(|text| Bytea::Text(text.into()))
 }
 
 /// The record.
-pub(crate) async fn read(
+pub(crate) async fn load_conversation(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
-) -> Result<Conversation, Fault> {
+) -> Result<Conversation, RowError> {
     let row = tx
-        .row(
+        .query_row(
             concat!(
                 "SELECT ",
                 columns!(),
@@ -139,11 +139,11 @@ pub(crate) async fn read(
                 joined!(),
                 " WHERE c.conversation = $1"
             ),
-            params![Key::of(owner, id).bytes()],
+            params![ConversationKey::of(owner, id).into_bytes()],
         )
         .await?;
-    let row = row.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
-    record(owner, &row)
+    let row = row.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))?;
+    decode_record(owner, &row)
 }
 
 /// Rows that are read at once where titles are looked at.
@@ -151,11 +151,11 @@ const LOOK_AT: usize = 500;
 
 /// The owner's records, most recently updated first. What a title contains is not asked of the
 /// server, whose lower case depends on its locale; so it is asked again until the page is full.
-pub(crate) async fn list(
+pub(crate) async fn list_conversations(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListConversations,
-) -> Result<ConversationPage, Fault> {
+) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
     // One more than asked for tells whether there is a next page.
     let mut fetch = limit.saturating_add(1);
@@ -165,10 +165,10 @@ pub(crate) async fn list(
     let mut after = list.after.clone();
     let mut found: Vec<Conversation> = Vec::new();
     loop {
-        let rows = rows(tx, owner, list, after.as_ref(), fetch).await?;
+        let rows = query_page(tx, owner, list, after.as_ref(), fetch).await?;
         for row in &rows {
-            let record = record(owner, row)?;
-            after = Some(Cursor {
+            let record = decode_record(owner, row)?;
+            after = Some(ConversationCursor {
                 updated_ms: record.updated_ms,
                 id: record.id.clone(),
             });
@@ -185,7 +185,7 @@ pub(crate) async fn list(
     found.truncate(limit);
     let last = found.last().filter(|_| more);
     Ok(ConversationPage {
-        next: last.map(|last| Cursor {
+        next: last.map(|last| ConversationCursor {
             updated_ms: last.updated_ms,
             id: last.id.clone(),
         }),
@@ -193,21 +193,21 @@ pub(crate) async fn list(
     })
 }
 
-async fn rows(
+async fn query_page(
     tx: &Tx<'_>,
     owner: &Owner,
     list: &ListConversations,
-    after: Option<&Cursor>,
+    after: Option<&ConversationCursor>,
     fetch: usize,
-) -> Result<Vec<Row>, Fault> {
-    let mut condition = Condition::of(owner, list);
+) -> Result<Vec<Row>, RowError> {
+    let mut condition = ListCondition::from_list(owner, list);
     if let Some(after) = after {
-        condition.compare(" AND l.updated_ms <= ", after.updated_ms);
-        condition.compare(" AND (l.updated_ms < ", after.updated_ms);
-        condition.compare(" OR l.id > ", after.id.as_str());
+        condition.push_comparison(" AND l.updated_ms <= ", after.updated_ms);
+        condition.push_comparison(" AND (l.updated_ms < ", after.updated_ms);
+        condition.push_comparison(" OR l.id > ", after.id.as_str());
         condition.sql.push(')');
     }
-    condition.compare(
+    condition.push_comparison(
         " ORDER BY l.updated_ms DESC, l.id LIMIT ",
         i64::try_from(fetch).unwrap_or(i64::MAX),
     );
@@ -222,53 +222,58 @@ async fn rows(
         ),
         condition.sql
     );
-    tx.rows(&sql, condition.bound).await
+    tx.query_rows(&sql, condition.bound).await
 }
 
-fn record(owner: &Owner, row: &Row) -> Result<Conversation, Fault> {
-    let id = ConversationId::new(get::<&str>(row, 0)?);
-    let id = id.map_err(|error| corrupt(error.to_string()))?;
+fn decode_record(owner: &Owner, row: &Row) -> Result<Conversation, RowError> {
+    let id = ConversationId::new(get_column::<&str>(row, 0)?);
+    let id = id.map_err(|error| corrupt_error(error.to_string()))?;
     let damaged = |what, why: String| Error::Damaged {
         conversation: id.clone(),
         what,
         position: "its record".to_owned(),
         why,
     };
-    let text = |index, what| -> Result<Option<String>, Fault> {
-        let bytes: Option<&[u8]> = get(row, index)?;
+    let text = |index, what| -> Result<Option<String>, RowError> {
+        let bytes: Option<&[u8]> = get_column(row, index)?;
         let text = bytes.map(std::str::from_utf8).transpose();
         let text = text.map_err(|error| damaged(what, error.to_string()))?;
         Ok(text.map(str::to_owned))
     };
-    let metadata: std::collections::BTreeMap<String, Raw> = serde_json::from_slice(get(row, 3)?)
-        .map_err(|error| damaged("metadata", error.to_string()))?;
-    let active = BranchName::new(get::<&str>(row, 4)?);
+    let metadata: std::collections::BTreeMap<String, Raw> =
+        serde_json::from_slice(get_column(row, 3)?)
+            .map_err(|error| damaged("metadata", error.to_string()))?;
+    let active = BranchName::new(get_column::<&str>(row, 4)?);
     Ok(Conversation {
         owner: owner.clone(),
         title: text(1, "title")?,
         resource: text(2, "resource")?,
         metadata,
         active: active.map_err(|error| damaged("branch", error.to_string()))?,
-        version: count(row, 5)?,
-        nodes: count(row, 6)?,
-        branches: count(row, 7)?,
-        messages: count(row, 8)?,
-        created_ms: get(row, 9)?,
-        updated_ms: get(row, 10)?,
-        events: count(row, 11)?.saturating_sub(1),
+        version: get_count(row, 5)?,
+        nodes: get_count(row, 6)?,
+        branches: get_count(row, 7)?,
+        messages: get_count(row, 8)?,
+        created_ms: get_column(row, 9)?,
+        updated_ms: get_column(row, 10)?,
+        events: get_count(row, 11)?.saturating_sub(1),
         id,
     })
 }
 
 /// Applies an update.
-pub(crate) async fn update(
+pub(crate) async fn update_conversation(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     update: &ConversationUpdate,
     limits: &Limits,
-) -> Result<Conversation, Fault> {
-    let (mut conv, mut now) = try_join(Conv::lock(tx, owner, id), read(tx, owner, id)).await?;
+) -> Result<Conversation, RowError> {
+    let (mut conv, mut now) = try_join(
+        ConversationRow::load_for_update(tx, owner, id),
+        load_conversation(tx, owner, id),
+    )
+    .await?;
     rules::check_update(id, now.version, update, limits)?;
     let metadata = rules::merge_metadata(&now.metadata, update.metadata.clone(), limits)?;
     if metadata != now.metadata {
@@ -278,16 +283,16 @@ pub(crate) async fn update(
     if let TitleChange::Set(title) = &update.title {
         now.title.clone_from(title);
     }
-    tx.later(
+    tx.execute_on_commit(
         "UPDATE contexture.details SET title = $2, metadata = $3 WHERE conversation = $1",
         params![
             conv.key,
-            text(now.title.as_deref()),
+            text_column(now.title.as_deref()),
             metadata_json(&now.metadata)?
         ],
     );
-    take(&mut conv.version, 1, "updates")?;
-    event::record(tx, &mut conv, update.at_ms, &EventKind::Updated);
+    next_number(&mut conv.version, 1, "updates")?;
+    event::record_event(tx, &mut conv, update.at_ms, &EventKind::Updated);
     conv.save(tx);
     now.version += 1;
     now.events += 1;
@@ -297,6 +302,6 @@ pub(crate) async fn update(
 
 fn metadata_json(metadata: &Metadata) -> Result<Bytea, Error> {
     let json = serde_json::to_vec(metadata);
-    let json = json.map_err(|error| Error::invalid("metadata", error.to_string()))?;
+    let json = json.map_err(|error| Error::invalid_argument("metadata", error.to_string()))?;
     Ok(Bytea::Own(json))
 }

@@ -8,10 +8,10 @@ use contexture_ir::{ConversationId, Owner};
 use contexture_store::{EraseScope, Erased};
 use tokio_postgres::Row;
 
-use crate::conv::Conv;
-use crate::fault::{Fault, corrupt};
+use crate::conv::ConversationRow;
+use crate::fault::{RowError, corrupt_error};
 use crate::param::{Bytea, params};
-use crate::row::{bytes, get};
+use crate::row::{get_bytes, get_column};
 use crate::tx::Tx;
 
 /// What one step removes at most: rows, and of tables whose rows are large.
@@ -62,14 +62,14 @@ const TABLES: [(&str, i64); 15] = [
 
 /// A conversation whose rows are being removed.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingDeletion {
     owner: String,
     id: String,
     key: [u8; 16],
 }
 
 /// What a step did.
-pub(crate) struct Step {
+pub(crate) struct DeletionStep {
     /// Values outside the tree that it removed.
     pub(crate) entries: u64,
     /// Whether rows may be left.
@@ -77,14 +77,14 @@ pub(crate) struct Step {
 }
 
 /// Takes a conversation out of sight.
-pub(crate) async fn mark(
+pub(crate) async fn mark_deleted(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
-) -> Result<Pending, Fault> {
-    let key = Conv::lock(tx, owner, id).await?.key;
+) -> Result<PendingDeletion, RowError> {
+    let key = ConversationRow::load_for_update(tx, owner, id).await?.key;
     mark_rows(tx, owner, vec![id.as_str().to_owned()], vec![key]);
-    Ok(Pending {
+    Ok(PendingDeletion {
         owner: owner.as_str().to_owned(),
         id: id.as_str().to_owned(),
         key,
@@ -93,31 +93,34 @@ pub(crate) async fn mark(
 
 /// Takes locked conversations out of sight.
 fn mark_rows(tx: &mut Tx<'_>, owner: &Owner, ids: Vec<String>, keys: Vec<[u8; 16]>) {
-    tx.later(
+    tx.execute_on_commit(
         "INSERT INTO contexture.deletions (owner, id, conversation) \
          SELECT $1, gone.* FROM unnest($2, $3) AS gone",
         params![owner.as_str(), ids.clone(), keys.clone()],
     );
-    tx.later(
+    tx.execute_on_commit(
         "DELETE FROM contexture.conversations WHERE conversation = ANY ($1)",
         params![keys],
     );
-    tx.later(
+    tx.execute_on_commit(
         "DELETE FROM contexture.listings WHERE owner = $1 AND id = ANY ($2)",
         params![owner.as_str(), ids],
     );
 }
 
 /// Some deletion that is not finished: of this owner, or of any.
-pub(crate) async fn pending(tx: &Tx<'_>, owner: Option<&Owner>) -> Result<Option<Pending>, Fault> {
+pub(crate) async fn find_pending(
+    tx: &Tx<'_>,
+    owner: Option<&Owner>,
+) -> Result<Option<PendingDeletion>, RowError> {
     let row = tx
-        .row(
+        .query_row(
             "SELECT owner, id, conversation FROM contexture.deletions \
              WHERE $1 IS NULL OR owner = $1 LIMIT 1",
             params![owner.map(Owner::as_str)],
         )
         .await?;
-    row.map(|row| read(&row)).transpose()
+    row.map(|row| decode_pending(&row)).transpose()
 }
 
 /// The deletion of an earlier conversation of that id, if it is not finished.
@@ -125,43 +128,46 @@ pub(crate) async fn of_id(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
-) -> Result<Option<Pending>, Fault> {
+) -> Result<Option<PendingDeletion>, RowError> {
     let row = tx
-        .row(
+        .query_row(
             "SELECT owner, id, conversation FROM contexture.deletions \
              WHERE owner = $1 AND id = $2",
             params![owner.as_str(), id.as_str()],
         )
         .await?;
-    row.map(|row| read(&row)).transpose()
+    row.map(|row| decode_pending(&row)).transpose()
 }
 
-fn read(row: &Row) -> Result<Pending, Fault> {
-    Ok(Pending {
-        owner: get(row, 0)?,
-        id: get(row, 1)?,
-        key: bytes(row, 2)?,
+fn decode_pending(row: &Row) -> Result<PendingDeletion, RowError> {
+    Ok(PendingDeletion {
+        owner: get_column(row, 0)?,
+        id: get_column(row, 1)?,
+        key: get_bytes(row, 2)?,
     })
 }
 
 /// One step of removing the rows of a conversation.
-pub(crate) async fn step(tx: &mut Tx<'_>, gone: &Pending) -> Result<Step, Fault> {
+pub(crate) async fn delete_step(
+    tx: &mut Tx<'_>,
+    gone: &PendingDeletion,
+) -> Result<DeletionStep, RowError> {
     // Nothing of it is touched unless it is still to be deleted: the same name may be in use again.
     let still = tx
-        .row(
+        .query_row(
             "SELECT FROM contexture.deletions WHERE owner = $1 AND id = $2 FOR UPDATE",
             params![gone.owner.as_str(), gone.id.as_str()],
         )
         .await?;
     let mut entries = 0;
     if still.is_none() {
-        return Ok(Step {
+        return Ok(DeletionStep {
             entries,
             more: false,
         });
     }
     entries = tx
-        .now(
+        .execute(
             "DELETE FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 \
              AND scope = $2 AND key IN (SELECT key FROM contexture.key_values \
              WHERE owner = $1 AND scope_kind = 2 AND scope = $2 ORDER BY key LIMIT $3)",
@@ -177,32 +183,32 @@ pub(crate) async fn step(tx: &mut Tx<'_>, gone: &Pending) -> Result<Step, Fault>
         if more {
             break;
         }
-        let removed = tx.now(sql, params![gone.key, limit]).await?;
+        let removed = tx.execute(sql, params![gone.key, limit]).await?;
         more = removed >= limit.unsigned_abs();
     }
     if !more {
-        tx.later(
+        tx.execute_on_commit(
             "DELETE FROM contexture.details WHERE conversation = $1",
             params![gone.key],
         );
-        tx.later(
+        tx.execute_on_commit(
             "DELETE FROM contexture.deletions WHERE owner = $1 AND id = $2",
             params![gone.owner.as_str(), gone.id.as_str()],
         );
     }
-    Ok(Step { entries, more })
+    Ok(DeletionStep { entries, more })
 }
 
 /// One step of erasing everything of an owner or a resource.
-pub(crate) async fn erase(
+pub(crate) async fn erase_step(
     tx: &mut Tx<'_>,
     owner: &Owner,
     scope: &EraseScope,
-) -> Result<Erased, Fault> {
-    if let Some(gone) = pending(tx, Some(owner)).await? {
+) -> Result<Erased, RowError> {
+    if let Some(gone) = find_pending(tx, Some(owner)).await? {
         return Ok(Erased {
             conversations: 0,
-            entries: step(tx, &gone).await?.entries,
+            entries: delete_step(tx, &gone).await?.entries,
             more: true,
         });
     }
@@ -219,7 +225,7 @@ pub(crate) async fn erase(
         EraseScope::Resource(name) => Some(Bytea::Text(name.as_str().into())),
     };
     let entries = tx
-        .now(
+        .execute(
             "DELETE FROM contexture.key_values WHERE owner = $1 \
              AND (scope_kind, scope, key) IN (SELECT scope_kind, scope, key \
              FROM contexture.key_values WHERE owner = $1 \
@@ -234,26 +240,26 @@ pub(crate) async fn erase(
     })
 }
 
-async fn mark_some(tx: &mut Tx<'_>, owner: &Owner, scope: &EraseScope) -> Result<u64, Fault> {
+async fn mark_some(tx: &mut Tx<'_>, owner: &Owner, scope: &EraseScope) -> Result<u64, RowError> {
     let resource = match scope {
         EraseScope::Owner => None,
         EraseScope::Resource(name) => Some(Bytea::Text(name.as_str().into())),
     };
     let listed = tx
-        .rows(
+        .query_rows(
             "SELECT conversation FROM contexture.listings \
              WHERE owner = $1 AND ($2 IS NULL OR resource = $2) ORDER BY id LIMIT $3",
             params![owner.as_str(), resource, STEP_CONVERSATIONS],
         )
         .await?;
-    let keys = listed.iter().map(|row| bytes(row, 0));
-    let keys = keys.collect::<Result<Vec<[u8; 16]>, Fault>>()?;
+    let keys = listed.iter().map(|row| get_bytes(row, 0));
+    let keys = keys.collect::<Result<Vec<[u8; 16]>, RowError>>()?;
     if keys.is_empty() {
         return Ok(0);
     }
     // Whoever writes to one of them now is waited for.
     let locked = tx
-        .rows(
+        .query_rows(
             "SELECT id, conversation FROM contexture.conversations \
              WHERE conversation = ANY ($1) ORDER BY conversation FOR UPDATE",
             params![keys],
@@ -261,11 +267,11 @@ async fn mark_some(tx: &mut Tx<'_>, owner: &Owner, scope: &EraseScope) -> Result
         .await?;
     let (mut ids, mut keys) = (Vec::new(), Vec::new());
     for row in &locked {
-        ids.push(get::<String>(row, 0)?);
-        keys.push(bytes(row, 1)?);
+        ids.push(get_column::<String>(row, 0)?);
+        keys.push(get_bytes(row, 1)?);
     }
     if ids.is_empty() {
-        return Err(corrupt("conversations are listed that do not exist"));
+        return Err(corrupt_error("conversations are listed that do not exist"));
     }
     let count = ids.len() as u64;
     mark_rows(tx, owner, ids, keys);

@@ -5,16 +5,16 @@ use contexture_store::{Event, EventKind, Fence};
 use futures_util::future::try_join;
 use tokio_postgres::Row;
 
-use crate::conv::{Conv, Key};
-use crate::fault::Fault;
+use crate::conv::{ConversationKey, ConversationRow};
+use crate::fault::RowError;
 use crate::node_row::fence_number;
 use crate::param::params;
-use crate::row::{bytes_or_null, count, get};
+use crate::row::{get_bytes_or_null, get_column, get_count};
 use crate::tx::Tx;
 
 /// A row's columns after its key and time.
 #[derive(Default)]
-struct Columns<'a> {
+struct EventColumns<'a> {
     code: i16,
     name: Option<&'a str>,
     other: Option<&'a str>,
@@ -22,13 +22,13 @@ struct Columns<'a> {
     number: Option<i64>,
 }
 
-fn columns(kind: &EventKind) -> Columns<'_> {
+fn encode_kind(kind: &EventKind) -> EventColumns<'_> {
     let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
-    let plain = |code| Columns {
+    let plain = |code| EventColumns {
         code,
-        ..Columns::default()
+        ..EventColumns::default()
     };
-    let named = |code, name| Columns {
+    let named = |code, name| EventColumns {
         name: Some(name),
         ..plain(code)
     };
@@ -39,35 +39,35 @@ fn columns(kind: &EventKind) -> Columns<'_> {
             branch,
             head,
             count,
-        } => Columns {
+        } => EventColumns {
             node: Some(*head),
             number: number(*count),
             ..named(2, branch.as_str())
         },
-        EventKind::BranchCreated { branch, base } => Columns {
+        EventKind::BranchCreated { branch, base } => EventColumns {
             node: *base,
             ..named(3, branch.as_str())
         },
         EventKind::BranchActivated { branch } => named(4, branch.as_str()),
         EventKind::BranchDeleted { branch } => named(5, branch.as_str()),
-        EventKind::BranchClaimed { branch, fence } => Columns {
+        EventKind::BranchClaimed { branch, fence } => EventColumns {
             number: Some(fence_number(*fence)),
             ..named(6, branch.as_str())
         },
-        EventKind::CheckpointSet { checkpoint, node } => Columns {
+        EventKind::CheckpointSet { checkpoint, node } => EventColumns {
             node: Some(*node),
             ..named(7, checkpoint.as_str())
         },
         EventKind::CheckpointDeleted { checkpoint } => named(8, checkpoint.as_str()),
-        EventKind::BranchRenamed { from, to } => Columns {
+        EventKind::BranchRenamed { from, to } => EventColumns {
             other: Some(to.as_str()),
             ..named(9, from.as_str())
         },
-        EventKind::NodeRedacted { node } => Columns {
+        EventKind::NodeRedacted { node } => EventColumns {
             node: Some(*node),
             ..plain(10)
         },
-        EventKind::BytesRedacted { count } => Columns {
+        EventKind::BytesRedacted { count } => EventColumns {
             number: number(*count),
             ..plain(11)
         },
@@ -76,13 +76,13 @@ fn columns(kind: &EventKind) -> Columns<'_> {
     }
 }
 
-fn kind(row: &Row) -> Result<Option<EventKind>, Fault> {
-    let code: i16 = get(row, 2)?;
-    let name: Option<&str> = get(row, 3)?;
+fn decode_kind(row: &Row) -> Result<Option<EventKind>, RowError> {
+    let code: i16 = get_column(row, 2)?;
+    let name: Option<&str> = get_column(row, 3)?;
     let name = name.unwrap_or_default();
-    let node = bytes_or_null(row, 4)?.map(NodeId::from_bytes);
-    let number: Option<i64> = get(row, 5)?;
-    let other: Option<&str> = get(row, 6)?;
+    let node = get_bytes_or_null(row, 4)?.map(NodeId::from_bytes);
+    let number: Option<i64> = get_column(row, 5)?;
+    let other: Option<&str> = get_column(row, 6)?;
     let number = number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
     let branch = || BranchName::new(name).ok();
     let checkpoint = || CheckpointName::new(name).ok();
@@ -125,9 +125,14 @@ fn kind(row: &Row) -> Result<Option<EventKind>, Fault> {
 }
 
 /// Records an event; the conversation's row is to be saved afterwards.
-pub(crate) fn record(tx: &mut Tx<'_>, conv: &mut Conv, at_ms: i64, kind: &EventKind) {
-    let row = columns(kind);
-    tx.later(
+pub(crate) fn record_event(
+    tx: &mut Tx<'_>,
+    conv: &mut ConversationRow,
+    at_ms: i64,
+    kind: &EventKind,
+) {
+    let row = encode_kind(kind);
+    tx.execute_on_commit(
         "INSERT INTO contexture.events (conversation, event, at_ms, kind, name, other, node, number) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         params![
@@ -146,32 +151,32 @@ pub(crate) fn record(tx: &mut Tx<'_>, conv: &mut Conv, at_ms: i64, kind: &EventK
 }
 
 /// The events after number `after`.
-pub(crate) async fn since(
+pub(crate) async fn list_events(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     after: u64,
     limit: usize,
-) -> Result<Vec<Event>, Fault> {
-    let key = Key::of(owner, id).bytes();
+) -> Result<Vec<Event>, RowError> {
+    let key = ConversationKey::of(owner, id).into_bytes();
     let after = i32::try_from(after).unwrap_or(i32::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = tx.rows(
+    let rows = tx.query_rows(
         "SELECT event, at_ms, kind, name, node, number, other FROM contexture.events \
          WHERE conversation = $1 AND event > $2 ORDER BY event LIMIT $3",
         params![key, after, limit],
     );
-    let (conv, rows) = try_join(Conv::see(tx, owner, id), rows).await?;
+    let (conv, rows) = try_join(ConversationRow::load_for_read(tx, owner, id), rows).await?;
     let mut events = Vec::with_capacity(rows.len());
     for row in &rows {
-        let seq = count(row, 0)?;
-        let Some(kind) = kind(row)? else {
+        let seq = get_count(row, 0)?;
+        let Some(kind) = decode_kind(row)? else {
             let why = "unknown kind or bad name";
-            return Err(conv.damaged("event", seq, why).into());
+            return Err(conv.damaged_error("event", seq, why).into());
         };
         events.push(Event {
             seq,
-            at_ms: get(row, 1)?,
+            at_ms: get_column(row, 1)?,
             kind,
         });
     }

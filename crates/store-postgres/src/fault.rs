@@ -7,7 +7,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 /// What can go wrong inside a transaction.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum RowError {
     /// The contract refuses.
     Store(Error),
     /// The server refuses, or cannot be reached.
@@ -16,30 +16,30 @@ pub(crate) enum Fault {
     Corrupt(String),
 }
 
-impl From<Error> for Fault {
+impl From<Error> for RowError {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<tokio_postgres::Error> for Fault {
+impl From<tokio_postgres::Error> for RowError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Sql(error)
     }
 }
 
 /// The tables hold what this program does not write.
-pub(crate) fn corrupt(why: impl Into<String>) -> Fault {
-    Fault::Corrupt(why.into())
+pub(crate) fn corrupt_error(why: impl Into<String>) -> RowError {
+    RowError::Corrupt(why.into())
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Corrupt(String);
+struct CorruptTables(String);
 
 /// What a failure means for the transaction it happened in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub(crate) enum FailureEffect {
     /// The connection is gone: whatever the server did last is not known.
     Lost,
     /// Somebody was in the way: the same transaction may succeed when it is tried again.
@@ -48,11 +48,11 @@ pub(crate) enum Weight {
     Final,
 }
 
-impl Fault {
-    pub(crate) fn weight(&self) -> Weight {
+impl RowError {
+    pub(crate) fn failure_effect(&self) -> FailureEffect {
         match self {
-            Self::Store(_) | Self::Corrupt(_) => Weight::Final,
-            Self::Sql(error) => weight(error),
+            Self::Store(_) | Self::Corrupt(_) => FailureEffect::Final,
+            Self::Sql(error) => sql_failure_effect(error),
         }
     }
 
@@ -64,22 +64,22 @@ impl Fault {
             Self::Corrupt(why) => Error::Storage {
                 path: address.to_owned(),
                 fault: StorageFault::Corrupt,
-                source: Some(Box::new(Corrupt(why))),
+                source: Some(Box::new(CorruptTables(why))),
             },
         }
     }
 }
 
-fn weight(error: &tokio_postgres::Error) -> Weight {
+fn sql_failure_effect(error: &tokio_postgres::Error) -> FailureEffect {
     let Some(db) = error.as_db_error() else {
         // The statement itself could not be sent or understood, or the connection failed. Of these
         // only a closed or failing connection has a cause outside this program.
         let is_io =
             std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>());
         return if error.is_closed() || is_io {
-            Weight::Lost
+            FailureEffect::Lost
         } else {
-            Weight::Final
+            FailureEffect::Final
         };
     };
     let code = db.code();
@@ -93,17 +93,17 @@ fn weight(error: &tokio_postgres::Error) -> Weight {
         Some(Severity::Fatal | Severity::Panic)
     );
     if collisions.contains(code) {
-        Weight::Collision
+        FailureEffect::Collision
     } else if is_fatal || code.code().starts_with("08") || code.code().starts_with("57P") {
-        Weight::Lost
+        FailureEffect::Lost
     } else {
-        Weight::Final
+        FailureEffect::Final
     }
 }
 
 /// Whether a column does not hold what is read from it, and nothing else is wrong.
 pub(crate) fn is_of_a_column(error: &tokio_postgres::Error) -> bool {
-    error.as_db_error().is_none() && weight(error) == Weight::Final
+    error.as_db_error().is_none() && sql_failure_effect(error) == FailureEffect::Final
 }
 
 /// As the caller sees it.
@@ -122,7 +122,7 @@ pub(crate) fn from_postgres(error: tokio_postgres::Error, address: &Path) -> Err
         "28000" | "28P01" | "3D000" | "42501" => StorageFault::CannotOpen,
         "XX001" | "XX002" => StorageFault::Corrupt,
         "3F000" | "42P01" => StorageFault::NotADatabase,
-        "" if weight(&error) == Weight::Lost => StorageFault::Io,
+        "" if sql_failure_effect(&error) == FailureEffect::Lost => StorageFault::Io,
         _ => StorageFault::Other,
     };
     Error::Storage {

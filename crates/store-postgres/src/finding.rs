@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{Error, PathIndex, PathMark, PathPlace, PathQuery, rules};
+use contexture_store::{Error, PathIndex, PathMark, PathMatch, PathQuery, rules};
 
 use crate::path_index;
 use crate::pool::Access;
@@ -10,11 +10,15 @@ use crate::store::PostgresStore;
 
 #[async_trait]
 impl PathIndex for PostgresStore {
-    async fn find_paths(&self, owner: &Owner, query: PathQuery) -> Result<Vec<PathPlace>, Error> {
+    async fn find_path_hashes(
+        &self,
+        owner: &Owner,
+        query: PathQuery,
+    ) -> Result<Vec<PathMatch>, Error> {
         rules::check_path_hashes(query.hashes.len(), &self.limits)?;
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(path_index::find(tx, owner, &query))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(path_index::find_path_hashes(tx, owner, &query))
             })
             .await
     }
@@ -28,8 +32,8 @@ impl PathIndex for PostgresStore {
     ) -> Result<(), Error> {
         rules::check_path_hashes(marks.len(), &self.limits)?;
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(path_index::put(tx, owner, id, version, &marks))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(path_index::put_paths(tx, owner, id, version, &marks))
             })
             .await
     }

@@ -10,11 +10,11 @@ use deadpool_postgres::Client;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-use crate::fault::{Fault, from_postgres};
+use crate::fault::{RowError, from_postgres};
 use crate::param::{Param, params};
-use crate::pool::Server;
-use crate::row::get;
-use crate::tx::bound;
+use crate::pool::ConnectionPool;
+use crate::row::get_column;
+use crate::tx::bind_params;
 
 /// So many lines at most.
 const LINES: usize = 100;
@@ -39,13 +39,13 @@ const SIZE: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigi
      WHERE s.nspname = 'contexture' AND c.relkind = 'r'";
 
 /// What the server finds wrong with the tables' files.
-pub(crate) async fn verify(server: &Server) -> Result<Vec<String>, Error> {
-    let client = server.client().await?;
-    let at = Session {
+pub(crate) async fn verify_medium(server: &ConnectionPool) -> Result<Vec<String>, Error> {
+    let client = server.get_client().await?;
+    let at = ServerSession {
         client: &client,
         server,
     };
-    let schemas: Vec<String> = at.column(AMCHECK, Vec::new()).await?;
+    let schemas: Vec<String> = at.query_column(AMCHECK, Vec::new()).await?;
     let Some(schema) = schemas.first() else {
         return Err(Error::NotOffered {
             what: "a check of the medium without PostgreSQL's extension amcheck",
@@ -54,7 +54,7 @@ pub(crate) async fn verify(server: &Server) -> Result<Vec<String>, Error> {
         });
     };
     let mut lines = Vec::new();
-    for relation in at.relations().await? {
+    for relation in at.list_relations().await? {
         let name = format!("contexture.{}", relation.name);
         let sql = match relation.is_index {
             true => format!("SELECT {schema}.bt_index_check($1::regclass, true)::text"),
@@ -64,7 +64,7 @@ pub(crate) async fn verify(server: &Server) -> Result<Vec<String>, Error> {
             ),
         };
         match at
-            .column::<Option<String>>(&sql, params![name.as_str()])
+            .query_column::<Option<String>>(&sql, params![name.as_str()])
             .await
         {
             Ok(found) => {
@@ -77,7 +77,7 @@ pub(crate) async fn verify(server: &Server) -> Result<Vec<String>, Error> {
                 source,
                 ..
             }) => {
-                let why = source.map_or_else(String::new, |source| said(&*source));
+                let why = source.map_or_else(String::new, |source| error_cause_text(&*source));
                 lines.push(format!("{name}: {why}"));
             }
             Err(error) => return Err(error),
@@ -91,14 +91,14 @@ pub(crate) async fn verify(server: &Server) -> Result<Vec<String>, Error> {
 }
 
 /// Has the server tidy up the tables, one by one.
-pub(crate) async fn compact(server: &Server) -> Result<Compacted, Error> {
-    let client = server.client().await?;
-    let at = Session {
+pub(crate) async fn compact_storage(server: &ConnectionPool) -> Result<Compacted, Error> {
+    let client = server.get_client().await?;
+    let at = ServerSession {
         client: &client,
         server,
     };
-    let before = at.size().await?;
-    for relation in at.relations().await? {
+    let before = at.measure_size().await?;
+    for relation in at.list_relations().await? {
         if !relation.is_index {
             // Names of ours need no quotes.
             let sql = format!("VACUUM contexture.{}", relation.name);
@@ -106,7 +106,7 @@ pub(crate) async fn compact(server: &Server) -> Result<Compacted, Error> {
             done.map_err(|error| from_postgres(error, server.address()))?;
         }
     }
-    let after = at.size().await?;
+    let after = at.measure_size().await?;
     Ok(Compacted { before, after })
 }
 
@@ -115,54 +115,54 @@ struct Relation {
     is_index: bool,
 }
 
-struct Session<'a> {
+struct ServerSession<'a> {
     client: &'a Client,
-    server: &'a Server,
+    server: &'a ConnectionPool,
 }
 
-impl Session<'_> {
-    async fn rows(&self, sql: &str, params: Vec<Param>) -> Result<Vec<Row>, Error> {
-        let rows = self.client.query_typed(sql, &bound(&params)).await;
+impl ServerSession<'_> {
+    async fn query_rows(&self, sql: &str, params: Vec<Param>) -> Result<Vec<Row>, Error> {
+        let rows = self.client.query_typed(sql, &bind_params(&params)).await;
         rows.map_err(|error| from_postgres(error, self.server.address()))
     }
 
     /// The first column.
-    async fn column<T>(&self, sql: &str, params: Vec<Param>) -> Result<Vec<T>, Error>
+    async fn query_column<T>(&self, sql: &str, params: Vec<Param>) -> Result<Vec<T>, Error>
     where
         T: for<'r> FromSql<'r>,
     {
-        let rows = self.rows(sql, params).await?;
-        let column = rows.iter().map(|row| get(row, 0));
+        let rows = self.query_rows(sql, params).await?;
+        let column = rows.iter().map(|row| get_column(row, 0));
         column
-            .collect::<Result<Vec<T>, Fault>>()
-            .map_err(|fault| self.as_seen(fault))
+            .collect::<Result<Vec<T>, RowError>>()
+            .map_err(|fault| self.to_error(fault))
     }
 
-    async fn relations(&self) -> Result<Vec<Relation>, Error> {
-        let rows = self.rows(RELATIONS, Vec::new()).await?;
+    async fn list_relations(&self) -> Result<Vec<Relation>, Error> {
+        let rows = self.query_rows(RELATIONS, Vec::new()).await?;
         let relations = rows.iter().map(|row| {
             Ok(Relation {
-                name: get(row, 0)?,
-                is_index: get(row, 1)?,
+                name: get_column(row, 0)?,
+                is_index: get_column(row, 1)?,
             })
         });
-        let relations = relations.collect::<Result<Vec<Relation>, Fault>>();
-        relations.map_err(|fault| self.as_seen(fault))
+        let relations = relations.collect::<Result<Vec<Relation>, RowError>>();
+        relations.map_err(|fault| self.to_error(fault))
     }
 
-    async fn size(&self) -> Result<u64, Error> {
-        let sizes: Vec<i64> = self.column(SIZE, Vec::new()).await?;
+    async fn measure_size(&self) -> Result<u64, Error> {
+        let sizes: Vec<i64> = self.query_column(SIZE, Vec::new()).await?;
         let size = sizes.first().copied().unwrap_or(0);
         Ok(u64::try_from(size).unwrap_or(0))
     }
 
-    fn as_seen(&self, fault: Fault) -> Error {
+    fn to_error(&self, fault: RowError) -> Error {
         fault.into_error(self.server.address())
     }
 }
 
 /// An error and what it comes from.
-fn said(error: &dyn std::error::Error) -> String {
+fn error_cause_text(error: &dyn std::error::Error) -> String {
     let cause = error.source();
     cause.map_or_else(|| error.to_string(), ToString::to_string)
 }

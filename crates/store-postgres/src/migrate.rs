@@ -9,11 +9,11 @@ use contexture_store::{Error, StorageFault};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::address::Address;
-use crate::fault::{Fault, from_postgres};
+use crate::address::DatabaseAddress;
+use crate::fault::{RowError, from_postgres};
 use crate::options::PostgresOptions;
-use crate::pool::Server;
-use crate::row::get;
+use crate::pool::ConnectionPool;
+use crate::row::get_column;
 
 /// The newest format this version knows.
 pub const FORMAT: u32 = 6;
@@ -70,13 +70,13 @@ pub async fn migrate(address: &str) -> Result<u32, Error> {
         connections: 1,
         ..PostgresOptions::default()
     };
-    let server = Server::new(Address::parse(address)?, &options)?;
-    let client = server.client().await?;
-    let as_seen = |fault: Fault| fault.into_error(server.address());
-    begin(&client, &server).await?;
-    let found = format(&client).await.map_err(as_seen)?;
+    let server = ConnectionPool::new(DatabaseAddress::parse(address)?, &options)?;
+    let client = server.get_client().await?;
+    let as_seen = |fault: RowError| fault.into_error(server.address());
+    create_schema_if_missing(&client, &server).await?;
+    let found = read_format(&client).await.map_err(as_seen)?;
     loop {
-        match step(&client, &server).await {
+        match run_next_statement(&client, &server).await {
             Ok(true) => {}
             Ok(false) => return Ok(u32::try_from(found).unwrap_or(0)),
             Err(fault) => return Err(as_seen(fault)),
@@ -85,8 +85,8 @@ pub async fn migrate(address: &str) -> Result<u32, Error> {
 }
 
 /// Whether the database can be used as it is.
-pub(crate) async fn admit(server: &Server) -> Result<(), Error> {
-    let client = server.client().await?;
+pub(crate) async fn check_schema_version(server: &ConnectionPool) -> Result<(), Error> {
+    let client = server.get_client().await?;
     let row = client
         .query_typed(
             "SELECT format, needs, current_setting('server_encoding') \
@@ -96,12 +96,16 @@ pub(crate) async fn admit(server: &Server) -> Result<(), Error> {
         .await;
     let rows = match row {
         Ok(rows) => rows,
-        Err(error) if is_missing(&error) => return Err(older(server, 0)),
+        Err(error) if is_missing(&error) => return Err(older_format_error(server, 0)),
         Err(error) => return Err(from_postgres(error, server.address())),
     };
-    let read = || -> Result<(i32, i32, String), Fault> {
+    let read = || -> Result<(i32, i32, String), RowError> {
         match rows.first() {
-            Some(row) => Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)),
+            Some(row) => Ok((
+                get_column(row, 0)?,
+                get_column(row, 1)?,
+                get_column(row, 2)?,
+            )),
             None => Ok((0, 0, "UTF8".to_owned())),
         }
     };
@@ -110,7 +114,10 @@ pub(crate) async fn admit(server: &Server) -> Result<(), Error> {
     check_needs(needs, server)?;
     match u32::try_from(format) {
         Ok(format) if format >= FORMAT => Ok(()),
-        _ => Err(older(server, u32::try_from(format).unwrap_or(0))),
+        _ => Err(older_format_error(
+            server,
+            u32::try_from(format).unwrap_or(0),
+        )),
     }
 }
 
@@ -119,7 +126,7 @@ fn is_missing(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| missing.contains(code))
 }
 
-fn older(server: &Server, found: u32) -> Error {
+fn older_format_error(server: &ConnectionPool, found: u32) -> Error {
     Error::Older {
         path: server.address().to_owned(),
         found,
@@ -127,7 +134,7 @@ fn older(server: &Server, found: u32) -> Error {
     }
 }
 
-fn check_needs(needs: i32, server: &Server) -> Result<(), Error> {
+fn check_needs(needs: i32, server: &ConnectionPool) -> Result<(), Error> {
     match u32::try_from(needs) {
         Ok(needs) if needs > FORMAT => Err(Error::Newer {
             path: server.address().to_owned(),
@@ -146,10 +153,10 @@ struct Encoding(String);
 
 #[derive(Debug, thiserror::Error)]
 #[error("there is a schema contexture with tables of something else")]
-struct Foreign;
+struct ForeignTables;
 
-fn refused(
-    server: &Server,
+fn storage_error(
+    server: &ConnectionPool,
     fault: StorageFault,
     why: impl std::error::Error + Send + Sync + 'static,
 ) -> Error {
@@ -160,29 +167,33 @@ fn refused(
     }
 }
 
-fn check_encoding(encoding: &str, server: &Server) -> Result<(), Error> {
+fn check_encoding(encoding: &str, server: &ConnectionPool) -> Result<(), Error> {
     if encoding == "UTF8" {
         return Ok(());
     }
     let why = Encoding(encoding.to_owned());
-    Err(refused(server, StorageFault::CannotOpen, why))
+    Err(storage_error(server, StorageFault::CannotOpen, why))
 }
 
 /// Makes the schema and its one row, if they are not there.
-async fn begin(client: &Client, server: &Server) -> Result<(), Error> {
-    let as_seen = |fault: Fault| fault.into_error(server.address());
+async fn create_schema_if_missing(client: &Client, server: &ConnectionPool) -> Result<(), Error> {
+    let as_seen = |fault: RowError| fault.into_error(server.address());
     let mut left = ATTEMPTS;
     loop {
         left -= 1;
-        let found = look(client).await.map_err(as_seen)?;
+        let found = inspect_schema(client).await.map_err(as_seen)?;
         check_encoding(&found.encoding, server)?;
         if found.is_begun {
             return Ok(());
         }
         if found.is_foreign {
-            return Err(refused(server, StorageFault::NotADatabase, Foreign));
+            return Err(storage_error(
+                server,
+                StorageFault::NotADatabase,
+                ForeignTables,
+            ));
         }
-        match make(client, found.has_schema).await {
+        match create_schema(client, found.has_schema).await {
             // Another was faster: "if not exists" looks, and then does not look again.
             Err(error) if left > 0 && is_there_already(&error) => {}
             Err(error) => return Err(from_postgres(error, server.address())),
@@ -192,14 +203,14 @@ async fn begin(client: &Client, server: &Server) -> Result<(), Error> {
 }
 
 /// What is there.
-struct Found {
+struct SchemaState {
     encoding: String,
     has_schema: bool,
     is_begun: bool,
     is_foreign: bool,
 }
 
-async fn look(client: &Client) -> Result<Found, Fault> {
+async fn inspect_schema(client: &Client) -> Result<SchemaState, RowError> {
     let rows = client
         .query_typed(
             "SELECT current_setting('server_encoding'), \
@@ -212,18 +223,18 @@ async fn look(client: &Client) -> Result<Found, Fault> {
         )
         .await?;
     let Some(row) = rows.first() else {
-        return Err(crate::fault::corrupt("no answer"));
+        return Err(crate::fault::corrupt_error("no answer"));
     };
-    let there = |index| -> Result<bool, Fault> { Ok(get::<i64>(row, index)? > 0) };
-    Ok(Found {
-        encoding: get(row, 0)?,
+    let there = |index| -> Result<bool, RowError> { Ok(get_column::<i64>(row, index)? > 0) };
+    Ok(SchemaState {
+        encoding: get_column(row, 0)?,
         has_schema: there(1)?,
         is_foreign: there(2)? && !there(3)?,
         is_begun: there(3)?,
     })
 }
 
-async fn make(client: &Client, has_schema: bool) -> Result<(), tokio_postgres::Error> {
+async fn create_schema(client: &Client, has_schema: bool) -> Result<(), tokio_postgres::Error> {
     // Even where it exists, asking for it may not be allowed.
     if !has_schema {
         client.batch_execute("CREATE SCHEMA contexture").await?;
@@ -248,19 +259,19 @@ fn is_there_already(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| codes.contains(code))
 }
 
-async fn format(client: &Client) -> Result<i32, Fault> {
+async fn read_format(client: &Client) -> Result<i32, RowError> {
     let rows = client
         .query_typed("SELECT format FROM contexture.schema_version", &[])
         .await?;
-    rows.first().map_or(Ok(0), |row| get(row, 0))
+    rows.first().map_or(Ok(0), |row| get_column(row, 0))
 }
 
 /// Runs the next statement; whether there was one.
-async fn step(client: &Client, server: &Server) -> Result<bool, Fault> {
+async fn run_next_statement(client: &Client, server: &ConnectionPool) -> Result<bool, RowError> {
     client
         .batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
         .await?;
-    let outcome = step_inside(client, server).await;
+    let outcome = run_statement_in_transaction(client, server).await;
     let end = match &outcome {
         Ok(true) => "COMMIT",
         _ => "ROLLBACK",
@@ -269,7 +280,10 @@ async fn step(client: &Client, server: &Server) -> Result<bool, Fault> {
     outcome
 }
 
-async fn step_inside(client: &Client, server: &Server) -> Result<bool, Fault> {
+async fn run_statement_in_transaction(
+    client: &Client,
+    server: &ConnectionPool,
+) -> Result<bool, RowError> {
     let rows = client
         .query_typed(
             "SELECT format, done, needs FROM contexture.schema_version FOR UPDATE",
@@ -277,17 +291,19 @@ async fn step_inside(client: &Client, server: &Server) -> Result<bool, Fault> {
         )
         .await?;
     let Some(row) = rows.first() else {
-        return Err(crate::fault::corrupt("contexture.schema_version is empty"));
+        return Err(crate::fault::corrupt_error(
+            "contexture.schema_version is empty",
+        ));
     };
-    let (format, done): (i32, i32) = (get(row, 0)?, get(row, 1)?);
-    check_needs(get(row, 2)?, server)?;
+    let (format, done): (i32, i32) = (get_column(row, 0)?, get_column(row, 1)?);
+    check_needs(get_column(row, 2)?, server)?;
     let Some(migration) = usize::try_from(format).ok().and_then(|n| MIGRATIONS.get(n)) else {
         return Ok(false);
     };
-    let statements = statements(migration.sql);
+    let statements = split_statements(migration.sql);
     let Some(statement) = usize::try_from(done).ok().and_then(|n| statements.get(n)) else {
         let why = format!("contexture.schema_version names statement {done} of {format}");
-        return Err(crate::fault::corrupt(why));
+        return Err(crate::fault::corrupt_error(why));
     };
     let is_last = statements.len() == usize::try_from(done).unwrap_or(0) + 1;
     let note = match is_last {
@@ -307,7 +323,7 @@ async fn step_inside(client: &Client, server: &Server) -> Result<bool, Fault> {
 }
 
 /// The statements of a file: each ends with a semicolon, which stands nowhere else but in comments.
-fn statements(sql: &str) -> Vec<String> {
+fn split_statements(sql: &str) -> Vec<String> {
     let code: Vec<&str> = sql
         .lines()
         .map(|line| line.split("--").next().unwrap_or_default().trim_end())
@@ -328,7 +344,7 @@ mod tests {
     #[test]
     fn files_are_cut_into_statements() {
         for migration in &MIGRATIONS {
-            for statement in statements(migration.sql) {
+            for statement in split_statements(migration.sql) {
                 let known = ["CREATE ", "ALTER TABLE "];
                 let is_known = known.iter().any(|verb| statement.starts_with(verb));
                 assert!(is_known, "{statement}");
@@ -336,7 +352,7 @@ mod tests {
             }
         }
         assert_eq!(
-            statements("-- a; b\nA\n  b; -- c;\n\nD;\n"),
+            split_statements("-- a; b\nA\n  b; -- c;\n\nD;\n"),
             ["A\n  b", "D"]
         );
     }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use contexture_ir::{
     Audience, ContentHash, ConversationId, MessageId, NodeId, Origin, Owner, ResponseId, RunId,
 };
-use contexture_store::rules::{self, Counters, Stored};
+use contexture_store::rules::{self, Counters, StoredItem};
 use contexture_store::{
-    Error, Fence, NewItem, Node, NodeKind, NodeQuery, Page, ReadRequest, Thing,
+    EntityKind, Error, Fence, NewItem, Node, NodeKind, NodeQuery, PathPage, ReadRequest,
 };
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
 use tokio_postgres::Row;
 
-use crate::conv::Conv;
-use crate::fault::Fault;
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
 use crate::param::{Param, params};
-use crate::path::{Position, Stretch, Tip};
-use crate::row::{bytes, bytes_or_null, count, get};
+use crate::path::{NodePosition, Stretch, Tip};
+use crate::row::{get_bytes, get_bytes_or_null, get_column, get_count};
 use crate::tx::Tx;
 
 /// The codec of an item's bytes: as they are.
@@ -77,7 +77,7 @@ const SCAN: &str = concat!(
 );
 
 /// Where rows go and what they carry besides their items.
-pub(crate) struct Slots<'a> {
+pub(crate) struct NodeSlots<'a> {
     pub(crate) segment: i32,
     pub(crate) fence: Option<Fence>,
     pub(crate) counters: &'a [Counters],
@@ -87,7 +87,12 @@ pub(crate) struct Slots<'a> {
 }
 
 /// Inserts nodes.
-pub(crate) fn insert(tx: &mut Tx<'_>, key: [u8; 16], slots: &Slots<'_>, items: &[NewItem]) {
+pub(crate) fn insert_nodes(
+    tx: &mut Tx<'_>,
+    key: [u8; 16],
+    slots: &NodeSlots<'_>,
+    items: &[NewItem],
+) {
     let fence = slots.fence.map(fence_number);
     let rows: Vec<(usize, (&NewItem, &Counters))> =
         items.iter().zip(slots.counters).enumerate().collect();
@@ -104,7 +109,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, key: [u8; 16], slots: &Slots<'_>, items: &
             ($name:ident) => {
                 batch
                     .iter()
-                    .map(|(_, (_, counters))| small(counters.$name))
+                    .map(|(_, (_, counters))| small_counter(counters.$name))
                     .collect::<Vec<i32>>()
             };
         }
@@ -112,7 +117,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, key: [u8; 16], slots: &Slots<'_>, items: &
             true => slots.roots.0,
             false => slots.roots.1,
         };
-        tx.later(
+        tx.execute_on_commit(
             "INSERT INTO contexture.nodes (conversation, segment, fence, item_version, codec, \
              depth, messages, turns, compacted, root_no, step, created_ms, kind, origin, \
              audience, node_id, content_hash, meaning_hash, answers, copied_from, run, response, \
@@ -151,7 +156,7 @@ pub(crate) fn insert(tx: &mut Tx<'_>, key: [u8; 16], slots: &Slots<'_>, items: &
 }
 
 /// Counters never pass the number of positions, which is below 2³¹.
-fn small(counter: u64) -> i32 {
+fn small_counter(counter: u64) -> i32 {
     debug_assert!(i32::try_from(counter).is_ok(), "{counter}");
     i32::try_from(counter).unwrap_or(i32::MAX)
 }
@@ -162,9 +167,9 @@ pub(crate) fn fence_number(fence: Fence) -> i64 {
 }
 
 /// The place after a node.
-pub(crate) async fn tip(tx: &Tx<'_>, key: [u8; 16], id: NodeId) -> Result<Tip, Fault> {
+pub(crate) async fn load_tip(tx: &Tx<'_>, key: [u8; 16], id: NodeId) -> Result<Tip, RowError> {
     let row = tx
-        .row(
+        .query_row(
             "SELECT n.segment, n.depth, n.messages, n.turns, n.compacted, n.root_no, \
              s.first_depth, s.ancestors, s.upto \
              FROM contexture.nodes n LEFT JOIN contexture.segments s \
@@ -173,30 +178,30 @@ pub(crate) async fn tip(tx: &Tx<'_>, key: [u8; 16], id: NodeId) -> Result<Tip, F
             params![key, id],
         )
         .await?;
-    let row = row.ok_or_else(|| Error::not_found(Thing::Node, id))?;
-    Tip::read(&row, 0, Some(id))
+    let row = row.ok_or_else(|| Error::not_found(EntityKind::Node, id))?;
+    Tip::from_row(&row, 0, Some(id))
 }
 
 /// What an append must know of a stored node.
-pub(crate) struct Known {
+pub(crate) struct ExistingNode {
     content_hash: ContentHash,
     redacted: bool,
-    pub(crate) position: Position,
+    pub(crate) position: NodePosition,
     /// The position before it on its path.
-    before: Position,
+    before: NodePosition,
 }
 
 /// Those of these nodes that exist.
-pub(crate) async fn known(
+pub(crate) async fn find_existing_nodes(
     tx: &Tx<'_>,
     key: [u8; 16],
     ids: Vec<NodeId>,
-) -> Result<BTreeMap<NodeId, Known>, Fault> {
+) -> Result<BTreeMap<NodeId, ExistingNode>, RowError> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
     let rows = tx
-        .rows(
+        .query_rows(
             "SELECT n.node_id, n.content_hash, n.segment, n.depth, \
              CASE WHEN n.depth > s.first_depth THEN n.segment ELSE coalesce(s.ancestors[1], 0) END, \
              n.redacted_ms IS NOT NULL \
@@ -208,20 +213,20 @@ pub(crate) async fn known(
         .await?;
     let mut known = BTreeMap::new();
     for row in &rows {
-        let depth: i32 = get(row, 3)?;
-        let found = Known {
-            content_hash: ContentHash::from_bytes(bytes(row, 1)?),
-            redacted: get(row, 5)?,
-            position: Position {
-                segment: get(row, 2)?,
+        let depth: i32 = get_column(row, 3)?;
+        let found = ExistingNode {
+            content_hash: ContentHash::from_bytes(get_bytes(row, 1)?),
+            redacted: get_column(row, 5)?,
+            position: NodePosition {
+                segment: get_column(row, 2)?,
                 depth,
             },
-            before: Position {
-                segment: get(row, 4)?,
+            before: NodePosition {
+                segment: get_column(row, 4)?,
                 depth: depth - 1,
             },
         };
-        known.insert(NodeId::from_bytes(bytes(row, 0)?), found);
+        known.insert(NodeId::from_bytes(get_bytes(row, 0)?), found);
     }
     Ok(known)
 }
@@ -229,12 +234,15 @@ pub(crate) async fn known(
 /// What is stored under the items' ids, for recognising repetitions.
 ///
 /// Of a node's parent only this is told: whether it is the item before it.
-pub(crate) fn stored(items: &[NewItem], known: &BTreeMap<NodeId, Known>) -> Vec<Option<Stored>> {
+pub(crate) fn stored_items(
+    items: &[NewItem],
+    known: &BTreeMap<NodeId, ExistingNode>,
+) -> Vec<Option<StoredItem>> {
     let mut previous: Option<&NewItem> = None;
     let mut stored = Vec::with_capacity(items.len());
     for item in items {
         let parent = previous.replace(item).map(|item| item.id);
-        stored.push(known.get(&item.id).map(|found| Stored {
+        stored.push(known.get(&item.id).map(|found| StoredItem {
             content_hash: found.content_hash,
             redacted: found.redacted,
             parent: parent.filter(|id| known.get(id).is_some_and(|on| on.position == found.before)),
@@ -249,14 +257,14 @@ pub(crate) async fn messages_on_path(
     key: [u8; 16],
     messages: Vec<String>,
     path: &[Stretch],
-) -> Result<Vec<MessageId>, Fault> {
+) -> Result<Vec<MessageId>, RowError> {
     if messages.is_empty() || path.is_empty() {
         return Ok(Vec::new());
     }
     let segments: Vec<i32> = path.iter().map(|on| on.segment).collect();
     let depths: Vec<i32> = path.iter().map(|on| on.to).collect();
     let rows = tx
-        .rows(
+        .query_rows(
             "SELECT asked.id FROM unnest($2) AS asked (id) WHERE EXISTS (\
              SELECT FROM unnest($3, $4) AS on_path (segment, last) \
              CROSS JOIN LATERAL (SELECT FROM contexture.nodes \
@@ -267,33 +275,33 @@ pub(crate) async fn messages_on_path(
         .await?;
     let mut found = Vec::new();
     for row in &rows {
-        let id: &str = get(row, 0)?;
+        let id: &str = get_column(row, 0)?;
         found.extend(MessageId::new(id).ok());
     }
     Ok(found)
 }
 
 /// Part of the path to `end`.
-pub(crate) async fn read(
+pub(crate) async fn read_path(
     tx: &Tx<'_>,
-    conv: &Conv,
+    conv: &ConversationRow,
     end: &Tip,
     request: &ReadRequest,
-) -> Result<Page, Fault> {
-    let extent = rules::extent(request, &end.counters);
+) -> Result<PathPage, RowError> {
+    let extent = rules::depth_range(request, &end.counters);
     let clamp = |depth: u64| i32::try_from(depth).unwrap_or(i32::MAX);
     let (from, to) = (clamp(extent.from), clamp(extent.to));
     let mut nodes = Vec::new();
     if from <= to {
-        nodes = scan(tx, conv, end, from, to).await?;
+        nodes = scan_path(tx, conv, end, from, to).await?;
         let wanted = u64::from(from.abs_diff(to)) + 1;
         if nodes.len() as u64 != wanted {
             let why = format!("{} of {wanted} nodes are there", nodes.len());
             let position = format!("depths {from} to {to}");
-            return Err(conv.damaged("path", position, why).into());
+            return Err(conv.damaged_error("path", position, why).into());
         }
     }
-    Ok(Page {
+    Ok(PathPage {
         head: end.node,
         depth: end.counters.depth,
         nodes,
@@ -301,16 +309,16 @@ pub(crate) async fn read(
     })
 }
 
-async fn scan(
+async fn scan_path(
     tx: &Tx<'_>,
-    conv: &Conv,
+    conv: &ConversationRow,
     end: &Tip,
     from: i32,
     to: i32,
-) -> Result<Vec<Arc<Node>>, Fault> {
+) -> Result<Vec<Arc<Node>>, RowError> {
     // One depth more, for the first node's parent.
-    let mut path = end.stretches(tx, conv.key, from.max(2) - 1).await?;
-    let before = path.last().filter(|_| from > 1).map(|oldest| Position {
+    let mut path = end.load_stretches(tx, conv.key, from.max(2) - 1).await?;
+    let before = path.last().filter(|_| from > 1).map(|oldest| NodePosition {
         segment: oldest.segment,
         depth: from - 1,
     });
@@ -328,96 +336,108 @@ async fn scan(
         column(|stretch| stretch.to),
     ];
     let nodes = async {
-        let mut rows = std::pin::pin!(tx.stream(SCAN, params).await?);
+        let mut rows = std::pin::pin!(tx.query_stream(SCAN, params).await?);
         let count = usize::try_from(from.abs_diff(to)).unwrap_or(0);
         let mut nodes: Vec<Node> = Vec::with_capacity(count.saturating_add(1));
         while let Some(row) = rows.try_next().await? {
             let before = nodes.last().map(|node| (node.id, node.depth));
-            let node = decode(conv, &row, before.map(|(id, _)| id))?;
+            let node = decode_node(conv, &row, before.map(|(id, _)| id))?;
             if node.depth != before.map_or(from.unsigned_abs().into(), |(_, depth)| depth + 1) {
                 let position = format!("depth {}", node.depth);
-                return Err(conv.damaged("node", position, "it stands elsewhere").into());
+                return Err(conv
+                    .damaged_error("node", position, "it stands elsewhere")
+                    .into());
             }
             nodes.push(node);
         }
         Ok(nodes)
     };
-    let (parent, mut nodes) = try_join(id_at(tx, conv, before), nodes).await?;
+    let (parent, mut nodes) = try_join(id_by_position(tx, conv, before), nodes).await?;
     if let Some(first) = nodes.first_mut() {
         first.parent = parent;
     }
     Ok(nodes.into_iter().map(Arc::new).collect())
 }
 
-async fn id_at(
+async fn id_by_position(
     tx: &Tx<'_>,
-    conv: &Conv,
-    position: Option<Position>,
-) -> Result<Option<NodeId>, Fault> {
-    let Some(Position { segment, depth }) = position else {
+    conv: &ConversationRow,
+    position: Option<NodePosition>,
+) -> Result<Option<NodeId>, RowError> {
+    let Some(NodePosition { segment, depth }) = position else {
         return Ok(None);
     };
     let row = tx
-        .row(
+        .query_row(
             "SELECT node_id FROM contexture.nodes \
              WHERE conversation = $1 AND segment = $2 AND depth = $3",
             params![conv.key, segment, depth],
         )
         .await?;
-    row.map(|row| Ok(NodeId::from_bytes(bytes(&row, 0)?)))
+    row.map(|row| Ok(NodeId::from_bytes(get_bytes(&row, 0)?)))
         .transpose()
 }
 
 /// Nodes wherever they stand.
-pub(crate) async fn find(
+pub(crate) async fn find_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     query: &NodeQuery,
-) -> Result<Vec<Arc<Node>>, Fault> {
-    let conv = Conv::see(tx, owner, id).await?;
+) -> Result<Vec<Arc<Node>>, RowError> {
+    let conv = ConversationRow::load_for_read(tx, owner, id).await?;
     match query {
         NodeQuery::Id(id) => match by_id(tx, &conv, *id).await? {
             Some(node) => Ok(vec![node]),
-            None => Err(Error::not_found(Thing::Node, id).into()),
+            None => Err(Error::not_found(EntityKind::Node, id).into()),
         },
         NodeQuery::Prefix(prefix) => by_prefix(tx, &conv, prefix).await,
         NodeQuery::Message(message) => by_message(tx, &conv, message).await,
         NodeQuery::CopiesOf(source) => {
-            let copies = several(tx, &conv, COPIES, params![conv.key, *source]);
-            Ok(try_join(tip(tx, conv.key, *source), copies).await?.1)
+            let copies = query_nodes(tx, &conv, COPIES, params![conv.key, *source]);
+            Ok(try_join(load_tip(tx, conv.key, *source), copies).await?.1)
         }
         NodeQuery::Kind(NodeKind::Compaction) => {
-            several(tx, &conv, COMPACTIONS, params![conv.key]).await
+            query_nodes(tx, &conv, COMPACTIONS, params![conv.key]).await
         }
         NodeQuery::Kind(kind) => {
             let code = i16::from(kind.code());
-            several(tx, &conv, OF_KIND, params![conv.key, code]).await
+            query_nodes(tx, &conv, OF_KIND, params![conv.key, code]).await
         }
     }
 }
 
-async fn by_id(tx: &Tx<'_>, conv: &Conv, id: NodeId) -> Result<Option<Arc<Node>>, Fault> {
-    let row = tx.row(BY_ID, params![conv.key, id]).await?;
-    row.map(|row| alone(conv, &row)).transpose()
+async fn by_id(
+    tx: &Tx<'_>,
+    conv: &ConversationRow,
+    id: NodeId,
+) -> Result<Option<Arc<Node>>, RowError> {
+    let row = tx.query_row(BY_ID, params![conv.key, id]).await?;
+    row.map(|row| decode_single(conv, &row)).transpose()
 }
 
-async fn by_prefix(tx: &Tx<'_>, conv: &Conv, prefix: &str) -> Result<Vec<Arc<Node>>, Fault> {
+async fn by_prefix(
+    tx: &Tx<'_>,
+    conv: &ConversationRow,
+    prefix: &str,
+) -> Result<Vec<Arc<Node>>, RowError> {
     let (low, high) = rules::check_prefix(prefix)?;
     let rows = tx
-        .rows(
+        .query_rows(
             "SELECT node_id FROM contexture.nodes \
              WHERE conversation = $1 AND node_id BETWEEN $2 AND $3 ORDER BY node_id LIMIT 5",
             params![conv.key, low, high],
         )
         .await?;
-    let ids = rows.iter().map(|row| bytes(row, 0).map(NodeId::from_bytes));
-    let ids = ids.collect::<Result<Vec<NodeId>, Fault>>()?;
+    let ids = rows
+        .iter()
+        .map(|row| get_bytes(row, 0).map(NodeId::from_bytes));
+    let ids = ids.collect::<Result<Vec<NodeId>, RowError>>()?;
     match ids.as_slice() {
-        [] => Err(Error::not_found(Thing::Node, prefix).into()),
+        [] => Err(Error::not_found(EntityKind::Node, prefix).into()),
         [id] => Ok(by_id(tx, conv, *id).await?.into_iter().collect()),
         several => Err(Error::Ambiguous {
-            what: Thing::Node,
+            what: EntityKind::Node,
             name: prefix.to_owned(),
             candidates: several.iter().map(NodeId::to_string).collect(),
         }
@@ -427,9 +447,9 @@ async fn by_prefix(tx: &Tx<'_>, conv: &Conv, prefix: &str) -> Result<Vec<Arc<Nod
 
 async fn by_message(
     tx: &Tx<'_>,
-    conv: &Conv,
+    conv: &ConversationRow,
     message: &MessageId,
-) -> Result<Vec<Arc<Node>>, Fault> {
+) -> Result<Vec<Arc<Node>>, RowError> {
     // A node without a message id is a message of its own.
     let own = async {
         match message.as_str().parse::<NodeId>() {
@@ -437,47 +457,51 @@ async fn by_message(
             Err(_) => Ok(None),
         }
     };
-    let named = several(tx, conv, BY_MESSAGE, params![conv.key, message.as_str()]);
+    let named = query_nodes(tx, conv, BY_MESSAGE, params![conv.key, message.as_str()]);
     let (mut found, own) = try_join(named, own).await?;
     found.extend(own.filter(|node| node.message_id.is_none()));
     if found.is_empty() {
-        return Err(Error::not_found(Thing::Message, message).into());
+        return Err(Error::not_found(EntityKind::Message, message).into());
     }
     found.sort_by_key(|node| (node.depth, node.id));
     Ok(found)
 }
 
 /// The nodes that a statement reads, by depth and then by id.
-async fn several(
+async fn query_nodes(
     tx: &Tx<'_>,
-    conv: &Conv,
+    conv: &ConversationRow,
     sql: &str,
     params: Vec<Param>,
-) -> Result<Vec<Arc<Node>>, Fault> {
-    let rows = tx.rows(sql, params).await?;
-    let found = rows.iter().map(|row| alone(conv, row));
-    let mut found = found.collect::<Result<Vec<Arc<Node>>, Fault>>()?;
+) -> Result<Vec<Arc<Node>>, RowError> {
+    let rows = tx.query_rows(sql, params).await?;
+    let found = rows.iter().map(|row| decode_single(conv, row));
+    let mut found = found.collect::<Result<Vec<Arc<Node>>, RowError>>()?;
     found.sort_by_key(|node| (node.depth, node.id));
     Ok(found)
 }
 
 /// A node read without its neighbours.
-fn alone(conv: &Conv, row: &Row) -> Result<Arc<Node>, Fault> {
-    let before = bytes_or_null(row, 21)?.map(NodeId::from_bytes);
-    decode(conv, row, before).map(Arc::new)
+fn decode_single(conv: &ConversationRow, row: &Row) -> Result<Arc<Node>, RowError> {
+    let before = get_bytes_or_null(row, 21)?.map(NodeId::from_bytes);
+    decode_node(conv, row, before).map(Arc::new)
 }
 
 /// A row as a node without its parent; `None` if it is damaged.
-pub(crate) fn sound(row: &Row) -> Result<Option<Node>, Fault> {
-    match decode_or(|_, why| Error::invalid("node", why), row, None) {
+pub(crate) fn decode_undamaged(row: &Row) -> Result<Option<Node>, RowError> {
+    match decode_or(|_, why| Error::invalid_argument("node", why), row, None) {
         Ok(node) => Ok(Some(node)),
-        Err(Fault::Store(_)) => Ok(None),
+        Err(RowError::Store(_)) => Ok(None),
         Err(fault) => Err(fault),
     }
 }
 
-fn decode(conv: &Conv, row: &Row, parent: Option<NodeId>) -> Result<Node, Fault> {
-    let damaged = |depth, why: &str| conv.damaged("node", format!("depth {depth}"), why);
+fn decode_node(
+    conv: &ConversationRow,
+    row: &Row,
+    parent: Option<NodeId>,
+) -> Result<Node, RowError> {
+    let damaged = |depth, why: &str| conv.damaged_error("node", format!("depth {depth}"), why);
     decode_or(damaged, row, parent)
 }
 
@@ -487,31 +511,32 @@ pub(crate) fn decode_or(
     damaged: impl Fn(u64, &str) -> Error,
     row: &Row,
     parent: Option<NodeId>,
-) -> Result<Node, Fault> {
-    let depth = count(row, 1)?;
+) -> Result<Node, RowError> {
+    let depth = get_count(row, 1)?;
     let damaged = |why: &str| damaged(depth, why);
-    let id = |index| bytes_or_null::<16>(row, index);
-    let code =
-        |index| -> Result<Option<u8>, Fault> { Ok(u8::try_from(get::<i16>(row, index)?).ok()) };
-    let item: &[u8] = get(row, 19)?;
-    let content_hash = ContentHash::from_bytes(bytes(row, 12)?);
+    let id = |index| get_bytes_or_null::<16>(row, index);
+    let code = |index| -> Result<Option<u8>, RowError> {
+        Ok(u8::try_from(get_column::<i16>(row, index)?).ok())
+    };
+    let item: &[u8] = get_column(row, 19)?;
+    let content_hash = ContentHash::from_bytes(get_bytes(row, 12)?);
     if ContentHash::of(item) != content_hash {
         return Err(damaged("the item's bytes do not match their hash").into());
     }
-    if get::<i16>(row, 9)? != CODEC_PLAIN {
+    if get_column::<i16>(row, 9)? != CODEC_PLAIN {
         return Err(damaged("the item's bytes have an unknown codec").into());
     }
     let json = std::str::from_utf8(item).map_err(|_| damaged("the item is not UTF-8"))?;
-    let message_id: Option<&str> = get(row, 18)?;
+    let message_id: Option<&str> = get_column(row, 18)?;
     let message_id = message_id.map(MessageId::new).transpose();
-    let step: Option<i32> = get(row, 10)?;
+    let step: Option<i32> = get_column(row, 10)?;
     let node = Node {
-        id: NodeId::from_bytes(bytes(row, 11)?),
+        id: NodeId::from_bytes(get_bytes(row, 11)?),
         parent,
         depth,
-        messages: count(row, 2)?,
-        turns: count(row, 3)?,
-        compacted: count(row, 4)?,
+        messages: get_count(row, 2)?,
+        turns: get_count(row, 3)?,
+        compacted: get_count(row, 4)?,
         json: Arc::from(json),
         content_hash,
         kind: code(5)?
@@ -530,8 +555,8 @@ pub(crate) fn decode_or(
             .ok_or_else(|| damaged("unknown audience"))?,
         copied_from: id(15)?.map(NodeId::from_bytes),
         meaning_hash: id(13)?.map(ContentHash::from_bytes),
-        created_ms: get(row, 8)?,
-        redacted_ms: get(row, 20)?,
+        created_ms: get_column(row, 8)?,
+        redacted_ms: get_column(row, 20)?,
     };
     Ok(node)
 }

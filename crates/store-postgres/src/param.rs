@@ -55,7 +55,7 @@ pub(crate) enum Bytea {
 }
 
 impl Bytea {
-    fn bytes(&self) -> &[u8] {
+    fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Id(bytes) => bytes,
             Self::Check(bytes) => bytes,
@@ -72,7 +72,7 @@ impl ToSql for Bytea {
         ty: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        self.bytes().to_sql(ty, out)
+        self.as_bytes().to_sql(ty, out)
     }
 
     fn accepts(ty: &Type) -> bool {

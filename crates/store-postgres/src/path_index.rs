@@ -3,14 +3,14 @@
 //! Not here: the calls of the contract (`finding`).
 
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, PathHash};
-use contexture_store::{Error, PathMark, PathPlace, PathQuery, Thing};
+use contexture_store::{EntityKind, Error, PathMark, PathMatch, PathQuery};
 use tokio_postgres::Row;
 
-use crate::conv::Conv;
-use crate::fault::{Fault, corrupt};
+use crate::conv::ConversationRow;
+use crate::fault::{RowError, corrupt_error};
 use crate::node_row;
 use crate::param::params;
-use crate::row::{bytes, count, get};
+use crate::row::{get_bytes, get_column, get_count};
 use crate::tx::Tx;
 
 /// The places of some hashes, each looked up by its key: heads first, then the conversations that were
@@ -39,75 +39,78 @@ const MARK: &str = "INSERT INTO contexture.path_index \
      ON CONFLICT DO NOTHING";
 
 /// Marks nodes of this conversation, which the transaction may just have made.
-pub(crate) fn add(tx: &mut Tx<'_>, conv: &Conv, marks: &[PathMark]) {
+pub(crate) fn add_marks(tx: &mut Tx<'_>, conv: &ConversationRow, marks: &[PathMark]) {
     if marks.is_empty() {
         return;
     }
-    let versions: Vec<i32> = marks.iter().map(|mark| version(mark.version)).collect();
+    let versions: Vec<i32> = marks
+        .iter()
+        .map(|mark| version_number(mark.version))
+        .collect();
     let hashes: Vec<PathHash> = marks.iter().map(|mark| mark.hash).collect();
     let nodes: Vec<NodeId> = marks.iter().map(|mark| mark.node).collect();
-    tx.later(
+    tx.execute_on_commit(
         MARK,
         params![conv.owner.as_str(), conv.key, versions, hashes, nodes],
     );
 }
 
-fn version(version: u32) -> i32 {
+fn version_number(version: u32) -> i32 {
     i32::try_from(version).unwrap_or(i32::MAX)
 }
 
 /// The places of some hashes.
-pub(crate) async fn find(
+pub(crate) async fn find_path_hashes(
     tx: &Tx<'_>,
     owner: &Owner,
     query: &PathQuery,
-) -> Result<Vec<PathPlace>, Fault> {
+) -> Result<Vec<PathMatch>, RowError> {
     let rows = tx
-        .rows(
+        .query_rows(
             PLACES,
             params![
                 query.hashes.clone(),
                 owner.as_str(),
-                version(query.version),
+                version_number(query.version),
                 query.conversation.as_ref().map(ConversationId::as_str),
                 i64::try_from(query.each).unwrap_or(i64::MAX)
             ],
         )
         .await?;
-    rows.iter().map(read).collect()
+    rows.iter().map(decode_path_match).collect()
 }
 
-fn read(row: &Row) -> Result<PathPlace, Fault> {
-    let broken = |error: contexture_ir::Error| corrupt(error.to_string());
-    let heads: Vec<&str> = get(row, 4)?;
+fn decode_path_match(row: &Row) -> Result<PathMatch, RowError> {
+    let broken = |error: contexture_ir::Error| corrupt_error(error.to_string());
+    let heads: Vec<&str> = get_column(row, 4)?;
     let heads = heads.into_iter().map(BranchName::new);
-    Ok(PathPlace {
-        hash: PathHash::from_bytes(bytes(row, 0)?),
-        conversation: ConversationId::new(get::<&str>(row, 1)?).map_err(broken)?,
-        node: NodeId::from_bytes(bytes(row, 2)?),
-        depth: count(row, 3)?,
+    Ok(PathMatch {
+        hash: PathHash::from_bytes(get_bytes(row, 0)?),
+        conversation: ConversationId::new(get_column::<&str>(row, 1)?).map_err(broken)?,
+        node: NodeId::from_bytes(get_bytes(row, 2)?),
+        depth: get_count(row, 3)?,
         heads: heads.collect::<Result<_, _>>().map_err(broken)?,
     })
 }
 
 /// Adds marks, and removes those of other versions.
-pub(crate) async fn put(
+pub(crate) async fn put_paths(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     kept: u32,
     marks: &[PathMark],
-) -> Result<(), Fault> {
-    let conv = Conv::lock(tx, owner, id).await?;
+) -> Result<(), RowError> {
+    let conv = ConversationRow::load_for_update(tx, owner, id).await?;
     let named = marks.iter().map(|mark| mark.node).collect();
-    let known = node_row::known(tx, conv.key, named).await?;
+    let known = node_row::find_existing_nodes(tx, conv.key, named).await?;
     if let Some(mark) = marks.iter().find(|mark| !known.contains_key(&mark.node)) {
-        return Err(Error::not_found(Thing::Node, mark.node).into());
+        return Err(Error::not_found(EntityKind::Node, mark.node).into());
     }
-    tx.later(
+    tx.execute_on_commit(
         "DELETE FROM contexture.path_index WHERE conversation = $1 AND version <> $2",
-        params![conv.key, version(kept)],
+        params![conv.key, version_number(kept)],
     );
-    add(tx, &conv, marks);
+    add_marks(tx, &conv, marks);
     Ok(())
 }

@@ -11,8 +11,8 @@ use deadpool_postgres::{
 };
 use futures_util::future::{BoxFuture, join};
 
-use crate::address::Address;
-use crate::fault::{Fault, Weight, from_postgres};
+use crate::address::DatabaseAddress;
+use crate::fault::{FailureEffect, RowError, from_postgres};
 use crate::options::PostgresOptions;
 use crate::tls::Tls;
 use crate::tx::Tx;
@@ -32,25 +32,25 @@ pub(crate) enum Access {
 }
 
 /// The connections to a database.
-pub(crate) struct Server {
+pub(crate) struct ConnectionPool {
     pool: Pool,
     address: Arc<PathBuf>,
     begin_write: String,
 }
 
 /// An attempt that failed.
-struct Broken {
+struct FailedAttempt {
     error: Error,
-    weight: Weight,
+    weight: FailureEffect,
     /// Whether it was the contract that refused: then nothing else can be wrong.
     refused: bool,
     /// Whether the commit was sent.
     sent: bool,
 }
 
-impl Server {
+impl ConnectionPool {
     /// Prepares connections; none is made before it is needed.
-    pub(crate) fn new(address: Address, options: &PostgresOptions) -> Result<Self, Error> {
+    pub(crate) fn new(address: DatabaseAddress, options: &PostgresOptions) -> Result<Self, Error> {
         let config = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
@@ -67,7 +67,7 @@ impl Server {
             .wait_timeout(Some(options.wait))
             .runtime(Runtime::Tokio1)
             .build()
-            .map_err(|error| Error::invalid("options", error.to_string()))?;
+            .map_err(|error| Error::invalid_argument("options", error.to_string()))?;
         let ms = |time: Duration| time.as_millis().clamp(1, 2_147_483_647);
         Ok(Self {
             pool,
@@ -88,30 +88,34 @@ impl Server {
     }
 
     /// A connection.
-    pub(crate) async fn client(&self) -> Result<Client, Error> {
+    pub(crate) async fn get_client(&self) -> Result<Client, Error> {
         let client = self.pool.get().await;
         client.map_err(|error| self.no_connection(error))
     }
 
     /// Runs `work` in one transaction; again, where that is exact and may help.
-    pub(crate) async fn run<'env, T, W>(&self, access: Access, work: W) -> Result<T, Error>
+    pub(crate) async fn run_transaction<'env, T, W>(
+        &self,
+        access: Access,
+        work: W,
+    ) -> Result<T, Error>
     where
         T: Send,
-        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync,
+        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
     {
         let mut in_doubt = false;
         let mut left = ATTEMPTS;
         loop {
             left -= 1;
-            let broken = match self.attempt(access, &work).await {
+            let broken = match self.attempt_transaction(access, &work).await {
                 Ok(value) => return Ok(value),
                 Err(broken) => broken,
             };
-            in_doubt |= broken.sent && broken.weight == Weight::Lost;
+            in_doubt |= broken.sent && broken.weight == FailureEffect::Lost;
             let again = match broken.weight {
-                Weight::Final => false,
-                Weight::Collision => true,
-                Weight::Lost => !in_doubt || access != Access::Write,
+                FailureEffect::Final => false,
+                FailureEffect::Collision => true,
+                FailureEffect::Lost => !in_doubt || access != Access::Write,
             };
             if again && left > 0 {
                 continue;
@@ -125,14 +129,18 @@ impl Server {
         }
     }
 
-    async fn attempt<'env, T, W>(&self, access: Access, work: &W) -> Result<T, Broken>
+    async fn attempt_transaction<'env, T, W>(
+        &self,
+        access: Access,
+        work: &W,
+    ) -> Result<T, FailedAttempt>
     where
         T: Send,
-        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, Fault>> + Send + Sync,
+        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
     {
-        let client = self.client().await.map_err(|error| Broken {
+        let client = self.get_client().await.map_err(|error| FailedAttempt {
             error,
-            weight: Weight::Final,
+            weight: FailureEffect::Final,
             refused: false,
             sent: false,
         })?;
@@ -144,19 +152,19 @@ impl Server {
         let mut tx = Tx::new(Arc::clone(&client));
         // On the wire together with the first questions.
         let (begun, worked) = join(client.batch_execute(begin), work(&mut tx)).await;
-        let worked = begun.map_err(Fault::Sql).and(worked);
-        let value = worked.map_err(|fault| self.broken(fault, false))?;
+        let worked = begun.map_err(RowError::Sql).and(worked);
+        let value = worked.map_err(|fault| self.failed_attempt(fault, false))?;
         if !tx.is_idle() {
             let committed = tx.commit().await;
-            committed.map_err(|error| self.broken(Fault::Sql(error), true))?;
+            committed.map_err(|error| self.failed_attempt(RowError::Sql(error), true))?;
         }
         Ok(value)
     }
 
-    fn broken(&self, fault: Fault, sent: bool) -> Broken {
-        Broken {
-            weight: fault.weight(),
-            refused: matches!(fault, Fault::Store(_)),
+    fn failed_attempt(&self, fault: RowError, sent: bool) -> FailedAttempt {
+        FailedAttempt {
+            weight: fault.failure_effect(),
+            refused: matches!(fault, RowError::Store(_)),
             error: fault.into_error(&self.address),
             sent,
         }
@@ -182,7 +190,7 @@ impl Server {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ConnectionPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Server").field(&self.address).finish()
     }

@@ -5,71 +5,71 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::{ContentHash, ConversationId, NodeId, Owner, redacted_json};
-use contexture_store::{Error, EventKind, RedactRequest, Redacted, Thing};
+use contexture_ir::{ContentHash, ConversationId, NodeId, Owner, tombstone_json};
+use contexture_store::{EntityKind, Error, EventKind, RedactRequest, Redacted};
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
 
-use crate::conv::{Conv, Key};
+use crate::conv::{ConversationKey, ConversationRow};
 use crate::event;
-use crate::fault::Fault;
+use crate::fault::RowError;
 use crate::param::{Bytea, params};
-use crate::path::Position;
+use crate::path::NodePosition;
 use crate::response;
-use crate::row::{bytes, get};
+use crate::row::{get_bytes, get_column};
 use crate::search_index;
 use crate::stream;
 use crate::tx::Tx;
 
 /// Replaces nodes by tombstones, removes state values and blobs; `request` is within the limits.
-pub(crate) async fn redact(
+pub(crate) async fn redact_content(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     request: &RedactRequest,
-) -> Result<Redacted, Fault> {
-    let key = Key::of(owner, id).bytes();
-    let nodes = tx.rows(
+) -> Result<Redacted, RowError> {
+    let key = ConversationKey::of(owner, id).into_bytes();
+    let nodes = tx.query_rows(
         "SELECT node_id, redacted_ms IS NOT NULL, item, segment, depth FROM contexture.nodes \
          WHERE conversation = $1 AND node_id = ANY ($2)",
         params![key, request.nodes.clone()],
     );
-    let values = tx.rows(
+    let values = tx.query_rows(
         "SELECT hash FROM contexture.state_values \
          WHERE conversation = $1 AND hash = ANY ($2) AND value IS NOT NULL",
         params![key, request.values.clone()],
     );
-    let blobs = tx.rows(
+    let blobs = tx.query_rows(
         "SELECT blob_id FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
         params![key, request.blobs.clone()],
     );
-    let lock = Conv::lock(tx, owner, id);
+    let lock = ConversationRow::load_for_update(tx, owner, id);
     let (mut conv, nodes, values, blobs) = try_join4(lock, nodes, values, blobs).await?;
-    let (nodes, changed) = bury(tx, &mut conv, &nodes, request)?;
+    let (nodes, changed) = write_tombstone(tx, &mut conv, &nodes, request)?;
     let mut done = Redacted {
         nodes,
         ..Redacted::default()
     };
     done.values = values.len() as u64;
-    tx.later(
+    tx.execute_on_commit(
         "UPDATE contexture.state_values SET value = NULL \
          WHERE conversation = $1 AND hash = ANY ($2)",
         params![key, request.values.clone()],
     );
     done.blobs = blobs.len() as u64;
-    tx.later(
+    tx.execute_on_commit(
         "DELETE FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
         params![key, request.blobs.clone()],
     );
-    stream::remove_ended(tx, &conv).await?;
+    stream::remove_ended_streams(tx, &conv).await?;
     let count = done.values + done.blobs;
     match count {
-        0 => response::forget(tx, &conv, &changed).await?,
-        _ => response::forget_all(tx, &conv),
+        0 => response::remove_inputs(tx, &conv, &changed).await?,
+        _ => response::remove_all_inputs(tx, &conv),
     }
     if count > 0 {
         let kind = EventKind::BytesRedacted { count };
-        event::record(tx, &mut conv, request.at_ms, &kind);
+        event::record_event(tx, &mut conv, request.at_ms, &kind);
     }
     if done != Redacted::default() {
         conv.save(tx);
@@ -79,33 +79,33 @@ pub(crate) async fn redact(
 
 /// Replaces items, readable or not; gives how many were not replaced before, and the places of those
 /// that said something else.
-fn bury(
+fn write_tombstone(
     tx: &mut Tx<'_>,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     rows: &[Row],
     request: &RedactRequest,
-) -> Result<(u64, Vec<Position>), Fault> {
+) -> Result<(u64, Vec<NodePosition>), RowError> {
     let mut changed = Vec::new();
-    let mut found: BTreeMap<NodeId, (bool, &[u8], Position)> = BTreeMap::new();
+    let mut found: BTreeMap<NodeId, (bool, &[u8], NodePosition)> = BTreeMap::new();
     for row in rows {
-        let id = NodeId::from_bytes(bytes(row, 0)?);
-        let position = Position {
-            segment: get(row, 3)?,
-            depth: get(row, 4)?,
+        let id = NodeId::from_bytes(get_bytes(row, 0)?);
+        let position = NodePosition {
+            segment: get_column(row, 3)?,
+            depth: get_column(row, 4)?,
         };
-        found.insert(id, (get(row, 1)?, get(row, 2)?, position));
+        found.insert(id, (get_column(row, 1)?, get_column(row, 2)?, position));
     }
     let mut done = BTreeSet::new();
     for id in &request.nodes {
         let (redacted, item, position) = found
             .get(id)
-            .ok_or_else(|| Error::not_found(Thing::Node, id))?;
+            .ok_or_else(|| Error::not_found(EntityKind::Node, id))?;
         if *redacted || !done.insert(*id) {
             continue;
         }
-        let tombstone = redacted_json(&String::from_utf8_lossy(item)).into_bytes();
+        let tombstone = tombstone_json(&String::from_utf8_lossy(item)).into_bytes();
         changed.extend((tombstone != *item).then_some(*position));
-        tx.later(
+        tx.execute_on_commit(
             "UPDATE contexture.nodes SET item = $3, content_hash = $4, meaning_hash = NULL, \
              codec = 0, key_id = NULL, redacted_ms = $5 WHERE conversation = $1 AND node_id = $2",
             params![
@@ -116,9 +116,9 @@ fn bury(
                 request.at_ms
             ],
         );
-        search_index::remove(tx, conv.key, *position);
+        search_index::remove_terms(tx, conv.key, *position);
         let kind = EventKind::NodeRedacted { node: *id };
-        event::record(tx, conv, request.at_ms, &kind);
+        event::record_event(tx, conv, request.at_ms, &kind);
     }
     Ok((done.len() as u64, changed))
 }

@@ -5,20 +5,22 @@
 //! Not here: how terms come into the index.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::rules::{Candidate, Condition, Ranking};
-use contexture_store::{Hidden, SearchLimits, SearchPage, SearchRequest, SearchScope};
+use contexture_store::rules::{IndexCondition, Ranking, SearchCandidate};
+use contexture_store::{HiddenContent, SearchLimits, SearchPage, SearchRequest, SearchScope};
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
 use tokio_postgres::Row;
 
 use crate::at;
-use crate::conv::Conv;
-use crate::fault::{Fault, corrupt};
+use crate::conv::ConversationRow;
+use crate::fault::{RowError, corrupt_error};
 use crate::node_row::{self, columns};
 use crate::param::{Bytea, Param, params};
-use crate::path::{Position, Stretch};
-use crate::row::{bytes, get};
-use crate::search_index::{ANY, Behind, behind, conversation_term, owner_term};
+use crate::path::{NodePosition, Stretch};
+use crate::row::{get_bytes, get_column};
+use crate::search_index::{
+    ANY, UnindexedConversation, conversation_term, find_unindexed, owner_term,
+};
 use crate::tx::Tx;
 
 /// Nodes that are asked for at once.
@@ -88,103 +90,109 @@ const AT: &str = concat!(
 );
 
 /// Where to look, found out before anything is looked for.
-enum Area {
-    Conversation(Conv, Option<Vec<Stretch>>),
+enum SearchArea {
+    Conversation(ConversationRow, Option<Vec<Stretch>>),
     Owner(Option<String>),
 }
 
 /// A node that the index proposes.
-struct Place {
+struct ProposedNode {
     conversation: ConversationId,
     key: [u8; 16],
-    position: Position,
+    position: NodePosition,
 }
 
 /// Searches; or not, because these conversations must be caught up with first.
-pub(crate) async fn find(
+pub(crate) async fn search_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
     request: &SearchRequest,
     limits: &SearchLimits,
-) -> Result<Result<SearchPage, Vec<Behind>>, Fault> {
+) -> Result<Result<SearchPage, Vec<UnindexedConversation>>, RowError> {
     let (id, resource) = match &request.scope {
         SearchScope::Owner => (None, None),
         SearchScope::Resource(name) => (None, Some(name.as_str())),
         SearchScope::Conversation(id) => (Some(id), None),
         SearchScope::Path { conversation, .. } => (Some(conversation), None),
     };
-    let behind = behind(tx, Some(owner), id, resource);
-    let (area, behind) = try_join(area(tx, owner, &request.scope), behind).await?;
+    let behind = find_unindexed(tx, Some(owner), id, resource);
+    let (area, behind) = try_join(resolve_scope(tx, owner, &request.scope), behind).await?;
     if !behind.is_empty() {
         return Ok(Err(behind));
     }
     let mut ranking = Ranking::new(request.clone(), limits);
-    let counts = counts(tx, owner, &area, &ranking).await?;
-    ranking.counted(&counts);
-    if !ranking.proposals().is_empty() {
-        let places = places(tx, owner, &area, request, &ranking).await?;
-        judge(tx, &places, &mut ranking).await?;
+    let counts = count_alternatives(tx, owner, &area, &ranking).await?;
+    ranking.set_counts(&counts);
+    if !ranking.index_alternatives().is_empty() {
+        let places = propose_nodes(tx, owner, &area, request, &ranking).await?;
+        examine_nodes(tx, &places, &mut ranking).await?;
     }
-    Ok(Ok(ranking.page()))
+    Ok(Ok(ranking.into_page()))
 }
 
-async fn area(tx: &Tx<'_>, owner: &Owner, scope: &SearchScope) -> Result<Area, Fault> {
+async fn resolve_scope(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    scope: &SearchScope,
+) -> Result<SearchArea, RowError> {
     Ok(match scope {
-        SearchScope::Owner => Area::Owner(None),
-        SearchScope::Resource(name) => Area::Owner(Some(name.clone())),
-        SearchScope::Conversation(id) => Area::Conversation(Conv::see(tx, owner, id).await?, None),
+        SearchScope::Owner => SearchArea::Owner(None),
+        SearchScope::Resource(name) => SearchArea::Owner(Some(name.clone())),
+        SearchScope::Conversation(id) => {
+            SearchArea::Conversation(ConversationRow::load_for_read(tx, owner, id).await?, None)
+        }
         SearchScope::Path { conversation, at } => {
-            let (conv, end) = at::look(tx, owner, conversation, at).await?;
-            let path = end.stretches(tx, conv.key, 1).await?;
-            Area::Conversation(conv, Some(path))
+            let (conv, end) = at::load_path_end(tx, owner, conversation, at).await?;
+            let path = end.load_stretches(tx, conv.key, 1).await?;
+            SearchArea::Conversation(conv, Some(path))
         }
     })
 }
 
 /// How often stands what is to be counted.
-async fn counts(
+async fn count_alternatives(
     tx: &Tx<'_>,
     owner: &Owner,
-    area: &Area,
+    area: &SearchArea,
     ranking: &Ranking,
-) -> Result<Vec<usize>, Fault> {
-    let alternatives = ranking.to_count();
+) -> Result<Vec<usize>, RowError> {
+    let alternatives = ranking.terms_to_count();
     if alternatives.is_empty() {
         return Ok(Vec::new());
     }
-    let most = i64::try_from(ranking.count_to()).unwrap_or(i64::MAX);
+    let most = i64::try_from(ranking.count_limit()).unwrap_or(i64::MAX);
     let asked = |scope: &str| {
         let each = alternatives.iter();
-        let each = each.map(|one| expression(scope, std::slice::from_ref(one)));
+        let each = each.map(|one| match_expression(scope, std::slice::from_ref(one)));
         params![each.collect::<Vec<String>>(), most]
     };
     let (sql, params) = match area {
-        Area::Conversation(conv, path) => {
+        SearchArea::Conversation(conv, path) => {
             let mut params = asked(&conversation_term(conv.key));
             params.push(Param::new(conv.key));
-            params.extend(on_path(path.as_deref()));
+            params.extend(path_params(path.as_deref()));
             (COUNT_IN_CONVERSATION, params)
         }
-        Area::Owner(resource) => {
+        SearchArea::Owner(resource) => {
             let mut params = asked(&owner_term(owner));
-            params.extend(params![owner.as_str(), stored(resource.as_deref())]);
+            params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
             (COUNT_OF_OWNER, params)
         }
     };
-    let rows = tx.rows(sql, params).await?;
+    let rows = tx.query_rows(sql, params).await?;
     let counts = rows.iter().map(|row| {
-        let count = get::<i64>(row, 0)?;
+        let count = get_column::<i64>(row, 0)?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     });
     counts.collect()
 }
 
-fn stored(resource: Option<&str>) -> Option<Bytea> {
+fn resource_param(resource: Option<&str>) -> Option<Bytea> {
     resource.map(|name| Bytea::Text(name.into()))
 }
 
 /// A path's stretches in columns.
-fn on_path(path: Option<&[Stretch]>) -> Vec<Param> {
+fn path_params(path: Option<&[Stretch]>) -> Vec<Param> {
     let column = |of: fn(&Stretch) -> i32| -> Option<Vec<i32>> {
         path.map(|path| path.iter().map(of).collect())
     };
@@ -196,23 +204,23 @@ fn on_path(path: Option<&[Stretch]>) -> Vec<Param> {
 }
 
 /// What the index proposes: one more at most than is judged.
-async fn places(
+async fn propose_nodes(
     tx: &Tx<'_>,
     owner: &Owner,
-    area: &Area,
+    area: &SearchArea,
     request: &SearchRequest,
     ranking: &Ranking,
-) -> Result<Vec<Place>, Fault> {
+) -> Result<Vec<ProposedNode>, RowError> {
     let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
     let audience = match request.hidden {
-        Hidden::LeaveOut => SHOWN,
-        Hidden::Include => 0,
+        HiddenContent::LeaveOut => SHOWN,
+        HiddenContent::Include => 0,
     };
-    let limit = i64::try_from(ranking.most_nodes()).unwrap_or(i64::MAX);
-    let alternatives = ranking.proposals();
+    let limit = i64::try_from(ranking.node_limit()).unwrap_or(i64::MAX);
+    let alternatives = ranking.index_alternatives();
     let asked = |scope: &str| -> Vec<Param> {
         params![
-            expression(scope, &alternatives),
+            match_expression(scope, &alternatives),
             kinds.clone().collect::<Vec<i16>>(),
             audience,
             request.since_ms,
@@ -221,42 +229,44 @@ async fn places(
         ]
     };
     match area {
-        Area::Conversation(conv, path) => {
+        SearchArea::Conversation(conv, path) => {
             let mut params = asked(&conversation_term(conv.key));
             params.push(Param::new(conv.key));
-            params.extend(on_path(path.as_deref()));
-            let rows = tx.rows(IN_CONVERSATION, params).await?;
-            let places = rows.iter().map(|row| place(row, conv.id.clone()));
+            params.extend(path_params(path.as_deref()));
+            let rows = tx.query_rows(IN_CONVERSATION, params).await?;
+            let places = rows
+                .iter()
+                .map(|row| decode_proposed_node(row, conv.id.clone()));
             places.collect()
         }
-        Area::Owner(resource) => {
+        SearchArea::Owner(resource) => {
             let mut params = asked(&owner_term(owner));
-            params.extend(params![owner.as_str(), stored(resource.as_deref())]);
-            let rows = tx.rows(OF_OWNER, params).await?;
+            params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
+            let rows = tx.query_rows(OF_OWNER, params).await?;
             let places = rows.iter().map(|row| {
-                let id = ConversationId::new(get::<&str>(row, 3)?);
-                place(row, id.map_err(|error| corrupt(error.to_string()))?)
+                let id = ConversationId::new(get_column::<&str>(row, 3)?);
+                decode_proposed_node(row, id.map_err(|error| corrupt_error(error.to_string()))?)
             });
             places.collect()
         }
     }
 }
 
-fn place(row: &Row, conversation: ConversationId) -> Result<Place, Fault> {
-    Ok(Place {
+fn decode_proposed_node(row: &Row, conversation: ConversationId) -> Result<ProposedNode, RowError> {
+    Ok(ProposedNode {
         conversation,
-        key: bytes(row, 0)?,
-        position: Position {
-            segment: get(row, 1)?,
-            depth: get(row, 2)?,
+        key: get_bytes(row, 0)?,
+        position: NodePosition {
+            segment: get_column(row, 1)?,
+            depth: get_column(row, 2)?,
         },
     })
 }
 
 /// The alternatives in the server's own language. Terms have no quotes and no backslashes, so none can
 /// end one.
-fn expression(scope: &str, alternatives: &[Vec<Condition<'_>>]) -> String {
-    let conditions = |alternative: &Vec<Condition<'_>>| {
+fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> String {
+    let conditions = |alternative: &Vec<IndexCondition<'_>>| {
         let conditions = alternative.iter().map(|condition| {
             let prefix = if condition.prefix { ":*" } else { "" };
             format!("'{}'{prefix}", condition.term)
@@ -269,7 +279,11 @@ fn expression(scope: &str, alternatives: &[Vec<Condition<'_>>]) -> String {
 
 /// Reads and judges places until there is enough. What is damaged is not found; whoever reads it is
 /// told.
-async fn judge(tx: &Tx<'_>, places: &[Place], ranking: &mut Ranking) -> Result<(), Fault> {
+async fn examine_nodes(
+    tx: &Tx<'_>,
+    places: &[ProposedNode],
+    ranking: &mut Ranking,
+) -> Result<(), RowError> {
     for batch in places.chunks(BATCH) {
         macro_rules! column {
             (|$place:ident| $value:expr) => {
@@ -281,18 +295,18 @@ async fn judge(tx: &Tx<'_>, places: &[Place], ranking: &mut Ranking) -> Result<(
             column!(|place| place.position.segment),
             column!(|place| place.position.depth),
         ];
-        let mut rows = std::pin::pin!(tx.stream(AT, at).await?);
+        let mut rows = std::pin::pin!(tx.query_stream(AT, at).await?);
         while let Some(row) = rows.try_next().await? {
-            let number = usize::try_from(get::<i64>(&row, 21)? - 1).ok();
+            let number = usize::try_from(get_column::<i64>(&row, 21)? - 1).ok();
             let (Some(place), Some(node)) = (
                 number.and_then(|number| batch.get(number)),
-                node_row::sound(&row)?,
+                node_row::decode_undamaged(&row)?,
             ) else {
                 continue;
             };
-            if ranking.admits(node.kind, node.audience, node.created_ms)
+            if ranking.matches_filters(node.kind, node.audience, node.created_ms)
                 && ranking
-                    .offer(&Candidate::of(&place.conversation, &node))
+                    .examine_candidate(&SearchCandidate::from_node(&place.conversation, &node))
                     .is_break()
             {
                 return Ok(());

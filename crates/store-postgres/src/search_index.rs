@@ -13,12 +13,12 @@ use contexture_store::{AppendRequest, Node, rules};
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
 
-use crate::conv::{Conv, Key};
-use crate::fault::{Fault, corrupt};
+use crate::conv::{ConversationKey, ConversationRow};
+use crate::fault::{RowError, corrupt_error};
 use crate::node_row::{self, columns};
 use crate::param::{Bytea, params};
-use crate::path::Position;
-use crate::row::get;
+use crate::path::NodePosition;
+use crate::row::get_column;
 use crate::tx::Tx;
 
 /// [`BEHIND`] and the index it uses name the version.
@@ -65,14 +65,14 @@ const MISSING: &str = concat!(
 
 /// A conversation that is to be caught up with.
 #[derive(Debug)]
-pub(crate) struct Behind {
+pub(crate) struct UnindexedConversation {
     owner: Owner,
     id: ConversationId,
 }
 
 /// What is written of a node.
-struct Entry {
-    position: Position,
+struct IndexEntry {
+    position: NodePosition,
     created_ms: i64,
     kind: i16,
     audience: i16,
@@ -94,19 +94,19 @@ pub(crate) fn conversation_term(key: [u8; 16]) -> String {
 }
 
 /// What each node of a conversation has beside its own terms.
-pub(crate) fn scopes(conv: &Conv) -> Vec<String> {
+pub(crate) fn scope_terms(conv: &ConversationRow) -> Vec<String> {
     vec![conversation_term(conv.key), owner_term(&conv.owner)]
 }
 
 /// The terms of each item, separated by spaces.
-pub(crate) fn terms(request: &AppendRequest) -> Vec<String> {
+pub(crate) fn item_terms(request: &AppendRequest) -> Vec<String> {
     let items = request.items.iter();
     items.map(|item| terms_of(&item.json)).collect()
 }
 
 /// The terms of an item, separated by spaces.
 pub(crate) fn terms_of(json: &str) -> String {
-    let terms = rules::index_terms(&rules::said(json));
+    let terms = rules::index_terms(&rules::searchable_text(json));
     match terms.len() {
         0..=VECTOR_BYTES => terms,
         _ => ANY.to_owned(),
@@ -114,33 +114,33 @@ pub(crate) fn terms_of(json: &str) -> String {
 }
 
 /// Indexes items that are being appended behind `after`.
-pub(crate) fn add(
+pub(crate) fn index_items(
     tx: &mut Tx<'_>,
-    conv: &Conv,
-    after: Position,
+    conv: &ConversationRow,
+    after: NodePosition,
     request: &AppendRequest,
     terms: &[String],
 ) {
     let items = request.items.iter().zip(terms).zip(after.depth + 1..);
-    let entries = items.map(|((item, terms), depth)| Entry {
-        position: Position { depth, ..after },
+    let entries = items.map(|((item, terms), depth)| IndexEntry {
+        position: NodePosition { depth, ..after },
         created_ms: item.created_ms,
         kind: item.kind.code().into(),
         audience: item.audience.code().into(),
         terms: terms.clone(),
     });
-    insert(tx, conv, &entries.collect::<Vec<_>>());
+    insert_entries(tx, conv, &entries.collect::<Vec<_>>());
 }
 
-fn insert(tx: &mut Tx<'_>, conv: &Conv, entries: &[Entry]) {
-    let scopes = scopes(conv);
+fn insert_entries(tx: &mut Tx<'_>, conv: &ConversationRow, entries: &[IndexEntry]) {
+    let scopes = scope_terms(conv);
     for batch in entries.chunks(BATCH) {
         macro_rules! column {
             (|$entry:ident| $value:expr) => {
                 batch.iter().map(|$entry| $value).collect::<Vec<_>>()
             };
         }
-        tx.later(
+        tx.execute_on_commit(
             "INSERT INTO contexture.terms (conversation, rule, segment, depth, created_ms, kind, \
              audience, terms) SELECT $1, $2, added.segment, added.depth, added.created_ms, \
              added.kind, added.audience, \
@@ -165,22 +165,22 @@ fn insert(tx: &mut Tx<'_>, conv: &Conv, entries: &[Entry]) {
 }
 
 /// Removes the terms of a node.
-pub(crate) fn remove(tx: &mut Tx<'_>, key: [u8; 16], position: Position) {
-    tx.later(
+pub(crate) fn remove_terms(tx: &mut Tx<'_>, key: [u8; 16], position: NodePosition) {
+    tx.execute_on_commit(
         "DELETE FROM contexture.terms WHERE conversation = $1 AND segment = $2 AND depth = $3",
         params![key, position.segment, position.depth],
     );
 }
 
 /// Conversations that are to be caught up with: some, unless there are none.
-pub(crate) async fn behind(
+pub(crate) async fn find_unindexed(
     tx: &Tx<'_>,
     owner: Option<&Owner>,
     id: Option<&ConversationId>,
     resource: Option<&str>,
-) -> Result<Vec<Behind>, Fault> {
+) -> Result<Vec<UnindexedConversation>, RowError> {
     let rows = tx
-        .rows(
+        .query_rows(
             BEHIND,
             params![
                 owner.map(Owner::as_str),
@@ -191,57 +191,65 @@ pub(crate) async fn behind(
         )
         .await?;
     let named = rows.iter().map(|row| {
-        let (owner, id) = (get::<&str>(row, 0)?, get::<&str>(row, 1)?);
-        Ok(Behind {
-            owner: Owner::new(owner).map_err(|error| corrupt(error.to_string()))?,
-            id: ConversationId::new(id).map_err(|error| corrupt(error.to_string()))?,
+        let (owner, id) = (get_column::<&str>(row, 0)?, get_column::<&str>(row, 1)?);
+        Ok(UnindexedConversation {
+            owner: Owner::new(owner).map_err(|error| corrupt_error(error.to_string()))?,
+            id: ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))?,
         })
     });
     named.collect()
 }
 
 /// Indexes some of the nodes behind `after` that have no terms yet; gives where to go on.
-pub(crate) async fn step(
+pub(crate) async fn index_step(
     tx: &mut Tx<'_>,
-    behind: &Behind,
-    after: Position,
-) -> Result<Option<Position>, Fault> {
-    let Behind { owner, id } = behind;
-    let key = Key::of(owner, id).bytes();
-    let (conv, entries) = try_join(Conv::lock(tx, owner, id), missing(tx, key, after)).await?;
-    insert(tx, &conv, &entries);
+    behind: &UnindexedConversation,
+    after: NodePosition,
+) -> Result<Option<NodePosition>, RowError> {
+    let UnindexedConversation { owner, id } = behind;
+    let key = ConversationKey::of(owner, id).into_bytes();
+    let (conv, entries) = try_join(
+        ConversationRow::load_for_update(tx, owner, id),
+        load_missing_entries(tx, key, after),
+    )
+    .await?;
+    insert_entries(tx, &conv, &entries);
     if let Some(last) = entries.last() {
         return Ok(Some(last.position));
     }
-    if after != Position::default() {
+    if after != NodePosition::default() {
         // Meanwhile an older version of this program may have appended further ahead.
-        return Ok(Some(Position::default()));
+        return Ok(Some(NodePosition::default()));
     }
-    tx.later(
+    tx.execute_on_commit(
         "UPDATE contexture.listings SET terms_version = $3 WHERE owner = $1 AND id = $2",
         params![owner.as_str(), id.as_str(), RULE],
     );
     Ok(None)
 }
 
-async fn missing(tx: &Tx<'_>, key: [u8; 16], after: Position) -> Result<Vec<Entry>, Fault> {
+async fn load_missing_entries(
+    tx: &Tx<'_>,
+    key: [u8; 16],
+    after: NodePosition,
+) -> Result<Vec<IndexEntry>, RowError> {
     let asked = params![key, after.segment, after.depth, RULE, STEP_NODES];
-    let mut rows = std::pin::pin!(tx.stream(MISSING, asked).await?);
+    let mut rows = std::pin::pin!(tx.query_stream(MISSING, asked).await?);
     let mut entries = Vec::new();
     let mut bytes = 0;
     while bytes < STEP_BYTES
         && let Some(row) = rows.try_next().await?
     {
-        let node = node_row::sound(&row)?;
+        let node = node_row::decode_undamaged(&row)?;
         bytes += node.as_ref().map_or(0, |node| node.json.len());
-        entries.push(Entry {
-            position: Position {
-                segment: get(&row, 0)?,
-                depth: get(&row, 1)?,
+        entries.push(IndexEntry {
+            position: NodePosition {
+                segment: get_column(&row, 0)?,
+                depth: get_column(&row, 1)?,
             },
-            created_ms: get(&row, 8)?,
-            kind: get(&row, 5)?,
-            audience: get(&row, 7)?,
+            created_ms: get_column(&row, 8)?,
+            kind: get_column(&row, 5)?,
+            audience: get_column(&row, 7)?,
             terms: node.map_or_else(String::new, |node: Node| terms_of(&node.json)),
         });
     }

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use contexture_ir::Owner;
 use contexture_store::{Error, Search, SearchPage, SearchRequest, rules};
 
-use crate::path::Position;
+use crate::path::NodePosition;
 use crate::pool::Access;
 use crate::search;
-use crate::search_index::{self, Behind};
+use crate::search_index::{self, UnindexedConversation};
 use crate::store::PostgresStore;
 
 impl PostgresStore {
@@ -27,8 +27,8 @@ impl PostgresStore {
         loop {
             let behind = self
                 .server
-                .run(Access::Read, |tx| {
-                    Box::pin(search_index::behind(tx, None, None, None))
+                .run_transaction(Access::Read, |tx| {
+                    Box::pin(search_index::find_unindexed(tx, None, None, None))
                 })
                 .await?;
             if behind.is_empty() {
@@ -38,12 +38,12 @@ impl PostgresStore {
         }
     }
 
-    async fn catch_up(&self, behind: &[Behind]) -> Result<(), Error> {
+    async fn catch_up(&self, behind: &[UnindexedConversation]) -> Result<(), Error> {
         for one in behind {
-            let mut next = Some(Position::default());
+            let mut next = Some(NodePosition::default());
             while let Some(after) = next {
-                let step = self.server.run(Access::WriteAgain, |tx| {
-                    Box::pin(search_index::step(tx, one, after))
+                let step = self.server.run_transaction(Access::WriteAgain, |tx| {
+                    Box::pin(search_index::index_step(tx, one, after))
                 });
                 next = match step.await {
                     // Deleted meanwhile.
@@ -58,14 +58,18 @@ impl PostgresStore {
 
 #[async_trait]
 impl Search for PostgresStore {
-    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
+    async fn search_nodes(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, Error> {
         let limits = &self.limits.search;
         rules::check_search(&request, limits)?;
         loop {
             let found = self
                 .server
-                .run(Access::Read, |tx| {
-                    Box::pin(search::find(tx, owner, &request, limits))
+                .run_transaction(Access::Read, |tx| {
+                    Box::pin(search::search_nodes(tx, owner, &request, limits))
                 })
                 .await?;
             match found {

@@ -1,14 +1,14 @@
 //! What a conversation takes.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{Amount, NodeKind, Statistics};
+use contexture_store::{NodeKind, Statistics, StorageAmount};
 use futures_util::future::{try_join, try_join4};
 use tokio_postgres::Row;
 
-use crate::conv::Conv;
-use crate::fault::Fault;
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
 use crate::param::{Bytea, Param, params};
-use crate::row::get;
+use crate::row::get_column;
 use crate::tx::Tx;
 
 const NODES: &str = "SELECT count(*), sum(pg_column_size(item)), kind FROM contexture.nodes \
@@ -33,22 +33,22 @@ const ROWS: &str = "SELECT (SELECT count(*) FROM contexture.branches WHERE conve
 
 /// Counts a conversation's rows and their bytes, as the server keeps them: compressed where it
 /// compresses, without the columns beside them, rows' heads and indexes.
-pub(crate) async fn statistics(
+pub(crate) async fn read_statistics(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
-) -> Result<Statistics, Fault> {
-    let conv = Conv::see(tx, owner, id).await?;
+) -> Result<Statistics, RowError> {
+    let conv = ConversationRow::load_for_read(tx, owner, id).await?;
     let entries = params![owner.as_str(), Bytea::Text(id.as_str().into())];
     let amounts = try_join4(
-        one(tx, ROOTS, params![conv.key]),
-        one(tx, VALUES, params![conv.key]),
-        one(tx, BLOBS, params![conv.key]),
-        one(tx, ENTRIES, entries),
+        query_amount(tx, ROOTS, params![conv.key]),
+        query_amount(tx, VALUES, params![conv.key]),
+        query_amount(tx, BLOBS, params![conv.key]),
+        query_amount(tx, ENTRIES, entries),
     );
     let others = try_join(
-        tx.rows(NODES, params![conv.key]),
-        tx.rows(ROWS, params![conv.key]),
+        tx.query_rows(NODES, params![conv.key]),
+        tx.query_rows(ROWS, params![conv.key]),
     );
     let ((roots, values, blobs, entries), (nodes, rows)) = try_join(amounts, others).await?;
     let mut statistics = Statistics {
@@ -59,35 +59,39 @@ pub(crate) async fn statistics(
         ..Statistics::default()
     };
     for row in &nodes {
-        let code: i16 = get(row, 2)?;
+        let code: i16 = get_column(row, 2)?;
         let kind = u8::try_from(code).ok().and_then(NodeKind::from_code);
-        let unknown = || conv.damaged("node", format!("kind {code}"), "unknown kind");
+        let unknown = || conv.damaged_error("node", format!("kind {code}"), "unknown kind");
         statistics
             .nodes
-            .insert(kind.ok_or_else(unknown)?, amount(row)?);
+            .insert(kind.ok_or_else(unknown)?, decode_amount(row)?);
     }
     if let Some(row) = rows.first() {
-        statistics.names = sum(row, 0)?;
-        statistics.events = sum(row, 1)?;
-        statistics.segments = sum(row, 2)?;
+        statistics.names = sum_column(row, 0)?;
+        statistics.events = sum_column(row, 1)?;
+        statistics.segments = sum_column(row, 2)?;
     }
     Ok(statistics)
 }
 
-async fn one(tx: &Tx<'_>, sql: &str, params: Vec<Param>) -> Result<Amount, Fault> {
-    let row = tx.row(sql, params).await?;
-    row.map_or(Ok(Amount::default()), |row| amount(&row))
+async fn query_amount(
+    tx: &Tx<'_>,
+    sql: &str,
+    params: Vec<Param>,
+) -> Result<StorageAmount, RowError> {
+    let row = tx.query_row(sql, params).await?;
+    row.map_or(Ok(StorageAmount::default()), |row| decode_amount(&row))
 }
 
-fn amount(row: &Row) -> Result<Amount, Fault> {
-    Ok(Amount {
-        count: sum(row, 0)?,
-        bytes: sum(row, 1)?,
+fn decode_amount(row: &Row) -> Result<StorageAmount, RowError> {
+    Ok(StorageAmount {
+        count: sum_column(row, 0)?,
+        bytes: sum_column(row, 1)?,
     })
 }
 
 /// A count or a sum; the sum of nothing is null.
-fn sum(row: &Row, index: usize) -> Result<u64, Fault> {
-    let number: Option<i64> = get(row, index)?;
+fn sum_column(row: &Row, index: usize) -> Result<u64, RowError> {
+    let number: Option<i64> = get_column(row, index)?;
     Ok(number.map_or(0, |number| u64::try_from(number).unwrap_or(0)))
 }

@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
-    ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
-    Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
-    PathIndex, PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs,
-    ResponseRecord, Search, State, StateRequest, Store, StreamSignal, StreamSignals, Streams,
-    WakeScope, rules,
+    ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
+    KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node,
+    NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest, Redacted,
+    RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store, StreamSignal,
+    StreamSignals, Streams, WakeScope, rules,
 };
 
-use crate::address::Address;
+use crate::address::DatabaseAddress;
 use crate::append;
 use crate::at;
 use crate::blob;
@@ -26,21 +26,21 @@ use crate::key_value;
 use crate::migrate;
 use crate::node_row;
 use crate::options::PostgresOptions;
-use crate::pool::{Access, Server};
+use crate::pool::{Access, ConnectionPool};
 use crate::redact;
 use crate::response;
 use crate::search_index;
-use crate::tidy::{self, Tidy};
+use crate::tidy::{self, DeletionTask};
 
 /// Conversations in a PostgreSQL database.
 ///
 /// Needs a tokio runtime with I/O and time.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pub(crate) server: Arc<Server>,
+    pub(crate) server: Arc<ConnectionPool>,
     pub(crate) limits: Limits,
     pub(crate) signals: StreamSignals,
-    tidy: Tidy,
+    tidy: DeletionTask,
 }
 
 impl PostgresStore {
@@ -76,10 +76,13 @@ impl PostgresStore {
     /// Deletions that were interrupted go on in the background from here on, with one connection;
     /// what fails of it is tried again at the next opening.
     pub async fn open_with(address: &str, options: PostgresOptions) -> Result<Self, Error> {
-        let server = Arc::new(Server::new(Address::parse(address)?, &options)?);
-        migrate::admit(&server).await?;
-        let tidy = Tidy::start(Arc::clone(&server));
-        if tidy::pending(&server).await?.is_some() {
+        let server = Arc::new(ConnectionPool::new(
+            DatabaseAddress::parse(address)?,
+            &options,
+        )?);
+        migrate::check_schema_version(&server).await?;
+        let tidy = DeletionTask::start(Arc::clone(&server));
+        if tidy::find_pending(&server).await?.is_some() {
             tidy.wake();
         }
         Ok(Self {
@@ -100,7 +103,7 @@ impl PostgresStore {
     ///
     /// The server's; what was removed stays removed.
     pub async fn finish_deletions(&self) -> Result<(), Error> {
-        tidy::finish(&self.server).await
+        tidy::finish_deletions(&self.server).await
     }
 
     /// Where the database is: host, port and name.
@@ -131,38 +134,38 @@ impl Store for PostgresStore {
         loop {
             let made = self
                 .server
-                .run(Access::Write, |tx| {
-                    Box::pin(conversation::create(tx, owner, &new))
+                .run_transaction(Access::Write, |tx| {
+                    Box::pin(conversation::create_conversation(tx, owner, &new))
                 })
                 .await?;
             match made {
                 Ok(made) => return Ok(made),
-                Err(earlier) => tidy::remove(&self.server, &earlier).await?,
+                Err(earlier) => tidy::delete_rows(&self.server, &earlier).await?,
             }
         }
     }
 
-    async fn conversation(
+    async fn load_conversation(
         &self,
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Conversation, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(conversation::read(tx, owner, id))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(conversation::load_conversation(tx, owner, id))
             })
             .await
     }
 
-    async fn conversations(
+    async fn list_conversations(
         &self,
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(conversation::list(tx, owner, &list))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(conversation::list_conversations(tx, owner, &list))
             })
             .await
     }
@@ -175,8 +178,14 @@ impl Store for PostgresStore {
     ) -> Result<Conversation, Error> {
         let _wake = self.signals.wake_conversation(owner, id);
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(conversation::update(tx, owner, id, &update, &self.limits))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(conversation::update_conversation(
+                    tx,
+                    owner,
+                    id,
+                    &update,
+                    &self.limits,
+                ))
             })
             .await
     }
@@ -184,31 +193,31 @@ impl Store for PostgresStore {
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.signals.wake_conversation(owner, id);
         // Also if the answer is lost or nobody waits for it any more.
-        let unfinished = self.tidy.unless_done();
-        let marked = self
-            .server
-            .run(Access::Write, |tx| Box::pin(deletion::mark(tx, owner, id)));
+        let unfinished = self.tidy.wake_on_drop();
+        let marked = self.server.run_transaction(Access::Write, |tx| {
+            Box::pin(deletion::mark_deleted(tx, owner, id))
+        });
         let gone = match marked.await {
             Err(error @ Error::NotFound { .. }) => {
-                unfinished.done();
+                unfinished.disarm();
                 return Err(error);
             }
             gone => gone?,
         };
         drop(wake);
-        tidy::remove(&self.server, &gone).await?;
-        unfinished.done();
+        tidy::delete_rows(&self.server, &gone).await?;
+        unfinished.disarm();
         Ok(())
     }
 
-    async fn append(
+    async fn append_items(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: AppendRequest,
     ) -> Result<Appended, Error> {
         rules::check_append(id, &request, &self.limits)?;
-        let terms = search_index::terms(&request);
+        let terms = search_index::item_terms(&request);
         let _wake = self.signals.wake_conversation(owner, id);
         // Without items nothing would tell a repetition.
         let access = match request.items.is_empty() {
@@ -216,8 +225,8 @@ impl Store for PostgresStore {
             false => Access::WriteAgain,
         };
         self.server
-            .run(access, |tx| {
-                Box::pin(append::append(
+            .run_transaction(access, |tx| {
+                Box::pin(append::append_items(
                     tx,
                     owner,
                     id,
@@ -229,48 +238,50 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn read(
+    async fn read_path(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: ReadRequest,
-    ) -> Result<Page, Error> {
+    ) -> Result<PathPage, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(at::read(tx, owner, id, &request))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(at::read_path(tx, owner, id, &request))
             })
             .await
     }
 
-    async fn nodes(
+    async fn find_nodes(
         &self,
         owner: &Owner,
         id: &ConversationId,
         query: NodeQuery,
     ) -> Result<Vec<Arc<Node>>, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(node_row::find(tx, owner, id, &query))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(node_row::find_nodes(tx, owner, id, &query))
             })
             .await
     }
 
-    async fn state(
+    async fn read_state(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: StateRequest,
-    ) -> Result<State, Error> {
+    ) -> Result<NodeState, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(at::state(tx, owner, id, &request))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(at::read_state(tx, owner, id, &request))
             })
             .await
     }
 
-    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+    async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
         self.server
-            .run(Access::Read, |tx| Box::pin(branch::refs(tx, owner, id)))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(branch::list_refs(tx, owner, id))
+            })
             .await
     }
 
@@ -283,8 +294,8 @@ impl Store for PostgresStore {
     ) -> Result<RefChanged, Error> {
         let _wake = self.signals.wake_conversation(owner, id);
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(branch::change(tx, owner, id, &change, at_ms))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(branch::change_ref(tx, owner, id, &change, at_ms))
             })
             .await
     }
@@ -297,39 +308,39 @@ impl Store for PostgresStore {
     ) -> Result<BlobId, Error> {
         rules::check_blob(&bytes, &self.limits)?;
         self.server
-            .run(Access::WriteAgain, |tx| {
-                Box::pin(blob::put(tx, owner, id, &bytes))
+            .run_transaction(Access::WriteAgain, |tx| {
+                Box::pin(blob::put_blob(tx, owner, id, &bytes))
             })
             .await
     }
 
-    async fn blob(
+    async fn read_blob(
         &self,
         owner: &Owner,
         id: &ConversationId,
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(blob::bytes(tx, owner, id, blob))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(blob::read_blob(tx, owner, id, blob))
             })
             .await
     }
 
-    async fn response(
+    async fn load_response(
         &self,
         owner: &Owner,
         id: &ConversationId,
         response: ResponseId,
     ) -> Result<ResponseRecord, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(response::one(tx, owner, id, response))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(response::load_response(tx, owner, id, response))
             })
             .await
     }
 
-    async fn redact(
+    async fn redact_content(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -338,22 +349,22 @@ impl Store for PostgresStore {
         rules::check_redact(&request, &self.limits)?;
         let _wake = self.signals.wake_conversation(owner, id);
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(redact::redact(tx, owner, id, &request))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(redact::redact_content(tx, owner, id, &request))
             })
             .await
     }
 
-    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
-        let _wake = self.signals.wake(WakeScope::Owner(owner.clone()));
+    async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let _wake = self.signals.wake_scope(WakeScope::Owner(owner.clone()));
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(deletion::erase(tx, owner, scope))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(deletion::erase_step(tx, owner, scope))
             })
             .await
     }
 
-    async fn events(
+    async fn list_events(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -361,8 +372,8 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(event::since(tx, owner, id, after, limit))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(event::list_events(tx, owner, id, after, limit))
             })
             .await
     }
@@ -379,7 +390,7 @@ impl Store for PostgresStore {
         Some(self)
     }
 
-    fn paths(&self) -> Option<&dyn PathIndex> {
+    fn path_index(&self) -> Option<&dyn PathIndex> {
         Some(self)
     }
 
@@ -390,23 +401,23 @@ impl Store for PostgresStore {
 
 #[async_trait]
 impl KeyValues for PostgresStore {
-    async fn entry(
+    async fn get_entry(
         &self,
         owner: &Owner,
         scope: &KeyScope,
         key: &str,
-    ) -> Result<Option<Entry>, Error> {
+    ) -> Result<Option<KeyValueEntry>, Error> {
         self.server
-            .run(Access::Read, |tx| {
+            .run_transaction(Access::Read, |tx| {
                 Box::pin(key_value::get_entry(tx, owner, scope, key))
             })
             .await
     }
 
-    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
+    async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(key_value::list(tx, owner, &list))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(key_value::list_entries(tx, owner, &list))
             })
             .await
     }
@@ -419,8 +430,8 @@ impl KeyValues for PostgresStore {
     ) -> Result<u64, Error> {
         rules::check_put_entry(scope, &put, &self.limits)?;
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(key_value::put(tx, owner, scope, &put))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(key_value::put_entry(tx, owner, scope, &put))
             })
             .await
     }

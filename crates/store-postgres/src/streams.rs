@@ -27,8 +27,8 @@ impl Streams for PostgresStore {
         let _wake = self.signals.wake_stream(owner, id, stream);
         let limits = &self.limits.streams;
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(stream::open(tx, owner, id, stream, at_ms, limits))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(stream::open_stream(tx, owner, id, stream, at_ms, limits))
             })
             .await
     }
@@ -43,8 +43,8 @@ impl Streams for PostgresStore {
         let _wake = self.signals.wake_stream(owner, id, append.claim.stream);
         let limits = &self.limits.streams;
         self.server
-            .run(Access::WriteAgain, |tx| {
-                Box::pin(stream::append(tx, owner, id, &append, limits))
+            .run_transaction(Access::WriteAgain, |tx| {
+                Box::pin(stream::append_chunks(tx, owner, id, &append, limits))
             })
             .await
     }
@@ -58,8 +58,8 @@ impl Streams for PostgresStore {
         rules::check_finish(&finish, &self.limits.streams)?;
         let _wake = self.signals.wake_stream(owner, id, finish.claim.stream);
         self.server
-            .run(Access::WriteAgain, |tx| {
-                Box::pin(stream::finish(tx, owner, id, &finish))
+            .run_transaction(Access::WriteAgain, |tx| {
+                Box::pin(stream::finish_stream(tx, owner, id, &finish))
             })
             .await
     }
@@ -73,8 +73,8 @@ impl Streams for PostgresStore {
     ) -> Result<StreamRecord, Error> {
         let _wake = self.signals.wake_stream(owner, id, stream);
         self.server
-            .run(Access::WriteAgain, |tx| {
-                Box::pin(stream::cancel(tx, owner, id, stream, at_ms))
+            .run_transaction(Access::WriteAgain, |tx| {
+                Box::pin(stream::cancel_stream(tx, owner, id, stream, at_ms))
             })
             .await
     }
@@ -86,8 +86,8 @@ impl Streams for PostgresStore {
         read: ReadChunks,
     ) -> Result<ChunkPage, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(stream::read(tx, owner, id, &read))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(stream::read_chunks(tx, owner, id, &read))
             })
             .await
     }
@@ -98,7 +98,9 @@ impl Streams for PostgresStore {
         id: &ConversationId,
     ) -> Result<Vec<StreamRecord>, Error> {
         self.server
-            .run(Access::Read, |tx| Box::pin(stream::list(tx, owner, id)))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(stream::list_streams(tx, owner, id))
+            })
             .await
     }
 
@@ -110,13 +112,13 @@ impl Streams for PostgresStore {
     ) -> Result<(), Error> {
         let _wake = self.signals.wake_stream(owner, id, stream);
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(stream::delete(tx, owner, id, stream))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(stream::delete_stream(tx, owner, id, stream))
             })
             .await
     }
 
     fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
-        self.signals.listen(owner, id, stream)
+        self.signals.listen_stream(owner, id, stream)
     }
 }

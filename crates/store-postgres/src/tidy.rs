@@ -9,26 +9,26 @@ use contexture_store::Error;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::deletion::{self, Pending};
-use crate::pool::{Access, Server};
+use crate::deletion::{self, PendingDeletion};
+use crate::pool::{Access, ConnectionPool};
 
 /// The task.
 #[derive(Debug)]
-pub(crate) struct Tidy {
+pub(crate) struct DeletionTask {
     wake: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
-impl Tidy {
+impl DeletionTask {
     /// Starts the task, asleep.
-    pub(crate) fn start(server: Arc<Server>) -> Self {
+    pub(crate) fn start(server: Arc<ConnectionPool>) -> Self {
         let wake = Arc::new(Notify::new());
         let woken = Arc::clone(&wake);
         let task = tokio::spawn(async move {
             loop {
                 woken.notified().await;
                 // What fails now is there at the next time.
-                let _ = finish(&server).await;
+                let _ = finish_deletions(&server).await;
             }
         });
         Self { wake, task }
@@ -40,28 +40,28 @@ impl Tidy {
     }
 
     /// Something may be left over, unless this is told that it is done.
-    pub(crate) fn unless_done(&self) -> Unfinished {
-        Unfinished(Some(Arc::clone(&self.wake)))
+    pub(crate) fn wake_on_drop(&self) -> WakeTaskOnDrop {
+        WakeTaskOnDrop(Some(Arc::clone(&self.wake)))
     }
 }
 
-impl Drop for Tidy {
+impl Drop for DeletionTask {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Wakes the task when it is dropped.
-pub(crate) struct Unfinished(Option<Arc<Notify>>);
+pub(crate) struct WakeTaskOnDrop(Option<Arc<Notify>>);
 
-impl Unfinished {
+impl WakeTaskOnDrop {
     /// Nothing is left over.
-    pub(crate) fn done(mut self) {
+    pub(crate) fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for WakeTaskOnDrop {
     fn drop(&mut self) {
         if let Some(wake) = &self.0 {
             wake.notify_one();
@@ -70,23 +70,34 @@ impl Drop for Unfinished {
 }
 
 /// Removes the rows of all conversations that are out of sight.
-pub(crate) async fn finish(server: &Server) -> Result<(), Error> {
-    while let Some(gone) = pending(server).await? {
-        remove(server, &gone).await?;
+pub(crate) async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
+    while let Some(gone) = find_pending(server).await? {
+        delete_rows(server, &gone).await?;
     }
     Ok(())
 }
 
 /// Some deletion that is not finished.
-pub(crate) async fn pending(server: &Server) -> Result<Option<Pending>, Error> {
+pub(crate) async fn find_pending(
+    server: &ConnectionPool,
+) -> Result<Option<PendingDeletion>, Error> {
     server
-        .run(Access::Read, |tx| Box::pin(deletion::pending(tx, None)))
+        .run_transaction(Access::Read, |tx| {
+            Box::pin(deletion::find_pending(tx, None))
+        })
         .await
 }
 
 /// Removes the rows of a conversation that is out of sight.
-pub(crate) async fn remove(server: &Server, gone: &Pending) -> Result<(), Error> {
-    let step = || server.run(Access::WriteAgain, |tx| Box::pin(deletion::step(tx, gone)));
+pub(crate) async fn delete_rows(
+    server: &ConnectionPool,
+    gone: &PendingDeletion,
+) -> Result<(), Error> {
+    let step = || {
+        server.run_transaction(Access::WriteAgain, |tx| {
+            Box::pin(deletion::delete_step(tx, gone))
+        })
+    };
     while step().await?.more {}
     Ok(())
 }

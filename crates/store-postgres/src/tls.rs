@@ -28,7 +28,7 @@ pub(crate) enum Tls {
 
 /// What is asked of a server's certificate. The issuers are in a file, or [`SYSTEM`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Check {
+pub(crate) enum CertificateCheck {
     Nothing,
     Issuer(String),
     Name(String),
@@ -38,27 +38,27 @@ pub(crate) enum Check {
 pub(crate) const SYSTEM: &str = "system";
 
 /// Makes encrypted connections.
-pub(crate) fn connector(check: &Check) -> Result<MakeRustlsConnect, Error> {
+pub(crate) fn make_connector(check: &CertificateCheck) -> Result<MakeRustlsConnect, Error> {
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ServerCertVerifier> = match check {
-        Check::Nothing => Arc::new(Anyone(Arc::clone(&provider))),
-        Check::Issuer(roots) => Arc::new(AnyName(trusted(roots, &provider)?)),
-        Check::Name(roots) => trusted(roots, &provider)?,
+        CertificateCheck::Nothing => Arc::new(Anyone(Arc::clone(&provider))),
+        CertificateCheck::Issuer(roots) => Arc::new(AnyName(build_verifier(roots, &provider)?)),
+        CertificateCheck::Name(roots) => build_verifier(roots, &provider)?,
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::invalid("sslmode", error.to_string()))?
+        .map_err(|error| Error::invalid_argument("sslmode", error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn trusted(
+fn build_verifier(
     roots: &str,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<WebPkiServerVerifier>, Error> {
-    let invalid = |why: String| Error::invalid("sslrootcert", why);
+    let invalid = |why: String| Error::invalid_argument("sslrootcert", why);
     let mut store = RootCertStore::empty();
     if roots == SYSTEM {
         // What the system holds and cannot be read is not trusted; an empty store is refused below.

@@ -12,7 +12,7 @@ use futures_util::future::{BoxFuture, MaybeDone, maybe_done, poll_fn};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row, RowStream};
 
-use crate::fault::Fault;
+use crate::fault::RowError;
 use crate::param::Param;
 
 /// A transaction in progress.
@@ -27,7 +27,7 @@ use crate::param::Param;
 /// `'env` is what the work done in it may borrow.
 pub(crate) struct Tx<'env> {
     client: Arc<Client>,
-    later: Vec<Statement>,
+    deferred: Vec<Statement>,
     has_written: bool,
     is_open: bool,
     env: PhantomData<&'env ()>,
@@ -39,11 +39,11 @@ struct Statement {
     params: Vec<Param>,
 }
 
-type Bound<'a> = (&'a (dyn ToSql + Sync), Type);
+type BoundParam<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Parameters as the client takes them.
-pub(crate) fn bound(params: &[Param]) -> Vec<Bound<'_>> {
-    let mut bound: Vec<Bound<'_>> = Vec::with_capacity(params.len());
+pub(crate) fn bind_params(params: &[Param]) -> Vec<BoundParam<'_>> {
+    let mut bound: Vec<BoundParam<'_>> = Vec::with_capacity(params.len());
     for param in params {
         bound.push((&*param.value, param.kind.clone()));
     }
@@ -55,7 +55,7 @@ impl Tx<'_> {
     pub(crate) fn new(client: Arc<Client>) -> Self {
         Self {
             client,
-            later: Vec::new(),
+            deferred: Vec::new(),
             has_written: false,
             is_open: true,
             env: PhantomData,
@@ -63,44 +63,62 @@ impl Tx<'_> {
     }
 
     /// The rows of a query.
-    pub(crate) async fn rows(&self, sql: &str, params: Vec<Param>) -> Result<Vec<Row>, Fault> {
-        Ok(self.client.query_typed(sql, &bound(&params)).await?)
+    pub(crate) async fn query_rows(
+        &self,
+        sql: &str,
+        params: Vec<Param>,
+    ) -> Result<Vec<Row>, RowError> {
+        Ok(self.client.query_typed(sql, &bind_params(&params)).await?)
     }
 
     /// The one row of a query that has at most one.
-    pub(crate) async fn row(&self, sql: &str, params: Vec<Param>) -> Result<Option<Row>, Fault> {
-        Ok(self.rows(sql, params).await?.into_iter().next())
+    pub(crate) async fn query_row(
+        &self,
+        sql: &str,
+        params: Vec<Param>,
+    ) -> Result<Option<Row>, RowError> {
+        Ok(self.query_rows(sql, params).await?.into_iter().next())
     }
 
     /// The rows of a query, as they come.
-    pub(crate) async fn stream(&self, sql: &str, params: Vec<Param>) -> Result<RowStream, Fault> {
-        Ok(self.client.query_typed_raw(sql, bound(&params)).await?)
+    pub(crate) async fn query_stream(
+        &self,
+        sql: &str,
+        params: Vec<Param>,
+    ) -> Result<RowStream, RowError> {
+        Ok(self
+            .client
+            .query_typed_raw(sql, bind_params(&params))
+            .await?)
     }
 
     /// Writes at once; gives the number of rows.
-    pub(crate) async fn now(&mut self, sql: &str, params: Vec<Param>) -> Result<u64, Fault> {
+    pub(crate) async fn execute(&mut self, sql: &str, params: Vec<Param>) -> Result<u64, RowError> {
         self.has_written = true;
-        Ok(self.client.execute_typed(sql, &bound(&params)).await?)
+        Ok(self
+            .client
+            .execute_typed(sql, &bind_params(&params))
+            .await?)
     }
 
     /// Writes with the commit.
-    pub(crate) fn later(&mut self, sql: &'static str, params: Vec<Param>) {
-        self.later.push(Statement { sql, params });
+    pub(crate) fn execute_on_commit(&mut self, sql: &'static str, params: Vec<Param>) {
+        self.deferred.push(Statement { sql, params });
     }
 
     /// Whether there is anything to commit.
     pub(crate) fn is_idle(&self) -> bool {
-        self.later.is_empty() && !self.has_written
+        self.deferred.is_empty() && !self.has_written
     }
 
     /// Sends what was written and the commit, then waits for both.
     pub(crate) async fn commit(mut self) -> Result<(), Error> {
         self.is_open = false;
         let mut flight: Vec<BoxFuture<'_, Result<(), Error>>> =
-            Vec::with_capacity(self.later.len() + 1);
-        for statement in &self.later {
+            Vec::with_capacity(self.deferred.len() + 1);
+        for statement in &self.deferred {
             flight.push(Box::pin(async {
-                let params = bound(&statement.params);
+                let params = bind_params(&statement.params);
                 self.client.execute_typed(statement.sql, &params).await?;
                 Ok(())
             }));

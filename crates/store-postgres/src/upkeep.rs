@@ -28,8 +28,8 @@ impl Maintenance for PostgresStore {
     ) -> Result<VerifyPage, Error> {
         let page = self
             .server
-            .run(Access::Read, |tx| {
-                Box::pin(verify::page(tx, owner, id, after))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(verify::verify_page(tx, owner, id, after))
             })
             .await;
         match page {
@@ -38,24 +38,28 @@ impl Maintenance for PostgresStore {
                     fault: StorageFault::Corrupt,
                     ..
                 },
-            ) => Ok(verify::unreadable(id, after, &error)),
+            ) => Ok(verify::unreadable_page(id, after, &error)),
             page => page,
         }
     }
 
     async fn verify_medium(&self) -> Result<Vec<String>, Error> {
-        medium::verify(&self.server).await
+        medium::verify_medium(&self.server).await
     }
 
-    async fn statistics(&self, owner: &Owner, id: &ConversationId) -> Result<Statistics, Error> {
+    async fn read_statistics(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Statistics, Error> {
         self.server
-            .run(Access::Read, |tx| {
-                Box::pin(statistics::statistics(tx, owner, id))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(statistics::read_statistics(tx, owner, id))
             })
             .await
     }
 
-    async fn collect(
+    async fn collect_blobs(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -63,17 +67,21 @@ impl Maintenance for PostgresStore {
     ) -> Result<Collected, Error> {
         let unnamed = self
             .server
-            .run(Access::Read, |tx| Box::pin(collect::unnamed(tx, owner, id)))
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(collect::find_unnamed_blobs(tx, owner, id))
+            })
             .await?;
         self.server
-            .run(Access::Write, |tx| {
-                Box::pin(collect::sweep(tx, owner, id, &unnamed, request))
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(collect::remove_unnamed_blobs(
+                    tx, owner, id, &unnamed, request,
+                ))
             })
             .await
     }
 
-    async fn compact(&self) -> Result<Compacted, Error> {
-        medium::compact(&self.server).await
+    async fn compact_storage(&self) -> Result<Compacted, Error> {
+        medium::compact_storage(&self.server).await
     }
 
     async fn back_up(&self, _: &Path) -> Result<BackedUp, Error> {

@@ -14,14 +14,14 @@ use futures_util::TryStreamExt as _;
 use futures_util::future::try_join4;
 use tokio_postgres::Row;
 
-use crate::conv::Conv;
-use crate::fault::{Fault, is_of_a_column};
+use crate::conv::ConversationRow;
+use crate::fault::{RowError, is_of_a_column};
 use crate::key_value;
 use crate::node_row::{self, columns};
 use crate::param::{Bytea, params};
-use crate::path::{Line, Position};
+use crate::path::{NodePosition, SegmentLineage};
 use crate::response;
-use crate::row::{bytes, count, get};
+use crate::row::{get_bytes, get_column, get_count};
 use crate::search_index::{self, RULE};
 use crate::state;
 use crate::stream;
@@ -95,28 +95,28 @@ const SUMS: &str = "SELECT (SELECT count(*) FROM contexture.nodes WHERE conversa
      AND l.conversation = $1 AND l.updated_ms = $5 AND l.resource IS NOT DISTINCT FROM d.resource)";
 
 /// Checks the page after `after`.
-pub(crate) async fn page(
+pub(crate) async fn verify_page(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     after: Option<VerifyCursor>,
-) -> Result<VerifyPage, Fault> {
+) -> Result<VerifyPage, RowError> {
     let from = after.unwrap_or_else(|| start_of(NODES));
-    let mut check = Check {
+    let mut check = PageVerifier {
         tx,
-        conv: Conv::see(tx, owner, id).await?,
+        conv: ConversationRow::load_for_read(tx, owner, id).await?,
         page: VerifyPage::default(),
     };
     let last = match from.part {
-        NODES => check.nodes(from.after).await?,
-        SEGMENTS => check.segments(from.after).await?,
-        ROOTS => check.roots(from.after).await?,
-        BLOBS => check.blobs(from.after).await?,
-        STREAMS => check.streams(from.after).await?,
-        VALUES => check.values().await?,
-        RESPONSES => check.responses(from.after).await?,
+        NODES => check.check_nodes(from.after).await?,
+        SEGMENTS => check.check_segments(from.after).await?,
+        ROOTS => check.check_roots(from.after).await?,
+        BLOBS => check.check_blobs(from.after).await?,
+        STREAMS => check.check_streams(from.after).await?,
+        VALUES => check.check_values().await?,
+        RESPONSES => check.check_responses(from.after).await?,
         _ => {
-            check.names().await?;
+            check.check_refs().await?;
             return Ok(check.page);
         }
     };
@@ -128,7 +128,7 @@ pub(crate) async fn page(
 }
 
 /// The page that says that the server cannot read the rest of this part.
-pub(crate) fn unreadable(
+pub(crate) fn unreadable_page(
     id: &ConversationId,
     after: Option<VerifyCursor>,
     why: &Error,
@@ -165,7 +165,7 @@ fn start_of(part: u8) -> VerifyCursor {
 }
 
 /// The place of an id among others, as a number; two that share it are checked twice at worst.
-fn id_place(id: [u8; 16]) -> i64 {
+fn id_order_key(id: [u8; 16]) -> i64 {
     (u128::from_be_bytes(id) >> 64) as u64 as i64 ^ i64::MIN
 }
 
@@ -173,51 +173,51 @@ fn id_from(place: i64) -> [u8; 16] {
     (u128::from((place ^ i64::MIN).cast_unsigned()) << 64).to_be_bytes()
 }
 
-struct Check<'a, 'env> {
+struct PageVerifier<'a, 'env> {
     tx: &'a Tx<'env>,
-    conv: Conv,
+    conv: ConversationRow,
     page: VerifyPage,
 }
 
-impl Check<'_, '_> {
+impl PageVerifier<'_, '_> {
     /// Takes down what is damaged; what else went wrong ends the check.
-    fn note(
+    fn record_result(
         &mut self,
-        result: Result<(), Fault>,
+        result: Result<(), RowError>,
         what: &'static str,
         position: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RowError> {
         self.page.checked += 1;
         let why = match result {
             Ok(()) => return Ok(()),
-            Err(Fault::Store(error @ Error::Damaged { .. })) => {
+            Err(RowError::Store(error @ Error::Damaged { .. })) => {
                 self.page.findings.push(error);
                 return Ok(());
             }
             // A column holds what this program does not write.
-            Err(Fault::Corrupt(why)) => why,
-            Err(Fault::Sql(error)) if is_of_a_column(&error) => error.to_string(),
+            Err(RowError::Corrupt(why)) => why,
+            Err(RowError::Sql(error)) if is_of_a_column(&error) => error.to_string(),
             Err(fault) => return Err(fault),
         };
-        let finding = self.conv.damaged(what, position, why);
+        let finding = self.conv.damaged_error(what, position, why);
         self.page.findings.push(finding);
         Ok(())
     }
 
-    async fn nodes(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    async fn check_nodes(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let (segment, depth) = ((after >> 32) as i32, after as i32);
         let (tx, is_indexed) = (self.tx, self.is_indexed().await?);
         let params = params![self.conv.key, segment, depth, PAGE];
-        let mut rows = std::pin::pin!(tx.stream(NODE_ROWS, params).await?);
+        let mut rows = std::pin::pin!(tx.query_stream(NODE_ROWS, params).await?);
         let (mut count, mut last) = (0, after);
         while let Some(row) = rows.try_next().await? {
-            let position = Position {
-                segment: get(&row, 0)?,
-                depth: get(&row, 1)?,
+            let position = NodePosition {
+                segment: get_column(&row, 0)?,
+                depth: get_column(&row, 1)?,
             };
             let place = format!("depth {} of segment {}", position.depth, position.segment);
-            let sound = self.node(&row, &place, is_indexed);
-            self.note(sound, "node", &place)?;
+            let sound = self.check_node(&row, &place, is_indexed);
+            self.record_result(sound, "node", &place)?;
             count += 1;
             last = i64::from(position.segment) << 32 | i64::from(position.depth.cast_unsigned());
         }
@@ -225,41 +225,46 @@ impl Check<'_, '_> {
     }
 
     /// Whether all nodes should be known to search.
-    async fn is_indexed(&self) -> Result<bool, Fault> {
-        let row = self.tx.row(
+    async fn is_indexed(&self) -> Result<bool, RowError> {
+        let row = self.tx.query_row(
             "SELECT terms_version FROM contexture.listings WHERE owner = $1 AND id = $2",
             params![self.conv.owner.as_str(), self.conv.id.as_str()],
         );
         let row = row.await?;
-        row.map_or(Ok(false), |row| Ok(get::<i32>(&row, 0)? == RULE))
+        row.map_or(Ok(false), |row| Ok(get_column::<i32>(&row, 0)? == RULE))
     }
 
-    fn node(&self, row: &Row, place: &str, is_indexed: bool) -> Result<(), Fault> {
-        let damaged = |why: &str| -> Fault { self.conv.damaged("node", place, why).into() };
-        let node = node_row::decode_or(|_, why| self.conv.damaged("node", place, why), row, None)?;
-        let Some(first_depth) = get::<Option<i32>>(row, 21)? else {
+    fn check_node(&self, row: &Row, place: &str, is_indexed: bool) -> Result<(), RowError> {
+        let damaged =
+            |why: &str| -> RowError { self.conv.damaged_error("node", place, why).into() };
+        let node = node_row::decode_or(
+            |_, why| self.conv.damaged_error("node", place, why),
+            row,
+            None,
+        )?;
+        let Some(first_depth) = get_column::<Option<i32>>(row, 21)? else {
             return Err(damaged("its segment is missing"));
         };
-        if get::<i32>(row, 1)? < first_depth {
+        if get_column::<i32>(row, 1)? < first_depth {
             return Err(damaged("its segment begins behind it"));
         }
-        let before = match get::<Option<i32>>(row, 22)? {
+        let before = match get_column::<Option<i32>>(row, 22)? {
             None if node.depth == 1 => Counters::default(),
             None => return Err(damaged("the node before it is missing")),
             Some(_) => Counters {
-                depth: count(row, 22)?,
-                messages: count(row, 23)?,
-                turns: count(row, 24)?,
-                compacted: count(row, 25)?,
+                depth: get_count(row, 22)?,
+                messages: get_count(row, 23)?,
+                turns: get_count(row, 24)?,
+                compacted: get_count(row, 25)?,
             },
         };
-        if !rules::follows(&before, &node) {
+        if !rules::can_follow(&before, &node) {
             return Err(damaged("its counters do not follow those before it"));
         }
-        if !get::<bool>(row, 26)? {
+        if !get_column::<bool>(row, 26)? {
             return Err(damaged("its state is missing"));
         }
-        let rule: Option<i32> = get(row, 27)?;
+        let rule: Option<i32> = get_column(row, 27)?;
         if node.redacted_ms.is_some() {
             return match rule {
                 None => Ok(()),
@@ -272,60 +277,66 @@ impl Check<'_, '_> {
                 false => Ok(()),
             };
         }
-        let found: Vec<&str> = get(row, 29)?;
+        let found: Vec<&str> = get_column(row, 29)?;
         let text = search_index::terms_of(&node.json);
-        let scopes = search_index::scopes(&self.conv);
+        let scopes = search_index::scope_terms(&self.conv);
         let wanted = scopes.iter().map(String::as_str).chain(text.split(' '));
         let wanted: BTreeSet<&str> = wanted.filter(|term| !term.is_empty()).collect();
-        if found.into_iter().collect::<BTreeSet<&str>>() != wanted || !get::<bool>(row, 28)? {
+        if found.into_iter().collect::<BTreeSet<&str>>() != wanted || !get_column::<bool>(row, 28)?
+        {
             return Err(damaged("search has other words of it"));
         }
         Ok(())
     }
 
-    async fn segments(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    async fn check_segments(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let after = i32::try_from(after).unwrap_or(i32::MAX);
         let params = params![self.conv.key, after, PAGE];
-        let rows = self.tx.rows(SEGMENT_ROWS, params).await?;
+        let rows = self.tx.query_rows(SEGMENT_ROWS, params).await?;
         for row in &rows {
-            let place = format!("segment {}", get::<i32>(row, 0)?);
-            let sound = self.segment(row, &place);
-            self.note(sound, "segment", &place)?;
+            let place = format!("segment {}", get_column::<i32>(row, 0)?);
+            let sound = self.check_segment(row, &place);
+            self.record_result(sound, "segment", &place)?;
         }
-        self.last(&rows, PAGE)
+        self.last_row_key(&rows, PAGE)
     }
 
-    fn segment(&self, row: &Row, place: &str) -> Result<(), Fault> {
-        let damaged = |why: &str| -> Fault { self.conv.damaged("segment", place, why).into() };
-        let line = Line::read(row, 1, get(row, 0)?)?;
-        let Some(before) = line.before() else {
+    fn check_segment(&self, row: &Row, place: &str) -> Result<(), RowError> {
+        let damaged =
+            |why: &str| -> RowError { self.conv.damaged_error("segment", place, why).into() };
+        let line = SegmentLineage::from_row(row, 1, get_column(row, 0)?)?;
+        let Some(before) = line.parent_position() else {
             return Ok(());
         };
-        if !get::<bool>(row, 7)? {
+        if !get_column::<bool>(row, 7)? {
             return Err(damaged("the node it follows is missing"));
         }
-        let behind = Line::read(row, 4, before.segment)?;
-        if line != behind.after(before) {
+        let behind = SegmentLineage::from_row(row, 4, before.segment)?;
+        if line != behind.child_lineage(before) {
             return Err(damaged("it does not go on where it leaves another"));
         }
         Ok(())
     }
 
-    async fn roots(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    async fn check_roots(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let after = i32::try_from(after).unwrap_or(i32::MAX);
         let params = params![self.conv.key, after, PAGE_LARGE];
-        let rows = self.tx.rows(ROOT_ROWS, params).await?;
+        let rows = self.tx.query_rows(ROOT_ROWS, params).await?;
         let mut sound = BTreeSet::new();
         for row in &rows {
-            let number = get(row, 0)?;
-            let found = self.root(number, &mut sound).await;
-            self.note(found, "state", &format!("root {number}"))?;
+            let number = get_column(row, 0)?;
+            let found = self.check_root(number, &mut sound).await;
+            self.record_result(found, "state", &format!("root {number}"))?;
         }
-        self.last(&rows, PAGE_LARGE)
+        self.last_row_key(&rows, PAGE_LARGE)
     }
 
-    async fn root(&self, number: i32, sound: &mut BTreeSet<ContentHash>) -> Result<(), Fault> {
-        let mut root = state::load(self.tx, &self.conv, number).await?.root;
+    async fn check_root(
+        &self,
+        number: i32,
+        sound: &mut BTreeSet<ContentHash>,
+    ) -> Result<(), RowError> {
+        let mut root = state::load_root(self.tx, &self.conv, number).await?.root;
         root.retain(|_, entry| !sound.contains(&entry.hash));
         if root.is_empty() {
             return Ok(());
@@ -336,155 +347,155 @@ impl Check<'_, '_> {
             if !stored.contains_key(&entry.hash) {
                 let place = format!("{key} of root {number}");
                 let why = "its value is missing or damaged";
-                return Err(self.conv.damaged("state", place, why).into());
+                return Err(self.conv.damaged_error("state", place, why).into());
             }
             sound.insert(entry.hash);
         }
         Ok(())
     }
 
-    async fn blobs(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    async fn check_blobs(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let tx = self.tx;
         let params = params![self.conv.key, id_from(after), PAGE_LARGE + 1];
-        let mut rows = std::pin::pin!(tx.stream(BLOB_ROWS, params).await?);
+        let mut rows = std::pin::pin!(tx.query_stream(BLOB_ROWS, params).await?);
         let mut count = 0;
         while let Some(row) = rows.try_next().await? {
-            let id: [u8; 16] = bytes(&row, 0)?;
+            let id: [u8; 16] = get_bytes(&row, 0)?;
             if count == PAGE_LARGE {
-                return Ok(Some(id_place(id).max(after.saturating_add(1))));
+                return Ok(Some(id_order_key(id).max(after.saturating_add(1))));
             }
             count += 1;
             let id = BlobId::from_bytes(id);
-            let sound = match BlobId::of(&self.conv.owner, get(&row, 1)?) == id {
+            let sound = match BlobId::of(&self.conv.owner, get_column(&row, 1)?) == id {
                 true => Ok(()),
                 false => {
                     let why = "its bytes do not match their hash";
-                    Err(self.conv.damaged("blob", id, why).into())
+                    Err(self.conv.damaged_error("blob", id, why).into())
                 }
             };
-            self.note(sound, "blob", &id.to_string())?;
+            self.record_result(sound, "blob", &id.to_string())?;
         }
         Ok(None)
     }
 
-    async fn streams(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    async fn check_streams(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let after = i32::try_from(after).unwrap_or(i32::MAX);
         let params = params![self.conv.key, after, PAGE_LARGE];
-        let rows = self.tx.rows(stream::VERIFY, params).await?;
+        let rows = self.tx.query_rows(stream::VERIFY, params).await?;
         let mut last = None;
         for row in &rows {
-            let epoch: i32 = get(row, 1)?;
-            let sound = stream::verify(self.tx, &self.conv, row).await;
-            self.note(sound, "stream", &format!("epoch {epoch}"))?;
+            let epoch: i32 = get_column(row, 1)?;
+            let sound = stream::verify_stream(self.tx, &self.conv, row).await;
+            self.record_result(sound, "stream", &format!("epoch {epoch}"))?;
             last = Some(epoch.into());
         }
         Ok(last.filter(|_| rows.len() as i64 == PAGE_LARGE))
     }
 
     /// All at once: keys are no numbers to go on at.
-    async fn values(&mut self) -> Result<Option<i64>, Fault> {
+    async fn check_values(&mut self) -> Result<Option<i64>, RowError> {
         let tx = self.tx;
         let scope = Bytea::Text(self.conv.id.as_str().into());
         let params = params![self.conv.owner.as_str(), scope];
-        let mut rows = std::pin::pin!(tx.stream(key_value::VERIFY, params).await?);
+        let mut rows = std::pin::pin!(tx.query_stream(key_value::VERIFY, params).await?);
         while let Some(row) = rows.try_next().await? {
-            let place = String::from_utf8_lossy(get(&row, 0)?).into_owned();
-            self.note(key_value::verify(&row), "value", &place)?;
+            let place = String::from_utf8_lossy(get_column(&row, 0)?).into_owned();
+            self.record_result(key_value::verify_entry(&row), "value", &place)?;
         }
         Ok(None)
     }
 
-    async fn responses(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    async fn check_responses(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let tx = self.tx;
         let params = params![self.conv.key, id_from(after), PAGE_LARGE + 1];
-        let mut rows = std::pin::pin!(tx.stream(response::VERIFY, params).await?);
+        let mut rows = std::pin::pin!(tx.query_stream(response::VERIFY, params).await?);
         let mut count = 0;
         while let Some(row) = rows.try_next().await? {
-            let id: [u8; 16] = bytes(&row, 0)?;
+            let id: [u8; 16] = get_bytes(&row, 0)?;
             if count == PAGE_LARGE {
-                return Ok(Some(id_place(id).max(after.saturating_add(1))));
+                return Ok(Some(id_order_key(id).max(after.saturating_add(1))));
             }
             count += 1;
-            let sound = response::verify(&self.conv, &row);
-            self.note(sound, "response", &ResponseId::from_bytes(id).to_string())?;
+            let sound = response::verify_response(&self.conv, &row);
+            self.record_result(sound, "response", &ResponseId::from_bytes(id).to_string())?;
         }
         Ok(None)
     }
 
-    async fn names(&mut self) -> Result<(), Fault> {
+    async fn check_refs(&mut self) -> Result<(), RowError> {
         let conv = &self.conv;
         let (owner, id) = (conv.owner.as_str(), conv.id.as_str());
         let said = params![conv.key, owner, id, conv.active_branch, conv.updated_ms];
         let (branches, checkpoints, strays, sums) = try_join4(
-            self.tx.rows(BRANCH_ROWS, params![conv.key]),
-            self.tx.rows(CHECKPOINT_ROWS, params![conv.key]),
-            self.tx.rows(stream::STRAYS, params![conv.key]),
-            self.tx.rows(SUMS, said),
+            self.tx.query_rows(BRANCH_ROWS, params![conv.key]),
+            self.tx.query_rows(CHECKPOINT_ROWS, params![conv.key]),
+            self.tx.query_rows(stream::STRAYS, params![conv.key]),
+            self.tx.query_rows(SUMS, said),
         )
         .await?;
         let counted = [("nodes", conv.nodes), ("branches", conv.branches)];
         for row in &branches {
-            let name: &str = get(row, 0)?;
+            let name: &str = get_column(row, 0)?;
             // Null where the head or the segment is not there at all.
-            let agrees = get::<Option<bool>>(row, 1)?.unwrap_or(false);
-            let extends = get::<Option<bool>>(row, 2)?.unwrap_or(false);
+            let agrees = get_column::<Option<bool>>(row, 1)?.unwrap_or(false);
+            let extends = get_column::<Option<bool>>(row, 2)?.unwrap_or(false);
             let sound = match (agrees, extends) {
                 (true, true) => Ok(()),
                 (false, _) => Err("it does not agree with its head"),
                 (true, false) => Err("the segment it extends is not its own"),
             };
-            self.say(sound, "branch", name)?;
+            self.record_damage(sound, "branch", name)?;
         }
         for row in &checkpoints {
-            let sound = match get(row, 1)? {
+            let sound = match get_column(row, 1)? {
                 true => Ok(()),
                 false => Err("its node is missing"),
             };
-            self.say(sound, "checkpoint", get(row, 0)?)?;
+            self.record_damage(sound, "checkpoint", get_column(row, 0)?)?;
         }
         for row in &strays {
-            let place = format!("epoch {}", get::<i32>(row, 0)?);
-            self.say(Err("its chunks are of no stream"), "stream", &place)?;
+            let place = format!("epoch {}", get_column::<i32>(row, 0)?);
+            self.record_damage(Err("its chunks are of no stream"), "stream", &place)?;
         }
         let Some(row) = sums.first() else {
             return Ok(());
         };
         for (index, (what, said)) in counted.into_iter().enumerate() {
-            let there: i64 = get(row, index)?;
+            let there: i64 = get_column(row, index)?;
             let why = format!("{there} {what} are there, and {said} are counted");
             let sound = match there == i64::from(said) {
                 true => Ok(()),
                 false => Err(why.as_str()),
             };
-            self.say(sound, "conversation", what)?;
+            self.record_damage(sound, "conversation", what)?;
         }
         for (index, what, why) in [
             (2, "its branches", "the active branch is missing"),
             (3, "its listing", "it is not listed, or not as it is"),
         ] {
-            let sound = match get(row, index)? {
+            let sound = match get_column(row, index)? {
                 true => Ok(()),
                 false => Err(why),
             };
-            self.say(sound, "conversation", what)?;
+            self.record_damage(sound, "conversation", what)?;
         }
         Ok(())
     }
 
-    fn say(
+    fn record_damage(
         &mut self,
         sound: Result<(), &str>,
         what: &'static str,
         place: &str,
-    ) -> Result<(), Fault> {
-        let sound = sound.map_err(|why| self.conv.damaged(what, place, why).into());
-        self.note(sound, what, place)
+    ) -> Result<(), RowError> {
+        let sound = sound.map_err(|why| self.conv.damaged_error(what, place, why).into());
+        self.record_result(sound, what, place)
     }
 
     /// The number in the last row's first column, if there may be more rows.
-    fn last(&self, rows: &[Row], page: i64) -> Result<Option<i64>, Fault> {
+    fn last_row_key(&self, rows: &[Row], page: i64) -> Result<Option<i64>, RowError> {
         match rows.last() {
-            Some(row) if rows.len() as i64 == page => Ok(Some(get::<i32>(row, 0)?.into())),
+            Some(row) if rows.len() as i64 == page => Ok(Some(get_column::<i32>(row, 0)?.into())),
             _ => Ok(None),
         }
     }

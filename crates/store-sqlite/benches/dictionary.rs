@@ -10,7 +10,7 @@
     reason = "a benchmark prints, and fails by panicking"
 )]
 
-use contexture_sessions::{ReadOptions, detect, read};
+use contexture_sessions::{ReadOptions, detect_format, read_sessions};
 use contexture_testdata as testdata;
 use zstd::bulk::Compressor;
 
@@ -100,13 +100,18 @@ fn recorded() -> Vec<(&'static str, Vec<String>)> {
             keep_going: true,
             source_name: name,
         };
-        let sessions = read(detect(text, name).unwrap().format, text, &options).unwrap();
+        let sessions =
+            read_sessions(detect_format(text, name).unwrap().format, text, &options).unwrap();
         let nodes = sessions.into_iter().flat_map(|session| session.tree);
         nodes.map(|node| node.item.to_json()).collect()
     };
     let swe = testdata::swe_agent();
-    let claude = ["representative_messages", "session_b", "todowrite_examples"]
-        .map(|name| (name, testdata::read(&format!("claude-code/{name}.jsonl"))));
+    let claude = ["representative_messages", "session_b", "todowrite_examples"].map(|name| {
+        (
+            name,
+            testdata::read_text(&format!("claude-code/{name}.jsonl")),
+        )
+    });
     vec![
         (
             "SWE-agent",

@@ -144,7 +144,7 @@ async fn grow(chat: &Chat, count: usize, writing: Writing) -> usize {
         let items = (first..count.min(first + 1000)).map(|n| item(&mut words, n, writing));
         let items: Vec<NewItem> = items.collect();
         bytes += items.iter().map(|item| item.json.len()).sum::<usize>();
-        chat.tip("main", items).await.unwrap();
+        chat.append_to_tip("main", items).await.unwrap();
     }
     bytes
 }
@@ -202,7 +202,12 @@ async fn find(path: &Path, count: usize) {
                 };
                 let begun = Instant::now();
                 let search = chat.store.search().unwrap();
-                hits = search.find(&chat.owner, request).await.unwrap().hits.len();
+                hits = search
+                    .search_nodes(&chat.owner, request)
+                    .await
+                    .unwrap()
+                    .hits
+                    .len();
                 times.push(begun.elapsed());
             }
             if matches!(scope, SearchScope::Owner) && count < 100_000 {
@@ -234,7 +239,7 @@ async fn append(path: &Path) {
                 writing,
             );
             let begun = Instant::now();
-            chat.tip("main", vec![item]).await.unwrap();
+            chat.append_to_tip("main", vec![item]).await.unwrap();
             times.push(begun.elapsed());
         }
     }
@@ -247,7 +252,8 @@ async fn remove(path: &Path) {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path).unwrap());
     let owner = contexture_ir::Owner::new("ada").unwrap();
     let list = ListConversations::default();
-    let ConversationPage { conversations, .. } = store.conversations(&owner, list).await.unwrap();
+    let ConversationPage { conversations, .. } =
+        store.list_conversations(&owner, list).await.unwrap();
     let id = &conversations[0].id;
     let mut times = Vec::new();
     for n in 0..5_usize {
@@ -258,7 +264,7 @@ async fn remove(path: &Path) {
             at_ms: NOW,
         };
         let begun = Instant::now();
-        store.redact(&owner, id, request).await.unwrap();
+        store.redact_content(&owner, id, request).await.unwrap();
         times.push(begun.elapsed());
     }
     report("redact one node of 100,000, terms and all", &mut times);

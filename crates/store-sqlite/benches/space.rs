@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use contexture_ir::{NodeId, ResponseId};
-use contexture_sessions::{ReadOptions, detect, read};
+use contexture_sessions::{ReadOptions, detect_format, read_sessions};
 use contexture_store::{AppendRequest, NewItem, ReadRequest, StateKey, StatePatch};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, item, on};
+use contexture_store_testkit::chat::{NOW, branch_end, item};
 use contexture_testdata as testdata;
 use rusqlite::Connection;
 
@@ -96,7 +96,8 @@ fn recorded() -> Vec<(&'static str, Vec<Vec<NewItem>>)> {
             keep_going: true,
             source_name: name,
         };
-        let sessions = read(detect(text, name).unwrap().format, text, &options).unwrap();
+        let sessions =
+            read_sessions(detect_format(text, name).unwrap().format, text, &options).unwrap();
         let items = |tree: Vec<contexture_sessions::SessionNode>| {
             let tree = tree.into_iter().enumerate();
             tree.map(|(n, node)| {
@@ -111,8 +112,12 @@ fn recorded() -> Vec<(&'static str, Vec<Vec<NewItem>>)> {
             .collect()
     };
     let swe = testdata::swe_agent();
-    let claude = ["representative_messages", "session_b", "todowrite_examples"]
-        .map(|name| (name, testdata::read(&format!("claude-code/{name}.jsonl"))));
+    let claude = ["representative_messages", "session_b", "todowrite_examples"].map(|name| {
+        (
+            name,
+            testdata::read_text(&format!("claude-code/{name}.jsonl")),
+        )
+    });
     vec![
         (
             "SWE-agent",
@@ -144,7 +149,7 @@ async fn grown(path: &Path, what: &str, sessions: &[Vec<NewItem>], empty: Empty)
     for (n, items) in sessions.iter().enumerate() {
         let chat = Chat::start_as(store.clone(), "ada", &format!("chat-{n}")).await;
         for items in items.chunks(4096) {
-            chat.tip("main", items.to_vec()).await.unwrap();
+            chat.append_to_tip("main", items.to_vec()).await.unwrap();
         }
     }
     let took = begun.elapsed();
@@ -176,10 +181,10 @@ async fn layers(path: &Path, of_response: usize) {
         bytes += size(&items);
         let key = StateKey::new(format!("path/layer-{}", n % 5)).unwrap();
         let request = AppendRequest {
-            patch: StatePatch::put(key, 1, format!("value {n}").into_bytes()),
+            patch: StatePatch::put_entry(key, 1, format!("value {n}").into_bytes()),
             ..AppendRequest::new(Chat::at_tip("main"), items, NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     drop(chat);
     let beside = file(path) - index(path) - bytes as u64;
@@ -210,10 +215,12 @@ async fn large(path: &Path) {
         let before = file(path);
         let new = item(&said);
         let begun = Instant::now();
-        chat.tip("main", vec![new]).await.unwrap();
+        chat.append_to_tip("main", vec![new]).await.unwrap();
         let written = begun.elapsed();
         let begun = Instant::now();
-        chat.read(ReadRequest::last(on("main"), 1)).await.unwrap();
+        chat.read_path(ReadRequest::last_nodes(branch_end("main"), 1))
+            .await
+            .unwrap();
         let read = begun.elapsed();
         let grown = file(path) - before;
         println!(

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_store::{
-    Activation, AppendRequest, At, ListConversations, NewItem, ReadRequest, StateKey, StatePatch,
-    Store, divergence,
+    Activation, AppendRequest, ListConversations, NewItem, PathEnd, ReadRequest, StateKey,
+    StatePatch, Store, find_divergence,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, item, node, on};
+use contexture_store_testkit::chat::{NOW, branch_end, item, node};
 use futures_util::future::join_all;
 
 fn main() {
@@ -68,7 +68,7 @@ fn small(n: usize) -> NewItem {
 async fn grow(chat: &Chat, from: usize, to: usize) {
     for first in (from..to).step_by(1000) {
         let items = (first..to.min(first + 1000)).map(small).collect();
-        chat.tip("main", items).await.unwrap();
+        chat.append_to_tip("main", items).await.unwrap();
     }
 }
 
@@ -98,7 +98,7 @@ async fn append_at_depths(path: &Path, synchronous: Synchronous) {
         for (chat, times) in chats.iter().zip(&mut times) {
             let item = small(1_000_000 + n);
             let begun = Instant::now();
-            chat.tip("main", vec![item]).await.unwrap();
+            chat.append_to_tip("main", vec![item]).await.unwrap();
             times.push(begun.elapsed());
         }
     }
@@ -120,14 +120,14 @@ async fn paths(path: &Path) {
             label: contexture_store::BranchLabel::Named(format!("b{n}").parse().unwrap()),
             activate: Activation::Keep,
         });
-        chat.change(at).await.unwrap();
+        chat.change_ref(at).await.unwrap();
     }
-    chat.say("b50", &["fork"]).await;
+    chat.append_messages("b50", &["fork"]).await;
     let read = async |request: ReadRequest, count: usize| {
         let mut times = Vec::new();
         for _ in 0..40 {
             let begun = Instant::now();
-            let page = chat.read(request.clone()).await.unwrap();
+            let page = chat.read_path(request.clone()).await.unwrap();
             times.push(begun.elapsed());
             assert_eq!(page.nodes.len(), count);
         }
@@ -135,27 +135,30 @@ async fn paths(path: &Path) {
     };
     report(
         "read a path of 10,000",
-        &mut read(ReadRequest::whole(on("main")), 10_000).await,
+        &mut read(ReadRequest::whole_path(branch_end("main")), 10_000).await,
     );
-    let fork = ReadRequest::whole(on("b50"));
+    let fork = ReadRequest::whole_path(branch_end("b50"));
     report("read a forked path of 9,952", &mut read(fork, 9_952).await);
     report(
         "read the last 200 of 10,000",
-        &mut read(ReadRequest::last(on("main"), 200), 200).await,
+        &mut read(ReadRequest::last_nodes(branch_end("main"), 200), 200).await,
     );
     let (mut refs, mut parted, mut listed, mut branched) = (vec![], vec![], vec![], vec![]);
     for n in 0..100 {
         let begun = Instant::now();
-        chat.store.refs(&chat.owner, &chat.id).await.unwrap();
+        chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
         refs.push(begun.elapsed());
         let begun = Instant::now();
-        let (left, right) = (on("main"), At::Node(node("fork")));
-        let found = divergence(&*chat.store, &chat.owner, &chat.id, left, right).await;
+        let (left, right) = (branch_end("main"), PathEnd::Node(node("fork")));
+        let found = find_divergence(&*chat.store, &chat.owner, &chat.id, left, right).await;
         parted.push(begun.elapsed());
         assert_eq!(found.unwrap().shared, 9_951);
         let begun = Instant::now();
         let list = ListConversations::default();
-        chat.store.conversations(&chat.owner, list).await.unwrap();
+        chat.store
+            .list_conversations(&chat.owner, list)
+            .await
+            .unwrap();
         listed.push(begun.elapsed());
         let begun = Instant::now();
         let at = small(n).id;
@@ -165,7 +168,7 @@ async fn paths(path: &Path) {
             label,
             activate: Activation::Keep,
         };
-        chat.change(contexture_store::RefChange::CreateBranch(new))
+        chat.change_ref(contexture_store::RefChange::CreateBranch(new))
             .await
             .unwrap();
         branched.push(begun.elapsed());
@@ -203,7 +206,7 @@ async fn import(path: &Path) {
                 async move {
                     let id = format!("s-{group}-{n}");
                     let chat = Chat::start_as(store, owner, &id).await;
-                    chat.tip("main", items.clone()).await.unwrap();
+                    chat.append_to_tip("main", items.clone()).await.unwrap();
                 }
             });
             join_all(imports).await;
@@ -222,7 +225,9 @@ async fn crowd(path: &Path) {
             let mut times = Vec::new();
             for n in 0..10 {
                 let begun = Instant::now();
-                chat.tip("main", vec![small(task * 10 + n)]).await.unwrap();
+                chat.append_to_tip("main", vec![small(task * 10 + n)])
+                    .await
+                    .unwrap();
                 times.push(begun.elapsed());
             }
             times
@@ -244,9 +249,9 @@ async fn size(path: &Path) {
         let key = StateKey::new(format!("path/layer-{}", n % 5)).unwrap();
         let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item], NOW);
         if n % 4 == 0 {
-            request.patch = StatePatch::put(key, 1, format!("value {n}").into_bytes());
+            request.patch = StatePatch::put_entry(key, 1, format!("value {n}").into_bytes());
         }
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     drop(chat);
     let file = std::fs::metadata(path).unwrap().len();

@@ -126,7 +126,7 @@ async fn crowd(path: &Path, synchronous: Synchronous) {
             let begun = Instant::now();
             let items = vec![item(&n.to_string())];
             let request = AppendRequest::new(Chat::at_tip("main"), items, NOW);
-            beside.append(request).await.unwrap();
+            beside.append_request(request).await.unwrap();
             times.push(begun.elapsed());
         }
         times

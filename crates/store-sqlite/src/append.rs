@@ -3,20 +3,21 @@
 use std::collections::BTreeSet;
 
 use contexture_ir::{BranchName, MessageId};
-use contexture_store::rules::{self, BranchFacts, Counters, Landing};
+use contexture_store::rules::{self, AppendTarget, BranchFacts, Counters};
 use contexture_store::{
-    AppendAt, AppendRequest, Appended, BlobId, Error, EventKind, Limits, NewBranch, NewItem, Thing,
+    AppendPoint, AppendRequest, Appended, BlobId, EntityKind, Error, EventKind, Limits, NewBranch,
+    NewItem,
 };
 use rusqlite::Connection;
 
 use crate::blob;
 use crate::branch::{self, BranchRow};
-use crate::conv::{Conv, take};
+use crate::conv::{ConversationRow, next_number};
 use crate::event;
-use crate::fault::Fault;
+use crate::fault::RowError;
 use crate::key_value;
-use crate::node_row::{self, Slot, small};
-use crate::path::{Position, Tip, insert_segment, on_path};
+use crate::node_row::{self, NodeSlot, small_counter};
+use crate::path::{NodePosition, Tip, insert_segment, is_on_path};
 use crate::path_index;
 use crate::response;
 use crate::search;
@@ -30,7 +31,7 @@ const FIRST_CAPACITY: u32 = 64;
 const MAX_CAPACITY: u32 = 1 << 20;
 
 /// Where the items go.
-enum Target {
+enum ResolvedTarget {
     Extend(BranchRow),
     Open {
         name: BranchName,
@@ -40,7 +41,7 @@ enum Target {
     },
 }
 
-impl Target {
+impl ResolvedTarget {
     fn tip(&self) -> Tip {
         match self {
             Self::Extend(row) => row.tip,
@@ -50,22 +51,22 @@ impl Target {
 }
 
 /// Appends; `request` is within the limits already, `terms` are those of its items.
-pub(crate) fn append(
+pub(crate) fn append_items(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     request: &AppendRequest,
     terms: &[String],
     limits: &Limits,
-) -> Result<Appended, Fault> {
+) -> Result<Appended, RowError> {
     let stored = request.items.iter();
-    let stored = stored.map(|item| node_row::stored(conn, conv.no, item.id));
-    if rules::replay(&request.items, &stored.collect::<Result<Vec<_>, _>>()?)? {
-        return replayed(conn, conv, request);
+    let stored = stored.map(|item| node_row::find_stored_item(conn, conv.no, item.id));
+    if rules::detect_replay(&request.items, &stored.collect::<Result<Vec<_>, _>>()?)? {
+        return replay_result(conn, conv, request);
     }
-    let target = target(conn, conv, request)?;
+    let target = resolve_target(conn, conv, request)?;
     let tip = target.tip();
     check_references(conn, conv, &request.items, tip.position)?;
-    let counters = rules::count(
+    let counters = rules::counters_after_each(
         tip.counters(),
         &request.items,
         messages_on_path(conn, conv, &request.items, tip.position)?,
@@ -73,36 +74,42 @@ pub(crate) fn append(
     let root_no = if request.patch.is_empty() {
         tip.root_no
     } else {
-        let loaded = state::load(conn, conv, tip.root_no)?;
-        match rules::merge(&loaded.root, &request.patch, limits)? {
-            Some(merged) => state::store(conn, conv, tip.root_no, loaded.since_whole, &merged)?,
+        let loaded = state::load_root(conn, conv, tip.root_no)?;
+        match rules::merge_patch(&loaded.root, &request.patch, limits)? {
+            Some(merged) => {
+                state::store_root(conn, conv, tip.root_no, loaded.since_whole, &merged)?
+            }
             None => tip.root_no,
         }
     };
-    write(conn, conv, request, terms, target, root_no, &counters)
+    write_append(conn, conv, request, terms, target, root_no, &counters)
 }
 
-fn replayed(conn: &Connection, conv: &Conv, request: &AppendRequest) -> Result<Appended, Fault> {
+fn replay_result(
+    conn: &Connection,
+    conv: &ConversationRow,
+    request: &AppendRequest,
+) -> Result<Appended, RowError> {
     let last = request.items.last().map(|item| item.id);
     let tip = match last {
-        Some(id) => node_row::tip(conn, conv.no, id)?,
+        Some(id) => node_row::load_tip(conn, conv.no, id)?,
         None => Tip::default(),
     };
     let mut branch = None;
-    for row in branch::all(conn, conv.no)? {
-        if on_path(conn, conv.no, row.tip.position, tip.position)? {
+    for row in branch::list_branches(conn, conv.no)? {
+        if is_on_path(conn, conv.no, row.tip.position, tip.position)? {
             branch = Some(row.name);
             break;
         }
     }
     Ok(Appended {
         replayed: true,
-        ..appended(conv, request, &tip, branch, false)
+        ..append_result(conv, request, &tip, branch, false)
     })
 }
 
-fn appended(
-    conv: &Conv,
+fn append_result(
+    conv: &ConversationRow,
     request: &AppendRequest,
     tip: &Tip,
     branch: Option<BranchName>,
@@ -125,26 +132,30 @@ fn appended(
     }
 }
 
-fn target(conn: &Connection, conv: &Conv, request: &AppendRequest) -> Result<Target, Fault> {
+fn resolve_target(
+    conn: &Connection,
+    conv: &ConversationRow,
+    request: &AppendRequest,
+) -> Result<ResolvedTarget, RowError> {
     let row = match &request.at {
-        AppendAt::Head { branch, .. } | AppendAt::Tip { branch } => {
+        AppendPoint::Head { branch, .. } | AppendPoint::Tip { branch } => {
             branch::by_name(conn, conv.no, branch)?
         }
-        AppendAt::New(_) => None,
+        AppendPoint::New(_) => None,
     };
     let facts = row.as_ref().map(|row| BranchFacts {
         head: row.tip.node,
         fence: row.fence,
     });
-    let (new, sibling) = match (rules::land(request, facts)?, row) {
-        (Landing::Extend, Some(row)) => return Ok(Target::Extend(row)),
-        (Landing::Extend, None) => return Err(Error::not_found(Thing::Branch, "").into()),
-        (Landing::Open(new), _) => (new, false),
-        (Landing::Sibling(new), _) => (new, true),
+    let (new, sibling) = match (rules::append_target(request, facts)?, row) {
+        (AppendTarget::Extend, Some(row)) => return Ok(ResolvedTarget::Extend(row)),
+        (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
+        (AppendTarget::Open(new), _) => (new, false),
+        (AppendTarget::Sibling(new), _) => (new, true),
     };
-    Ok(Target::Open {
-        name: branch::label(conn, conv.no, &new.label)?,
-        tip: branch::base(conn, conv.no, &new)?,
+    Ok(ResolvedTarget::Open {
+        name: branch::resolve_label(conn, conv.no, &new.label)?,
+        tip: branch::base_tip(conn, conv.no, &new)?,
         new,
         sibling,
     })
@@ -153,22 +164,22 @@ fn target(conn: &Connection, conv: &Conv, request: &AppendRequest) -> Result<Tar
 /// `answers` names an earlier item or a node on the path, `copied_from` any node.
 fn check_references(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     items: &[NewItem],
-    end: Position,
-) -> Result<(), Fault> {
+    end: NodePosition,
+) -> Result<(), RowError> {
     let mut before = BTreeSet::new();
     for item in items {
         if let Some(call) = item.answers
             && !before.contains(&call)
         {
-            let position = node_row::tip(conn, conv.no, call)?.position;
-            if !on_path(conn, conv.no, end, position)? {
-                return Err(Error::not_found(Thing::Node, call).into());
+            let position = node_row::load_tip(conn, conv.no, call)?.position;
+            if !is_on_path(conn, conv.no, end, position)? {
+                return Err(Error::not_found(EntityKind::Node, call).into());
             }
         }
         if let Some(source) = item.copied_from {
-            node_row::tip(conn, conv.no, source)?;
+            node_row::load_tip(conn, conv.no, source)?;
         }
         before.insert(item.id);
     }
@@ -177,10 +188,10 @@ fn check_references(
 
 fn messages_on_path(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     items: &[NewItem],
-    end: Position,
-) -> Result<BTreeSet<MessageId>, Fault> {
+    end: NodePosition,
+) -> Result<BTreeSet<MessageId>, RowError> {
     let asked: BTreeSet<&MessageId> = items
         .iter()
         .filter_map(|item| item.message_id.as_ref())
@@ -188,7 +199,7 @@ fn messages_on_path(
     let mut found = BTreeSet::new();
     for id in asked {
         for position in node_row::seen_positions(conn, conv.no, id)? {
-            if on_path(conn, conv.no, end, position)? {
+            if is_on_path(conn, conv.no, end, position)? {
                 found.insert(id.clone());
                 break;
             }
@@ -198,35 +209,35 @@ fn messages_on_path(
 }
 
 /// Writes what was decided.
-fn write(
+fn write_append(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     request: &AppendRequest,
     terms: &[String],
-    target: Target,
+    target: ResolvedTarget,
     root_no: u32,
     counters: &[Counters],
-) -> Result<Appended, Fault> {
+) -> Result<Appended, RowError> {
     if let Some(record) = &request.response {
-        response::insert(conn, conv, record)?;
+        response::insert_response(conn, conv, record)?;
     }
     for bytes in &request.blobs {
-        blob::put(conn, conv, bytes)?;
+        blob::put_blob(conn, conv, bytes)?;
     }
     let (mut row, sibling) = match target {
-        Target::Extend(row) => (row, false),
-        Target::Open {
+        ResolvedTarget::Extend(row) => (row, false),
+        ResolvedTarget::Open {
             name,
             tip,
             new,
             sibling,
         } => (
-            branch::open(conn, conv, name, tip, &new, request.at_ms)?,
+            branch::create_branch(conn, conv, name, tip, &new, request.at_ms)?,
             sibling,
         ),
     };
     let root_before = row.tip.root_no;
-    let reach = search::Reach::of(conn)?;
+    let reach = search::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
     let items = request.items.iter().zip(terms).zip(counters);
     for (index, ((item, terms), counters)) in items.enumerate() {
@@ -237,35 +248,35 @@ fn write(
         };
         let left = request.items.len() - index;
         let seq = next_seq(conn, conv, &mut row, left)?;
-        let slot = Slot {
+        let slot = NodeSlot {
             seq,
             segment: row.segment,
             counters: *counters,
             root_no,
             fence: request.fence,
         };
-        node_row::insert(conn, conv.no, &slot, item)?;
-        search::add(conn, &reach, conv.no, seq, terms)?;
+        node_row::insert_node(conn, conv.no, &slot, item)?;
+        search::index_node(conn, &reach, conv.no, seq, terms)?;
         row.tip = Tip {
-            position: Position {
+            position: NodePosition {
                 segment: row.segment,
-                depth: small(counters.depth),
+                depth: small_counter(counters.depth),
             },
             node: Some(item.id),
-            messages: small(counters.messages),
-            turns: small(counters.turns),
-            compacted: small(counters.compacted),
+            messages: small_counter(counters.messages),
+            turns: small_counter(counters.turns),
+            compacted: small_counter(counters.compacted),
             root_no,
         };
         if let Some(marks) = marks.get(&item.id) {
-            path_index::add(conn, conv, marks, row.tip.position)?;
+            path_index::add_marks(conn, conv, marks, row.tip.position)?;
         }
     }
     if let Some(claim) = request.ends_stream {
-        stream::end(conn, conv, claim, request.at_ms)?;
+        stream::complete_stream(conn, conv, claim, request.at_ms)?;
     }
     let entries = request.entries.iter();
-    let versions = entries.map(|(scope, put)| key_value::put(conn, &conv.owner, scope, put));
+    let versions = entries.map(|(scope, put)| key_value::put_entry(conn, &conv.owner, scope, put));
     let versions = versions.collect::<Result<Vec<_>, _>>()?;
     if let (Some(head), false) = (row.tip.node, request.items.is_empty()) {
         let kind = EventKind::Appended {
@@ -273,14 +284,16 @@ fn write(
             head,
             count: request.items.len() as u64,
         };
-        event::record(conn, conv, request.at_ms, &kind)?;
+        event::record_event(conn, conv, request.at_ms, &kind)?;
         branch::save_head(conn, conv.no, &row)?;
     }
-    conv.nodes = conv.nodes.saturating_add(small(request.items.len() as u64));
+    conv.nodes = conv
+        .nodes
+        .saturating_add(small_counter(request.items.len() as u64));
     conv.save(conn)?;
     Ok(Appended {
         versions,
-        ..appended(conv, request, &row.tip, Some(row.name), sibling)
+        ..append_result(conv, request, &row.tip, Some(row.name), sibling)
     })
 }
 
@@ -288,10 +301,10 @@ fn write(
 /// `left`: how many nodes are still to come.
 fn next_seq(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     row: &mut BranchRow,
     left: usize,
-) -> Result<u32, Fault> {
+) -> Result<u32, RowError> {
     if row.segment == 0 || row.next_seq == row.end_seq {
         let wanted = u32::try_from(left)
             .unwrap_or(MAX_CAPACITY)
@@ -300,11 +313,11 @@ fn next_seq(
             .max(FIRST_CAPACITY);
         let doubled = match row.segment {
             0 => FIRST_CAPACITY,
-            _ => capacity(conn, conv.no, row.segment)?.saturating_mul(2),
+            _ => segment_capacity(conn, conv.no, row.segment)?.saturating_mul(2),
         };
         let capacity = wanted.max(doubled).min(MAX_CAPACITY);
-        let number = take(&mut conv.next_segment, 1, "segments")?;
-        let first = take(&mut conv.next_seq, capacity, "positions")?;
+        let number = next_number(&mut conv.next_segment, 1, "segments")?;
+        let first = next_number(&mut conv.next_seq, capacity, "positions")?;
         insert_segment(
             conn,
             conv.no,
@@ -321,8 +334,10 @@ fn next_seq(
     Ok(seq)
 }
 
-fn capacity(conn: &Connection, conversation: u32, segment: u32) -> Result<u32, Fault> {
+fn segment_capacity(conn: &Connection, conversation: u32, segment: u32) -> Result<u32, RowError> {
     Ok(conn
         .prepare_cached("SELECT capacity FROM segments WHERE id = ?")?
-        .query_row([crate::path::key(conversation, segment)], |row| row.get(0))?)
+        .query_row([crate::path::packed_key(conversation, segment)], |row| {
+            row.get(0)
+        })?)
 }

@@ -9,29 +9,29 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use contexture_store::{BackedUp, Error, StorageFault, Thing};
+use contexture_store::{BackedUp, EntityKind, Error, StorageFault};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use crate::fault::{Fault, from_sqlite};
+use crate::fault::{RowError, from_sqlite};
 
 /// Copies what `conn` sees to the new file `to`.
-pub(crate) fn back_up(conn: &Connection, to: &Path) -> Result<BackedUp, Fault> {
-    if to.try_exists().map_err(|error| failed(to, error))? {
-        return Err(taken(to));
+pub(crate) fn back_up(conn: &Connection, to: &Path) -> Result<BackedUp, RowError> {
+    if to.try_exists().map_err(|error| file_error(to, error))? {
+        return Err(file_exists_error(to));
     }
-    let part = Part::begin(to)?;
-    copy(conn, &part.path).map_err(|error| from_sqlite(error, &part.path))?;
+    let part = PartialBackup::create_file(to)?;
+    copy_database(conn, &part.path).map_err(|error| from_sqlite(error, &part.path))?;
     let written = || -> io::Result<u64> {
         let file = File::open(&part.path)?;
         file.sync_all()?;
         Ok(file.metadata()?.len())
     };
-    let bytes = written().map_err(|error| failed(&part.path, error))?;
+    let bytes = written().map_err(|error| file_error(&part.path, error))?;
     // Unlike a rename, a link never takes the place of a file that came meanwhile.
     fs::hard_link(&part.path, to).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => taken(to),
-        _ => failed(to, error),
+        io::ErrorKind::AlreadyExists => file_exists_error(to),
+        _ => file_error(to, error),
     })?;
     if let Some(directory) = to.parent().filter(|parent| !parent.as_os_str().is_empty())
         && let Ok(directory) = File::open(directory)
@@ -42,7 +42,7 @@ pub(crate) fn back_up(conn: &Connection, to: &Path) -> Result<BackedUp, Fault> {
     Ok(BackedUp { bytes })
 }
 
-fn copy(conn: &Connection, to: &Path) -> rusqlite::Result<()> {
+fn copy_database(conn: &Connection, to: &Path) -> rusqlite::Result<()> {
     let mut copy = Connection::open(to)?;
     // Nobody else knows the file, and one that is not whole is removed.
     copy.pragma_update(None, "synchronous", "off")?;
@@ -56,24 +56,26 @@ fn copy(conn: &Connection, to: &Path) -> rusqlite::Result<()> {
 }
 
 /// A file beside the one that is to be; removed in the end, whatever became of it.
-struct Part {
+struct PartialBackup {
     path: PathBuf,
 }
 
-impl Part {
-    fn begin(to: &Path) -> Result<Self, Fault> {
+impl PartialBackup {
+    fn create_file(to: &Path) -> Result<Self, RowError> {
         let mut name = OsString::from(to);
         name.push(".part");
         let path = PathBuf::from(name);
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(_) => Ok(Self { path }),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(&path)),
-            Err(error) => Err(failed(&path, error)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(file_exists_error(&path))
+            }
+            Err(error) => Err(file_error(&path, error)),
         }
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialBackup {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(%error, path = %self.path.display(), "cannot remove a part of a backup");
@@ -81,11 +83,11 @@ impl Drop for Part {
     }
 }
 
-fn taken(path: &Path) -> Fault {
-    Error::already_exists(Thing::File, path.display()).into()
+fn file_exists_error(path: &Path) -> RowError {
+    Error::already_exists(EntityKind::File, path.display()).into()
 }
 
-fn failed(path: &Path, error: io::Error) -> Fault {
+fn file_error(path: &Path, error: io::Error) -> RowError {
     let fault = match error.kind() {
         io::ErrorKind::StorageFull => StorageFault::Full,
         io::ErrorKind::ReadOnlyFilesystem => StorageFault::ReadOnly,

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use contexture_store::{BlobId, Error, Thing};
+use contexture_store::{BlobId, EntityKind, Error};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::codec;
-use crate::conv::Conv;
-use crate::fault::Fault;
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
 
 /// Stores bytes, once.
-pub(crate) fn put(conn: &Connection, conv: &Conv, bytes: &[u8]) -> Result<BlobId, Fault> {
+pub(crate) fn put_blob(
+    conn: &Connection,
+    conv: &ConversationRow,
+    bytes: &[u8],
+) -> Result<BlobId, RowError> {
     let id = BlobId::of(&conv.owner, bytes);
     let known: Option<Option<i64>> = conn
         .prepare_cached("SELECT unnamed_ms FROM blobs WHERE conversation_no = ? AND blob_id = ?")?
@@ -24,7 +28,7 @@ pub(crate) fn put(conn: &Connection, conv: &Conv, bytes: &[u8]) -> Result<BlobId
         .execute(params![conv.no, id.as_bytes()])?;
     }
     if known.is_none() {
-        let (codec, stored) = codec::pack(bytes);
+        let (codec, stored) = codec::encode_bytes(bytes);
         conn.prepare_cached(
             "INSERT INTO blobs (conversation_no, blob_id, codec, size, bytes) \
              VALUES (?, ?, ?, ?, ?)",
@@ -41,17 +45,21 @@ pub(crate) fn put(conn: &Connection, conv: &Conv, bytes: &[u8]) -> Result<BlobId
 }
 
 /// Stored bytes, if they are what was stored.
-pub(crate) fn get(conn: &Connection, conv: &Conv, id: BlobId) -> Result<Arc<[u8]>, Fault> {
+pub(crate) fn read_blob(
+    conn: &Connection,
+    conv: &ConversationRow,
+    id: BlobId,
+) -> Result<Arc<[u8]>, RowError> {
     let mut statement = conn.prepare_cached(
         "SELECT codec, bytes FROM blobs WHERE conversation_no = ? AND blob_id = ?",
     )?;
     let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
     let row = rows
         .next()?
-        .ok_or_else(|| Error::not_found(Thing::Blob, id))?;
-    let damaged = |why: &str| conv.damaged("blob", id, why);
+        .ok_or_else(|| Error::not_found(EntityKind::Blob, id))?;
+    let damaged = |why: &str| conv.damaged_error("blob", id, why);
     let stored = row.get_ref(1)?.as_blob()?;
-    let bytes = codec::unpack(row.get(0)?, stored).map_err(damaged)?;
+    let bytes = codec::decode_bytes(row.get(0)?, stored).map_err(damaged)?;
     if BlobId::of(&conv.owner, &bytes) != id {
         return Err(damaged("its bytes do not match their hash").into());
     }
@@ -59,7 +67,7 @@ pub(crate) fn get(conn: &Connection, conv: &Conv, id: BlobId) -> Result<Arc<[u8]
 }
 
 /// Eight bytes that tell damage: for rows that are not addressed by their hash.
-pub(crate) fn check(bytes: &[u8]) -> [u8; 8] {
+pub(crate) fn row_checksum(bytes: &[u8]) -> [u8; 8] {
     let mut check = [0; 8];
     check
         .iter_mut()

@@ -3,16 +3,16 @@
 use contexture_ir::{BranchName, CheckpointName, NodeId};
 use contexture_store::rules;
 use contexture_store::{
-    Activation, Branch, BranchLabel, Checkpoint, Error, EventKind, Fence, NewBranch, RefChange,
-    RefChanged, Refs, Thing,
+    Activation, Branch, BranchLabel, Checkpoint, EntityKind, Error, EventKind, Fence, NewBranch,
+    RefChange, RefChanged, Refs,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::conv::{Conv, take};
+use crate::conv::{ConversationRow, next_number};
 use crate::event;
-use crate::fault::{Fault, corrupt};
+use crate::fault::{RowError, corrupt_error};
 use crate::node_row;
-use crate::path::{Position, Tip, key, keys};
+use crate::path::{NodePosition, Tip, key_range, packed_key};
 
 /// A branch's row.
 #[derive(Clone, Debug)]
@@ -45,15 +45,15 @@ pub(crate) fn all_sql() -> String {
     format!("SELECT {COLUMNS} FROM branches WHERE id BETWEEN ? AND ? ORDER BY id")
 }
 
-fn read(row: &Row<'_>) -> Result<BranchRow, Fault> {
+fn decode_branch(row: &Row<'_>) -> Result<BranchRow, RowError> {
     let id: i64 = row.get(0)?;
     let name: String = row.get(1)?;
     let fence: i64 = row.get(12)?;
     Ok(BranchRow {
         no: id as u32,
-        name: BranchName::new(name).map_err(|error| corrupt(error.to_string()))?,
+        name: BranchName::new(name).map_err(|error| corrupt_error(error.to_string()))?,
         tip: Tip {
-            position: Position {
+            position: NodePosition {
                 segment: row.get(2)?,
                 depth: row.get(3)?,
             },
@@ -76,20 +76,20 @@ pub(crate) fn by_name(
     conn: &Connection,
     conversation: u32,
     name: &BranchName,
-) -> Result<Option<BranchRow>, Fault> {
+) -> Result<Option<BranchRow>, RowError> {
     let mut statement = conn.prepare_cached(&by_name_sql())?;
     let mut rows = statement.query(params![conversation, name.as_str()])?;
-    rows.next()?.map(read).transpose()
+    rows.next()?.map(decode_branch).transpose()
 }
 
 /// The branch of that name.
-pub(crate) fn get(
+pub(crate) fn get_branch(
     conn: &Connection,
     conversation: u32,
     name: &BranchName,
-) -> Result<BranchRow, Fault> {
+) -> Result<BranchRow, RowError> {
     let row = by_name(conn, conversation, name)?;
-    row.ok_or_else(|| Error::not_found(Thing::Branch, name).into())
+    row.ok_or_else(|| Error::not_found(EntityKind::Branch, name).into())
 }
 
 /// The name of a branch by its number, if it still exists.
@@ -97,30 +97,33 @@ pub(crate) fn name_of(
     conn: &Connection,
     conversation: u32,
     number: u32,
-) -> Result<Option<BranchName>, Fault> {
+) -> Result<Option<BranchName>, RowError> {
     let name: Option<String> = conn
         .prepare_cached("SELECT name FROM branches WHERE id = ?")?
-        .query_row([key(conversation, number)], |row| row.get(0))
+        .query_row([packed_key(conversation, number)], |row| row.get(0))
         .optional()?;
     let name = name.map(BranchName::new).transpose();
-    name.map_err(|error| corrupt(error.to_string()))
+    name.map_err(|error| corrupt_error(error.to_string()))
 }
 
 /// All branches, in order of creation.
-pub(crate) fn all(conn: &Connection, conversation: u32) -> Result<Vec<BranchRow>, Fault> {
+pub(crate) fn list_branches(
+    conn: &Connection,
+    conversation: u32,
+) -> Result<Vec<BranchRow>, RowError> {
     let mut statement = conn.prepare_cached(&all_sql())?;
-    let (first, last) = keys(conversation);
+    let (first, last) = key_range(conversation);
     let mut rows = statement.query([first, last])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(read(row)?);
+        found.push(decode_branch(row)?);
     }
     Ok(found)
 }
 
 /// All names, at the reader's instant.
-pub(crate) fn refs(conn: &Connection, conv: &Conv) -> Result<Refs, Fault> {
-    let branches = all(conn, conv.no)?;
+pub(crate) fn list_refs(conn: &Connection, conv: &ConversationRow) -> Result<Refs, RowError> {
+    let branches = list_branches(conn, conv.no)?;
     let mut statement = conn.prepare_cached(
         "SELECT name, node_id, at_ms FROM checkpoints WHERE conversation_no = ? ORDER BY name",
     )?;
@@ -129,18 +132,21 @@ pub(crate) fn refs(conn: &Connection, conv: &Conv) -> Result<Refs, Fault> {
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
         checkpoints.push(Checkpoint {
-            name: CheckpointName::new(name).map_err(|error| corrupt(error.to_string()))?,
+            name: CheckpointName::new(name).map_err(|error| corrupt_error(error.to_string()))?,
             node: NodeId::from_bytes(row.get(1)?),
             at_ms: row.get(2)?,
         });
     }
     Ok(Refs {
-        branches: branches.iter().map(|row| shown(row, conv)).collect(),
+        branches: branches
+            .iter()
+            .map(|row| branch_record(row, conv))
+            .collect(),
         checkpoints,
     })
 }
 
-fn shown(row: &BranchRow, conv: &Conv) -> Branch {
+fn branch_record(row: &BranchRow, conv: &ConversationRow) -> Branch {
     Branch {
         name: row.name.clone(),
         head: row.tip.node,
@@ -155,16 +161,16 @@ fn shown(row: &BranchRow, conv: &Conv) -> Branch {
 }
 
 /// A checkpoint's node.
-pub(crate) fn checkpoint(
+pub(crate) fn checkpoint_node(
     conn: &Connection,
     conversation: u32,
     name: &CheckpointName,
-) -> Result<NodeId, Fault> {
+) -> Result<NodeId, RowError> {
     conn.prepare_cached("SELECT node_id FROM checkpoints WHERE conversation_no = ? AND name = ?")?
         .query_row(params![conversation, name.as_str()], |row| row.get(0))
         .optional()?
         .map(NodeId::from_bytes)
-        .ok_or_else(|| Error::not_found(Thing::Checkpoint, name).into())
+        .ok_or_else(|| Error::not_found(EntityKind::Checkpoint, name).into())
 }
 
 /// Inserts the branch that every conversation starts with.
@@ -172,8 +178,8 @@ pub(crate) fn insert_main(
     conn: &Connection,
     conversation: u32,
     created_ms: i64,
-) -> Result<(), Fault> {
-    insert(
+) -> Result<(), RowError> {
+    insert_branch(
         conn,
         conversation,
         1,
@@ -183,17 +189,17 @@ pub(crate) fn insert_main(
     )
 }
 
-fn insert(
+fn insert_branch(
     conn: &Connection,
     conversation: u32,
     number: u32,
     name: &BranchName,
     tip: &Tip,
     created_ms: i64,
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     conn.prepare_cached("INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)")?
         .execute(params![
-            key(conversation, number),
+            packed_key(conversation, number),
             name.as_str(),
             tip.position.segment,
             tip.position.depth,
@@ -212,7 +218,7 @@ pub(crate) fn save_head(
     conn: &Connection,
     conversation: u32,
     row: &BranchRow,
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     conn.prepare_cached(
         "UPDATE branches SET head_segment = ?, head_depth = ?, head_node = ?, messages = ?, \
          turns = ?, compacted = ?, root_no = ?, segment = ?, next_seq = ?, end_seq = ? \
@@ -229,25 +235,25 @@ pub(crate) fn save_head(
         row.segment,
         row.next_seq,
         row.end_seq,
-        key(conversation, row.no)
+        packed_key(conversation, row.no)
     ])?;
     Ok(())
 }
 
 /// The name a new branch gets.
-pub(crate) fn label(
+pub(crate) fn resolve_label(
     conn: &Connection,
     conversation: u32,
     label: &BranchLabel,
-) -> Result<BranchName, Fault> {
-    let exists = |name: &str| -> Result<bool, Fault> {
+) -> Result<BranchName, RowError> {
+    let exists = |name: &str| -> Result<bool, RowError> {
         let mut statement =
             conn.prepare_cached("SELECT 1 FROM branches WHERE id >> 32 = ? AND name = ?")?;
         Ok(statement.exists(params![conversation, name])?)
     };
     match label {
         BranchLabel::Named(name) if exists(name.as_str())? => {
-            Err(Error::already_exists(Thing::Branch, name).into())
+            Err(Error::already_exists(EntityKind::Branch, name).into())
         }
         BranchLabel::Named(name) => Ok(name.clone()),
         BranchLabel::After(from) => rules::automatic_name(
@@ -267,26 +273,26 @@ pub(crate) fn label(
 }
 
 /// Makes a branch whose name is free; the conversation's row is to be saved afterwards.
-pub(crate) fn open(
+pub(crate) fn create_branch(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     name: BranchName,
     tip: Tip,
     new: &NewBranch,
     at_ms: i64,
-) -> Result<BranchRow, Fault> {
-    let no = take(&mut conv.next_branch, 1, "branches")?;
-    insert(conn, conv.no, no, &name, &tip, at_ms)?;
+) -> Result<BranchRow, RowError> {
+    let no = next_number(&mut conv.next_branch, 1, "branches")?;
+    insert_branch(conn, conv.no, no, &name, &tip, at_ms)?;
     conv.branches += 1;
     let created = EventKind::BranchCreated {
         branch: name.clone(),
         base: new.base,
     };
-    event::record(conn, conv, at_ms, &created)?;
+    event::record_event(conn, conv, at_ms, &created)?;
     if new.activate == Activation::Activate {
         conv.active_branch = no;
         let branch = name.clone();
-        event::record(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
+        event::record_event(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
     }
     Ok(BranchRow {
         no,
@@ -301,64 +307,68 @@ pub(crate) fn open(
 }
 
 /// Where a new branch starts.
-pub(crate) fn base(conn: &Connection, conversation: u32, new: &NewBranch) -> Result<Tip, Fault> {
+pub(crate) fn base_tip(
+    conn: &Connection,
+    conversation: u32,
+    new: &NewBranch,
+) -> Result<Tip, RowError> {
     match new.base {
-        Some(id) => node_row::tip(conn, conversation, id),
+        Some(id) => node_row::load_tip(conn, conversation, id),
         None => Ok(Tip::default()),
     }
 }
 
 /// Changes a name.
-pub(crate) fn change(
+pub(crate) fn change_ref(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     change: RefChange,
     at_ms: i64,
-) -> Result<RefChanged, Fault> {
+) -> Result<RefChanged, RowError> {
     let changed = match change {
         RefChange::CreateBranch(new) => {
-            let name = label(conn, conv.no, &new.label)?;
-            let tip = base(conn, conv.no, &new)?;
-            let row = open(conn, conv, name, tip, &new, at_ms)?;
-            RefChanged::Branch(shown(&row, conv))
+            let name = resolve_label(conn, conv.no, &new.label)?;
+            let tip = base_tip(conn, conv.no, &new)?;
+            let row = create_branch(conn, conv, name, tip, &new, at_ms)?;
+            RefChanged::Branch(branch_record(&row, conv))
         }
         RefChange::Activate(branch) => {
-            let row = get(conn, conv.no, &branch)?;
+            let row = get_branch(conn, conv.no, &branch)?;
             conv.active_branch = row.no;
-            event::record(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
-            RefChanged::Branch(shown(&row, conv))
+            event::record_event(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
+            RefChanged::Branch(branch_record(&row, conv))
         }
         RefChange::RenameBranch { from, to } => {
-            let mut row = get(conn, conv.no, &from)?;
-            row.name = label(conn, conv.no, &BranchLabel::Named(to.clone()))?;
+            let mut row = get_branch(conn, conv.no, &from)?;
+            row.name = resolve_label(conn, conv.no, &BranchLabel::Named(to.clone()))?;
             conn.prepare_cached("UPDATE branches SET name = ? WHERE id = ?")?
-                .execute(params![to.as_str(), key(conv.no, row.no)])?;
-            event::record(conn, conv, at_ms, &EventKind::BranchRenamed { from, to })?;
-            RefChanged::Branch(shown(&row, conv))
+                .execute(params![to.as_str(), packed_key(conv.no, row.no)])?;
+            event::record_event(conn, conv, at_ms, &EventKind::BranchRenamed { from, to })?;
+            RefChanged::Branch(branch_record(&row, conv))
         }
         RefChange::DeleteBranch(branch) => {
-            let row = get(conn, conv.no, &branch)?;
+            let row = get_branch(conn, conv.no, &branch)?;
             if let Some(active) = name_of(conn, conv.no, conv.active_branch)? {
                 rules::check_delete_branch(&branch, &active)?;
             }
             conn.prepare_cached("DELETE FROM branches WHERE id = ?")?
-                .execute([key(conv.no, row.no)])?;
+                .execute([packed_key(conv.no, row.no)])?;
             conv.branches = conv.branches.saturating_sub(1);
-            event::record(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
+            event::record_event(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
             RefChanged::Deleted
         }
         RefChange::Claim(branch) => {
-            let mut row = get(conn, conv.no, &branch)?;
+            let mut row = get_branch(conn, conv.no, &branch)?;
             row.fence = Fence(row.fence.0 + 1);
             let fence = row.fence;
             conn.prepare_cached("UPDATE branches SET fence = ? WHERE id = ?")?
                 .execute([
                     i64::try_from(fence.0).unwrap_or(i64::MAX),
-                    key(conv.no, row.no),
+                    packed_key(conv.no, row.no),
                 ])?;
             let claimed = EventKind::BranchClaimed { branch, fence };
-            event::record(conn, conv, at_ms, &claimed)?;
-            RefChanged::Branch(shown(&row, conv))
+            event::record_event(conn, conv, at_ms, &claimed)?;
+            RefChanged::Branch(branch_record(&row, conv))
         }
         RefChange::SetCheckpoint { name, node } => set_checkpoint(conn, conv, name, node, at_ms)?,
         RefChange::DeleteCheckpoint(checkpoint) => {
@@ -366,15 +376,17 @@ pub(crate) fn change(
                 .prepare_cached("DELETE FROM checkpoints WHERE conversation_no = ? AND name = ?")?
                 .execute(params![conv.no, checkpoint.as_str()])?;
             if deleted == 0 {
-                return Err(Error::not_found(Thing::Checkpoint, checkpoint).into());
+                return Err(Error::not_found(EntityKind::Checkpoint, checkpoint).into());
             }
             let kind = EventKind::CheckpointDeleted { checkpoint };
-            event::record(conn, conv, at_ms, &kind)?;
+            event::record_event(conn, conv, at_ms, &kind)?;
             RefChanged::Deleted
         }
         // The enum may grow before this backend does.
         other => {
-            return Err(Error::invalid("change", format!("{other:?} is not supported")).into());
+            return Err(
+                Error::invalid_argument("change", format!("{other:?} is not supported")).into(),
+            );
         }
     };
     conv.save(conn)?;
@@ -383,12 +395,12 @@ pub(crate) fn change(
 
 fn set_checkpoint(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     name: CheckpointName,
     node: NodeId,
     at_ms: i64,
-) -> Result<RefChanged, Fault> {
-    node_row::tip(conn, conv.no, node)?;
+) -> Result<RefChanged, RowError> {
+    node_row::load_tip(conn, conv.no, node)?;
     conn.prepare_cached(
         "INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4) \
          ON CONFLICT DO UPDATE SET node_id = ?3, at_ms = ?4",
@@ -398,6 +410,6 @@ fn set_checkpoint(
         checkpoint: name.clone(),
         node,
     };
-    event::record(conn, conv, at_ms, &kind)?;
+    event::record_event(conn, conv, at_ms, &kind)?;
     Ok(RefChanged::Checkpoint(Checkpoint { name, node, at_ms }))
 }

@@ -46,9 +46,9 @@ thread_local! {
 }
 
 /// The bytes as they are to be stored, and their codec.
-pub(crate) fn pack(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
+pub(crate) fn encode_bytes(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
     if (MIN_PLAIN..=MAX_PLAIN).contains(&plain.len())
-        && let Some(frame) = compress(plain)
+        && let Some(frame) = compress_frame(plain)
         && frame.len() <= plain.len() - plain.len() / 10
     {
         return (ZSTD_2, Cow::Owned(frame));
@@ -57,16 +57,16 @@ pub(crate) fn pack(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
 }
 
 /// The bytes that were packed, or why there are none.
-pub(crate) fn unpack(codec: u8, stored: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+pub(crate) fn decode_bytes(codec: u8, stored: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     match codec {
         PLAIN => return Ok(Cow::Borrowed(stored)),
         ZSTD => PLAIN_DECOMPRESSOR.with_borrow_mut(|slot| {
             let make = || Decompressor::new().ok();
-            decompress(slot, make, stored)
+            decompress_frame(slot, make, stored)
         }),
         ZSTD_2 => DECOMPRESSOR.with_borrow_mut(|slot| {
             let make = || Decompressor::with_prepared_dictionary(&DECODER).ok();
-            decompress(slot, make, stored)
+            decompress_frame(slot, make, stored)
         }),
         _ => Err("its bytes have an unknown codec"),
     }
@@ -74,7 +74,7 @@ pub(crate) fn unpack(codec: u8, stored: &[u8]) -> Result<Cow<'_, [u8]>, &'static
 }
 
 /// `None`: zstd refuses; then the bytes are kept as they are.
-fn compress(plain: &[u8]) -> Option<Vec<u8>> {
+fn compress_frame(plain: &[u8]) -> Option<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|slot| {
         if slot.is_none() {
             let mut new = Compressor::with_prepared_dictionary(&ENCODER).ok()?;
@@ -86,7 +86,7 @@ fn compress(plain: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-fn decompress(
+fn decompress_frame(
     slot: &mut Option<Decompressor<'static>>,
     make: impl Fn() -> Option<Decompressor<'static>>,
     frame: &[u8],
@@ -126,9 +126,13 @@ mod tests {
             (vec![b'a'; 20 << 20], ZSTD_2),
             (vec![b'a'; MAX_PLAIN + 1], PLAIN),
         ] {
-            let (codec, stored) = pack(&plain);
+            let (codec, stored) = encode_bytes(&plain);
             assert_eq!(codec, wanted, "{} bytes", plain.len());
-            assert!(unpack(codec, &stored).unwrap() == plain, "{}", plain.len());
+            assert!(
+                decode_bytes(codec, &stored).unwrap() == plain,
+                "{}",
+                plain.len()
+            );
         }
     }
 
@@ -137,7 +141,7 @@ mod tests {
     fn a_frame_without_dictionary_is_unpacked() {
         let plain = b"words ".repeat(100);
         let frame = zstd::bulk::compress(&plain, LEVEL).unwrap();
-        assert!(unpack(ZSTD, &frame).unwrap() == plain);
+        assert!(decode_bytes(ZSTD, &frame).unwrap() == plain);
     }
 
     /// The dictionary is the one that stored frames were made with.
@@ -151,23 +155,23 @@ mod tests {
     /// made room for beyond the cap.
     #[test]
     fn claims_are_not_believed() {
-        let (codec, frame) = pack(&[b'a'; 100_000]);
-        assert!(unpack(9, &frame).is_err());
-        assert!(unpack(codec, b"").is_err());
-        assert!(unpack(codec, b"no frame at all").is_err());
+        let (codec, frame) = encode_bytes(&[b'a'; 100_000]);
+        assert!(decode_bytes(9, &frame).is_err());
+        assert!(decode_bytes(codec, b"").is_err());
+        assert!(decode_bytes(codec, b"no frame at all").is_err());
         let huge = zstd::bulk::compress(&vec![0; MAX_PLAIN + 1], 1).unwrap();
         assert!(huge.len() < 10_000);
-        assert!(unpack(codec, &huge).is_err());
+        assert!(decode_bytes(codec, &huge).is_err());
         let unsized_frame = zstd::stream::encode_all(&[0_u8; 5000][..], 1).unwrap();
-        assert!(unpack(codec, &unsized_frame).is_err());
+        assert!(decode_bytes(codec, &unsized_frame).is_err());
         for end in 0..frame.len() {
-            assert!(unpack(codec, &frame[..end]).is_err(), "{end} bytes");
+            assert!(decode_bytes(codec, &frame[..end]).is_err(), "{end} bytes");
         }
         // The bytes that say the size: another size is never the content's.
         for at in 0..frame.len().min(10) {
             let mut other = frame.to_vec();
             other[at] ^= 0xff;
-            let got = unpack(codec, &other);
+            let got = decode_bytes(codec, &other);
             assert!(got.is_err() || got.unwrap().len() == 100_000, "byte {at}");
         }
     }

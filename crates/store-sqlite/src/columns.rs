@@ -12,8 +12,8 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, params};
 use twox_hash::XxHash3_64;
 
-use crate::fault::Fault;
-use crate::path::Position;
+use crate::fault::RowError;
+use crate::path::NodePosition;
 
 /// The columns of a row.
 pub(crate) const COLUMNS: &str =
@@ -53,7 +53,7 @@ const USUAL: u64 = 0b100_0010_0110_1111_1111;
 
 /// A row.
 #[derive(Debug, Default)]
-pub(crate) struct Columns<'a> {
+pub(crate) struct NodeColumns<'a> {
     /// `id`, `segment`, `depth`, `messages`, `turns`, `compacted`, `kind`, `origin`, `audience`,
     /// `root_no`, `fence`, `created_ms`, `item_version`, `codec`, `key_id`, `step`, `redacted_ms`.
     pub(crate) numbers: [Option<i64>; NUMBERS],
@@ -64,12 +64,12 @@ pub(crate) struct Columns<'a> {
 }
 
 /// The check of a row; rows of format 2 and before have none.
-pub(crate) type Check = Option<[u8; 8]>;
+pub(crate) type RowCheck = Option<[u8; 8]>;
 
-impl<'a> Columns<'a> {
+impl<'a> NodeColumns<'a> {
     /// Reads a row of [`COLUMNS`] with its check; `None` if it is damaged so that it cannot be read.
-    pub(crate) fn of(row: &'a Row<'_>) -> rusqlite::Result<Option<(Self, Check)>> {
-        let Some((mut columns, check)) = Self::of_rest(row.get_ref(REST)?.as_blob()?) else {
+    pub(crate) fn from_row(row: &'a Row<'_>) -> rusqlite::Result<Option<(Self, RowCheck)>> {
+        let Some((mut columns, check)) = Self::from_packed(row.get_ref(REST)?.as_blob()?) else {
             return Ok(None);
         };
         columns.numbers[0] = row.get(0)?;
@@ -84,7 +84,7 @@ impl<'a> Columns<'a> {
     }
 
     /// What is packed, and the check.
-    pub(crate) fn of_rest(rest: &'a [u8]) -> Option<(Self, Check)> {
+    pub(crate) fn from_packed(rest: &'a [u8]) -> Option<(Self, RowCheck)> {
         let (check, mut rest) = rest.split_first_chunk::<8>()?;
         let there = take_number(&mut rest)? ^ USUAL;
         if there >> (PACKED_NUMBERS.len() + PACKED_IDS.len() + 1) != 0 {
@@ -95,7 +95,7 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for number in PACKED_NUMBERS {
             if is_there() {
-                *columns.numbers.get_mut(number)? = Some(unfold(take_number(&mut rest)?));
+                *columns.numbers.get_mut(number)? = Some(zigzag_decode(take_number(&mut rest)?));
             }
         }
         for id in PACKED_IDS {
@@ -114,15 +114,15 @@ impl<'a> Columns<'a> {
     }
 
     /// Where the node stands.
-    pub(crate) fn position(&self) -> Position {
-        Position {
-            segment: self.small(SEGMENT),
-            depth: self.small(DEPTH),
+    pub(crate) fn position(&self) -> NodePosition {
+        NodePosition {
+            segment: self.small_number(SEGMENT),
+            depth: self.small_number(DEPTH),
         }
     }
 
     /// A number that is small and there, or else 0.
-    pub(crate) fn small(&self, number: usize) -> u32 {
+    pub(crate) fn small_number(&self, number: usize) -> u32 {
         let number = self.numbers.get(number).copied().flatten();
         number
             .and_then(|number| u32::try_from(number).ok())
@@ -130,7 +130,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Packs what has no column of its own.
-    pub(crate) fn rest(&self, check: Check) -> Vec<u8> {
+    pub(crate) fn pack_rest(&self, check: RowCheck) -> Vec<u8> {
         let mut rest = Vec::with_capacity(64);
         rest.extend(check.unwrap_or_default());
         let numbers = PACKED_NUMBERS.map(|number| self.numbers.get(number).copied().flatten());
@@ -141,7 +141,7 @@ impl<'a> Columns<'a> {
         let there = there.fold(0, |all, (bit, there)| all | u64::from(there) << bit);
         put_number(&mut rest, there ^ USUAL);
         for number in numbers.into_iter().flatten() {
-            put_number(&mut rest, fold(number));
+            put_number(&mut rest, zigzag_encode(number));
         }
         for id in ids.into_iter().flatten() {
             rest.extend(id);
@@ -150,11 +150,11 @@ impl<'a> Columns<'a> {
     }
 
     /// Inserts the row.
-    pub(crate) fn insert(&self, conn: &Connection) -> Result<(), Fault> {
-        self.insert_with(conn, Some(self.check()))
+    pub(crate) fn insert_row(&self, conn: &Connection) -> Result<(), RowError> {
+        self.insert_row_with(conn, Some(self.checksum()))
     }
 
-    fn insert_with(&self, conn: &Connection, check: Check) -> Result<(), Fault> {
+    fn insert_row_with(&self, conn: &Connection, check: RowCheck) -> Result<(), RowError> {
         let sql = format!("INSERT INTO nodes ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
         conn.prepare_cached(&sql)?.execute(params![
             self.numbers[0],
@@ -164,14 +164,14 @@ impl<'a> Columns<'a> {
             self.ids[NODE_ID],
             self.ids[COPIED_FROM],
             self.message_id,
-            self.rest(check),
+            self.pack_rest(check),
             self.item,
         ])?;
         Ok(())
     }
 
     /// The check.
-    pub(crate) fn check(&self) -> [u8; 8] {
+    pub(crate) fn checksum(&self) -> [u8; 8] {
         let mut fixed = [0_u8; NUMBERS * 8 + IDS * 16 + 4];
         let (numbers, rest) = fixed.split_at_mut(NUMBERS * 8);
         let (ids, present) = rest.split_at_mut(IDS * 16);
@@ -200,17 +200,17 @@ impl<'a> Columns<'a> {
     }
 
     /// Whether this is what `check` was taken over.
-    pub(crate) fn matches(&self, check: [u8; 8]) -> bool {
-        self.check() == check
+    pub(crate) fn matches_check(&self, check: [u8; 8]) -> bool {
+        self.checksum() == check
     }
 }
 
 /// Small numbers of either sign as small ones without.
-fn fold(number: i64) -> u64 {
+fn zigzag_encode(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)).cast_unsigned()
 }
 
-fn unfold(number: u64) -> i64 {
+fn zigzag_decode(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
@@ -238,7 +238,7 @@ fn take_number(from: &mut &[u8]) -> Option<u64> {
 
 /// Moves the rows of format 8 into the table of format 9. What is damaged stays so: checks are
 /// taken over as they are.
-pub(crate) fn repack(conn: &Connection) -> Result<(), Fault> {
+pub(crate) fn repack_rows(conn: &Connection) -> Result<(), RowError> {
     // The old rows are to be gone, not merely unreachable.
     conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     {
@@ -250,7 +250,7 @@ pub(crate) fn repack(conn: &Connection) -> Result<(), Fault> {
         )?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let mut columns = Columns::default();
+            let mut columns = NodeColumns::default();
             for (column, number) in columns.numbers.iter_mut().enumerate() {
                 *number = row.get(column)?;
             }
@@ -259,7 +259,7 @@ pub(crate) fn repack(conn: &Connection) -> Result<(), Fault> {
             }
             columns.message_id = row.get_ref(MESSAGE_ID)?.as_str_or_null()?;
             columns.item = row.get_ref(MESSAGE_ID + 1)?.as_blob()?;
-            columns.insert_with(conn, bytes_of(row, MESSAGE_ID + 2)?.copied())?;
+            columns.insert_row_with(conn, bytes_of(row, MESSAGE_ID + 2)?.copied())?;
         }
     }
     conn.execute_batch("DROP TABLE nodes_8")?;
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_unpacked() {
-        let full = Columns {
+        let full = NodeColumns {
             numbers: [
                 0,
                 1,
@@ -307,18 +307,18 @@ mod tests {
             ]
             .map(Some),
             ids: [Some(&[7; 16]); IDS],
-            ..Columns::default()
+            ..NodeColumns::default()
         };
-        let mut usual = Columns::default();
+        let mut usual = NodeColumns::default();
         for number in [1, 2, 3, 4, 5, 7, 8, 9, 11, 12] {
             usual.numbers[number] = Some(1);
         }
         usual.ids[CONTENT_HASH] = Some(&[9; 16]);
-        assert_eq!(usual.rest(Some([1; 8])).len(), 8 + 1 + 10 + 16);
-        for columns in [full, usual, Columns::default()] {
+        assert_eq!(usual.pack_rest(Some([1; 8])).len(), 8 + 1 + 10 + 16);
+        for columns in [full, usual, NodeColumns::default()] {
             for check in [None, Some([8; 8])] {
-                let rest = columns.rest(check);
-                let (read, read_check) = Columns::of_rest(&rest).unwrap();
+                let rest = columns.pack_rest(check);
+                let (read, read_check) = NodeColumns::from_packed(&rest).unwrap();
                 assert_eq!(read_check, check);
                 for number in PACKED_NUMBERS {
                     assert_eq!(read.numbers[number], columns.numbers[number]);
@@ -327,52 +327,55 @@ mod tests {
                     assert_eq!(read.ids[id], columns.ids[id]);
                 }
                 for end in 0..rest.len() {
-                    assert!(Columns::of_rest(&rest[..end]).is_none(), "{end} bytes");
+                    assert!(
+                        NodeColumns::from_packed(&rest[..end]).is_none(),
+                        "{end} bytes"
+                    );
                 }
-                assert!(Columns::of_rest(&[&rest[..], &[0]].concat()).is_none());
+                assert!(NodeColumns::from_packed(&[&rest[..], &[0]].concat()).is_none());
             }
         }
-        assert!(Columns::of_rest(&[0xff; 40]).is_none());
+        assert!(NodeColumns::from_packed(&[0xff; 40]).is_none());
     }
 
     #[test]
     fn every_column_counts() {
-        let plain = || Columns {
+        let plain = || NodeColumns {
             numbers: [Some(0); NUMBERS],
             ids: [Some(&[0; 16]); IDS],
             message_id: Some(""),
             item: b"",
         };
-        let mut checks = vec![plain().check()];
+        let mut checks = vec![plain().checksum()];
         for column in 0..NUMBERS {
             for value in [None, Some(1)] {
                 let mut changed = plain();
                 changed.numbers[column] = value;
-                checks.push(changed.check());
+                checks.push(changed.checksum());
             }
         }
         for column in 0..IDS {
             for value in [None, Some(&[1; 16])] {
                 let mut changed = plain();
                 changed.ids[column] = value;
-                checks.push(changed.check());
+                checks.push(changed.checksum());
             }
         }
         for message_id in [None, Some("a")] {
             checks.push(
-                Columns {
+                NodeColumns {
                     message_id,
                     ..plain()
                 }
-                .check(),
+                .checksum(),
             );
         }
         checks.push(
-            Columns {
+            NodeColumns {
                 item: b"a",
                 ..plain()
             }
-            .check(),
+            .checksum(),
         );
         let all = checks.len();
         checks.sort_unstable();
@@ -382,13 +385,13 @@ mod tests {
 
     #[test]
     fn the_check_is_the_one_that_stored_rows_have() {
-        let columns = Columns {
+        let columns = NodeColumns {
             numbers: [Some(7); NUMBERS],
             ids: [Some(&[9; 16]); IDS],
             message_id: Some("m"),
             item: b"{}",
         };
         // Computed with the reference implementation.
-        assert_eq!(columns.check(), [56, 68, 190, 208, 46, 112, 40, 70]);
+        assert_eq!(columns.checksum(), [56, 68, 190, 208, 46, 112, 40, 70]);
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::fault::from_sqlite;
 use crate::migrate::migrate;
 use crate::options::{SqliteOptions, Synchronous};
-use crate::search::prepare;
+use crate::search::prepare_index;
 
 /// Bytes of a database page: large enough for a few items, small enough that an append of one
 /// item writes little.
@@ -20,7 +20,7 @@ const PAGE_BYTES: u32 = 8192;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens or makes a database, ready for writing.
-pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection, Error> {
+pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Connection, Error> {
     let sql = |error| from_sqlite(error, path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -30,7 +30,7 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
     // The page size holds only for a database that does not exist yet.
     conn.pragma_update(None, "page_size", PAGE_BYTES)
         .map_err(sql)?;
-    harden(&conn).map_err(sql)?;
+    harden_connection(&conn).map_err(sql)?;
     if conn.is_readonly(rusqlite::MAIN_DB).map_err(sql)? {
         return Err(Error::Storage {
             path: path.to_owned(),
@@ -50,8 +50,10 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
     let mut patience = options.busy_timeout;
     loop {
         let ready = migrate(&mut conn, path)
-            .and_then(|()| configure(&conn, options).map_err(|error| from_sqlite(error, path)))
-            .and_then(|()| prepare(&mut conn).map_err(|error| from_sqlite(error, path)));
+            .and_then(|()| {
+                configure_connection(&conn, options).map_err(|error| from_sqlite(error, path))
+            })
+            .and_then(|()| prepare_index(&mut conn).map_err(|error| from_sqlite(error, path)));
         match ready {
             Err(Error::Busy { .. }) if !patience.is_zero() => {
                 std::thread::sleep(PAUSE);
@@ -62,7 +64,7 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
     }
 }
 
-fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
+fn configure_connection(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     let synchronous = match options.synchronous {
         Synchronous::Full => "full",
@@ -83,7 +85,7 @@ fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
 }
 
 /// What holds for every connection: a damaged or hostile file must not make SQLite misbehave.
-pub(crate) fn harden(conn: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn harden_connection(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(128);
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.pragma_update(None, "trusted_schema", false)?;

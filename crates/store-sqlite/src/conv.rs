@@ -3,14 +3,14 @@
 use std::fmt;
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{Error, Thing};
+use contexture_store::{EntityKind, Error};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::fault::Fault;
+use crate::fault::RowError;
 
 /// The part of a conversation's row that writes need.
 #[derive(Debug)]
-pub(crate) struct Conv {
+pub(crate) struct ConversationRow {
     pub(crate) no: u32,
     pub(crate) owner: Owner,
     pub(crate) id: ConversationId,
@@ -26,13 +26,13 @@ pub(crate) struct Conv {
     pub(crate) updated_ms: i64,
 }
 
-impl Conv {
+impl ConversationRow {
     /// The owner's conversation of that id.
     pub(crate) fn load(
         conn: &Connection,
         owner: &Owner,
         id: &ConversationId,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, RowError> {
         conn.prepare_cached(
             "SELECT no, active_branch, version, nodes, branches, next_seq, next_segment, \
              next_branch, next_root, next_event, updated_ms \
@@ -56,11 +56,11 @@ impl Conv {
             })
         })
         .optional()?
-        .ok_or_else(|| Error::not_found(Thing::Conversation, id).into())
+        .ok_or_else(|| Error::not_found(EntityKind::Conversation, id).into())
     }
 
     /// Writes the row back.
-    pub(crate) fn save(&self, conn: &Connection) -> Result<(), Fault> {
+    pub(crate) fn save(&self, conn: &Connection) -> Result<(), RowError> {
         conn.prepare_cached(
             "UPDATE conversations SET active_branch = ?, version = ?, nodes = ?, branches = ?, \
              next_seq = ?, next_segment = ?, next_branch = ?, next_root = ?, next_event = ?, \
@@ -83,7 +83,7 @@ impl Conv {
     }
 
     /// [`Error::Damaged`] somewhere in this conversation.
-    pub(crate) fn damaged(
+    pub(crate) fn damaged_error(
         &self,
         what: &'static str,
         position: impl fmt::Display,
@@ -99,7 +99,11 @@ impl Conv {
 }
 
 /// Takes a number from a counter of the conversation.
-pub(crate) fn take(counter: &mut u32, count: u32, limit: &'static str) -> Result<u32, Error> {
+pub(crate) fn next_number(
+    counter: &mut u32,
+    count: u32,
+    limit: &'static str,
+) -> Result<u32, Error> {
     let first = *counter;
     *counter = first.checked_add(count).ok_or(Error::Limit {
         limit,

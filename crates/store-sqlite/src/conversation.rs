@@ -2,32 +2,32 @@
 
 use contexture_ir::{BranchName, ConversationId, Owner};
 use contexture_store::{
-    Conversation, ConversationPage, ConversationUpdate, Cursor, Error, EventKind, Limits,
-    ListConversations, Metadata, NewConversation, Thing, TitleChange, rules,
+    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, EntityKind, Error,
+    EventKind, Limits, ListConversations, Metadata, NewConversation, TitleChange, rules,
 };
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::branch;
-use crate::conv::{Conv, take};
+use crate::conv::{ConversationRow, next_number};
 use crate::deletion;
 use crate::event;
-use crate::fault::{Fault, corrupt};
-use crate::filter::{Condition, parse_metadata, save_attributes};
+use crate::fault::{RowError, corrupt_error};
+use crate::filter::{ListCondition, parse_metadata, save_attributes};
 
 /// Conversation numbers are the upper half of a positive 64-bit key.
 const MAX_CONVERSATIONS: i64 = (1 << 31) - 1;
 
 /// Makes a conversation with its branch `main`.
-pub(crate) fn create(
+pub(crate) fn create_conversation(
     conn: &Connection,
     owner: &Owner,
     new: &NewConversation,
-) -> Result<Conversation, Fault> {
+) -> Result<Conversation, RowError> {
     let taken = conn
         .prepare_cached("SELECT 1 FROM conversations WHERE owner = ? AND id = ?")?
         .exists([owner.as_str(), new.id.as_str()])?;
     if taken {
-        return Err(Error::already_exists(Thing::Conversation, &new.id).into());
+        return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
     deletion::check_free(conn, owner, new.id.as_str())?;
     conn.prepare_cached(
@@ -50,12 +50,12 @@ pub(crate) fn create(
         }
         .into());
     }
-    let mut conv = Conv::load(conn, owner, &new.id)?;
+    let mut conv = ConversationRow::load(conn, owner, &new.id)?;
     branch::insert_main(conn, conv.no, new.created_ms)?;
     save_metadata(conn, conv.no, &new.metadata)?;
-    event::record(conn, &mut conv, new.created_ms, &EventKind::Created)?;
+    event::record_event(conn, &mut conv, new.created_ms, &EventKind::Created)?;
     conv.save(conn)?;
-    get(conn, owner, &new.id)
+    load_conversation(conn, owner, &new.id)
 }
 
 const SELECT: &str = "SELECT c.id, c.title, c.resource, m.metadata, b.name, c.version, c.nodes, \
@@ -65,22 +65,22 @@ const SELECT: &str = "SELECT c.id, c.title, c.resource, m.metadata, b.name, c.ve
      LEFT JOIN metadata m ON m.conversation_no = c.no ";
 
 /// The record.
-pub(crate) fn get(
+pub(crate) fn load_conversation(
     conn: &Connection,
     owner: &Owner,
     id: &ConversationId,
-) -> Result<Conversation, Fault> {
+) -> Result<Conversation, RowError> {
     let sql = format!("{SELECT} WHERE c.owner = ? AND c.id = ?");
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query([owner.as_str(), id.as_str()])?;
     match rows.next()? {
-        Some(row) => record(owner, row),
-        None => Err(Error::not_found(Thing::Conversation, id).into()),
+        Some(row) => decode_record(owner, row),
+        None => Err(Error::not_found(EntityKind::Conversation, id).into()),
     }
 }
 
 /// Reads the conversations of a condition, most recently updated first.
-pub(crate) fn list_sql(condition: &Condition) -> String {
+pub(crate) fn list_sql(condition: &ListCondition) -> String {
     format!(
         "{SELECT} WHERE {} ORDER BY c.updated_ms DESC, c.id",
         condition.sql
@@ -89,13 +89,13 @@ pub(crate) fn list_sql(condition: &Condition) -> String {
 
 /// The owner's records, most recently updated first. Rows are read one after the other as far as
 /// the page reaches, so that a title's text can be compared here: SQLite knows no case but ASCII's.
-pub(crate) fn list(
+pub(crate) fn list_conversations(
     conn: &Connection,
     owner: &Owner,
     list: &ListConversations,
-) -> Result<ConversationPage, Fault> {
+) -> Result<ConversationPage, RowError> {
     let limit = list.limit.unwrap_or(100);
-    let condition = Condition::of(owner, list);
+    let condition = ListCondition::from_list(owner, list);
     let mut statement = conn.prepare_cached(&list_sql(&condition))?;
     let mut rows = statement.query(params_from_iter(&condition.bound))?;
     let mut conversations = Vec::new();
@@ -111,21 +111,24 @@ pub(crate) fn list(
             more = true;
             break;
         }
-        conversations.push(record(owner, row)?);
+        conversations.push(decode_record(owner, row)?);
     }
-    let next = conversations.last().filter(|_| more).map(|last| Cursor {
-        updated_ms: last.updated_ms,
-        id: last.id.clone(),
-    });
+    let next = conversations
+        .last()
+        .filter(|_| more)
+        .map(|last| ConversationCursor {
+            updated_ms: last.updated_ms,
+            id: last.id.clone(),
+        });
     Ok(ConversationPage {
         conversations,
         next,
     })
 }
 
-fn record(owner: &Owner, row: &Row<'_>) -> Result<Conversation, Fault> {
+fn decode_record(owner: &Owner, row: &Row<'_>) -> Result<Conversation, RowError> {
     let id: String = row.get(0)?;
-    let id = ConversationId::new(&id).map_err(|error| corrupt(error.to_string()))?;
+    let id = ConversationId::new(&id).map_err(|error| corrupt_error(error.to_string()))?;
     let damaged = |what, why: String| Error::Damaged {
         conversation: id.clone(),
         what,
@@ -152,17 +155,17 @@ fn record(owner: &Owner, row: &Row<'_>) -> Result<Conversation, Fault> {
 }
 
 /// Applies an update.
-pub(crate) fn update(
+pub(crate) fn update_conversation(
     conn: &Connection,
     owner: &Owner,
     id: &ConversationId,
     update: ConversationUpdate,
     limits: &Limits,
-) -> Result<Conversation, Fault> {
-    let mut conv = Conv::load(conn, owner, id)?;
+) -> Result<Conversation, RowError> {
+    let mut conv = ConversationRow::load(conn, owner, id)?;
     rules::check_update(id, u64::from(conv.version), &update, limits)?;
     let at_ms = update.at_ms;
-    let stored = get(conn, owner, id)?.metadata;
+    let stored = load_conversation(conn, owner, id)?.metadata;
     let metadata = rules::merge_metadata(&stored, update.metadata, limits)?;
     if metadata != stored {
         save_metadata(conn, conv.no, &metadata)?;
@@ -171,13 +174,13 @@ pub(crate) fn update(
         conn.prepare_cached("UPDATE conversations SET title = ? WHERE no = ?")?
             .execute(params![title, conv.no])?;
     }
-    take(&mut conv.version, 1, "updates")?;
-    event::record(conn, &mut conv, at_ms, &EventKind::Updated)?;
+    next_number(&mut conv.version, 1, "updates")?;
+    event::record_event(conn, &mut conv, at_ms, &EventKind::Updated)?;
     conv.save(conn)?;
-    get(conn, owner, id)
+    load_conversation(conn, owner, id)
 }
 
-fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), Fault> {
+fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), RowError> {
     save_attributes(conn, no, metadata)?;
     if metadata.is_empty() {
         conn.prepare_cached("DELETE FROM metadata WHERE conversation_no = ?")?
@@ -185,7 +188,7 @@ fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), 
         return Ok(());
     }
     let json = serde_json::to_vec(metadata)
-        .map_err(|error| Error::invalid("metadata", error.to_string()))?;
+        .map_err(|error| Error::invalid_argument("metadata", error.to_string()))?;
     conn.prepare_cached("INSERT OR REPLACE INTO metadata VALUES (?, ?)")?
         .execute(params![no, json])?;
     Ok(())

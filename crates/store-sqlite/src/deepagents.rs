@@ -16,7 +16,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql};
 use serde_json::{Map, Value};
 
-use crate::connection::harden;
+use crate::connection::harden_connection;
 use crate::fault::from_sqlite;
 
 /// How a SQLite file begins.
@@ -78,8 +78,8 @@ impl DeepAgentsFile {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Connection::open_with_flags(address(path)?, flags).map_err(sql)?;
-        harden(&conn).map_err(sql)?;
+        let conn = Connection::open_with_flags(file_uri(path)?, flags).map_err(sql)?;
+        harden_connection(&conn).map_err(sql)?;
         conn.execute_batch("BEGIN").map_err(sql)?;
         for (table, _) in TABLES {
             let found: bool = conn
@@ -91,7 +91,7 @@ impl DeepAgentsFile {
                     "no table `{table}`: expected chats, messages, branches and checkpoints, as \
                      @deepagents/context makes them"
                 );
-                return Err(Error::invalid("database", why));
+                return Err(Error::invalid_argument("database", why));
             }
         }
         Ok(Self {
@@ -105,7 +105,7 @@ impl DeepAgentsFile {
     ///
     /// # Errors
     /// [`Error::Storage`].
-    pub fn chats(&self) -> Result<u64, Error> {
+    pub fn chat_count(&self) -> Result<u64, Error> {
         let count = self
             .conn
             .query_row("SELECT count(*) FROM chats", [], |row| row.get::<_, i64>(0));
@@ -127,7 +127,7 @@ impl DeepAgentsFile {
             .conn
             .prepare_cached(sql)
             .and_then(|mut statement| {
-                let chat = |row: &Row<'_>| Ok((row.get(0)?, columns(row, 1)?));
+                let chat = |row: &Row<'_>| Ok((row.get(0)?, columns_to_json(row, 1)?));
                 statement.query_row([after], chat).optional()
             })
             .map_err(|error| from_sqlite(error, &self.path))?;
@@ -137,14 +137,20 @@ impl DeepAgentsFile {
         self.after = Some(rowid);
         let mut json = format!(r#"{{"chat":{}"#, Value::Object(chat));
         for (table, key) in TABLES.into_iter().skip(1) {
-            self.rows(table, key, rowid, &mut json)?;
+            self.append_table_rows(table, key, rowid, &mut json)?;
         }
         json.push('}');
         Ok(Some(json))
     }
 
     /// Adds the rows of a table that are of a chat.
-    fn rows(&self, table: &str, key: &str, chat: i64, json: &mut String) -> Result<(), Error> {
+    fn append_table_rows(
+        &self,
+        table: &str,
+        key: &str,
+        chat: i64,
+        json: &mut String,
+    ) -> Result<(), Error> {
         let sql = |error| from_sqlite(error, &self.path);
         json.push_str(&format!(r#","{table}":["#));
         let select = format!(
@@ -158,10 +164,10 @@ impl DeepAgentsFile {
             if !std::mem::take(&mut first) {
                 json.push(',');
             }
-            json.push_str(&Value::Object(columns(row, 0).map_err(sql)?).to_string());
+            json.push_str(&Value::Object(columns_to_json(row, 0).map_err(sql)?).to_string());
             if json.len() > LARGEST {
                 let why = format!("a chat of more than {LARGEST} bytes in table `{table}`");
-                return Err(Error::invalid("database", why));
+                return Err(Error::invalid_argument("database", why));
             }
         }
         json.push(']');
@@ -171,7 +177,7 @@ impl DeepAgentsFile {
 
 /// The file's address. A file that nobody has open is opened as one that does not change, since to read
 /// it otherwise SQLite would make files beside it.
-fn address(path: &Path) -> Result<String, Error> {
+fn file_uri(path: &Path) -> Result<String, Error> {
     let storage = |fault, source: Option<std::io::Error>| Error::Storage {
         path: path.to_owned(),
         fault,
@@ -206,7 +212,7 @@ fn address(path: &Path) -> Result<String, Error> {
 }
 
 /// The columns of a row from `first` on. What is no text is told by its size.
-fn columns(row: &Row<'_>, first: usize) -> rusqlite::Result<Map<String, Value>> {
+fn columns_to_json(row: &Row<'_>, first: usize) -> rusqlite::Result<Map<String, Value>> {
     let statement = row.as_ref();
     let bytes = |bytes: &[u8]| serde_json::json!({ "bytes": bytes.len() });
     (first..statement.column_count())

@@ -8,9 +8,9 @@ use contexture_ir::{ConversationId, Owner};
 use contexture_store::{EraseScope, Erased, Error};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
-use crate::conv::Conv;
-use crate::fault::Fault;
-use crate::path::keys;
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
+use crate::path::key_range;
 
 /// What one step removes at most: rows, and about so many bytes of content.
 const STEP_ROWS: usize = 1000;
@@ -50,7 +50,7 @@ const BY_COLUMN: [(&str, &str, &str); 7] = [
 ];
 
 /// What a step did.
-pub(crate) struct Step {
+pub(crate) struct DeletionStep {
     /// Values outside the tree that it removed.
     pub(crate) entries: u64,
     /// Whether rows are left.
@@ -58,13 +58,17 @@ pub(crate) struct Step {
 }
 
 /// Takes a conversation out of sight; gives its number.
-pub(crate) fn mark(conn: &Connection, owner: &Owner, id: &ConversationId) -> Result<u32, Fault> {
-    let conv = Conv::load(conn, owner, id)?;
+pub(crate) fn mark_deleted(
+    conn: &Connection,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<u32, RowError> {
+    let conv = ConversationRow::load(conn, owner, id)?;
     mark_row(conn, owner, conv.no, id.as_str())?;
     Ok(conv.no)
 }
 
-fn mark_row(conn: &Connection, owner: &Owner, no: u32, id: &str) -> Result<(), Fault> {
+fn mark_row(conn: &Connection, owner: &Owner, no: u32, id: &str) -> Result<(), RowError> {
     conn.prepare_cached("INSERT INTO deletions VALUES (?, ?, ?)")?
         .execute(params![no, owner.as_str(), id])?;
     conn.prepare_cached("DELETE FROM conversations WHERE no = ?")?
@@ -73,7 +77,7 @@ fn mark_row(conn: &Connection, owner: &Owner, no: u32, id: &str) -> Result<(), F
 }
 
 /// Refuses to make a conversation while the rows of another of that id are being removed.
-pub(crate) fn check_free(conn: &Connection, owner: &Owner, id: &str) -> Result<(), Fault> {
+pub(crate) fn check_free(conn: &Connection, owner: &Owner, id: &str) -> Result<(), RowError> {
     let pending = conn
         .prepare_cached("SELECT 1 FROM deletions WHERE owner = ? AND id = ?")?
         .exists([owner.as_str(), id])?;
@@ -87,43 +91,43 @@ pub(crate) fn check_free(conn: &Connection, owner: &Owner, id: &str) -> Result<(
 }
 
 /// One step of any deletion that was interrupted.
-pub(crate) fn step_any(conn: &Connection) -> Result<Step, Fault> {
+pub(crate) fn step_any(conn: &Connection) -> Result<DeletionStep, RowError> {
     let pending: Option<u32> = conn
         .prepare_cached("SELECT conversation_no FROM deletions LIMIT 1")?
         .query_row([], |row| row.get(0))
         .optional()?;
     let Some(no) = pending else {
-        return Ok(Step {
+        return Ok(DeletionStep {
             entries: 0,
             more: false,
         });
     };
-    step(conn, no)?;
-    Ok(Step {
+    delete_step(conn, no)?;
+    Ok(DeletionStep {
         entries: 0,
         more: true,
     })
 }
 
 /// One step of deleting the rows of a conversation.
-pub(crate) fn step(conn: &Connection, no: u32) -> Result<Step, Fault> {
+pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, RowError> {
     let names: Option<(String, String)> = conn
         .prepare_cached("SELECT owner, id FROM deletions WHERE conversation_no = ?")?
         .query_row([no], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let mut budget = Budget {
+    let mut budget = DeletionBudget {
         rows: STEP_ROWS,
         bytes: STEP_BYTES,
     };
     let mut entries = 0;
     let Some((owner, id)) = names else {
-        return Ok(Step {
+        return Ok(DeletionStep {
             entries,
             more: false,
         });
     };
     // First of all, since a new conversation of the same id would see them.
-    entries += budget.delete(
+    entries += budget.delete_rows(
         conn,
         "key_values",
         "no",
@@ -131,9 +135,9 @@ pub(crate) fn step(conn: &Connection, no: u32) -> Result<Step, Fault> {
         "owner = ? AND scope_kind = 2 AND scope = ?",
         &[&owner, &id],
     )?;
-    let (first, last) = keys(no);
+    let (first, last) = key_range(no);
     for (table, size) in BY_KEY {
-        budget.delete(
+        budget.delete_rows(
             conn,
             table,
             "id",
@@ -143,18 +147,22 @@ pub(crate) fn step(conn: &Connection, no: u32) -> Result<Step, Fault> {
         )?;
     }
     for (table, key, size) in BY_COLUMN {
-        budget.delete(conn, table, key, size, "conversation_no = ?", &[&no])?;
+        budget.delete_rows(conn, table, key, size, "conversation_no = ?", &[&no])?;
     }
     let more = budget.is_spent();
     if !more {
         conn.prepare_cached("DELETE FROM deletions WHERE conversation_no = ?")?
             .execute([no])?;
     }
-    Ok(Step { entries, more })
+    Ok(DeletionStep { entries, more })
 }
 
 /// One step of erasing everything of an owner or a resource.
-pub(crate) fn erase(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Result<Erased, Fault> {
+pub(crate) fn erase_step(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &EraseScope,
+) -> Result<Erased, RowError> {
     let pending: Option<u32> = conn
         .prepare_cached("SELECT conversation_no FROM deletions WHERE owner = ? LIMIT 1")?
         .query_row([owner.as_str()], |row| row.get(0))
@@ -162,7 +170,7 @@ pub(crate) fn erase(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Res
     if let Some(no) = pending {
         return Ok(Erased {
             conversations: 0,
-            entries: step(conn, no)?.entries,
+            entries: delete_step(conn, no)?.entries,
             more: true,
         });
     }
@@ -174,7 +182,7 @@ pub(crate) fn erase(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Res
             more: true,
         });
     }
-    let mut budget = Budget {
+    let mut budget = DeletionBudget {
         rows: STEP_ROWS,
         bytes: STEP_BYTES,
     };
@@ -186,7 +194,8 @@ pub(crate) fn erase(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Res
             vec![&owner, name],
         ),
     };
-    let entries = budget.delete(conn, "key_values", "no", "length(value)", condition, &bound)?;
+    let entries =
+        budget.delete_rows(conn, "key_values", "no", "length(value)", condition, &bound)?;
     Ok(Erased {
         conversations: 0,
         entries,
@@ -194,7 +203,7 @@ pub(crate) fn erase(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Res
     })
 }
 
-fn mark_some(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Result<u64, Fault> {
+fn mark_some(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Result<u64, RowError> {
     let (condition, resource) = match scope {
         EraseScope::Owner => ("", None),
         EraseScope::Resource(name) => ("AND resource = ?3", Some(name)),
@@ -215,12 +224,12 @@ fn mark_some(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Result<u64
 }
 
 /// What a step may still remove.
-struct Budget {
+struct DeletionBudget {
     rows: usize,
     bytes: i64,
 }
 
-impl Budget {
+impl DeletionBudget {
     /// Whether rows may be left. A step that ends exactly at its limit says so too; the next one
     /// finds nothing.
     fn is_spent(&self) -> bool {
@@ -229,7 +238,7 @@ impl Budget {
 
     /// Deletes rows of `table` as far as the budget reaches, and gives how many. The last row may
     /// exceed the bytes, so that a large one goes at all.
-    fn delete(
+    fn delete_rows(
         &mut self,
         conn: &Connection,
         table: &str,
@@ -237,7 +246,7 @@ impl Budget {
         size: &str,
         condition: &str,
         bound: &[&dyn ToSql],
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, RowError> {
         if self.is_spent() {
             return Ok(0);
         }

@@ -10,7 +10,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::path::key;
+use crate::path::packed_key;
 
 /// How many nodes of each conversation are numbered closely.
 const NEAR: u32 = 1 << NEAR_BITS;
@@ -44,7 +44,7 @@ pub(crate) fn of_conversations(
     longest: u32,
 ) -> impl Iterator<Item = RangeInclusive<i64>> + use<> {
     let (from, to) = (*numbers.start(), *numbers.end());
-    let part = move |first, last| of_key(key(from, first))..=of_key(key(to, last));
+    let part = move |first, last| of_key(packed_key(from, first))..=of_key(packed_key(to, last));
     let far = (longest > NEAR).then(|| part(NEAR, u32::MAX));
     far.into_iter().chain([part(0, NEAR - 1)])
 }
@@ -59,8 +59,8 @@ mod tests {
         let mut all = Vec::new();
         for no in conversations {
             for seq in [0, 1, NEAR - 1, NEAR, NEAR + 1, u32::MAX] {
-                let entry = of_key(key(no, seq));
-                assert_eq!(key_of(entry), key(no, seq), "{no} {seq}");
+                let entry = of_key(packed_key(no, seq));
+                assert_eq!(key_of(entry), packed_key(no, seq), "{no} {seq}");
                 for other in conversations {
                     let found = |numbers| {
                         of_conversations(&numbers, u32::MAX).any(|part| part.contains(&entry))

@@ -4,13 +4,13 @@ use contexture_ir::{BranchName, CheckpointName, NodeId};
 use contexture_store::{Event, EventKind, Fence};
 use rusqlite::{Connection, Row, params};
 
-use crate::conv::Conv;
-use crate::fault::Fault;
-use crate::path::{key, keys};
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
+use crate::path::{key_range, packed_key};
 
 /// A row's columns after its key and time.
 #[derive(Default)]
-struct Columns<'a> {
+struct EventColumns<'a> {
     code: u8,
     name: Option<&'a str>,
     node: Option<&'a [u8; 16]>,
@@ -18,13 +18,13 @@ struct Columns<'a> {
     other: Option<&'a str>,
 }
 
-fn columns(kind: &EventKind) -> Columns<'_> {
+fn encode_kind(kind: &EventKind) -> EventColumns<'_> {
     let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
-    let plain = |code| Columns {
+    let plain = |code| EventColumns {
         code,
-        ..Columns::default()
+        ..EventColumns::default()
     };
-    let named = |code, name| Columns {
+    let named = |code, name| EventColumns {
         name: Some(name),
         ..plain(code)
     };
@@ -35,35 +35,35 @@ fn columns(kind: &EventKind) -> Columns<'_> {
             branch,
             head,
             count,
-        } => Columns {
+        } => EventColumns {
             node: Some(head.as_bytes()),
             number: number(*count),
             ..named(2, branch.as_str())
         },
-        EventKind::BranchCreated { branch, base } => Columns {
+        EventKind::BranchCreated { branch, base } => EventColumns {
             node: base.as_ref().map(NodeId::as_bytes),
             ..named(3, branch.as_str())
         },
         EventKind::BranchActivated { branch } => named(4, branch.as_str()),
         EventKind::BranchDeleted { branch } => named(5, branch.as_str()),
-        EventKind::BranchClaimed { branch, fence } => Columns {
+        EventKind::BranchClaimed { branch, fence } => EventColumns {
             number: number(fence.0),
             ..named(6, branch.as_str())
         },
-        EventKind::CheckpointSet { checkpoint, node } => Columns {
+        EventKind::CheckpointSet { checkpoint, node } => EventColumns {
             node: Some(node.as_bytes()),
             ..named(7, checkpoint.as_str())
         },
         EventKind::CheckpointDeleted { checkpoint } => named(8, checkpoint.as_str()),
-        EventKind::BranchRenamed { from, to } => Columns {
+        EventKind::BranchRenamed { from, to } => EventColumns {
             other: Some(to.as_str()),
             ..named(9, from.as_str())
         },
-        EventKind::NodeRedacted { node } => Columns {
+        EventKind::NodeRedacted { node } => EventColumns {
             node: Some(node.as_bytes()),
             ..plain(10)
         },
-        EventKind::BytesRedacted { count } => Columns {
+        EventKind::BytesRedacted { count } => EventColumns {
             number: number(*count),
             ..plain(11)
         },
@@ -72,7 +72,7 @@ fn columns(kind: &EventKind) -> Columns<'_> {
     }
 }
 
-fn kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
+fn decode_kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
     let name: Option<String> = row.get(3)?;
     let name = name.unwrap_or_default();
     let node = row.get::<_, Option<[u8; 16]>>(4)?.map(NodeId::from_bytes);
@@ -120,16 +120,16 @@ fn kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
 }
 
 /// Records an event; the conversation's row is to be saved afterwards.
-pub(crate) fn record(
+pub(crate) fn record_event(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     at_ms: i64,
     kind: &EventKind,
-) -> Result<(), Fault> {
-    let columns = columns(kind);
+) -> Result<(), RowError> {
+    let columns = encode_kind(kind);
     conn.prepare_cached("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)")?
         .execute(params![
-            key(conv.no, conv.next_event),
+            packed_key(conv.no, conv.next_event),
             at_ms,
             columns.code,
             columns.name,
@@ -143,25 +143,29 @@ pub(crate) fn record(
 }
 
 /// The events after number `after`.
-pub(crate) fn since(
+pub(crate) fn list_events(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     after: u64,
     limit: usize,
-) -> Result<Vec<Event>, Fault> {
+) -> Result<Vec<Event>, RowError> {
     let after = u32::try_from(after).unwrap_or(u32::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(
         "SELECT id, at_ms, kind, name, node, number, other FROM events \
          WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
     )?;
-    let mut rows = statement.query(params![key(conv.no, after), keys(conv.no).1, limit])?;
+    let mut rows = statement.query(params![
+        packed_key(conv.no, after),
+        key_range(conv.no).1,
+        limit
+    ])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let seq = u64::from(row.get::<_, i64>(0)? as u32);
-        let Some(kind) = kind(row)? else {
+        let Some(kind) = decode_kind(row)? else {
             return Err(conv
-                .damaged("event", seq, "unknown kind or bad name")
+                .damaged_error("event", seq, "unknown kind or bad name")
                 .into());
         };
         events.push(Event {

@@ -8,32 +8,32 @@ use rusqlite::types::FromSqlError;
 
 /// What can go wrong inside a transaction.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum RowError {
     /// The contract refuses.
     Store(Error),
     /// SQLite refuses.
     Sql(rusqlite::Error),
 }
 
-impl From<Error> for Fault {
+impl From<Error> for RowError {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for RowError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<FromSqlError> for Fault {
+impl From<FromSqlError> for RowError {
     fn from(error: FromSqlError) -> Self {
         Self::Sql(error.into())
     }
 }
 
-impl Fault {
+impl RowError {
     /// As the caller sees it.
     pub(crate) fn into_error(self, path: &Path) -> Error {
         match self {
@@ -44,8 +44,8 @@ impl Fault {
 }
 
 /// The database's own structure is not what this program wrote.
-pub(crate) fn corrupt(why: impl Into<String>) -> Fault {
-    Fault::Sql(rusqlite::Error::SqliteFailure(
+pub(crate) fn corrupt_error(why: impl Into<String>) -> RowError {
+    RowError::Sql(rusqlite::Error::SqliteFailure(
         rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
         Some(why.into()),
     ))

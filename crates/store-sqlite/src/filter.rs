@@ -3,99 +3,101 @@
 //! What a filter means is `contexture_store::rules::matches`; every key and value is bound.
 
 use contexture_ir::{Owner, Raw};
-use contexture_store::rules::attributes;
+use contexture_store::rules::filter_attributes;
 use contexture_store::{Comparison, ListConversations, Metadata, MetadataFilter, MetadataValue};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-use crate::fault::Fault;
+use crate::fault::RowError;
 
 /// A condition being written.
 #[derive(Debug, Default)]
-pub(crate) struct Condition {
+pub(crate) struct ListCondition {
     pub(crate) sql: String,
     /// What its question marks stand for, in order.
     pub(crate) bound: Vec<Value>,
 }
 
-impl Condition {
+impl ListCondition {
     /// What a list asks for, of rows of `conversations c`; all but the title's text.
-    pub(crate) fn of(owner: &Owner, list: &ListConversations) -> Self {
+    pub(crate) fn from_list(owner: &Owner, list: &ListConversations) -> Self {
         let mut all = Self::default();
-        all.add("c.owner = ?", [owner.as_str().to_owned().into()]);
+        all.push_sql("c.owner = ?", [owner.as_str().to_owned().into()]);
         if let Some(resource) = &list.resource {
-            all.add(" AND c.resource = ?", [resource.clone().into()]);
+            all.push_sql(" AND c.resource = ?", [resource.clone().into()]);
         }
         if let Some(since) = list.updated_since {
-            all.add(" AND c.updated_ms >= ?", [since.into()]);
+            all.push_sql(" AND c.updated_ms >= ?", [since.into()]);
         }
         if let Some(before) = list.updated_before {
-            all.add(" AND c.updated_ms < ?", [before.into()]);
+            all.push_sql(" AND c.updated_ms < ?", [before.into()]);
         }
         if let Some(at) = &list.after {
             let (ms, id) = (at.updated_ms, at.id.as_str().to_owned());
-            all.add(
+            all.push_sql(
                 " AND c.updated_ms <= ? AND (c.updated_ms < ? OR c.id > ?)",
                 [ms.into(), ms.into(), id.into()],
             );
         }
         if list.title.is_some() {
-            all.add(" AND c.title IS NOT NULL", []);
+            all.push_sql(" AND c.title IS NOT NULL", []);
         }
         if let Some(filter) = &list.metadata {
-            all.add(" AND ", []);
-            all.filter(filter);
+            all.push_sql(" AND ", []);
+            all.push_filter(filter);
         }
         all
     }
 
-    fn add<const N: usize>(&mut self, sql: &str, bound: [Value; N]) {
+    fn push_sql<const N: usize>(&mut self, sql: &str, bound: [Value; N]) {
         self.sql.push_str(sql);
         self.bound.extend(bound);
     }
 
-    fn filter(&mut self, filter: &MetadataFilter) {
+    fn push_filter(&mut self, filter: &MetadataFilter) {
         const FIELD: &str =
             "EXISTS (SELECT 1 FROM attributes a WHERE a.conversation_no = c.no AND a.key = ?";
         match filter {
             MetadataFilter::Has(key) => {
-                self.add(FIELD, [key.as_str().to_owned().into()]);
-                self.add(")", []);
+                self.push_sql(FIELD, [key.as_str().to_owned().into()]);
+                self.push_sql(")", []);
             }
             MetadataFilter::Compare { key, by, value } => {
-                self.add(FIELD, [key.as_str().to_owned().into()]);
-                self.add(" AND a.kind = ?", [i64::from(value.kind_code()).into()]);
-                match (column(value), by) {
-                    (Value::Null, Comparison::Less | Comparison::Greater) => self.add(" AND 0", []),
+                self.push_sql(FIELD, [key.as_str().to_owned().into()]);
+                self.push_sql(" AND a.kind = ?", [i64::from(value.kind_code()).into()]);
+                match (to_sql_value(value), by) {
+                    (Value::Null, Comparison::Less | Comparison::Greater) => {
+                        self.push_sql(" AND 0", [])
+                    }
                     (Value::Null, _) => {}
                     (value, by) => {
                         let operator = by.as_str();
-                        self.add(&format!(" AND a.value {operator} ?"), [value]);
+                        self.push_sql(&format!(" AND a.value {operator} ?"), [value]);
                     }
                 }
-                self.add(")", []);
+                self.push_sql(")", []);
             }
-            MetadataFilter::All(all) => self.join("(1", " AND ", all),
-            MetadataFilter::Any(any) => self.join("(0", " OR ", any),
+            MetadataFilter::All(all) => self.push_group("(1", " AND ", all),
+            MetadataFilter::Any(any) => self.push_group("(0", " OR ", any),
             MetadataFilter::Not(one) => {
-                self.add("NOT (", []);
-                self.filter(one);
-                self.add(")", []);
+                self.push_sql("NOT (", []);
+                self.push_filter(one);
+                self.push_sql(")", []);
             }
         }
     }
 
-    fn join(&mut self, start: &str, operator: &str, filters: &[MetadataFilter]) {
-        self.add(start, []);
+    fn push_group(&mut self, start: &str, operator: &str, filters: &[MetadataFilter]) {
+        self.push_sql(start, []);
         for filter in filters {
-            self.add(operator, []);
-            self.filter(filter);
+            self.push_sql(operator, []);
+            self.push_filter(filter);
         }
-        self.add(")", []);
+        self.push_sql(")", []);
     }
 }
 
-fn column(value: &MetadataValue) -> Value {
+fn to_sql_value(value: &MetadataValue) -> Value {
     match value {
         MetadataValue::Null => Value::Null,
         MetadataValue::Bool(value) => Value::Integer(i64::from(*value)),
@@ -112,13 +114,13 @@ pub(crate) fn save_attributes(
     conn: &Connection,
     no: u32,
     metadata: &Metadata,
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     conn.prepare_cached("DELETE FROM attributes WHERE conversation_no = ?")?
         .execute([no])?;
     let mut insert = conn.prepare_cached("INSERT INTO attributes VALUES (?, ?, ?, ?)")?;
-    for (key, value) in attributes(metadata) {
+    for (key, value) in filter_attributes(metadata) {
         let kind = value.as_ref().map_or(OTHER, MetadataValue::kind_code);
-        let value = value.as_ref().map_or(Value::Null, column);
+        let value = value.as_ref().map_or(Value::Null, to_sql_value);
         insert.execute(params![no, key.as_str(), kind, value])?;
     }
     Ok(())
@@ -126,7 +128,7 @@ pub(crate) fn save_attributes(
 
 /// Fills the table for a database that has metadata and no attributes yet. Metadata that cannot be
 /// read is left as it is: reading the conversation will name it.
-pub(crate) fn fill_attributes(conn: &Connection) -> Result<(), Fault> {
+pub(crate) fn fill_attributes(conn: &Connection) -> Result<(), RowError> {
     let mut statement = conn.prepare("SELECT conversation_no, metadata FROM metadata")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

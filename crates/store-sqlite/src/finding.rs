@@ -2,18 +2,22 @@
 
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{Error, PathIndex, PathMark, PathPlace, PathQuery, rules};
+use contexture_store::{Error, PathIndex, PathMark, PathMatch, PathQuery, rules};
 
-use crate::conv::Conv;
+use crate::conv::ConversationRow;
 use crate::path_index;
 use crate::store::SqliteStore;
 
 #[async_trait]
 impl PathIndex for SqliteStore {
-    async fn find_paths(&self, owner: &Owner, query: PathQuery) -> Result<Vec<PathPlace>, Error> {
+    async fn find_path_hashes(
+        &self,
+        owner: &Owner,
+        query: PathQuery,
+    ) -> Result<Vec<PathMatch>, Error> {
         rules::check_path_hashes(query.hashes.len(), &self.limits)?;
         let owner = owner.clone();
-        self.view(move |conn| path_index::find(conn, &owner, &query))
+        self.read_transaction(move |conn| path_index::find_path_hashes(conn, &owner, &query))
             .await
     }
 
@@ -26,9 +30,9 @@ impl PathIndex for SqliteStore {
     ) -> Result<(), Error> {
         rules::check_path_hashes(marks.len(), &self.limits)?;
         let (owner, id) = (owner.clone(), id.clone());
-        self.write(std::mem::size_of_val(marks.as_slice()), move |conn| {
-            let conv = Conv::load(conn, &owner, &id)?;
-            path_index::put(conn, &conv, version, &marks)
+        self.write_transaction(std::mem::size_of_val(marks.as_slice()), move |conn| {
+            let conv = ConversationRow::load(conn, &owner, &id)?;
+            path_index::put_paths(conn, &conv, version, &marks)
         })
         .await
     }

@@ -2,16 +2,16 @@
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
-    Entry, EntryCursor, EntryPage, Error, KeyScope, ListEntries, PutEntry, rules,
+    EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::blob::check;
-use crate::conv::Conv;
-use crate::fault::{Fault, corrupt};
+use crate::blob::row_checksum;
+use crate::conv::ConversationRow;
+use crate::fault::{RowError, corrupt_error};
 
 /// A scope's columns.
-fn place(scope: &KeyScope) -> (u8, &str) {
+fn scope_columns(scope: &KeyScope) -> (u8, &str) {
     match scope {
         KeyScope::Owner => (0, ""),
         KeyScope::Resource(resource) => (1, resource),
@@ -20,32 +20,32 @@ fn place(scope: &KeyScope) -> (u8, &str) {
 }
 
 /// A scope's columns; a conversation must exist.
-fn columns<'a>(
+fn load_scope_columns<'a>(
     conn: &Connection,
     owner: &Owner,
     scope: &'a KeyScope,
-) -> Result<(u8, &'a str), Fault> {
+) -> Result<(u8, &'a str), RowError> {
     if let KeyScope::Conversation(id) = scope {
-        Conv::load(conn, owner, id)?;
+        ConversationRow::load(conn, owner, id)?;
     }
-    Ok(place(scope))
+    Ok(scope_columns(scope))
 }
 
 const SELECT: &str = "SELECT key, version, at_ms, value_check, value FROM key_values \
      WHERE owner = ? AND scope_kind = ? AND scope = ?";
 
-fn read(row: &Row<'_>) -> Result<Option<Entry>, Fault> {
+fn decode_entry(row: &Row<'_>) -> Result<Option<KeyValueEntry>, RowError> {
     let key: String = row.get(0)?;
     let Some(value) = row.get::<_, Option<Vec<u8>>>(4)? else {
         return Ok(None);
     };
-    if row.get::<_, Option<[u8; 8]>>(3)? != Some(check(&value)) {
-        return Err(corrupt(format!(
+    if row.get::<_, Option<[u8; 8]>>(3)? != Some(row_checksum(&value)) {
+        return Err(corrupt_error(format!(
             "the value of {key:?} does not match its hash"
         )));
     }
     let version: i64 = row.get(1)?;
-    Ok(Some(Entry {
+    Ok(Some(KeyValueEntry {
         key,
         value: value.into(),
         version: u64::try_from(version).unwrap_or(0),
@@ -54,18 +54,18 @@ fn read(row: &Row<'_>) -> Result<Option<Entry>, Fault> {
 }
 
 /// The value of a key.
-pub(crate) fn get(
+pub(crate) fn get_entry(
     conn: &Connection,
     owner: &Owner,
     scope: &KeyScope,
     key: &str,
-) -> Result<Option<Entry>, Fault> {
-    let (kind, scope) = columns(conn, owner, scope)?;
+) -> Result<Option<KeyValueEntry>, RowError> {
+    let (kind, scope) = load_scope_columns(conn, owner, scope)?;
     let sql = format!("{SELECT} AND key = ?");
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![owner.as_str(), kind, scope, key])?;
     match rows.next()? {
-        Some(row) => read(row),
+        Some(row) => decode_entry(row),
         None => Ok(None),
     }
 }
@@ -80,18 +80,20 @@ pub(crate) const LIST_ALL: &str = "SELECT key, version, at_ms, value_check, valu
      ORDER BY scope_kind, scope, key";
 
 /// Values by scope and then by key.
-pub(crate) fn list(
+pub(crate) fn list_entries(
     conn: &Connection,
     owner: &Owner,
     list: &ListEntries,
-) -> Result<EntryPage, Fault> {
+) -> Result<EntryPage, RowError> {
     let only = list.scope.as_ref();
-    let only = only.map(|scope| columns(conn, owner, scope)).transpose()?;
+    let only = only
+        .map(|scope| load_scope_columns(conn, owner, scope))
+        .transpose()?;
     // The cursor's conversation need not exist any more: the cursor is only a place in the order.
     let cursor = list
         .after
         .as_ref()
-        .map(|at| (place(&at.scope), at.key.as_str()));
+        .map(|at| (scope_columns(&at.scope), at.key.as_str()));
     let ((kind, scope), key) = [only.map(|only| (only, list.prefix.as_str())), cursor]
         .into_iter()
         .flatten()
@@ -121,19 +123,20 @@ pub(crate) fn list(
             });
             break;
         }
-        if let Some(entry) = read(row)? {
+        if let Some(entry) = decode_entry(row)? {
             page.entries.push((scope_of(at)?, entry));
         }
     }
     Ok(page)
 }
 
-fn scope_of((kind, scope): (u8, String)) -> Result<KeyScope, Fault> {
+fn scope_of((kind, scope): (u8, String)) -> Result<KeyScope, RowError> {
     Ok(match kind {
         0 => KeyScope::Owner,
         1 => KeyScope::Resource(scope),
         _ => {
-            let id = ConversationId::new(&scope).map_err(|error| corrupt(error.to_string()))?;
+            let id =
+                ConversationId::new(&scope).map_err(|error| corrupt_error(error.to_string()))?;
             KeyScope::Conversation(id)
         }
     })
@@ -151,7 +154,10 @@ pub(crate) fn verify_sql(conversation: u32) -> String {
 }
 
 /// Checks a row of [`verify_sql`].
-pub(crate) fn verify(row: &Row<'_>, damaged: impl Fn(&str, &str) -> Error) -> Result<(), Fault> {
+pub(crate) fn verify_entry(
+    row: &Row<'_>,
+    damaged: impl Fn(&str, &str) -> Error,
+) -> Result<(), RowError> {
     let key: String = row.get(1)?;
     let wrong = |why| Err(damaged(&key, why).into());
     if key.is_empty() || key.len() > 255 {
@@ -162,7 +168,7 @@ pub(crate) fn verify(row: &Row<'_>, damaged: impl Fn(&str, &str) -> Error) -> Re
     }
     let value = row.get_ref(4)?.as_blob_or_null();
     let value = value.map_err(rusqlite::Error::from)?;
-    if row.get::<_, Option<[u8; 8]>>(3)? != value.map(check) {
+    if row.get::<_, Option<[u8; 8]>>(3)? != value.map(row_checksum) {
         return wrong("its bytes do not match their check");
     }
     Ok(())
@@ -185,29 +191,32 @@ pub(crate) fn verify_others(conn: &Connection, most: u32) -> rusqlite::Result<Ve
         };
         let number: i64 = row.get(0)?;
         let wrong = |why: String| format!("row {number} of key_values: {why}");
-        match row.get(5).map_err(Fault::from).and_then(|kind| match kind {
-            0 | 1 => verify(row, |key, why| {
-                Error::invalid("value", format!("{key:?}, {why}"))
-            }),
-            2 => Ok(()),
-            other => Err(Error::invalid("value", format!("scope {other}")).into()),
-        }) {
+        match row
+            .get(5)
+            .map_err(RowError::from)
+            .and_then(|kind| match kind {
+                0 | 1 => verify_entry(row, |key, why| {
+                    Error::invalid_argument("value", format!("{key:?}, {why}"))
+                }),
+                2 => Ok(()),
+                other => Err(Error::invalid_argument("value", format!("scope {other}")).into()),
+            }) {
             Ok(()) => {}
-            Err(Fault::Store(error)) => lines.push(wrong(error.to_string())),
-            Err(Fault::Sql(error)) => lines.push(wrong(error.to_string())),
+            Err(RowError::Store(error)) => lines.push(wrong(error.to_string())),
+            Err(RowError::Sql(error)) => lines.push(wrong(error.to_string())),
         }
     }
     Ok(lines)
 }
 
 /// Writes or deletes a value; gives its new version.
-pub(crate) fn put(
+pub(crate) fn put_entry(
     conn: &Connection,
     owner: &Owner,
     scope: &KeyScope,
     put: &PutEntry,
-) -> Result<u64, Fault> {
-    let (kind, scope) = columns(conn, owner, scope)?;
+) -> Result<u64, RowError> {
+    let (kind, scope) = load_scope_columns(conn, owner, scope)?;
     let stored: Option<(i64, bool)> = conn
         .prepare_cached(
             "SELECT version, value IS NOT NULL FROM key_values \
@@ -233,7 +242,7 @@ pub(crate) fn put(
         put.key,
         version + 1,
         put.at_ms,
-        put.value.as_deref().map(check),
+        put.value.as_deref().map(row_checksum),
         put.value.as_deref()
     ])?;
     Ok(u64::try_from(version + 1).unwrap_or(0))

@@ -11,8 +11,8 @@ use contexture_store::{Error, StorageFault};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, TransactionBehavior};
 
-use crate::columns::repack;
-use crate::fault::{Fault, from_sqlite};
+use crate::columns::repack_rows;
+use crate::fault::{RowError, from_sqlite};
 use crate::filter::fill_attributes;
 
 /// The newest format this version knows.
@@ -24,7 +24,7 @@ const APPLICATION_ID: i32 = 0x4354_5852;
 /// One step: statements, then what SQL cannot say.
 struct Migration {
     sql: &'static str,
-    fill: fn(&Connection) -> Result<(), Fault>,
+    fill: fn(&Connection) -> Result<(), RowError>,
 }
 
 /// Migration n leads from format n to format n + 1.
@@ -63,7 +63,7 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../migrations/0009_packed.sql"),
-        fill: repack,
+        fill: repack_rows,
     },
     Migration {
         sql: include_str!("../migrations/0010_responses.sql"),
@@ -76,7 +76,7 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
 ];
 
 /// What a file says of itself.
-struct Stamp {
+struct FormatStamp {
     application_id: i32,
     format: u32,
     empty: bool,
@@ -97,7 +97,7 @@ pub(crate) fn migrate_watched(
     {
         // In one transaction, or another process could migrate between two of the questions.
         let tx = conn.transaction().map_err(sql)?;
-        if admit(&stamp(&tx).map_err(sql)?, &tx, path)? {
+        if check_schema_version(&read_stamp(&tx).map_err(sql)?, &tx, path)? {
             return Ok(());
         }
     }
@@ -105,8 +105,8 @@ pub(crate) fn migrate_watched(
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(sql)?;
     // Another process may have been faster.
-    let stamp = stamp(&tx).map_err(sql)?;
-    if admit(&stamp, &tx, path)? {
+    let stamp = read_stamp(&tx).map_err(sql)?;
+    if check_schema_version(&stamp, &tx, path)? {
         return Ok(());
     }
     let done = usize::try_from(stamp.format).unwrap_or(usize::MAX);
@@ -128,7 +128,11 @@ pub(crate) fn migrate_watched(
 }
 
 /// Whether the database can be used as it is (`true`) or after migration (`false`).
-fn admit(stamp: &Stamp, conn: &Connection, path: &Path) -> Result<bool, Error> {
+fn check_schema_version(
+    stamp: &FormatStamp,
+    conn: &Connection,
+    path: &Path,
+) -> Result<bool, Error> {
     if stamp.application_id != APPLICATION_ID && !(stamp.application_id == 0 && stamp.empty) {
         return Err(Error::Storage {
             path: path.to_owned(),
@@ -157,8 +161,8 @@ fn admit(stamp: &Stamp, conn: &Connection, path: &Path) -> Result<bool, Error> {
     })
 }
 
-fn stamp(conn: &Connection) -> rusqlite::Result<Stamp> {
-    Ok(Stamp {
+fn read_stamp(conn: &Connection) -> rusqlite::Result<FormatStamp> {
+    Ok(FormatStamp {
         application_id: conn.query_row("PRAGMA application_id", [], |row| row.get(0))?,
         format: conn.query_row("PRAGMA user_version", [], |row| row.get(0))?,
         empty: conn.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {

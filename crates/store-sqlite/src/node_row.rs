@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use contexture_ir::{Audience, ContentHash, MessageId, NodeId, Origin, ResponseId, RunId};
-use contexture_store::rules::{self, Counters, Stored};
+use contexture_store::rules::{self, Counters, StoredItem};
 use contexture_store::{
-    Error, Fence, NewItem, Node, NodeKind, NodeQuery, Page, ReadRequest, Thing,
+    EntityKind, Error, Fence, NewItem, Node, NodeKind, NodeQuery, PathPage, ReadRequest,
 };
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::codec;
-use crate::columns::{self, COLUMNS, Check, Columns};
-use crate::conv::Conv;
-use crate::fault::Fault;
-use crate::path::{Position, Stretch, Tip, key, keys, stretches};
+use crate::columns::{self, COLUMNS, NodeColumns, RowCheck};
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
+use crate::path::{NodePosition, Stretch, Tip, key_range, load_stretches, packed_key};
 
 /// The version of the items' shape.
 const ITEM_VERSION: i64 = 1;
@@ -59,7 +59,7 @@ pub(crate) fn scan_sql() -> String {
 }
 
 /// Where a row goes and what it carries besides its item.
-pub(crate) struct Slot {
+pub(crate) struct NodeSlot {
     pub(crate) seq: u32,
     pub(crate) segment: u32,
     pub(crate) counters: Counters,
@@ -68,26 +68,26 @@ pub(crate) struct Slot {
 }
 
 /// Inserts a node.
-pub(crate) fn insert(
+pub(crate) fn insert_node(
     conn: &Connection,
     conversation: u32,
-    slot: &Slot,
+    slot: &NodeSlot,
     item: &NewItem,
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     let plain = item.json.as_bytes();
     let content_hash = ContentHash::of(plain);
-    let (codec, bytes) = codec::pack(plain);
+    let (codec, bytes) = codec::encode_bytes(plain);
     let fence = slot
         .fence
         .map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX));
-    let columns = Columns {
+    let columns = NodeColumns {
         numbers: [
-            Some(key(conversation, slot.seq)),
+            Some(packed_key(conversation, slot.seq)),
             Some(slot.segment.into()),
-            Some(small(slot.counters.depth).into()),
-            Some(small(slot.counters.messages).into()),
-            Some(small(slot.counters.turns).into()),
-            Some(small(slot.counters.compacted).into()),
+            Some(small_counter(slot.counters.depth).into()),
+            Some(small_counter(slot.counters.messages).into()),
+            Some(small_counter(slot.counters.turns).into()),
+            Some(small_counter(slot.counters.compacted).into()),
             Some(item.kind.code().into()),
             Some(item.origin.code().into()),
             Some(item.audience.code().into()),
@@ -112,17 +112,17 @@ pub(crate) fn insert(
         message_id: item.message_id.as_ref().map(MessageId::as_str),
         item: &bytes,
     };
-    columns.insert(conn)
+    columns.insert_row(conn)
 }
 
 /// Counters never pass the number of positions, which is a `u32`.
-pub(crate) fn small(counter: u64) -> u32 {
+pub(crate) fn small_counter(counter: u64) -> u32 {
     debug_assert!(u32::try_from(counter).is_ok(), "{counter}");
     u32::try_from(counter).unwrap_or(u32::MAX)
 }
 
 /// The place after a node.
-pub(crate) fn tip(conn: &Connection, conversation: u32, id: NodeId) -> Result<Tip, Fault> {
+pub(crate) fn load_tip(conn: &Connection, conversation: u32, id: NodeId) -> Result<Tip, RowError> {
     conn.prepare_cached(&format!(
         "SELECT rest FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}"
     ))?
@@ -131,22 +131,22 @@ pub(crate) fn tip(conn: &Connection, conversation: u32, id: NodeId) -> Result<Ti
         Ok(Tip {
             position: columns.position(),
             node: Some(id),
-            messages: columns.small(columns::MESSAGES),
-            turns: columns.small(columns::TURNS),
-            compacted: columns.small(columns::COMPACTED),
-            root_no: columns.small(columns::ROOT_NO),
+            messages: columns.small_number(columns::MESSAGES),
+            turns: columns.small_number(columns::TURNS),
+            compacted: columns.small_number(columns::COMPACTED),
+            root_no: columns.small_number(columns::ROOT_NO),
         })
     })
     .optional()?
-    .ok_or_else(|| Error::not_found(Thing::Node, id).into())
+    .ok_or_else(|| Error::not_found(EntityKind::Node, id).into())
 }
 
 /// What is stored under a node id, for recognising repetitions.
-pub(crate) fn stored(
+pub(crate) fn find_stored_item(
     conn: &Connection,
     conversation: u32,
     id: NodeId,
-) -> Result<Option<Stored>, Fault> {
+) -> Result<Option<StoredItem>, RowError> {
     let row = conn
         .prepare_cached(&format!(
             "SELECT rest, redacted_ms IS NOT NULL FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}"
@@ -160,9 +160,9 @@ pub(crate) fn stored(
     let Some((hash, position, redacted)) = row else {
         return Ok(None);
     };
-    Ok(Some(Stored {
+    Ok(Some(StoredItem {
         content_hash: ContentHash::from_bytes(hash),
-        parent: parent(conn, conversation, position)?,
+        parent: parent_id(conn, conversation, position)?,
         redacted,
     }))
 }
@@ -172,7 +172,7 @@ pub(crate) fn seen_positions(
     conn: &Connection,
     conversation: u32,
     message: &MessageId,
-) -> Result<Vec<Position>, Fault> {
+) -> Result<Vec<NodePosition>, RowError> {
     let mut statement = conn.prepare_cached(
         "SELECT rest FROM nodes WHERE id >> 32 = ? AND message_id = ? ORDER BY id DESC",
     )?;
@@ -188,9 +188,9 @@ pub(crate) fn seen_positions(
 }
 
 /// The packed columns of a row.
-pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Columns<'a>> {
+pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<NodeColumns<'a>> {
     let rest = row.get_ref(column)?.as_blob()?;
-    match Columns::of_rest(rest) {
+    match NodeColumns::from_packed(rest) {
         Some((columns, _)) => Ok(columns),
         None => Err(FromSqlError::Other("the packed columns are damaged".into()).into()),
     }
@@ -200,44 +200,44 @@ pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<C
 pub(crate) fn id_of(
     conn: &Connection,
     conversation: u32,
-    at: Position,
-) -> Result<Option<NodeId>, Fault> {
-    match stretches(conn, conversation, at, at.depth, at.depth)?.first() {
-        Some(stretch) => id_at(conn, conversation, stretch.seq),
+    at: NodePosition,
+) -> Result<Option<NodeId>, RowError> {
+    match load_stretches(conn, conversation, at, at.depth, at.depth)?.first() {
+        Some(stretch) => id_by_seq(conn, conversation, stretch.seq),
         None => Ok(None),
     }
 }
 
 /// The node before a position.
-fn parent(
+fn parent_id(
     conn: &Connection,
     conversation: u32,
-    position: Position,
-) -> Result<Option<NodeId>, Fault> {
+    position: NodePosition,
+) -> Result<Option<NodeId>, RowError> {
     let depth = position.depth.saturating_sub(1);
     if depth == 0 {
         return Ok(None);
     }
-    id_of(conn, conversation, Position { depth, ..position })
+    id_of(conn, conversation, NodePosition { depth, ..position })
 }
 
-fn id_at(conn: &Connection, conversation: u32, seq: u32) -> Result<Option<NodeId>, Fault> {
+fn id_by_seq(conn: &Connection, conversation: u32, seq: u32) -> Result<Option<NodeId>, RowError> {
     let id = conn
         .prepare_cached("SELECT node_id FROM nodes WHERE id = ?")?
-        .query_row([key(conversation, seq)], |row| row.get(0))
+        .query_row([packed_key(conversation, seq)], |row| row.get(0))
         .optional()?;
     Ok(id.map(NodeId::from_bytes))
 }
 
 /// Part of the path to `end`.
-pub(crate) fn read(
+pub(crate) fn read_path(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     end: &Tip,
     request: &ReadRequest,
-) -> Result<Page, Fault> {
+) -> Result<PathPage, RowError> {
     let depth = end.position.depth;
-    let extent = rules::extent(request, &end.counters());
+    let extent = rules::depth_range(request, &end.counters());
     let clamp = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
     let (from, to) = (clamp(extent.from), clamp(extent.to));
     let mut nodes = Vec::new();
@@ -245,12 +245,12 @@ pub(crate) fn read(
         let count = to - from + 1;
         nodes.reserve(usize::try_from(count).unwrap_or(0));
         // One node more, for the first node's parent.
-        let mut path = stretches(conn, conv.no, end.position, from.max(2) - 1, to)?;
+        let mut path = load_stretches(conn, conv.no, end.position, from.max(2) - 1, to)?;
         let mut before = None;
         if from > 1
             && let Some(oldest) = path.last_mut()
         {
-            before = id_at(conn, conv.no, oldest.seq)?;
+            before = id_by_seq(conn, conv.no, oldest.seq)?;
             oldest.from += 1;
             oldest.seq += 1;
         }
@@ -259,16 +259,16 @@ pub(crate) fn read(
             .rev()
             .filter(|stretch| stretch.from <= stretch.to)
         {
-            scan(conn, conv, stretch, &mut before, &mut nodes)?;
+            scan_stretch(conn, conv, stretch, &mut before, &mut nodes)?;
         }
         if nodes.len() as u64 != u64::from(count) {
             let why = format!("{} of {count} nodes are there", nodes.len());
             return Err(conv
-                .damaged("path", format!("depths {from} to {to}"), why)
+                .damaged_error("path", format!("depths {from} to {to}"), why)
                 .into());
         }
     }
-    Ok(Page {
+    Ok(PathPage {
         head: end.node,
         depth: u64::from(depth),
         nodes,
@@ -276,23 +276,24 @@ pub(crate) fn read(
     })
 }
 
-fn scan(
+fn scan_stretch(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     stretch: &Stretch,
     before: &mut Option<NodeId>,
     nodes: &mut Vec<Arc<Node>>,
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     let mut statement = conn.prepare_cached(&scan_sql())?;
     let last = stretch.seq + (stretch.to - stretch.from);
-    let mut rows = statement.query([key(conv.no, stretch.seq), key(conv.no, last)])?;
+    let mut rows =
+        statement.query([packed_key(conv.no, stretch.seq), packed_key(conv.no, last)])?;
     let mut depth = stretch.from;
     while let Some(row) = rows.next()? {
-        let damaged = |why: &str| conv.damaged("node", format!("depth {depth}"), why);
+        let damaged = |why: &str| conv.damaged_error("node", format!("depth {depth}"), why);
         let (columns, check) =
-            Columns::of(row)?.ok_or_else(|| damaged("the packed columns are damaged"))?;
+            NodeColumns::from_row(row)?.ok_or_else(|| damaged("the packed columns are damaged"))?;
         let node = decode_or(damaged, &columns, check, *before)?;
-        let wanted = Position {
+        let wanted = NodePosition {
             segment: stretch.segment,
             depth,
         };
@@ -307,21 +308,21 @@ fn scan(
 }
 
 /// Nodes wherever they stand.
-pub(crate) fn find(
+pub(crate) fn find_nodes(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     query: &NodeQuery,
-) -> Result<Vec<Arc<Node>>, Fault> {
+) -> Result<Vec<Arc<Node>>, RowError> {
     match query {
         NodeQuery::Id(id) => match by_id(conn, conv, *id)? {
             Some(node) => Ok(vec![node]),
-            None => Err(Error::not_found(Thing::Node, id).into()),
+            None => Err(Error::not_found(EntityKind::Node, id).into()),
         },
         NodeQuery::Prefix(prefix) => by_prefix(conn, conv, prefix),
         NodeQuery::Message(message) => by_message(conn, conv, message),
         NodeQuery::CopiesOf(source) => {
-            tip(conn, conv.no, *source)?;
-            several(
+            load_tip(conn, conv.no, *source)?;
+            query_nodes(
                 conn,
                 conv,
                 &copies_sql(),
@@ -329,19 +330,29 @@ pub(crate) fn find(
             )
         }
         NodeQuery::Kind(kind) => {
-            let (first, last) = keys(conv.no);
-            several(conn, conv, &of_kind_sql(*kind), params![first, last])
+            let (first, last) = key_range(conv.no);
+            query_nodes(conn, conv, &of_kind_sql(*kind), params![first, last])
         }
     }
 }
 
-fn by_id(conn: &Connection, conv: &Conv, id: NodeId) -> Result<Option<Arc<Node>>, Fault> {
+fn by_id(
+    conn: &Connection,
+    conv: &ConversationRow,
+    id: NodeId,
+) -> Result<Option<Arc<Node>>, RowError> {
     let mut statement = conn.prepare_cached(&by_id_sql())?;
     let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
-    rows.next()?.map(|row| alone(conn, conv, row)).transpose()
+    rows.next()?
+        .map(|row| decode_single(conn, conv, row))
+        .transpose()
 }
 
-fn by_prefix(conn: &Connection, conv: &Conv, prefix: &str) -> Result<Vec<Arc<Node>>, Fault> {
+fn by_prefix(
+    conn: &Connection,
+    conv: &ConversationRow,
+    prefix: &str,
+) -> Result<Vec<Arc<Node>>, RowError> {
     let (low, high) = rules::check_prefix(prefix)?;
     let ids = conn
         .prepare_cached(
@@ -353,10 +364,10 @@ fn by_prefix(conn: &Connection, conv: &Conv, prefix: &str) -> Result<Vec<Arc<Nod
         .map(|id| id.map(NodeId::from_bytes))
         .collect::<Result<Vec<NodeId>, _>>()?;
     match ids.as_slice() {
-        [] => Err(Error::not_found(Thing::Node, prefix).into()),
-        [id] => find(conn, conv, &NodeQuery::Id(*id)),
+        [] => Err(Error::not_found(EntityKind::Node, prefix).into()),
+        [id] => find_nodes(conn, conv, &NodeQuery::Id(*id)),
         several => Err(Error::Ambiguous {
-            what: Thing::Node,
+            what: EntityKind::Node,
             name: prefix.to_owned(),
             candidates: several.iter().map(NodeId::to_string).collect(),
         }
@@ -366,60 +377,66 @@ fn by_prefix(conn: &Connection, conv: &Conv, prefix: &str) -> Result<Vec<Arc<Nod
 
 fn by_message(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     message: &MessageId,
-) -> Result<Vec<Arc<Node>>, Fault> {
+) -> Result<Vec<Arc<Node>>, RowError> {
     let named = params![conv.no, message.as_str()];
-    let mut found = several(conn, conv, &by_message_sql(), named)?;
+    let mut found = query_nodes(conn, conv, &by_message_sql(), named)?;
     // A node without a message id is a message of its own.
     if let Ok(id) = message.as_str().parse::<NodeId>() {
         let own = by_id(conn, conv, id)?;
         found.extend(own.filter(|node| node.message_id.is_none()));
     }
     if found.is_empty() {
-        return Err(Error::not_found(Thing::Message, message).into());
+        return Err(Error::not_found(EntityKind::Message, message).into());
     }
     found.sort_by_key(|node| (node.depth, node.id));
     Ok(found)
 }
 
 /// The nodes that a statement reads, by depth and then by id.
-fn several(
+fn query_nodes(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     sql: &str,
     bound: &[&dyn ToSql],
-) -> Result<Vec<Arc<Node>>, Fault> {
+) -> Result<Vec<Arc<Node>>, RowError> {
     let mut found = Vec::new();
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(bound)?;
     while let Some(row) = rows.next()? {
-        found.push(alone(conn, conv, row)?);
+        found.push(decode_single(conn, conv, row)?);
     }
     found.sort_by_key(|node| (node.depth, node.id));
     Ok(found)
 }
 
 /// A node read without its neighbours.
-fn alone(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<Arc<Node>, Fault> {
-    let Some((columns, check)) = Columns::of(row)? else {
+fn decode_single(
+    conn: &Connection,
+    conv: &ConversationRow,
+    row: &Row<'_>,
+) -> Result<Arc<Node>, RowError> {
+    let Some((columns, check)) = NodeColumns::from_row(row)? else {
         let number = row.get::<_, i64>(0)? as u32;
         let why = "the packed columns are damaged";
-        return Err(conv.damaged("node", format!("row {number}"), why).into());
+        return Err(conv
+            .damaged_error("node", format!("row {number}"), why)
+            .into());
     };
     let position = columns.position();
-    let damaged = |why: &str| conv.damaged("node", format!("depth {}", position.depth), why);
-    let before = parent(conn, conv.no, position)?;
+    let damaged = |why: &str| conv.damaged_error("node", format!("depth {}", position.depth), why);
+    let before = parent_id(conn, conv.no, position)?;
     Ok(Arc::new(decode_or(damaged, &columns, check, before)?))
 }
 
 /// The node of a row, if it is the one that was written; `damaged` makes the error.
 pub(crate) fn decode_or(
     damaged: impl Fn(&str) -> Error,
-    columns: &Columns<'_>,
-    check: Check,
+    columns: &NodeColumns<'_>,
+    check: RowCheck,
     parent: Option<NodeId>,
-) -> Result<Node, Fault> {
+) -> Result<Node, RowError> {
     let [
         _,
         _,
@@ -450,7 +467,7 @@ pub(crate) fn decode_or(
     ] = columns.ids;
     let content_hash = content_hash.copied().map(ContentHash::from_bytes);
     let sound = match check {
-        Some(check) => columns.matches(check),
+        Some(check) => columns.matches_check(check),
         // From before compression.
         None => content_hash == Some(ContentHash::of(columns.item)),
     };
@@ -462,7 +479,8 @@ pub(crate) fn decode_or(
         number.ok_or_else(|| damaged("a counter is missing or negative"))
     };
     let code = |number: Option<i64>| number.and_then(|code| u8::try_from(code).ok());
-    let item = codec::unpack(code(codec).unwrap_or(u8::MAX), columns.item).map_err(&damaged)?;
+    let item =
+        codec::decode_bytes(code(codec).unwrap_or(u8::MAX), columns.item).map_err(&damaged)?;
     let json = std::str::from_utf8(&item).map_err(|_| damaged("the item is not UTF-8"))?;
     let message_id = columns.message_id.map(MessageId::new).transpose();
     let id = node_id.ok_or_else(|| damaged("the id is missing"))?;

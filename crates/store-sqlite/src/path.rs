@@ -7,11 +7,11 @@ use contexture_ir::NodeId;
 use contexture_store::rules::Counters;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::fault::{Fault, corrupt};
+use crate::fault::{RowError, corrupt_error};
 
 /// A node's place in its conversation. Depth 0 is before the first node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
+pub(crate) struct NodePosition {
     pub(crate) segment: u32,
     pub(crate) depth: u32,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Position {
 /// A place that nodes can follow: a head, a node, or the emptiness before the first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tip {
-    pub(crate) position: Position,
+    pub(crate) position: NodePosition,
     pub(crate) node: Option<NodeId>,
     pub(crate) messages: u32,
     pub(crate) turns: u32,
@@ -50,13 +50,16 @@ pub(crate) struct Stretch {
 }
 
 /// The key of row `number` of a conversation.
-pub(crate) fn key(conversation: u32, number: u32) -> i64 {
+pub(crate) fn packed_key(conversation: u32, number: u32) -> i64 {
     (i64::from(conversation) << 32) | i64::from(number)
 }
 
 /// First and last key of a conversation.
-pub(crate) fn keys(conversation: u32) -> (i64, i64) {
-    (key(conversation, 0), key(conversation, u32::MAX))
+pub(crate) fn key_range(conversation: u32) -> (i64, i64) {
+    (
+        packed_key(conversation, 0),
+        packed_key(conversation, u32::MAX),
+    )
 }
 
 /// A segment's row.
@@ -66,10 +69,10 @@ struct Segment {
     first_seq: u32,
 }
 
-fn segment(conn: &Connection, conversation: u32, number: u32) -> Result<Segment, Fault> {
+fn load_segment(conn: &Connection, conversation: u32, number: u32) -> Result<Segment, RowError> {
     let row = conn
         .prepare_cached("SELECT parent_segment, first_depth, first_seq FROM segments WHERE id = ?")?
-        .query_row([key(conversation, number)], |row| {
+        .query_row([packed_key(conversation, number)], |row| {
             Ok(Segment {
                 parent: row.get(0)?,
                 first_depth: row.get(1)?,
@@ -78,7 +81,7 @@ fn segment(conn: &Connection, conversation: u32, number: u32) -> Result<Segment,
         })
         .optional()?;
     let broken = || {
-        corrupt(format!(
+        corrupt_error(format!(
             "conversation {conversation}: segment {number} is missing or wrong"
         ))
     };
@@ -90,17 +93,17 @@ fn segment(conn: &Connection, conversation: u32, number: u32) -> Result<Segment,
 }
 
 /// The stretches of the path to `end` that cover depths `from..=to`, last first.
-pub(crate) fn stretches(
+pub(crate) fn load_stretches(
     conn: &Connection,
     conversation: u32,
-    end: Position,
+    end: NodePosition,
     from: u32,
     to: u32,
-) -> Result<Vec<Stretch>, Fault> {
+) -> Result<Vec<Stretch>, RowError> {
     let mut found = Vec::new();
     let (mut number, mut last) = (end.segment, end.depth);
     while number != 0 && last >= from {
-        let row = segment(conn, conversation, number)?;
+        let row = load_segment(conn, conversation, number)?;
         if row.first_depth <= to && row.first_depth <= last {
             let first = row.first_depth.max(from);
             found.push(Stretch {
@@ -117,15 +120,15 @@ pub(crate) fn stretches(
 }
 
 /// Whether `position` is on the path to `end`.
-pub(crate) fn on_path(
+pub(crate) fn is_on_path(
     conn: &Connection,
     conversation: u32,
-    end: Position,
-    position: Position,
-) -> Result<bool, Fault> {
+    end: NodePosition,
+    position: NodePosition,
+) -> Result<bool, RowError> {
     let (mut number, mut last) = (end.segment, end.depth);
     while number > position.segment {
-        let row = segment(conn, conversation, number)?;
+        let row = load_segment(conn, conversation, number)?;
         last = row.first_depth - 1;
         number = row.parent;
     }
@@ -137,14 +140,14 @@ pub(crate) fn insert_segment(
     conn: &Connection,
     conversation: u32,
     number: u32,
-    parent: Position,
+    parent: NodePosition,
     first_seq: u32,
     capacity: u32,
     branch: u32,
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     conn.prepare_cached("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?)")?
         .execute(params![
-            key(conversation, number),
+            packed_key(conversation, number),
             parent.segment,
             parent.depth + 1,
             first_seq,

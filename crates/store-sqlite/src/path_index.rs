@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{ConversationId, NodeId, Owner, PathHash};
-use contexture_store::{PathMark, PathPlace, PathQuery};
+use contexture_store::{PathMark, PathMatch, PathQuery};
 use rusqlite::{Connection, params};
 
 use crate::branch;
-use crate::conv::Conv;
-use crate::fault::{Fault, corrupt};
+use crate::conv::ConversationRow;
+use crate::fault::{RowError, corrupt_error};
 use crate::node_row;
-use crate::path::Position;
+use crate::path::NodePosition;
 
 /// The places of a hash: heads first, then the conversations that were written to last.
 pub(crate) const PLACES: &str = "SELECT c.no, c.id, p.segment, p.depth, \
@@ -35,12 +35,12 @@ pub(crate) fn by_node(marks: &[PathMark]) -> Marks<'_> {
 }
 
 /// Marks a node's position.
-pub(crate) fn add(
+pub(crate) fn add_marks(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     marks: &[&PathMark],
-    at: Position,
-) -> Result<(), Fault> {
+    at: NodePosition,
+) -> Result<(), RowError> {
     for mark in marks {
         conn.prepare_cached("INSERT OR IGNORE INTO path_index VALUES (?, ?, ?, ?, ?, ?)")?
             .execute(params![
@@ -56,11 +56,11 @@ pub(crate) fn add(
 }
 
 /// The places of some hashes.
-pub(crate) fn find(
+pub(crate) fn find_path_hashes(
     conn: &Connection,
     owner: &Owner,
     query: &PathQuery,
-) -> Result<Vec<PathPlace>, Fault> {
+) -> Result<Vec<PathMatch>, RowError> {
     let mut statement = conn.prepare_cached(PLACES)?;
     let mut found = Vec::new();
     let conversation = query.conversation.as_ref().map(ConversationId::as_str);
@@ -71,35 +71,35 @@ pub(crate) fn find(
             statement.query(params![of, version, hash.as_bytes(), conversation, each])?;
         while let Some(row) = rows.next()? {
             let (no, id): (u32, String) = (row.get(0)?, row.get(1)?);
-            let at = Position {
+            let at = NodePosition {
                 segment: row.get(2)?,
                 depth: row.get(3)?,
             };
             let conversation =
-                ConversationId::new(id).map_err(|error| corrupt(error.to_string()))?;
-            found.push(place(conn, no, conversation, *hash, at, row.get(4)?)?);
+                ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))?;
+            found.push(path_match(conn, no, conversation, *hash, at, row.get(4)?)?);
         }
     }
     Ok(found)
 }
 
-fn place(
+fn path_match(
     conn: &Connection,
     no: u32,
     conversation: ConversationId,
     hash: PathHash,
-    at: Position,
+    at: NodePosition,
     is_head: bool,
-) -> Result<PathPlace, Fault> {
+) -> Result<PathMatch, RowError> {
     let node = node_row::id_of(conn, no, at)?;
-    let missing = || corrupt(format!("conversation {no}: a marked node is missing"));
+    let missing = || corrupt_error(format!("conversation {no}: a marked node is missing"));
     let mut heads = Vec::new();
     if is_head {
-        let all = branch::all(conn, no)?.into_iter();
+        let all = branch::list_branches(conn, no)?.into_iter();
         let here = all.filter(|branch| branch.tip.position == at);
         heads.extend(here.map(|branch| branch.name));
     }
-    Ok(PathPlace {
+    Ok(PathMatch {
         hash,
         conversation,
         node: node.ok_or_else(missing)?,
@@ -109,17 +109,17 @@ fn place(
 }
 
 /// Adds marks, and removes those of other versions.
-pub(crate) fn put(
+pub(crate) fn put_paths(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     version: u32,
     marks: &[PathMark],
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     conn.prepare_cached("DELETE FROM path_index WHERE conversation_no = ? AND version <> ?")?
         .execute(params![conv.no, version])?;
     for (node, marks) in by_node(marks) {
-        let at = node_row::tip(conn, conv.no, node)?.position;
-        add(conn, conv, &marks, at)?;
+        let at = node_row::load_tip(conn, conv.no, node)?.position;
+        add_marks(conn, conv, &marks, at)?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! The statements on hot paths use their index: a full scan would be right, and slow.
 
-use contexture_store::{Cursor, ListConversations, MetadataFilter, NodeKind};
+use contexture_store::{ConversationCursor, ListConversations, MetadataFilter, NodeKind};
 use rusqlite::Connection;
 
-use crate::filter::Condition;
+use crate::filter::ListCondition;
 use crate::{branch, conversation, key_value, node_row, search, stream};
 
-fn plan(conn: &Connection, sql: &str) -> String {
+fn query_plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     // Parameters stay unbound: only the plan is asked for.
     let mut rows = statement.raw_query();
@@ -25,7 +25,7 @@ fn every_lookup_is_a_search() {
     drop(crate::SqliteStore::open(&path).unwrap());
     let conn = Connection::open(&path).unwrap();
     let check = |sql: &str, index: &str| {
-        let plan = plan(&conn, sql);
+        let plan = query_plan(&conn, sql);
         assert!(plan.contains(index), "{sql}\n{plan}");
         assert!(!plan.contains("SCAN"), "{sql}\n{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
@@ -64,11 +64,11 @@ fn every_lookup_is_a_search() {
         let owner = contexture_ir::Owner::local();
         let by_time = ListConversations::default();
         let filtered = ListConversations {
-            after: Some(Cursor {
+            after: Some(ConversationCursor {
                 updated_ms: 0,
                 id: contexture_ir::ConversationId::new("c").unwrap(),
             }),
-            metadata: Some(MetadataFilter::equal("project", "aurora").unwrap()),
+            metadata: Some(MetadataFilter::field_equals("project", "aurora").unwrap()),
             ..ListConversations::default()
         };
         let of_resource = ListConversations {
@@ -83,7 +83,7 @@ fn every_lookup_is_a_search() {
                 "conversations_by_resource (owner=? AND resource=?)",
             ),
         ] {
-            let condition = Condition::of(&owner, &list);
+            let condition = ListCondition::from_list(&owner, &list);
             check(&conversation::list_sql(&condition), index);
         }
         check(
@@ -118,7 +118,7 @@ fn a_search_reads_what_the_index_gives() {
     let conn = Connection::open(&path).unwrap();
     // M: what matches the terms; ><: between two keys.
     for (sql, index, tables) in [(search::IN_RANGE, "M1><", 0), (search::OF_OWNER, "M1", 1)] {
-        let plan = plan(&conn, sql);
+        let plan = query_plan(&conn, sql);
         let first = plan.lines().next().unwrap();
         let through_index =
             first.starts_with("SCAN search VIRTUAL TABLE") && first.ends_with(index);

@@ -10,18 +10,18 @@ use contexture_store::Error;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use crate::fault::{Fault, from_sqlite};
-use crate::writer::guarded;
+use crate::fault::{RowError, from_sqlite};
+use crate::writer::catch_panic;
 
 /// The pool.
 #[derive(Debug)]
-pub(crate) struct Readers {
+pub(crate) struct ReadPool {
     path: Arc<PathBuf>,
     idle: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
 }
 
-impl Readers {
+impl ReadPool {
     pub(crate) fn new(path: Arc<PathBuf>, count: usize) -> Self {
         Self {
             path,
@@ -31,24 +31,24 @@ impl Readers {
     }
 
     /// Runs `f` in a reading transaction.
-    pub(crate) async fn call<T: Send + 'static>(
+    pub(crate) async fn run_read<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         let permit = permit.map_err(|_| Error::Closed)?;
         let (path, idle) = (Arc::clone(&self.path), Arc::clone(&self.idle));
         let work = move || {
             let _permit = permit;
-            let conn = lock(&idle).pop();
+            let conn = lock_idle(&idle).pop();
             let conn = match conn {
                 Some(conn) => conn,
-                None => open(&path).map_err(|error| from_sqlite(error, &path))?,
+                None => open_reader(&path).map_err(|error| from_sqlite(error, &path))?,
             };
-            let result = guarded(&conn, |conn| in_transaction(conn, f), &path);
+            let result = catch_panic(&conn, |conn| in_transaction(conn, f), &path);
             // A connection that could not end its transaction is not used again.
             if conn.is_autocommit() {
-                lock(&idle).push(conn);
+                lock_idle(&idle).push(conn);
             }
             result
         };
@@ -62,8 +62,8 @@ impl Readers {
 
 fn in_transaction<T>(
     conn: &Connection,
-    f: impl FnOnce(&Connection) -> Result<T, Fault>,
-) -> Result<T, Fault> {
+    f: impl FnOnce(&Connection) -> Result<T, RowError>,
+) -> Result<T, RowError> {
     conn.prepare_cached("BEGIN")?.execute([])?;
     let result = f(conn);
     if !conn.is_autocommit() {
@@ -72,14 +72,14 @@ fn in_transaction<T>(
     result
 }
 
-fn lock(idle: &Mutex<Vec<Connection>>) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+fn lock_idle(idle: &Mutex<Vec<Connection>>) -> std::sync::MutexGuard<'_, Vec<Connection>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open(path: &Path) -> rusqlite::Result<Connection> {
+fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
-    crate::connection::harden(&conn)?;
+    crate::connection::harden_connection(&conn)?;
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     conn.pragma_update(None, "query_only", true)?;

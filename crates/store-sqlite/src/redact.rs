@@ -1,33 +1,33 @@
 //! Redaction in rows.
 
-use contexture_ir::{ContentHash, NodeId, redacted_json};
-use contexture_store::{BlobId, Error, EventKind, RedactRequest, Redacted, Thing};
+use contexture_ir::{ContentHash, NodeId, tombstone_json};
+use contexture_store::{BlobId, EntityKind, Error, EventKind, RedactRequest, Redacted};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::codec;
-use crate::columns::{self, Columns};
-use crate::conv::Conv;
+use crate::columns::{self, NodeColumns};
+use crate::conv::ConversationRow;
 use crate::event;
-use crate::fault::Fault;
+use crate::fault::RowError;
 use crate::node_row;
-use crate::path::Position;
+use crate::path::NodePosition;
 use crate::response;
 use crate::stream;
 
 /// Replaces nodes by tombstones, removes state values and blobs; `request` is within the limits.
-pub(crate) fn redact(
+pub(crate) fn redact_content(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     request: &RedactRequest,
-) -> Result<Redacted, Fault> {
+) -> Result<Redacted, RowError> {
     let mut done = Redacted::default();
     let mut changed = Vec::new();
     for id in &request.nodes {
-        if let Some(at) = bury(conn, conv, *id, request.at_ms)? {
+        if let Some(at) = write_tombstone(conn, conv, *id, request.at_ms)? {
             done.nodes += 1;
             changed.extend(at);
             let kind = EventKind::NodeRedacted { node: *id };
-            event::record(conn, conv, request.at_ms, &kind)?;
+            event::record_event(conn, conv, request.at_ms, &kind)?;
         }
     }
     for hash in &request.values {
@@ -36,15 +36,15 @@ pub(crate) fn redact(
     for blob in &request.blobs {
         done.blobs += u64::from(remove_blob(conn, conv, blob)?);
     }
-    stream::remove_ended(conn, conv)?;
+    stream::remove_ended_streams(conn, conv)?;
     let count = done.values + done.blobs;
     match count {
-        0 => response::forget(conn, conv, &changed)?,
-        _ => response::forget_all(conn, conv)?,
+        0 => response::remove_inputs(conn, conv, &changed)?,
+        _ => response::remove_all_inputs(conn, conv)?,
     }
     if count > 0 {
         let kind = EventKind::BytesRedacted { count };
-        event::record(conn, conv, request.at_ms, &kind)?;
+        event::record_event(conn, conv, request.at_ms, &kind)?;
     }
     if done != Redacted::default() {
         conv.save(conn)?;
@@ -54,35 +54,35 @@ pub(crate) fn redact(
 
 /// Replaces a node's item, readable or not, and gives its place if that changed what it says; `None`
 /// if it was replaced before.
-fn bury(
+fn write_tombstone(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     id: NodeId,
     at_ms: i64,
-) -> Result<Option<Option<Position>>, Fault> {
+) -> Result<Option<Option<NodePosition>>, RowError> {
     let sql = node_row::by_id_sql();
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
     let row = rows
         .next()?
-        .ok_or_else(|| Error::not_found(Thing::Node, id))?;
+        .ok_or_else(|| Error::not_found(EntityKind::Node, id))?;
     let (key, redacted): (i64, Option<i64>) = (row.get("id")?, row.get("redacted_ms")?);
     if redacted.is_some() {
         return Ok(None);
     }
-    let (rest, tombstone, changed) = match Columns::of(row)? {
+    let (rest, tombstone, changed) = match NodeColumns::from_row(row)? {
         Some((columns, _)) => {
             let at = columns.position();
             let before = columns.ids[columns::CONTENT_HASH].copied();
-            let (rest, tombstone) = buried(columns, at_ms);
+            let (rest, tombstone) = tombstone_columns(columns, at_ms);
             let hash = ContentHash::of(tombstone.as_bytes());
             let changed = before.as_ref() != Some(hash.as_bytes());
             (rest, tombstone, changed.then_some(at))
         }
         // It stays damaged, without what it said.
         None => {
-            response::forget_all(conn, conv)?;
-            (Vec::new(), redacted_json(""), None)
+            response::remove_all_inputs(conn, conv)?;
+            (Vec::new(), tombstone_json(""), None)
         }
     };
     conn.prepare_cached(
@@ -99,16 +99,16 @@ fn bury(
 }
 
 /// The packed columns and the item of a row's tombstone.
-fn buried(mut columns: Columns<'_>, at_ms: i64) -> (Vec<u8>, String) {
+fn tombstone_columns(mut columns: NodeColumns<'_>, at_ms: i64) -> (Vec<u8>, String) {
     let codec = columns.numbers[columns::CODEC].and_then(|codec| u8::try_from(codec).ok());
-    let item = codec::unpack(codec.unwrap_or(u8::MAX), columns.item).unwrap_or_default();
-    let tombstone = redacted_json(&String::from_utf8_lossy(&item));
+    let item = codec::decode_bytes(codec.unwrap_or(u8::MAX), columns.item).unwrap_or_default();
+    let tombstone = tombstone_json(&String::from_utf8_lossy(&item));
     let hash = ContentHash::of(tombstone.as_bytes());
     columns.numbers[columns::REDACTED_MS] = Some(at_ms);
     columns.numbers[columns::CODEC] = Some(codec::PLAIN.into());
     columns.numbers[columns::KEY_ID] = None;
     columns.ids[columns::MEANING_HASH] = None;
-    let columns = Columns {
+    let columns = NodeColumns {
         ids: {
             let mut ids = columns.ids;
             ids[columns::CONTENT_HASH] = Some(hash.as_bytes());
@@ -117,11 +117,15 @@ fn buried(mut columns: Columns<'_>, at_ms: i64) -> (Vec<u8>, String) {
         item: tombstone.as_bytes(),
         ..columns
     };
-    (columns.rest(Some(columns.check())), tombstone)
+    (columns.pack_rest(Some(columns.checksum())), tombstone)
 }
 
 /// The row stays, empty: that tells a value that was removed from one that is missing.
-fn remove_value(conn: &Connection, conv: &Conv, hash: &ContentHash) -> Result<bool, Fault> {
+fn remove_value(
+    conn: &Connection,
+    conv: &ConversationRow,
+    hash: &ContentHash,
+) -> Result<bool, RowError> {
     let blob: Option<Option<[u8; 16]>> = conn
         .prepare_cached(
             "SELECT blob_id FROM state_values WHERE conversation_no = ? AND hash = ? \
@@ -142,7 +146,7 @@ fn remove_value(conn: &Connection, conv: &Conv, hash: &ContentHash) -> Result<bo
 }
 
 /// A state value that is kept as this blob goes with it.
-fn remove_blob(conn: &Connection, conv: &Conv, blob: &BlobId) -> Result<bool, Fault> {
+fn remove_blob(conn: &Connection, conv: &ConversationRow, blob: &BlobId) -> Result<bool, RowError> {
     conn.prepare_cached(
         "UPDATE state_values SET blob_id = NULL WHERE conversation_no = ? AND blob_id = ?",
     )?

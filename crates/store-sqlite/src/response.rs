@@ -3,36 +3,40 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{NodeId, ResponseId};
-use contexture_store::rules::first_passed;
-use contexture_store::{Error, ResponseInputs, ResponseRecord, ResponseStatus, Thing};
+use contexture_store::rules::first_on_path;
+use contexture_store::{EntityKind, Error, ResponseInputs, ResponseRecord, ResponseStatus};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::codec;
-use crate::conv::Conv;
-use crate::fault::Fault;
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
 use crate::node_row;
-use crate::path::{Position, key, keys, stretches};
+use crate::path::{NodePosition, key_range, load_stretches, packed_key};
 
 /// Stores the record of a new answer.
-pub(crate) fn insert(conn: &Connection, conv: &Conv, record: &ResponseRecord) -> Result<(), Fault> {
+pub(crate) fn insert_response(
+    conn: &Connection,
+    conv: &ConversationRow,
+    record: &ResponseRecord,
+) -> Result<(), RowError> {
     let known: Option<i64> = conn
         .prepare_cached("SELECT id FROM responses WHERE id >> 32 = ? AND response_id = ?")?
         .query_row(params![conv.no, record.id.as_bytes()], |row| row.get(0))
         .optional()?;
     if known.is_some() {
-        return Err(Error::already_exists(Thing::Response, record.id).into());
+        return Err(Error::already_exists(EntityKind::Response, record.id).into());
     }
     if let Some(base) = record.base {
-        node_row::tip(conn, conv.no, base)?;
+        node_row::load_tip(conn, conv.no, base)?;
     }
-    let (codec, inputs) = match record.inputs.column() {
+    let (codec, inputs) = match record.inputs.to_column() {
         Some(bytes) => {
-            let (codec, packed) = codec::pack(bytes);
+            let (codec, packed) = codec::encode_bytes(bytes);
             (codec, Some(packed))
         }
         None => (codec::PLAIN, None),
     };
-    let (first, last) = keys(conv.no);
+    let (first, last) = key_range(conv.no);
     let newest: Option<i64> = conn
         .prepare_cached("SELECT max(id) FROM responses WHERE id BETWEEN ? AND ?")?
         .query_row([first, last], |row| row.get(0))?;
@@ -68,15 +72,23 @@ pub(crate) const VERIFY: &str = concat!(
 );
 
 /// Whether a record can be read, and what it was computed from is there.
-pub(crate) fn verify(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<(), Fault> {
-    match read(conv, row)?.base {
-        Some(base) => node_row::tip(conn, conv.no, base).map(drop),
+pub(crate) fn verify_response(
+    conn: &Connection,
+    conv: &ConversationRow,
+    row: &Row<'_>,
+) -> Result<(), RowError> {
+    match decode_response(conv, row)?.base {
+        Some(base) => node_row::load_tip(conn, conv.no, base).map(drop),
         None => Ok(()),
     }
 }
 
 /// The record of an answer.
-pub(crate) fn get(conn: &Connection, conv: &Conv, id: ResponseId) -> Result<ResponseRecord, Fault> {
+pub(crate) fn load_response(
+    conn: &Connection,
+    conv: &ConversationRow,
+    id: ResponseId,
+) -> Result<ResponseRecord, RowError> {
     let mut statement = conn.prepare_cached(concat!(
         "SELECT ",
         columns!(),
@@ -85,20 +97,20 @@ pub(crate) fn get(conn: &Connection, conv: &Conv, id: ResponseId) -> Result<Resp
     let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
     let row = rows
         .next()?
-        .ok_or_else(|| Error::not_found(Thing::Response, id))?;
-    read(conv, row)
+        .ok_or_else(|| Error::not_found(EntityKind::Response, id))?;
+    decode_response(conv, row)
 }
 
-fn read(conv: &Conv, row: &Row<'_>) -> Result<ResponseRecord, Fault> {
+fn decode_response(conv: &ConversationRow, row: &Row<'_>) -> Result<ResponseRecord, RowError> {
     let id = ResponseId::from_bytes(row.get(1)?);
-    let damaged = |why: &str| conv.damaged("response", id, why);
+    let damaged = |why: &str| conv.damaged_error("response", id, why);
     let base: Option<[u8; 16]> = row.get(2)?;
     let usage = row.get_ref(5)?.as_blob_or_null()?.map(std::str::from_utf8);
     let usage = usage
         .transpose()
         .map_err(|_| damaged("its usage is not UTF-8"))?;
     let inputs = row.get_ref(7)?.as_blob_or_null()?;
-    let inputs = inputs.map(|stored| codec::unpack(row.get(6).unwrap_or(u8::MAX), stored));
+    let inputs = inputs.map(|stored| codec::decode_bytes(row.get(6).unwrap_or(u8::MAX), stored));
     let inputs = inputs.transpose().map_err(damaged)?;
     Ok(ResponseRecord {
         id,
@@ -112,12 +124,16 @@ fn read(conv: &Conv, row: &Row<'_>) -> Result<ResponseRecord, Fault> {
 }
 
 /// Takes the inputs of the answers that have seen a node at one of these positions.
-pub(crate) fn forget(conn: &Connection, conv: &Conv, nodes: &[Position]) -> Result<(), Fault> {
+pub(crate) fn remove_inputs(
+    conn: &Connection,
+    conv: &ConversationRow,
+    nodes: &[NodePosition],
+) -> Result<(), RowError> {
     if nodes.is_empty() {
         return Ok(());
     }
     let places: Vec<(u32, u32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
-    let (first, last) = keys(conv.no);
+    let (first, last) = key_range(conv.no);
     let rows = conn
         .prepare_cached(
             "SELECT id, base_node FROM responses WHERE id BETWEEN ? AND ? \
@@ -128,7 +144,7 @@ pub(crate) fn forget(conn: &Connection, conv: &Conv, nodes: &[Position]) -> Resu
     // What is on one segment shares its path.
     let mut by_segment: BTreeMap<u32, Vec<(u32, i64)>> = BTreeMap::new();
     for (row, base) in rows {
-        let at = node_row::tip(conn, conv.no, NodeId::from_bytes(base))?.position;
+        let at = node_row::load_tip(conn, conv.no, NodeId::from_bytes(base))?.position;
         by_segment
             .entry(at.segment)
             .or_default()
@@ -136,9 +152,9 @@ pub(crate) fn forget(conn: &Connection, conv: &Conv, nodes: &[Position]) -> Resu
     }
     for (segment, rows) in by_segment {
         let depth = rows.iter().map(|(depth, _)| *depth).max().unwrap_or(0);
-        let path = stretches(conn, conv.no, Position { segment, depth }, 1, depth)?;
+        let path = load_stretches(conn, conv.no, NodePosition { segment, depth }, 1, depth)?;
         let path: Vec<_> = path.iter().map(|on| (on.segment, on.from, on.to)).collect();
-        let Some(seen) = first_passed(&path, &places) else {
+        let Some(seen) = first_on_path(&path, &places) else {
             continue;
         };
         for (_, row) in rows.iter().filter(|(depth, _)| *depth >= seen) {
@@ -150,11 +166,11 @@ pub(crate) fn forget(conn: &Connection, conv: &Conv, nodes: &[Position]) -> Resu
 }
 
 /// Takes the inputs of all answers of a conversation.
-pub(crate) fn forget_all(conn: &Connection, conv: &Conv) -> Result<(), Fault> {
+pub(crate) fn remove_all_inputs(conn: &Connection, conv: &ConversationRow) -> Result<(), RowError> {
     conn.prepare_cached(
         "UPDATE responses SET codec = 0, inputs = x'' WHERE id BETWEEN ? AND ? \
          AND length(inputs) > 0",
     )?
-    .execute([key(conv.no, 0), key(conv.no, u32::MAX)])?;
+    .execute([packed_key(conv.no, 0), packed_key(conv.no, u32::MAX)])?;
     Ok(())
 }

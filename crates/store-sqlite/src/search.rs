@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::rules::{self, Candidate, Condition, Ranking};
+use contexture_store::rules::{self, IndexCondition, Ranking, SearchCandidate};
 use contexture_store::{Error, Limits, Node, SearchPage, SearchRequest};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
-use crate::columns::Columns;
-use crate::conv::Conv;
+use crate::columns::NodeColumns;
+use crate::conv::ConversationRow;
 use crate::entry;
-use crate::fault::{Fault, corrupt};
+use crate::fault::{RowError, corrupt_error};
 use crate::node_row;
-use crate::path::{Stretch, Tip, key, stretches};
+use crate::path::{Stretch, Tip, load_stretches, packed_key};
 
 /// `indexed_to` of a whole index.
 const EVERYTHING: i64 = i64::MAX;
@@ -40,14 +40,14 @@ const STEP_PAGES: i64 = 100;
 const FEW_CONVERSATIONS: u32 = 256;
 
 /// Makes ready the index of a database that was just opened: one of another version is emptied.
-pub(crate) fn prepare(conn: &mut Connection) -> rusqlite::Result<()> {
+pub(crate) fn prepare_index(conn: &mut Connection) -> rusqlite::Result<()> {
     if is_of_this_version(conn)? {
         return Ok(());
     }
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     if !is_of_this_version(&tx)? {
-        restart(&tx)?;
+        reset_index(&tx)?;
     }
     tx.commit()
 }
@@ -58,7 +58,7 @@ fn is_of_this_version(conn: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// Empties the index; what is stored is still to be indexed.
-pub(crate) fn restart(conn: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn reset_index(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
     conn.execute(
         "UPDATE search_state SET terms_version = ?1, purge = 0, \
@@ -69,10 +69,10 @@ pub(crate) fn restart(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 /// How far the index got.
-pub(crate) struct Reach(i64);
+pub(crate) struct IndexedRange(i64);
 
-impl Reach {
-    pub(crate) fn of(conn: &Connection) -> Result<Self, Fault> {
+impl IndexedRange {
+    pub(crate) fn load(conn: &Connection) -> Result<Self, RowError> {
         let reach = conn
             .prepare_cached("SELECT indexed_to FROM search_state")?
             .query_row([], |row| row.get(0))?;
@@ -85,45 +85,50 @@ impl Reach {
 }
 
 /// Indexes a node that was just stored, unless a later step comes by it anyway.
-pub(crate) fn add(
+pub(crate) fn index_node(
     conn: &Connection,
-    reach: &Reach,
+    reach: &IndexedRange,
     conversation: u32,
     seq: u32,
     terms: &str,
-) -> Result<(), Fault> {
-    let id = key(conversation, seq);
+) -> Result<(), RowError> {
+    let id = packed_key(conversation, seq);
     if id <= reach.0 && !terms.is_empty() {
-        insert(conn, id, terms)?;
+        insert_terms(conn, id, terms)?;
     }
     Ok(())
 }
 
 /// Whether the index has what it should have of a node.
-pub(crate) fn knows(conn: &Connection, reach: &Reach, id: i64, node: &Node) -> Result<bool, Fault> {
+pub(crate) fn is_indexed(
+    conn: &Connection,
+    reach: &IndexedRange,
+    id: i64,
+    node: &Node,
+) -> Result<bool, RowError> {
     if id > reach.0 || node.redacted_ms.is_some() {
         return Ok(true);
     }
     let found = conn
         .prepare_cached("SELECT 1 FROM search WHERE rowid = ?")?
         .exists([entry::of_key(id)])?;
-    Ok(found || rules::index_terms(&rules::said(&node.json)).is_empty())
+    Ok(found || rules::index_terms(&rules::searchable_text(&node.json)).is_empty())
 }
 
-fn insert(conn: &Connection, id: i64, terms: &str) -> Result<(), Fault> {
+fn insert_terms(conn: &Connection, id: i64, terms: &str) -> Result<(), RowError> {
     conn.prepare_cached("INSERT INTO search (rowid, terms) VALUES (?, ?)")?
         .execute(params![entry::of_key(id), terms])?;
     Ok(())
 }
 
 /// One step of what is due; says whether more may be.
-pub(crate) fn tidy(conn: &Connection) -> Result<bool, Fault> {
-    Ok(purge(conn)? || index(conn)?)
+pub(crate) fn maintain_index(conn: &Connection) -> Result<bool, RowError> {
+    Ok(purge_removed_terms(conn)? || index_next_nodes(conn)?)
 }
 
 /// One step of indexing what is not indexed yet; says whether something was done.
-pub(crate) fn index(conn: &Connection) -> Result<bool, Fault> {
-    let reach = Reach::of(conn)?;
+pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
+    let reach = IndexedRange::load(conn)?;
     if reach.is_everything() {
         return Ok(false);
     }
@@ -137,11 +142,11 @@ pub(crate) fn index(conn: &Connection) -> Result<bool, Fault> {
             && let Some(row) = rows.next()?
         {
             let id = row.get(0)?;
-            if let Some(node) = sound(row)?.filter(|node| node.redacted_ms.is_none()) {
-                let terms = rules::index_terms(&rules::said(&node.json));
+            if let Some(node) = decode_undamaged(row)?.filter(|node| node.redacted_ms.is_none()) {
+                let terms = rules::index_terms(&rules::searchable_text(&node.json));
                 bytes += node.json.len();
                 if !terms.is_empty() {
-                    insert(conn, id, &terms)?;
+                    insert_terms(conn, id, &terms)?;
                 }
             }
             nodes += 1;
@@ -154,7 +159,7 @@ pub(crate) fn index(conn: &Connection) -> Result<bool, Fault> {
 }
 
 /// One step of merging what was removed out of the index; says whether something was done.
-pub(crate) fn purge(conn: &Connection) -> Result<bool, Fault> {
+pub(crate) fn purge_removed_terms(conn: &Connection) -> Result<bool, RowError> {
     let due: u32 = conn
         .prepare_cached("SELECT purge FROM search_state")?
         .query_row([], |row| row.get(0))?;
@@ -164,17 +169,21 @@ pub(crate) fn purge(conn: &Connection) -> Result<bool, Fault> {
         1 => (-STEP_PAGES, 2),
         _ => (STEP_PAGES, 2),
     };
-    let before = changes(conn)?;
+    let before = total_changes(conn)?;
     conn.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?)")?
         .execute([pages])?;
     // Fewer than two changes: there was nothing to merge.
-    let next = if changes(conn)? - before < 2 { 0 } else { next };
+    let next = if total_changes(conn)? - before < 2 {
+        0
+    } else {
+        next
+    };
     conn.prepare_cached("UPDATE search_state SET purge = ?")?
         .execute([next])?;
     Ok(true)
 }
 
-fn changes(conn: &Connection) -> Result<i64, Fault> {
+fn total_changes(conn: &Connection) -> Result<i64, RowError> {
     Ok(conn
         .prepare_cached("SELECT total_changes()")?
         .query_row([], |row| row.get(0))?)
@@ -192,13 +201,13 @@ pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN co
      ORDER BY search.rowid DESC";
 
 /// Where to look, found out before anything is read.
-pub(crate) enum Area {
+pub(crate) enum SearchArea {
     /// In these conversations, on a path if there is only one.
     Few {
         /// By number.
         conversations: BTreeMap<u32, ConversationId>,
         /// Their numbers, the newest first.
-        runs: Vec<Run>,
+        runs: Vec<ConversationRange>,
         path: Option<Vec<Stretch>>,
     },
     /// In all of the owner, of one resource or of all.
@@ -209,27 +218,31 @@ pub(crate) enum Area {
 }
 
 /// Conversations whose numbers follow each other: the index is asked for them at once.
-pub(crate) struct Run {
+pub(crate) struct ConversationRange {
     numbers: RangeInclusive<u32>,
     /// How many nodes the longest has.
     longest: u32,
 }
 
-impl Area {
-    pub(crate) fn conversation(conv: &Conv) -> Self {
-        Self::one(conv, None)
+impl SearchArea {
+    pub(crate) fn of_conversation(conv: &ConversationRow) -> Self {
+        Self::single_conversation(conv, None)
     }
 
-    pub(crate) fn path(conn: &Connection, conv: &Conv, end: &Tip) -> Result<Self, Fault> {
-        let mut path = stretches(conn, conv.no, end.position, 1, end.position.depth)?;
+    pub(crate) fn of_path(
+        conn: &Connection,
+        conv: &ConversationRow,
+        end: &Tip,
+    ) -> Result<Self, RowError> {
+        let mut path = load_stretches(conn, conv.no, end.position, 1, end.position.depth)?;
         path.sort_unstable_by_key(|stretch| stretch.seq);
-        Ok(Self::one(conv, Some(path)))
+        Ok(Self::single_conversation(conv, Some(path)))
     }
 
-    fn one(conv: &Conv, path: Option<Vec<Stretch>>) -> Self {
+    fn single_conversation(conv: &ConversationRow, path: Option<Vec<Stretch>>) -> Self {
         Self::Few {
             conversations: [(conv.no, conv.id.clone())].into(),
-            runs: vec![Run {
+            runs: vec![ConversationRange {
                 numbers: conv.no..=conv.no,
                 longest: conv.next_seq,
             }],
@@ -241,7 +254,7 @@ impl Area {
         conn: &Connection,
         owner: &Owner,
         resource: Option<&str>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, RowError> {
         let mut few = conn
             .prepare_cached(
                 "SELECT no, id, next_seq FROM conversations WHERE owner = ?1 \
@@ -260,7 +273,7 @@ impl Area {
         }
         few.sort_unstable_by_key(|(no, _, _)| std::cmp::Reverse(*no));
         let mut conversations = BTreeMap::new();
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<ConversationRange> = Vec::new();
         for (no, id, next_seq) in few {
             conversations.insert(no, conversation_id(id)?);
             match runs.last_mut() {
@@ -268,7 +281,7 @@ impl Area {
                     run.numbers = no..=*run.numbers.end();
                     run.longest = run.longest.max(next_seq);
                 }
-                _ => runs.push(Run {
+                _ => runs.push(ConversationRange {
                     numbers: no..=no,
                     longest: next_seq,
                 }),
@@ -282,12 +295,12 @@ impl Area {
     }
 
     /// Goes through what the index has that fulfils `asked`: conversations and keys.
-    fn each(
+    fn for_each_match(
         &self,
         conn: &Connection,
         asked: &str,
-        mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, Fault>,
-    ) -> Result<(), Fault> {
+        mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
+    ) -> Result<(), RowError> {
         match self {
             Self::Few {
                 conversations,
@@ -295,7 +308,8 @@ impl Area {
                 path,
             } => {
                 let mut statement = conn.prepare_cached(IN_RANGE)?;
-                let parts = |run: &Run| entry::of_conversations(&run.numbers, run.longest);
+                let parts =
+                    |run: &ConversationRange| entry::of_conversations(&run.numbers, run.longest);
                 for part in runs.iter().flat_map(parts) {
                     let mut rows = statement.query(params![asked, part.start(), part.end()])?;
                     while let Some(row) = rows.next()? {
@@ -303,7 +317,7 @@ impl Area {
                         let no = u32::try_from(node >> 32).ok();
                         let conversation = no.and_then(|no| conversations.get(&no));
                         if let Some(conversation) = conversation
-                            && path.as_ref().is_none_or(|path| on_path(path, node))
+                            && path.as_ref().is_none_or(|path| contains_row(path, node))
                             && visit(conversation, node)?.is_break()
                         {
                             return Ok(());
@@ -327,30 +341,36 @@ impl Area {
 }
 
 /// Searches.
-pub(crate) fn search(
+pub(crate) fn search_nodes(
     conn: &Connection,
-    area: &Area,
+    area: &SearchArea,
     request: SearchRequest,
     limits: &Limits,
-) -> Result<SearchPage, Fault> {
+) -> Result<SearchPage, RowError> {
     let mut ranking = Ranking::new(request, &limits.search);
-    let counts = ranking.to_count().into_iter();
-    let counts = counts.map(|one| count(conn, area, &expression(&[one]), ranking.count_to()));
+    let counts = ranking.terms_to_count().into_iter();
+    let counts = counts
+        .map(|one| count_matches(conn, area, &match_expression(&[one]), ranking.count_limit()));
     let counts = counts.collect::<Result<Vec<_>, _>>()?;
-    ranking.counted(&counts);
-    let asked = expression(&ranking.proposals());
+    ranking.set_counts(&counts);
+    let asked = match_expression(&ranking.index_alternatives());
     if !asked.is_empty() {
-        area.each(conn, &asked, |conversation, node| {
-            offer(conn, &mut ranking, conversation, node)
+        area.for_each_match(conn, &asked, |conversation, node| {
+            offer_node(conn, &mut ranking, conversation, node)
         })?;
     }
-    Ok(ranking.page())
+    Ok(ranking.into_page())
 }
 
 /// How much the index has that fulfils `asked`; at most so much.
-fn count(conn: &Connection, area: &Area, asked: &str, most: usize) -> Result<usize, Fault> {
+fn count_matches(
+    conn: &Connection,
+    area: &SearchArea,
+    asked: &str,
+    most: usize,
+) -> Result<usize, RowError> {
     let mut count = 0;
-    area.each(conn, asked, |_, _| {
+    area.for_each_match(conn, asked, |_, _| {
         count += 1;
         Ok(match count < most {
             true => ControlFlow::Continue(()),
@@ -361,50 +381,51 @@ fn count(conn: &Connection, area: &Area, asked: &str, most: usize) -> Result<usi
 }
 
 /// Whether a node's key lies in a path's stretches, which are in order.
-fn on_path(path: &[Stretch], id: i64) -> bool {
+fn contains_row(path: &[Stretch], id: i64) -> bool {
     let seq = u32::try_from(id & i64::from(u32::MAX)).unwrap_or(u32::MAX);
     let after = path.partition_point(|stretch| stretch.seq <= seq);
     let stretch = after.checked_sub(1).and_then(|at| path.get(at));
     stretch.is_some_and(|stretch| seq - stretch.seq <= stretch.to - stretch.from)
 }
 
-fn offer(
+fn offer_node(
     conn: &Connection,
     ranking: &mut Ranking,
     conversation: &ConversationId,
     id: i64,
-) -> Result<ControlFlow<()>, Fault> {
+) -> Result<ControlFlow<()>, RowError> {
     let mut statement = conn.prepare_cached(&node_row::at_sql())?;
     let mut rows = statement.query([id])?;
-    let node = rows.next()?.map(sound).transpose()?.flatten();
-    let node = node.filter(|node| ranking.admits(node.kind, node.audience, node.created_ms));
+    let node = rows.next()?.map(decode_undamaged).transpose()?.flatten();
+    let node =
+        node.filter(|node| ranking.matches_filters(node.kind, node.audience, node.created_ms));
     Ok(match node {
-        Some(node) => ranking.offer(&Candidate::of(conversation, &node)),
+        Some(node) => ranking.examine_candidate(&SearchCandidate::from_node(conversation, &node)),
         None => ControlFlow::Continue(()),
     })
 }
 
 /// A row as a node without its parent; `None` if it is damaged. Whoever reads the node is told so;
 /// here it is one that is not found.
-fn sound(row: &Row<'_>) -> Result<Option<Node>, Fault> {
-    let damaged = |why: &str| Error::invalid("node", why);
-    let Some((columns, check)) = Columns::of(row)? else {
+fn decode_undamaged(row: &Row<'_>) -> Result<Option<Node>, RowError> {
+    let damaged = |why: &str| Error::invalid_argument("node", why);
+    let Some((columns, check)) = NodeColumns::from_row(row)? else {
         return Ok(None);
     };
     match node_row::decode_or(damaged, &columns, check, None) {
         Ok(node) => Ok(Some(node)),
-        Err(Fault::Store(_)) => Ok(None),
+        Err(RowError::Store(_)) => Ok(None),
         Err(fault) => Err(fault),
     }
 }
 
-fn conversation_id(id: String) -> Result<ConversationId, Fault> {
-    ConversationId::new(id).map_err(|error| corrupt(error.to_string()))
+fn conversation_id(id: String) -> Result<ConversationId, RowError> {
+    ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))
 }
 
 /// The alternatives in the index's own language. Terms have no quotes, so none can end one.
-fn expression(alternatives: &[Vec<Condition<'_>>]) -> String {
-    let conditions = |alternative: &Vec<Condition<'_>>| {
+fn match_expression(alternatives: &[Vec<IndexCondition<'_>>]) -> String {
+    let conditions = |alternative: &Vec<IndexCondition<'_>>| {
         let conditions = alternative.iter().map(|condition| {
             let prefix = if condition.prefix { "*" } else { "" };
             format!("\"{}\"{prefix}", condition.term)

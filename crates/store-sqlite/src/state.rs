@@ -5,36 +5,40 @@ use std::sync::Arc;
 
 use contexture_ir::ContentHash;
 use contexture_store::rules::{Merged, decode_root, encode_root};
-use contexture_store::{BlobId, Error, State, StateRequest, StateRoot, StateValues};
+use contexture_store::{BlobId, Error, NodeState, StateRequest, StateRoot, StateValues};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blob;
 use crate::codec;
-use crate::conv::{Conv, take};
-use crate::fault::Fault;
-use crate::path::key;
+use crate::conv::{ConversationRow, next_number};
+use crate::fault::RowError;
+use crate::path::packed_key;
 
 /// Values up to this size stand beside their hash, larger ones are blobs.
 const INLINE_BYTES: usize = 4096;
 
 /// A root with what is needed to store the next one.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedRoot {
     pub(crate) root: StateRoot,
     /// Bytes of differences behind it; `None` for the empty root.
     pub(crate) since_whole: Option<usize>,
 }
 
 /// Reads a root: its last whole record and the differences after it.
-pub(crate) fn load(conn: &Connection, conv: &Conv, root_no: u32) -> Result<Loaded, Fault> {
+pub(crate) fn load_root(
+    conn: &Connection,
+    conv: &ConversationRow,
+    root_no: u32,
+) -> Result<LoadedRoot, RowError> {
     let mut records: Vec<Vec<u8>> = Vec::new();
     let mut since_whole = None;
     let mut next = (root_no != 0).then_some(root_no);
     let mut statement =
         conn.prepare_cached("SELECT base, since_whole, body_check, body FROM roots WHERE id = ?")?;
     while let Some(number) = next {
-        let damaged = |why: &str| conv.damaged("state", format!("root {number}"), why);
+        let damaged = |why: &str| conv.damaged_error("state", format!("root {number}"), why);
         let row = statement
-            .query_row([key(conv.no, number)], |row| {
+            .query_row([packed_key(conv.no, number)], |row| {
                 Ok((
                     row.get::<_, Option<u32>>(0)?,
                     row.get::<_, u32>(1)?,
@@ -54,27 +58,28 @@ pub(crate) fn load(conn: &Connection, conv: &Conv, root_no: u32) -> Result<Loade
         records.push(body);
         next = base;
     }
-    let root = decode_root(&records)
-        .ok_or_else(|| conv.damaged("state", format!("root {root_no}"), "it does not decode"))?;
-    Ok(Loaded { root, since_whole })
+    let root = decode_root(&records).ok_or_else(|| {
+        conv.damaged_error("state", format!("root {root_no}"), "it does not decode")
+    })?;
+    Ok(LoadedRoot { root, since_whole })
 }
 
 /// Stores what a patch made of the root `base_no`; gives the new root's number.
-pub(crate) fn store(
+pub(crate) fn store_root(
     conn: &Connection,
-    conv: &mut Conv,
+    conv: &mut ConversationRow,
     base_no: u32,
     since_whole: Option<usize>,
     merged: &Merged,
-) -> Result<u32, Fault> {
+) -> Result<u32, RowError> {
     for (hash, value) in &merged.values {
         store_value(conn, conv, hash, value)?;
     }
     let record = encode_root(&merged.root, &merged.changed, since_whole);
-    let number = take(&mut conv.next_root, 1, "state roots")?;
+    let number = next_number(&mut conv.next_root, 1, "state roots")?;
     conn.prepare_cached("INSERT INTO roots VALUES (?, ?, ?, ?, ?)")?
         .execute(params![
-            key(conv.no, number),
+            packed_key(conv.no, number),
             (!record.whole).then_some(base_no),
             u32::try_from(record.since_whole).unwrap_or(u32::MAX),
             body_check(&record.body),
@@ -85,19 +90,19 @@ pub(crate) fn store(
 
 fn store_value(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     hash: &ContentHash,
     value: &[u8],
-) -> Result<(), Fault> {
+) -> Result<(), RowError> {
     let blob: Option<BlobId> = if value.len() > INLINE_BYTES {
-        Some(blob::put(conn, conv, value)?)
+        Some(blob::put_blob(conn, conv, value)?)
     } else {
         None
     };
     let (codec, stored) = match blob {
         Some(_) => (codec::PLAIN, None),
         None => {
-            let (codec, stored) = codec::pack(value);
+            let (codec, stored) = codec::encode_bytes(value);
             (codec, Some(stored))
         }
     };
@@ -118,33 +123,33 @@ fn store_value(
 }
 
 /// The state of a root.
-pub(crate) fn read(
+pub(crate) fn read_state(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     root_no: u32,
     request: &StateRequest,
-) -> Result<State, Fault> {
-    let mut root = load(conn, conv, root_no)?.root;
+) -> Result<NodeState, RowError> {
+    let mut root = load_root(conn, conv, root_no)?.root;
     root.retain(|key, _| key.as_str().starts_with(&request.prefix));
     let mut values = BTreeMap::new();
     if request.values == StateValues::Load {
         for (key, entry) in &root {
-            let damaged = || conv.damaged("state", key, "its value is missing or damaged");
+            let damaged = || conv.damaged_error("state", key, "its value is missing or damaged");
             if let Some(value) = load_value(conn, conv, &entry.hash, damaged)? {
                 values.insert(entry.hash, value);
             }
         }
     }
-    Ok(State { root, values })
+    Ok(NodeState { root, values })
 }
 
 /// A value; `None` if it was redacted.
 pub(crate) fn load_value(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     hash: &ContentHash,
     damaged: impl Fn() -> Error,
-) -> Result<Option<Arc<[u8]>>, Fault> {
+) -> Result<Option<Arc<[u8]>>, RowError> {
     let mut statement = conn.prepare_cached(
         "SELECT codec, value, blob_id FROM state_values WHERE conversation_no = ? AND hash = ?",
     )?;
@@ -152,10 +157,10 @@ pub(crate) fn load_value(
     let row = rows.next()?.ok_or_else(&damaged)?;
     let stored = row.get_ref(1)?.as_blob_or_null()?;
     let value: Arc<[u8]> = match (stored, row.get::<_, Option<[u8; 16]>>(2)?) {
-        (Some(stored), _) => codec::unpack(row.get(0)?, stored)
+        (Some(stored), _) => codec::decode_bytes(row.get(0)?, stored)
             .map_err(|_| damaged())?
             .into(),
-        (None, Some(id)) => blob::get(conn, conv, BlobId::from_bytes(id))?,
+        (None, Some(id)) => blob::read_blob(conn, conv, BlobId::from_bytes(id))?,
         (None, None) => return Ok(None),
     };
     if ContentHash::of(&value) != *hash {
@@ -165,5 +170,5 @@ pub(crate) fn load_value(
 }
 
 fn body_check(body: &[u8]) -> [u8; 8] {
-    crate::blob::check(body)
+    crate::blob::row_checksum(body)
 }

@@ -6,34 +6,35 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
-    AppendRequest, Appended, At, BlobId, Capabilities, Conversation, ConversationPage,
-    ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
-    Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
-    PathIndex, PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs,
-    ResponseRecord, Search, SearchPage, SearchRequest, SearchScope, State, StateRequest,
-    StorageFault, Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
+    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    ConversationUpdate, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValueEntry,
+    KeyValues, Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node,
+    NodeQuery, NodeState, PathEnd, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, SearchPage, SearchRequest,
+    SearchScope, StateRequest, StorageFault, Store, StreamSignal, StreamSignals, Streams,
+    WakeScope, rules,
 };
 use rusqlite::Connection;
 
 use crate::append;
 use crate::blob;
 use crate::branch;
-use crate::connection::connect;
-use crate::conv::Conv;
+use crate::connection::open_connection;
+use crate::conv::ConversationRow;
 use crate::conversation;
 use crate::deletion;
 use crate::event;
-use crate::fault::Fault;
+use crate::fault::RowError;
 use crate::key_value;
 use crate::node_row;
 use crate::options::SqliteOptions;
 use crate::path::Tip;
-use crate::readers::Readers;
+use crate::readers::ReadPool;
 use crate::redact;
 use crate::response;
-use crate::search::{self, Area};
+use crate::search::{self, SearchArea};
 use crate::state;
-use crate::writer::Writer;
+use crate::writer::WriteThread;
 
 /// An append of more bytes of items has its terms made on a thread of its own.
 const TERMS_BYTES: usize = 64 << 10;
@@ -45,8 +46,8 @@ const TERMS_BYTES: usize = 64 << 10;
 pub struct SqliteStore {
     path: Arc<PathBuf>,
     pub(crate) limits: Arc<Limits>,
-    writer: Writer,
-    readers: Readers,
+    writer: WriteThread,
+    readers: ReadPool,
     pub(crate) signals: StreamSignals,
 }
 
@@ -61,7 +62,7 @@ impl SqliteStore {
     ///
     /// let directory = tempfile::tempdir().unwrap();
     /// let store = SqliteStore::open(directory.path().join("contexture.db"))?;
-    /// let page = store.conversations(&Owner::local(), ListConversations::default()).await?;
+    /// let page = store.list_conversations(&Owner::local(), ListConversations::default()).await?;
     /// assert!(page.conversations.is_empty());
     /// # Ok::<(), contexture_store::Error>(()) }).unwrap();
     /// ```
@@ -77,17 +78,19 @@ impl SqliteStore {
     /// Opens or makes the database at `path`.
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, Error> {
         let path = Arc::new(path.as_ref().to_owned());
-        let conn = connect(&path, &options)?;
+        let conn = open_connection(&path, &options)?;
         let cannot_start = |source| Error::Storage {
             path: path.to_path_buf(),
             fault: StorageFault::Other,
             source: Some(Box::new(source)),
         };
-        let tidy = |conn: &Connection| Ok(deletion::step_any(conn)?.more || search::tidy(conn)?);
-        let writer = Writer::start(conn, &path, options.queue_bytes, options.busy_timeout, tidy)
-            .map_err(cannot_start)?;
+        let tidy =
+            |conn: &Connection| Ok(deletion::step_any(conn)?.more || search::maintain_index(conn)?);
+        let writer =
+            WriteThread::spawn_thread(conn, &path, options.queue_bytes, options.busy_timeout, tidy)
+                .map_err(cannot_start)?;
         Ok(Self {
-            readers: Readers::new(Arc::clone(&path), options.readers),
+            readers: ReadPool::new(Arc::clone(&path), options.readers),
             limits: Arc::new(options.limits),
             signals: StreamSignals::default(),
             writer,
@@ -101,12 +104,12 @@ impl SqliteStore {
         &self.path
     }
 
-    pub(crate) async fn write<T: Send + 'static>(
+    pub(crate) async fn write_transaction<T: Send + 'static>(
         &self,
         bytes: usize,
-        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
-        self.writer.call(bytes, f, &self.path).await
+        self.writer.run_in_transaction(bytes, f, &self.path).await
     }
 
     /// Moves everything from the log into the database and empties the log, so that no old page
@@ -124,7 +127,9 @@ impl SqliteStore {
             }
             Ok(())
         };
-        self.writer.call_alone(emptied, &self.path).await
+        self.writer
+            .run_outside_transaction(emptied, &self.path)
+            .await
     }
 
     /// Indexes again all that is stored, as after a change of the rule by which texts are found.
@@ -134,64 +139,69 @@ impl SqliteStore {
     ///
     /// [`Error::Storage`] where the database cannot be written.
     pub async fn rebuild_search(&self) -> Result<(), Error> {
-        self.write(0, |conn| Ok(search::restart(conn)?)).await?;
-        while self.write(0, search::index).await? {}
+        self.write_transaction(0, |conn| Ok(search::reset_index(conn)?))
+            .await?;
+        while self.write_transaction(0, search::index_next_nodes).await? {}
         Ok(())
     }
 
     /// Runs `f` on the writer, outside any transaction.
-    pub(crate) async fn alone<T: Send + 'static>(
+    pub(crate) async fn run_outside_transaction<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
-        self.writer.call_alone(f, &self.path).await
+        self.writer.run_outside_transaction(f, &self.path).await
     }
 
     /// Reads from all of it.
-    pub(crate) async fn view<T: Send + 'static>(
+    pub(crate) async fn read_transaction<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
-        self.readers.call(f).await
+        self.readers.run_read(f).await
     }
 
     /// Reads from one conversation.
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn read_conversation<T: Send + 'static>(
         &self,
         owner: &Owner,
         id: &ConversationId,
-        f: impl FnOnce(&Connection, &Conv) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection, &ConversationRow) -> Result<T, RowError> + Send + 'static,
     ) -> Result<T, Error> {
         let (owner, id) = (owner.clone(), id.clone());
         self.readers
-            .call(move |conn| f(conn, &Conv::load(conn, &owner, &id)?))
+            .run_read(move |conn| f(conn, &ConversationRow::load(conn, &owner, &id)?))
             .await
     }
 }
 
 /// The place after the node that `at` names, with its state.
-fn end(conn: &Connection, conv: &Conv, at: &At) -> Result<Tip, Fault> {
+fn resolve_end(conn: &Connection, conv: &ConversationRow, at: &PathEnd) -> Result<Tip, RowError> {
     match at {
-        At::Branch(name) => Ok(branch::get(conn, conv.no, name)?.tip),
-        At::Checkpoint(name) => {
-            let node = branch::checkpoint(conn, conv.no, name)?;
-            node_row::tip(conn, conv.no, node)
+        PathEnd::Branch(name) => Ok(branch::get_branch(conn, conv.no, name)?.tip),
+        PathEnd::Checkpoint(name) => {
+            let node = branch::checkpoint_node(conn, conv.no, name)?;
+            node_row::load_tip(conn, conv.no, node)
         }
-        At::Node(id) => node_row::tip(conn, conv.no, *id),
+        PathEnd::Node(id) => node_row::load_tip(conn, conv.no, *id),
     }
 }
 
 /// Where a search looks.
-fn area(conn: &Connection, owner: &Owner, scope: &SearchScope) -> Result<Area, Fault> {
-    let conv = |id| Conv::load(conn, owner, id);
+fn resolve_scope(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &SearchScope,
+) -> Result<SearchArea, RowError> {
+    let conv = |id| ConversationRow::load(conn, owner, id);
     match scope {
-        SearchScope::Owner => Area::of_owner(conn, owner, None),
-        SearchScope::Resource(resource) => Area::of_owner(conn, owner, Some(resource)),
-        SearchScope::Conversation(id) => Ok(Area::conversation(&conv(id)?)),
+        SearchScope::Owner => SearchArea::of_owner(conn, owner, None),
+        SearchScope::Resource(resource) => SearchArea::of_owner(conn, owner, Some(resource)),
+        SearchScope::Conversation(id) => Ok(SearchArea::of_conversation(&conv(id)?)),
         SearchScope::Path { conversation, at } => {
             let conv = conv(conversation)?;
-            let end = end(conn, &conv, at)?;
-            Area::path(conn, &conv, &end)
+            let end = resolve_end(conn, &conv, at)?;
+            SearchArea::of_path(conn, &conv, &end)
         }
     }
 }
@@ -201,7 +211,10 @@ fn area(conn: &Connection, owner: &Owner, scope: &SearchScope) -> Result<Area, F
 async fn with_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String>), Error> {
     let bytes: usize = request.items.iter().map(|item| item.json.len()).sum();
     let work = move || {
-        let said = request.items.iter().map(|item| rules::said(&item.json));
+        let said = request
+            .items
+            .iter()
+            .map(|item| rules::searchable_text(&item.json));
         let terms = said.map(|text| rules::index_terms(&text)).collect();
         (request, terms)
     };
@@ -234,22 +247,24 @@ impl Store for SqliteStore {
     ) -> Result<Conversation, Error> {
         rules::check_new_conversation(&new, &self.limits)?;
         let owner = owner.clone();
-        self.write(0, move |conn| conversation::create(conn, &owner, &new))
-            .await
+        self.write_transaction(0, move |conn| {
+            conversation::create_conversation(conn, &owner, &new)
+        })
+        .await
     }
 
-    async fn conversation(
+    async fn load_conversation(
         &self,
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Conversation, Error> {
         let (owner, id) = (owner.clone(), id.clone());
         self.readers
-            .call(move |conn| conversation::get(conn, &owner, &id))
+            .run_read(move |conn| conversation::load_conversation(conn, &owner, &id))
             .await
     }
 
-    async fn conversations(
+    async fn list_conversations(
         &self,
         owner: &Owner,
         list: ListConversations,
@@ -257,7 +272,7 @@ impl Store for SqliteStore {
         rules::check_list(&list, &self.limits)?;
         let owner = owner.clone();
         self.readers
-            .call(move |conn| conversation::list(conn, &owner, &list))
+            .run_read(move |conn| conversation::list_conversations(conn, &owner, &list))
             .await
     }
 
@@ -269,8 +284,8 @@ impl Store for SqliteStore {
     ) -> Result<Conversation, Error> {
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
-        let updated = self.write(self.limits.metadata_bytes, move |conn| {
-            let updated = conversation::update(conn, &owner, &id, update, &limits)?;
+        let updated = self.write_transaction(self.limits.metadata_bytes, move |conn| {
+            let updated = conversation::update_conversation(conn, &owner, &id, update, &limits)?;
             Ok((updated, wake))
         });
         Ok(updated.await?.0)
@@ -278,11 +293,11 @@ impl Store for SqliteStore {
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.signals.wake_conversation(owner, id);
-        let (owner, id, untidy) = (owner.clone(), id.clone(), self.writer.untidy());
-        let marked = self.write(0, move |conn| {
-            let no = deletion::mark(conn, &owner, &id)?;
+        let (owner, id, untidy) = (owner.clone(), id.clone(), self.writer.cleanup_flag());
+        let marked = self.write_transaction(0, move |conn| {
+            let no = deletion::mark_deleted(conn, &owner, &id)?;
             // Whatever becomes of this call, somebody finishes it.
-            untidy.set();
+            untidy.schedule_cleanup();
             Ok((no, wake))
         });
         let (no, wake) = marked.await?;
@@ -290,19 +305,19 @@ impl Store for SqliteStore {
         // It is deleted. What fails now is not the caller's to repeat: it is done when the writer
         // is idle.
         let rest = async {
-            let step = move |conn: &Connection| deletion::step(conn, no);
-            while self.write(0, step).await?.more {}
+            let step = move |conn: &Connection| deletion::delete_step(conn, no);
+            while self.write_transaction(0, step).await?.more {}
             // The terms of a small index are gone at once, those of a large one soon.
-            self.write(0, search::purge).await
+            self.write_transaction(0, search::purge_removed_terms).await
         };
         if let Err(error) = rest.await {
             tracing::warn!(%error, "the rows of a deleted conversation are removed later");
         }
-        self.writer.untidy().set();
+        self.writer.cleanup_flag().schedule_cleanup();
         Ok(())
     }
 
-    async fn append(
+    async fn append_items(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -312,54 +327,54 @@ impl Store for SqliteStore {
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         let (request, terms) = with_terms(request).await?;
-        let appended = self.write(bytes, move |conn| {
-            let mut conv = Conv::load(conn, &owner, &id)?;
-            let appended = append::append(conn, &mut conv, &request, &terms, &limits)?;
+        let appended = self.write_transaction(bytes, move |conn| {
+            let mut conv = ConversationRow::load(conn, &owner, &id)?;
+            let appended = append::append_items(conn, &mut conv, &request, &terms, &limits)?;
             Ok((appended, wake))
         });
         Ok(appended.await?.0)
     }
 
-    async fn read(
+    async fn read_path(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: ReadRequest,
-    ) -> Result<Page, Error> {
-        self.look(owner, id, move |conn, conv| {
-            let end = end(conn, conv, &request.at)?;
-            node_row::read(conn, conv, &end, &request)
+    ) -> Result<PathPage, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            let end = resolve_end(conn, conv, &request.at)?;
+            node_row::read_path(conn, conv, &end, &request)
         })
         .await
     }
 
-    async fn nodes(
+    async fn find_nodes(
         &self,
         owner: &Owner,
         id: &ConversationId,
         query: NodeQuery,
     ) -> Result<Vec<Arc<Node>>, Error> {
-        self.look(owner, id, move |conn, conv| {
-            node_row::find(conn, conv, &query)
+        self.read_conversation(owner, id, move |conn, conv| {
+            node_row::find_nodes(conn, conv, &query)
         })
         .await
     }
 
-    async fn state(
+    async fn read_state(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: StateRequest,
-    ) -> Result<State, Error> {
-        self.look(owner, id, move |conn, conv| {
-            let root_no = end(conn, conv, &request.at)?.root_no;
-            state::read(conn, conv, root_no, &request)
+    ) -> Result<NodeState, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            let root_no = resolve_end(conn, conv, &request.at)?.root_no;
+            state::read_state(conn, conv, root_no, &request)
         })
         .await
     }
 
-    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
-        self.look(owner, id, branch::refs).await
+    async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+        self.read_conversation(owner, id, branch::list_refs).await
     }
 
     async fn change_ref(
@@ -371,9 +386,9 @@ impl Store for SqliteStore {
     ) -> Result<RefChanged, Error> {
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id) = (owner.clone(), id.clone());
-        let changed = self.write(0, move |conn| {
-            let mut conv = Conv::load(conn, &owner, &id)?;
-            Ok((branch::change(conn, &mut conv, change, at_ms)?, wake))
+        let changed = self.write_transaction(0, move |conn| {
+            let mut conv = ConversationRow::load(conn, &owner, &id)?;
+            Ok((branch::change_ref(conn, &mut conv, change, at_ms)?, wake))
         });
         Ok(changed.await?.0)
     }
@@ -386,35 +401,37 @@ impl Store for SqliteStore {
     ) -> Result<BlobId, Error> {
         rules::check_blob(&bytes, &self.limits)?;
         let (owner, id) = (owner.clone(), id.clone());
-        self.write(bytes.len(), move |conn| {
-            blob::put(conn, &Conv::load(conn, &owner, &id)?, &bytes)
+        self.write_transaction(bytes.len(), move |conn| {
+            blob::put_blob(conn, &ConversationRow::load(conn, &owner, &id)?, &bytes)
         })
         .await
     }
 
-    async fn blob(
+    async fn read_blob(
         &self,
         owner: &Owner,
         id: &ConversationId,
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error> {
-        self.look(owner, id, move |conn, conv| blob::get(conn, conv, blob))
-            .await
+        self.read_conversation(owner, id, move |conn, conv| {
+            blob::read_blob(conn, conv, blob)
+        })
+        .await
     }
 
-    async fn response(
+    async fn load_response(
         &self,
         owner: &Owner,
         id: &ConversationId,
         response: ResponseId,
     ) -> Result<ResponseRecord, Error> {
-        self.look(owner, id, move |conn, conv| {
-            response::get(conn, conv, response)
+        self.read_conversation(owner, id, move |conn, conv| {
+            response::load_response(conn, conv, response)
         })
         .await
     }
 
-    async fn redact(
+    async fn redact_content(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -423,41 +440,47 @@ impl Store for SqliteStore {
         rules::check_redact(&request, &self.limits)?;
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id) = (owner.clone(), id.clone());
-        let redacted = self.write(0, move |conn| {
-            let mut conv = Conv::load(conn, &owner, &id)?;
-            Ok((redact::redact(conn, &mut conv, &request)?, wake))
+        let redacted = self.write_transaction(0, move |conn| {
+            let mut conv = ConversationRow::load(conn, &owner, &id)?;
+            Ok((redact::redact_content(conn, &mut conv, &request)?, wake))
         });
         let (redacted, wake) = redacted.await?;
         drop(wake);
-        while self.write(0, search::purge).await? {}
+        while self
+            .write_transaction(0, search::purge_removed_terms)
+            .await?
+        {}
         self.empty_log().await?;
         Ok(redacted)
     }
 
-    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
-        let wake = self.signals.wake(WakeScope::Owner(owner.clone()));
+    async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let wake = self.signals.wake_scope(WakeScope::Owner(owner.clone()));
         let (owner, scope) = (owner.clone(), scope.clone());
-        let step = self.write(0, move |conn| {
-            Ok((deletion::erase(conn, &owner, &scope)?, wake))
+        let step = self.write_transaction(0, move |conn| {
+            Ok((deletion::erase_step(conn, &owner, &scope)?, wake))
         });
         let (step, wake) = step.await?;
         drop(wake);
         if !step.more {
-            while self.write(0, search::purge).await? {}
+            while self
+                .write_transaction(0, search::purge_removed_terms)
+                .await?
+            {}
             self.empty_log().await?;
         }
         Ok(step)
     }
 
-    async fn events(
+    async fn list_events(
         &self,
         owner: &Owner,
         id: &ConversationId,
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
-        self.look(owner, id, move |conn, conv| {
-            event::since(conn, conv, after, limit)
+        self.read_conversation(owner, id, move |conn, conv| {
+            event::list_events(conn, conv, after, limit)
         })
         .await
     }
@@ -474,7 +497,7 @@ impl Store for SqliteStore {
         Some(self)
     }
 
-    fn paths(&self) -> Option<&dyn PathIndex> {
+    fn path_index(&self) -> Option<&dyn PathIndex> {
         Some(self)
     }
 
@@ -485,44 +508,48 @@ impl Store for SqliteStore {
 
 #[async_trait]
 impl Search for SqliteStore {
-    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
+    async fn search_nodes(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, Error> {
         rules::check_search(&request, &self.limits.search)?;
         loop {
             let (owner, request) = (owner.clone(), request.clone());
             let limits = Arc::clone(&self.limits);
-            let page = self.readers.call(move |conn| {
-                let area = area(conn, &owner, &request.scope)?;
-                if !search::Reach::of(conn)?.is_everything() {
+            let page = self.readers.run_read(move |conn| {
+                let area = resolve_scope(conn, &owner, &request.scope)?;
+                if !search::IndexedRange::load(conn)?.is_everything() {
                     return Ok(None);
                 }
-                search::search(conn, &area, request, &limits).map(Some)
+                search::search_nodes(conn, &area, request, &limits).map(Some)
             });
             if let Some(page) = page.await? {
                 return Ok(page);
             }
-            self.write(0, search::index).await?;
+            self.write_transaction(0, search::index_next_nodes).await?;
         }
     }
 }
 
 #[async_trait]
 impl KeyValues for SqliteStore {
-    async fn entry(
+    async fn get_entry(
         &self,
         owner: &Owner,
         scope: &KeyScope,
         key: &str,
-    ) -> Result<Option<Entry>, Error> {
+    ) -> Result<Option<KeyValueEntry>, Error> {
         let (owner, scope, key) = (owner.clone(), scope.clone(), key.to_owned());
         self.readers
-            .call(move |conn| key_value::get(conn, &owner, &scope, &key))
+            .run_read(move |conn| key_value::get_entry(conn, &owner, &scope, &key))
             .await
     }
 
-    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
+    async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
         let owner = owner.clone();
         self.readers
-            .call(move |conn| key_value::list(conn, &owner, &list))
+            .run_read(move |conn| key_value::list_entries(conn, &owner, &list))
             .await
     }
 
@@ -535,8 +562,8 @@ impl KeyValues for SqliteStore {
         rules::check_put_entry(scope, &put, &self.limits)?;
         let (owner, scope) = (owner.clone(), scope.clone());
         let bytes = put.value.as_ref().map_or(0, |value| value.len());
-        self.write(bytes, move |conn| {
-            key_value::put(conn, &owner, &scope, &put)
+        self.write_transaction(bytes, move |conn| {
+            key_value::put_entry(conn, &owner, &scope, &put)
         })
         .await
     }

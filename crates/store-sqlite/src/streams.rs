@@ -12,27 +12,29 @@ use contexture_store::{
 };
 use rusqlite::Connection;
 
-use crate::conv::Conv;
-use crate::fault::Fault;
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
 use crate::store::SqliteStore;
 use crate::stream;
 
 impl SqliteStore {
     /// Changes a stream.
-    async fn change<T: Send + 'static>(
+    async fn change_stream<T: Send + 'static>(
         &self,
         owner: &Owner,
         id: &ConversationId,
         stream: StreamId,
         bytes: usize,
-        f: impl FnOnce(&Connection, &Conv, &StreamLimits) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection, &ConversationRow, &StreamLimits) -> Result<T, RowError>
+        + Send
+        + 'static,
     ) -> Result<T, Error> {
         // Returned by the write: whoever drops it, the caller or, without a caller, the writer after its
         // commit, wakes those who wait.
         let wake = self.signals.wake_stream(owner, id, stream);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
-        let write = self.write(bytes, move |conn| {
-            let conv = Conv::load(conn, &owner, &id)?;
+        let write = self.write_transaction(bytes, move |conn| {
+            let conv = ConversationRow::load(conn, &owner, &id)?;
             Ok((f(conn, &conv, &limits.streams)?, wake))
         });
         Ok(write.await?.0)
@@ -48,8 +50,8 @@ impl Streams for SqliteStore {
         stream: StreamId,
         at_ms: i64,
     ) -> Result<StreamOpened, Error> {
-        self.change(owner, id, stream, 0, move |conn, conv, limits| {
-            stream::open(conn, conv, stream, at_ms, limits)
+        self.change_stream(owner, id, stream, 0, move |conn, conv, limits| {
+            stream::open_stream(conn, conv, stream, at_ms, limits)
         })
         .await
     }
@@ -62,8 +64,8 @@ impl Streams for SqliteStore {
     ) -> Result<StreamRecord, Error> {
         let bytes = rules::check_chunks(&append, &self.limits.streams)?;
         let stream = append.claim.stream;
-        self.change(owner, id, stream, bytes, move |conn, conv, limits| {
-            stream::append(conn, conv, &append, limits)
+        self.change_stream(owner, id, stream, bytes, move |conn, conv, limits| {
+            stream::append_chunks(conn, conv, &append, limits)
         })
         .await
     }
@@ -76,8 +78,8 @@ impl Streams for SqliteStore {
     ) -> Result<StreamRecord, Error> {
         rules::check_finish(&finish, &self.limits.streams)?;
         let stream = finish.claim.stream;
-        self.change(owner, id, stream, 0, move |conn, conv, _| {
-            stream::finish(conn, conv, &finish)
+        self.change_stream(owner, id, stream, 0, move |conn, conv, _| {
+            stream::finish_stream(conn, conv, &finish)
         })
         .await
     }
@@ -89,8 +91,8 @@ impl Streams for SqliteStore {
         stream: StreamId,
         at_ms: i64,
     ) -> Result<StreamRecord, Error> {
-        self.change(owner, id, stream, 0, move |conn, conv, _| {
-            stream::cancel(conn, conv, stream, at_ms)
+        self.change_stream(owner, id, stream, 0, move |conn, conv, _| {
+            stream::cancel_stream(conn, conv, stream, at_ms)
         })
         .await
     }
@@ -101,8 +103,10 @@ impl Streams for SqliteStore {
         id: &ConversationId,
         read: ReadChunks,
     ) -> Result<ChunkPage, Error> {
-        self.look(owner, id, move |conn, conv| stream::read(conn, conv, &read))
-            .await
+        self.read_conversation(owner, id, move |conn, conv| {
+            stream::read_chunks(conn, conv, &read)
+        })
+        .await
     }
 
     async fn list_streams(
@@ -110,7 +114,8 @@ impl Streams for SqliteStore {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Vec<StreamRecord>, Error> {
-        self.look(owner, id, stream::list).await
+        self.read_conversation(owner, id, stream::list_streams)
+            .await
     }
 
     async fn delete_stream(
@@ -119,13 +124,13 @@ impl Streams for SqliteStore {
         id: &ConversationId,
         stream: StreamId,
     ) -> Result<(), Error> {
-        self.change(owner, id, stream, 0, move |conn, conv, _| {
-            stream::delete(conn, conv, stream)
+        self.change_stream(owner, id, stream, 0, move |conn, conv, _| {
+            stream::delete_stream(conn, conv, stream)
         })
         .await
     }
 
     fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
-        self.signals.listen(owner, id, stream)
+        self.signals.listen_stream(owner, id, stream)
     }
 }

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// One process's part in taking turns.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct WriteLockQueue {
     /// The queue's file; `None`: the database cannot be found by its name.
     queue: Option<PathBuf>,
     /// The file, open and not locked.
@@ -33,7 +33,7 @@ pub(crate) struct Turn {
     patience: Duration,
 }
 
-impl Turn {
+impl WriteLockQueue {
     pub(crate) fn new(database: &Path, patience: Duration) -> Self {
         // Two names of one database have one queue.
         let queue = database.canonicalize().ok().map(|database| {
@@ -49,12 +49,12 @@ impl Turn {
     }
 
     /// Begins a writing transaction.
-    pub(crate) fn begin(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn begin_write(&mut self, conn: &Connection) -> rusqlite::Result<()> {
         let since = Instant::now();
         let first = self.queue_up(since);
         // SQLite's own waiting is for what happens inside a transaction.
         conn.busy_timeout(Duration::ZERO)?;
-        let begun = self.ask(conn, since);
+        let begun = self.begin_immediate(conn, since);
         conn.busy_timeout(self.patience)?;
         self.idle = first.filter(|file| file.unlock().is_ok());
         begun
@@ -75,7 +75,7 @@ impl Turn {
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(_)) => return None,
         }
-        let left = self.left(since);
+        let left = self.remaining_patience(since);
         if left.is_zero() {
             self.idle = Some(file);
             return None;
@@ -93,11 +93,11 @@ impl Turn {
         spawned.ok().and_then(|_| given.recv_timeout(left).ok())
     }
 
-    fn ask(&self, conn: &Connection, since: Instant) -> rusqlite::Result<()> {
+    fn begin_immediate(&self, conn: &Connection, since: Instant) -> rusqlite::Result<()> {
         loop {
             let begun = conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]);
             match begun {
-                Err(error) if is_busy(&error) && !self.left(since).is_zero() => {
+                Err(error) if is_busy(&error) && !self.remaining_patience(since).is_zero() => {
                     std::thread::sleep(PAUSE);
                 }
                 begun => return begun.map(drop),
@@ -105,7 +105,7 @@ impl Turn {
         }
     }
 
-    fn left(&self, since: Instant) -> Duration {
+    fn remaining_patience(&self, since: Instant) -> Duration {
         self.patience.saturating_sub(since.elapsed())
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use contexture_ir::Owner;
 use contexture_store::{
-    At, ListConversations, ListEntries, MetadataFilter, NodeKind, NodeQuery, ReadRequest,
+    ListConversations, ListEntries, MetadataFilter, NodeKind, NodeQuery, PathEnd, ReadRequest,
 };
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{item, node, on};
+use contexture_store_testkit::chat::{branch_end, item, node};
 use rusqlite::Connection;
 
 use crate::SqliteStore;
@@ -33,7 +33,7 @@ fn format_of(path: &Path) -> u32 {
         .unwrap()
 }
 
-fn chat(path: &Path, owner: &str) -> Chat {
+fn open_chat(path: &Path, owner: &str) -> Chat {
     Chat {
         store: Arc::new(SqliteStore::open(path).unwrap()),
         owner: Owner::new(owner).unwrap(),
@@ -66,63 +66,76 @@ async fn databases_of_later_formats_are_read_and_written_on() {
 
 async fn is_read_and_written_on(path: &Path, format: u32) {
     assert_eq!(format_of(path), format);
-    let chat = chat(path, "ada");
+    let chat = open_chat(path, "ada");
     assert_eq!(format_of(path), FORMAT);
 
     let main = ["one", "two", "three", "four", "five"];
-    chat.expect("main-v2", &["one", "two", "three again", "six"])
+    chat.expect_path("main-v2", &["one", "two", "three again", "six"])
         .await;
-    chat.expect("main-v3", &[&main[..], &["late"]].concat())
+    chat.expect_path("main-v3", &[&main[..], &["late"]].concat())
         .await;
     let whole = [&main[..], &["compaction", "seven"]].concat();
-    chat.expect("main", &whole).await;
-    let shown = chat.branch("main").await;
+    chat.expect_path("main", &whole).await;
+    let shown = chat.branch_record("main").await;
     assert_eq!((shown.fence.0, shown.compacted), (1, 6));
-    let state = chat.state(on("main")).await;
+    let state = chat.state_values(branch_end("main")).await;
     assert_eq!(state[0].2, "x".repeat(5000));
     assert_eq!(
         state[1],
         ("path/notes".into(), 2, "remember the milk".into())
     );
-    let before = At::Checkpoint("before".parse().unwrap());
-    assert_eq!(chat.path(before).await.len(), 2);
-    let page = chat.store.entries(&chat.owner, ListEntries::default());
+    let before = PathEnd::Checkpoint("before".parse().unwrap());
+    assert_eq!(chat.path_nodes(before).await.len(), 2);
+    let page = chat.store.list_entries(&chat.owner, ListEntries::default());
     let entries = page.await.unwrap().entries;
     let keys: Vec<&str> = entries.iter().map(|(_, entry)| &*entry.key).collect();
     assert_eq!(keys, ["settings", "profile", "draft"]);
 
     // What the new format can ask for is filled in.
     for (filter, found) in [
-        (MetadataFilter::equal("project", "aurora"), 1),
-        (MetadataFilter::equal("priority", 3.0), 1),
-        (MetadataFilter::equal("open", false), 0),
+        (MetadataFilter::field_equals("project", "aurora"), 1),
+        (MetadataFilter::field_equals("priority", 3.0), 1),
+        (MetadataFilter::field_equals("open", false), 0),
     ] {
         let list = ListConversations {
             metadata: Some(filter.unwrap()),
             title: Some("ZÜRICH".to_owned()),
             ..ListConversations::default()
         };
-        let page = chat.store.conversations(&chat.owner, list).await.unwrap();
+        let page = chat
+            .store
+            .list_conversations(&chat.owner, list)
+            .await
+            .unwrap();
         assert_eq!(page.conversations.len(), found);
     }
     for (query, found) in [
         (NodeQuery::CopiesOf(node("three")), "three again"),
         (NodeQuery::Kind(NodeKind::Compaction), "compaction"),
     ] {
-        let nodes = chat.store.nodes(&chat.owner, &chat.id, query).await;
+        let nodes = chat.store.find_nodes(&chat.owner, &chat.id, query).await;
         let ids: Vec<_> = nodes.unwrap().iter().map(|node| node.id).collect();
         assert_eq!(ids, [node(found)]);
     }
 
     // An append of before is recognised, and new ones follow.
-    assert!(chat.say("main-v2", &["three again", "six"]).await.replayed);
-    chat.tip("main", vec![item("eight")]).await.unwrap();
-    let read = chat.read(ReadRequest::last(on("main"), 1)).await.unwrap();
+    assert!(
+        chat.append_messages("main-v2", &["three again", "six"])
+            .await
+            .replayed
+    );
+    chat.append_to_tip("main", vec![item("eight")])
+        .await
+        .unwrap();
+    let read = chat
+        .read_path(ReadRequest::last_nodes(branch_end("main"), 1))
+        .await
+        .unwrap();
     assert_eq!(read.depth, 8);
 }
 
 /// Copies what a process that dies now would leave: a file system keeps what was written.
-fn copy(path: &Path, to: &Path) -> PathBuf {
+fn copy_database(path: &Path, to: &Path) -> PathBuf {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     for ending in ["", "-wal", "-journal"] {
         let file = format!("{name}{ending}");
@@ -140,8 +153,8 @@ async fn a_migration_killed_at_any_statement_is_resumed() {
     let clean = format_1(directory.path());
     let mut wanted = Vec::new();
     for owner in ["ada", "bob"] {
-        let chat = chat(&clean, owner);
-        wanted.push((chat.seen().await, chat.events().await));
+        let chat = open_chat(&clean, owner);
+        wanted.push((chat.snapshot_text().await, chat.event_kinds().await));
     }
 
     let home = tempfile::tempdir().unwrap();
@@ -152,7 +165,7 @@ async fn a_migration_killed_at_any_statement_is_resumed() {
     conn.pragma_update(None, "cache_size", 1).unwrap();
     migrate_watched(&mut conn, &path, &mut |_| {
         let to = tempfile::tempdir().unwrap();
-        let copied = copy(&path, to.path());
+        let copied = copy_database(&path, to.path());
         killed.push((to, copied));
     })
     .unwrap();
@@ -160,8 +173,11 @@ async fn a_migration_killed_at_any_statement_is_resumed() {
     for (_, copied) in &killed {
         assert_eq!(format_of(copied), 1, "a step is seen before it is whole");
         for (owner, wanted) in ["ada", "bob"].into_iter().zip(&wanted) {
-            let chat = chat(copied, owner);
-            assert_eq!((chat.seen().await, chat.events().await), *wanted);
+            let chat = open_chat(copied, owner);
+            assert_eq!(
+                (chat.snapshot_text().await, chat.event_kinds().await),
+                *wanted
+            );
         }
         assert_eq!(format_of(copied), FORMAT);
     }

@@ -8,18 +8,18 @@ use std::path::Path;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
-    Amount, BackedUp, BlobId, CollectRequest, Collected, Compacted, Error, Maintenance, NodeKind,
-    Statistics, VerifyCursor, VerifyPage,
+    BackedUp, BlobId, CollectRequest, Collected, Compacted, Error, Maintenance, NodeKind,
+    Statistics, StorageAmount, VerifyCursor, VerifyPage,
 };
 use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::backup;
 use crate::blob;
 use crate::codec;
-use crate::conv::Conv;
-use crate::fault::Fault;
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
 use crate::key_value;
-use crate::path::keys;
+use crate::path::key_range;
 use crate::store::SqliteStore;
 use crate::verify;
 
@@ -36,12 +36,14 @@ impl Maintenance for SqliteStore {
         id: &ConversationId,
         after: Option<VerifyCursor>,
     ) -> Result<VerifyPage, Error> {
-        self.look(owner, id, move |conn, conv| verify::page(conn, conv, after))
-            .await
+        self.read_conversation(owner, id, move |conn, conv| {
+            verify::verify_page(conn, conv, after)
+        })
+        .await
     }
 
     async fn verify_medium(&self) -> Result<Vec<String>, Error> {
-        self.view(|conn| {
+        self.read_transaction(|conn| {
             let mut statement = conn.prepare(&format!("PRAGMA integrity_check({LINES})"))?;
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
             let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
@@ -52,32 +54,38 @@ impl Maintenance for SqliteStore {
         .await
     }
 
-    async fn statistics(&self, owner: &Owner, id: &ConversationId) -> Result<Statistics, Error> {
-        self.look(owner, id, statistics).await
+    async fn read_statistics(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Statistics, Error> {
+        self.read_conversation(owner, id, read_statistics).await
     }
 
-    async fn collect(
+    async fn collect_blobs(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: CollectRequest,
     ) -> Result<Collected, Error> {
-        let unnamed = self.look(owner, id, unnamed).await?;
+        let unnamed = self
+            .read_conversation(owner, id, find_unnamed_blobs)
+            .await?;
         let (owner, id) = (owner.clone(), id.clone());
-        self.write(0, move |conn| {
-            let conv = Conv::load(conn, &owner, &id)?;
-            sweep(conn, &conv, &unnamed, request)
+        self.write_transaction(0, move |conn| {
+            let conv = ConversationRow::load(conn, &owner, &id)?;
+            remove_unnamed_blobs(conn, &conv, &unnamed, request)
         })
         .await
     }
 
-    async fn compact(&self) -> Result<Compacted, Error> {
-        let size = |conn: &Connection| -> Result<u64, Fault> {
+    async fn compact_storage(&self) -> Result<Compacted, Error> {
+        let size = |conn: &Connection| -> Result<u64, RowError> {
             let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-            Ok(conn.query_row(sql, [], |row| unsigned(row, 0))?)
+            Ok(conn.query_row(sql, [], |row| unsigned_column(row, 0))?)
         };
-        let before = self.view(size).await?;
-        self.alone(|conn| {
+        let before = self.read_transaction(size).await?;
+        self.run_outside_transaction(|conn| {
             // A database of before this was asked for is written anew, once.
             let mode: u32 = conn.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
             if mode != 2 {
@@ -90,26 +98,27 @@ impl Maintenance for SqliteStore {
             Ok(())
         })
         .await?;
-        while self.write(0, shrink).await? {}
+        while self.write_transaction(0, vacuum_step).await? {}
         self.empty_log().await?;
-        let after = self.view(size).await?;
+        let after = self.read_transaction(size).await?;
         Ok(Compacted { before, after })
     }
 
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error> {
         let to = to.to_owned();
-        self.view(move |conn| backup::back_up(conn, &to)).await
+        self.read_transaction(move |conn| backup::back_up(conn, &to))
+            .await
     }
 }
 
 /// A count or a sum; the sum of nothing is `NULL`.
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+fn unsigned_column(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number = row.get::<_, Option<i64>>(column)?.unwrap_or(0);
     Ok(u64::try_from(number).unwrap_or(0))
 }
 
 /// Gives some unused pages back; says whether there are more.
-fn shrink(conn: &Connection) -> Result<bool, Fault> {
+fn vacuum_step(conn: &Connection) -> Result<bool, RowError> {
     let mut statement = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
@@ -117,8 +126,8 @@ fn shrink(conn: &Connection) -> Result<bool, Fault> {
     Ok(left > 0)
 }
 
-fn statistics(conn: &Connection, conv: &Conv) -> Result<Statistics, Fault> {
-    let (first, last) = keys(conv.no);
+fn read_statistics(conn: &Connection, conv: &ConversationRow) -> Result<Statistics, RowError> {
+    let (first, last) = key_range(conv.no);
     let mut statistics = Statistics::default();
     let mut statement = conn.prepare_cached(
         "SELECT kind, count(*), sum(length(item)) FROM nodes WHERE id BETWEEN ? AND ? GROUP BY kind",
@@ -127,18 +136,18 @@ fn statistics(conn: &Connection, conv: &Conv) -> Result<Statistics, Fault> {
     while let Some(row) = rows.next()? {
         let kind = row.get::<_, u8>(0)?;
         let kind = NodeKind::from_code(kind)
-            .ok_or_else(|| conv.damaged("node", format!("kind {kind}"), "unknown kind"))?;
-        let amount = Amount {
-            count: unsigned(row, 1)?,
-            bytes: unsigned(row, 2)?,
+            .ok_or_else(|| conv.damaged_error("node", format!("kind {kind}"), "unknown kind"))?;
+        let amount = StorageAmount {
+            count: unsigned_column(row, 1)?,
+            bytes: unsigned_column(row, 2)?,
         };
         statistics.nodes.insert(kind, amount);
     }
-    let amount = |sql: &str, bound: &[&dyn ToSql]| -> Result<Amount, Fault> {
+    let amount = |sql: &str, bound: &[&dyn ToSql]| -> Result<StorageAmount, RowError> {
         let read = |row: &Row<'_>| {
-            Ok(Amount {
-                count: unsigned(row, 0)?,
-                bytes: unsigned(row, 1)?,
+            Ok(StorageAmount {
+                count: unsigned_column(row, 0)?,
+                bytes: unsigned_column(row, 1)?,
             })
         };
         Ok(conn.prepare_cached(sql)?.query_row(bound, read)?)
@@ -166,48 +175,51 @@ fn statistics(conn: &Connection, conv: &Conv) -> Result<Statistics, Fault> {
 }
 
 /// The blobs that nothing names, as a reader saw them.
-struct Unnamed {
+struct UnnamedBlobs {
     /// The conversation's next event then: as long as it is the same, nobody appended.
     next_event: u32,
     /// By row.
-    blobs: BTreeMap<i64, Unneeded>,
+    blobs: BTreeMap<i64, UnnamedBlob>,
 }
 
-struct Unneeded {
+struct UnnamedBlob {
     bytes: u64,
     /// Since when, as far as is known.
     since_ms: Option<i64>,
 }
 
-fn unnamed(conn: &Connection, conv: &Conv) -> Result<Unnamed, Fault> {
+fn find_unnamed_blobs(conn: &Connection, conv: &ConversationRow) -> Result<UnnamedBlobs, RowError> {
     let mut blobs = BTreeMap::new();
     let mut statement = conn.prepare_cached(
         "SELECT blob_id, no, length(bytes), unnamed_ms FROM blobs WHERE conversation_no = ?",
     )?;
     let mut rows = statement.query([conv.no])?;
     while let Some(row) = rows.next()? {
-        let unneeded = Unneeded {
-            bytes: unsigned(row, 2)?,
+        let unneeded = UnnamedBlob {
+            bytes: unsigned_column(row, 2)?,
             since_ms: row.get(3)?,
         };
         let no: i64 = row.get(1)?;
         blobs.insert(BlobId::from_bytes(row.get(0)?), (no, unneeded));
     }
     if !blobs.is_empty() {
-        for name in named(conn, conv)? {
+        for name in collect_blob_names(conn, conv)? {
             blobs.remove(&name);
         }
     }
-    Ok(Unnamed {
+    Ok(UnnamedBlobs {
         next_event: conv.next_event,
         blobs: blobs.into_values().collect(),
     })
 }
 
 /// Every blob that an item or a state value names or is. What cannot be read may name any.
-fn named(conn: &Connection, conv: &Conv) -> Result<BTreeSet<BlobId>, Fault> {
+fn collect_blob_names(
+    conn: &Connection,
+    conv: &ConversationRow,
+) -> Result<BTreeSet<BlobId>, RowError> {
     let mut names = BTreeSet::new();
-    let (first, last) = keys(conv.no);
+    let (first, last) = key_range(conv.no);
     let items = "SELECT codec, item, id FROM nodes WHERE id BETWEEN ?1 AND ?2";
     let values = "SELECT codec, coalesce(value, x''), 0, blob_id FROM state_values \
                   WHERE conversation_no = ?1 AND ?2 = ?2";
@@ -218,16 +230,16 @@ fn named(conn: &Connection, conv: &Conv) -> Result<BTreeSet<BlobId>, Fault> {
         while let Some(row) = rows.next()? {
             let damaged = |why: &str| {
                 let number = row.get::<_, i64>(2).unwrap_or_default() as u32;
-                conv.damaged("node", format!("row {number}"), why)
+                conv.damaged_error("node", format!("row {number}"), why)
             };
             let stored = row.get_ref(1)?.as_blob()?;
-            let plain = codec::unpack(row.get(0)?, stored).map_err(damaged)?;
-            names.extend(BlobId::named_in(&String::from_utf8_lossy(&plain)));
+            let plain = codec::decode_bytes(row.get(0)?, stored).map_err(damaged)?;
+            names.extend(BlobId::find_in_text(&String::from_utf8_lossy(&plain)));
             if sql == values {
                 // A larger value is a blob, and may name others.
                 if let Some(id) = row.get::<_, Option<[u8; 16]>>(3)?.map(BlobId::from_bytes) {
-                    let value = blob::get(conn, conv, id)?;
-                    names.extend(BlobId::named_in(&String::from_utf8_lossy(&value)));
+                    let value = blob::read_blob(conn, conv, id)?;
+                    names.extend(BlobId::find_in_text(&String::from_utf8_lossy(&value)));
                     names.insert(id);
                 }
             }
@@ -237,12 +249,12 @@ fn named(conn: &Connection, conv: &Conv) -> Result<BTreeSet<BlobId>, Fault> {
 }
 
 /// Removes what has been unnamed for long enough, and takes down since when the others are.
-fn sweep(
+fn remove_unnamed_blobs(
     conn: &Connection,
-    conv: &Conv,
-    unnamed: &Unnamed,
+    conv: &ConversationRow,
+    unnamed: &UnnamedBlobs,
     request: CollectRequest,
-) -> Result<Collected, Fault> {
+) -> Result<Collected, RowError> {
     if conv.next_event != unnamed.next_event {
         return Err(Error::Busy {
             why: "the conversation was written to meanwhile".to_owned(),

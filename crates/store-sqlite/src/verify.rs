@@ -12,12 +12,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::blob;
 use crate::branch;
-use crate::columns::{self, COLUMNS, Columns};
-use crate::conv::Conv;
-use crate::fault::Fault;
+use crate::columns::{self, COLUMNS, NodeColumns};
+use crate::conv::ConversationRow;
+use crate::fault::RowError;
 use crate::key_value;
 use crate::node_row;
-use crate::path::{key, keys, stretches};
+use crate::path::{key_range, load_stretches, packed_key};
 use crate::response;
 use crate::search;
 use crate::state;
@@ -36,30 +36,30 @@ const RESPONSES: u8 = 5;
 const NAMES: u8 = 6;
 
 /// Checks the page after `after`.
-pub(crate) fn page(
+pub(crate) fn verify_page(
     conn: &Connection,
-    conv: &Conv,
+    conv: &ConversationRow,
     after: Option<VerifyCursor>,
-) -> Result<VerifyPage, Fault> {
-    let mut check = Check {
+) -> Result<VerifyPage, RowError> {
+    let mut check = PageVerifier {
         conn,
         conv,
         page: VerifyPage::default(),
     };
     let first = VerifyCursor {
         part: NODES,
-        after: keys(conv.no).0 - 1,
+        after: key_range(conv.no).0 - 1,
     };
     let from = after.unwrap_or(first);
     let last = match from.part {
-        NODES => check.nodes(from.after)?,
-        ROOTS => check.roots(from.after)?,
-        BLOBS => check.blobs(from.after)?,
-        STREAMS => check.streams(from.after)?,
-        VALUES => check.values(from.after)?,
-        RESPONSES => check.responses(from.after)?,
+        NODES => check.check_nodes(from.after)?,
+        ROOTS => check.check_roots(from.after)?,
+        BLOBS => check.check_blobs(from.after)?,
+        STREAMS => check.check_streams(from.after)?,
+        VALUES => check.check_values(from.after)?,
+        RESPONSES => check.check_responses(from.after)?,
         _ => {
-            check.names()?;
+            check.check_refs()?;
             return Ok(check.page);
         }
     };
@@ -81,36 +81,36 @@ pub(crate) fn page(
     Ok(check.page)
 }
 
-struct Check<'a> {
+struct PageVerifier<'a> {
     conn: &'a Connection,
-    conv: &'a Conv,
+    conv: &'a ConversationRow,
     page: VerifyPage,
 }
 
-impl Check<'_> {
+impl PageVerifier<'_> {
     /// Takes down what is damaged; what else went wrong ends the check.
-    fn note(
+    fn record_result(
         &mut self,
-        result: Result<(), Fault>,
+        result: Result<(), RowError>,
         what: &'static str,
         position: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RowError> {
         self.page.checked += 1;
         match result {
             Ok(()) => {}
-            Err(Fault::Store(error @ Error::Damaged { .. })) => self.page.findings.push(error),
+            Err(RowError::Store(error @ Error::Damaged { .. })) => self.page.findings.push(error),
             // Something refers to what is not there, or a column has another type.
-            Err(Fault::Store(Error::NotFound { what: thing, name })) => {
+            Err(RowError::Store(Error::NotFound { what: thing, name })) => {
                 let why = format!("{thing} {name} is missing");
                 self.page
                     .findings
-                    .push(self.conv.damaged(what, position, why));
+                    .push(self.conv.damaged_error(what, position, why));
             }
-            Err(Fault::Sql(error)) if is_damage(&error) => {
+            Err(RowError::Sql(error)) if is_damage(&error) => {
                 let why = error.to_string();
                 self.page
                     .findings
-                    .push(self.conv.damaged(what, position, why));
+                    .push(self.conv.damaged_error(what, position, why));
             }
             Err(fault) => return Err(fault),
         }
@@ -119,13 +119,13 @@ impl Check<'_> {
 
     /// Runs `each` over the rows of `sql`, which begin with their key; gives the last key if there
     /// may be more. Rows behind a damaged page cannot be reached: that is a finding.
-    fn rows(
+    fn check_rows(
         &mut self,
         sql: &str,
         (after, to): (i64, i64),
         what: &'static str,
-        each: impl Fn(&Self, &Row<'_>) -> Result<(), Fault>,
-    ) -> Result<Option<i64>, Fault> {
+        each: impl Fn(&Self, &Row<'_>) -> Result<(), RowError>,
+    ) -> Result<Option<i64>, RowError> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query(params![after, to, PAGE])?;
         let (mut count, mut last) = (0, after);
@@ -136,12 +136,12 @@ impl Check<'_> {
                     count += 1;
                     let position = format!("row {}", last as u32);
                     let result = each(self, row);
-                    self.note(result, what, &position)?;
+                    self.record_result(result, what, &position)?;
                 }
                 Ok(None) => break,
                 Err(error) => {
                     let position = format!("the rows after {}", last as u32);
-                    self.note(Err(error.into()), what, &position)?;
+                    self.record_result(Err(error.into()), what, &position)?;
                     return Ok(None);
                 }
             }
@@ -149,33 +149,33 @@ impl Check<'_> {
         Ok((count == PAGE).then_some(last))
     }
 
-    fn nodes(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    fn check_nodes(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let sql =
             format!("SELECT {COLUMNS} FROM nodes WHERE id > ? AND id <= ? ORDER BY id LIMIT ?");
-        let to = keys(self.conv.no).1;
-        let reach = search::Reach::of(self.conn)?;
-        self.rows(&sql, (after, to), "node", |check, row| {
-            check.node(row, &reach)
+        let to = key_range(self.conv.no).1;
+        let reach = search::IndexedRange::load(self.conn)?;
+        self.check_rows(&sql, (after, to), "node", |check, row| {
+            check.check_node(row, &reach)
         })
     }
 
-    fn node(&self, row: &Row<'_>, reach: &search::Reach) -> Result<(), Fault> {
+    fn check_node(&self, row: &Row<'_>, reach: &search::IndexedRange) -> Result<(), RowError> {
         let (conn, no) = (self.conn, self.conv.no);
         let id: i64 = row.get(0)?;
-        let Some((columns, check)) = Columns::of(row)? else {
+        let Some((columns, check)) = NodeColumns::from_row(row)? else {
             let place = format!("row {}", id as u32);
             let why = "the packed columns are damaged";
-            return Err(self.conv.damaged("node", place, why).into());
+            return Err(self.conv.damaged_error("node", place, why).into());
         };
         let position = columns.position();
         let place = format!("depth {} (row {})", position.depth, id as u32);
-        let damaged = |why: &str| self.conv.damaged("node", &place, why);
+        let damaged = |why: &str| self.conv.damaged_error("node", &place, why);
         let node = node_row::decode_or(damaged, &columns, check, None)?;
         if ContentHash::of(node.json.as_bytes()) != node.content_hash {
             return Err(damaged("its item is not what its hash says").into());
         }
-        let at = |depth: u32| -> Result<Option<u32>, Fault> {
-            let found = stretches(conn, no, position, depth, depth)?;
+        let at = |depth: u32| -> Result<Option<u32>, RowError> {
+            let found = load_stretches(conn, no, position, depth, depth)?;
             Ok(found.first().map(|stretch| stretch.seq))
         };
         if at(position.depth)? != Some(id as u32) {
@@ -184,45 +184,46 @@ impl Check<'_> {
         let parent = match position.depth.saturating_sub(1) {
             0 => Some(Counters::default()),
             before => match at(before)? {
-                Some(seq) => counters(conn, key(no, seq), before)?,
+                Some(seq) => load_counters(conn, packed_key(no, seq), before)?,
                 None => None,
             },
         };
         match parent {
             None => return Err(damaged("the node before it is missing").into()),
-            Some(parent) if !rules::follows(&parent, &node) => {
+            Some(parent) if !rules::can_follow(&parent, &node) => {
                 return Err(damaged("its counters do not follow those before it").into());
             }
             Some(_) => {}
         }
-        let root = columns.small(columns::ROOT_NO);
+        let root = columns.small_number(columns::ROOT_NO);
         let known = root == 0
             || conn
                 .prepare_cached("SELECT 1 FROM roots WHERE id = ?")?
-                .exists([key(no, root)])?;
+                .exists([packed_key(no, root)])?;
         if !known {
             return Err(damaged("its state is missing").into());
         }
-        if !search::knows(conn, reach, id, &node)? {
+        if !search::is_indexed(conn, reach, id, &node)? {
             return Err(damaged("search does not find it").into());
         }
         Ok(())
     }
 
-    fn roots(&mut self, after: i64) -> Result<Option<i64>, Fault> {
-        let to = keys(self.conv.no).1;
+    fn check_roots(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let to = key_range(self.conv.no).1;
         let sql = "SELECT id FROM roots WHERE id > ? AND id <= ? ORDER BY id LIMIT ?";
         let sound = std::cell::RefCell::new(BTreeSet::new());
-        self.rows(sql, (after, to), "state", |check, row| {
+        self.check_rows(sql, (after, to), "state", |check, row| {
             let number = row.get::<_, i64>(0)? as u32;
-            let root = state::load(check.conn, check.conv, number)?.root;
+            let root = state::load_root(check.conn, check.conv, number)?.root;
             for (key, entry) in &root {
                 if sound.borrow().contains(&entry.hash) {
                     continue;
                 }
                 let place = format!("{key} of root {number}");
-                let damaged =
-                    || (check.conv).damaged("state", &place, "its value is missing or damaged");
+                let damaged = || {
+                    (check.conv).damaged_error("state", &place, "its value is missing or damaged")
+                };
                 state::load_value(check.conn, check.conv, &entry.hash, damaged)?;
                 sound.borrow_mut().insert(entry.hash);
             }
@@ -230,49 +231,49 @@ impl Check<'_> {
         })
     }
 
-    fn blobs(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    fn check_blobs(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let no = self.conv.no;
         let sql = format!(
             "SELECT no, blob_id FROM blobs WHERE conversation_no = {no} AND no > ? AND no <= ? \
              ORDER BY no LIMIT ?"
         );
-        self.rows(&sql, (after, i64::MAX), "blob", |check, row| {
+        self.check_rows(&sql, (after, i64::MAX), "blob", |check, row| {
             let id = BlobId::from_bytes(row.get(1)?);
-            blob::get(check.conn, check.conv, id)?;
+            blob::read_blob(check.conn, check.conv, id)?;
             Ok(())
         })
     }
 
-    fn streams(&mut self, after: i64) -> Result<Option<i64>, Fault> {
-        let to = keys(self.conv.no).1;
-        self.rows(stream::VERIFY, (after, to), "stream", |check, row| {
-            stream::verify(check.conn, check.conv, row)
+    fn check_streams(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let to = key_range(self.conv.no).1;
+        self.check_rows(stream::VERIFY, (after, to), "stream", |check, row| {
+            stream::verify_stream(check.conn, check.conv, row)
         })
     }
 
-    fn values(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+    fn check_values(&mut self, after: i64) -> Result<Option<i64>, RowError> {
         let sql = key_value::verify_sql(self.conv.no);
-        self.rows(&sql, (after, i64::MAX), "value", |check, row| {
-            key_value::verify(row, |key, why| check.conv.damaged("value", key, why))
+        self.check_rows(&sql, (after, i64::MAX), "value", |check, row| {
+            key_value::verify_entry(row, |key, why| check.conv.damaged_error("value", key, why))
         })
     }
 
-    fn responses(&mut self, after: i64) -> Result<Option<i64>, Fault> {
-        let to = keys(self.conv.no).1;
-        self.rows(response::VERIFY, (after, to), "response", |check, row| {
-            response::verify(check.conn, check.conv, row)
+    fn check_responses(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let to = key_range(self.conv.no).1;
+        self.check_rows(response::VERIFY, (after, to), "response", |check, row| {
+            response::verify_response(check.conn, check.conv, row)
         })
     }
 
-    fn names(&mut self) -> Result<(), Fault> {
+    fn check_refs(&mut self) -> Result<(), RowError> {
         let (conn, conv) = (self.conn, self.conv);
-        let branches = branch::all(conn, conv.no)?;
+        let branches = branch::list_branches(conn, conv.no)?;
         for row in &branches {
-            let sound = || -> Result<(), Fault> {
+            let sound = || -> Result<(), RowError> {
                 let Some(head) = row.tip.node else {
                     return Ok(());
                 };
-                let tip = node_row::tip(conn, conv.no, head)?;
+                let tip = node_row::load_tip(conn, conv.no, head)?;
                 let same = tip.position == row.tip.position
                     && tip.counters() == row.tip.counters()
                     && tip.root_no == row.tip.root_no;
@@ -280,9 +281,9 @@ impl Check<'_> {
                     return Ok(());
                 }
                 let why = "it does not agree with its head";
-                Err(conv.damaged("branch", &row.name, why).into())
+                Err(conv.damaged_error("branch", &row.name, why).into())
             };
-            self.note(sound(), "branch", row.name.as_str())?;
+            self.record_result(sound(), "branch", row.name.as_str())?;
         }
         let mut statement =
             conn.prepare_cached("SELECT name, node_id FROM checkpoints WHERE conversation_no = ?")?;
@@ -290,12 +291,12 @@ impl Check<'_> {
         while let Some(row) = rows.next()? {
             let name: String = row.get(0)?;
             let node = NodeId::from_bytes(row.get(1)?);
-            let sound = node_row::tip(conn, conv.no, node).map(drop);
-            self.note(sound, "checkpoint", &name)?;
+            let sound = node_row::load_tip(conn, conv.no, node).map(drop);
+            self.record_result(sound, "checkpoint", &name)?;
         }
-        let count = |table: &str| -> Result<i64, Fault> {
+        let count = |table: &str| -> Result<i64, RowError> {
             let sql = format!("SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ?");
-            let (first, last) = keys(conv.no);
+            let (first, last) = key_range(conv.no);
             Ok(conn.query_row(&sql, [first, last], |row| row.get(0))?)
         };
         for (what, counted, said) in [
@@ -306,15 +307,15 @@ impl Check<'_> {
                 Ok(())
             } else {
                 let why = format!("{counted} {what} are there, and {said} are counted");
-                Err(conv.damaged("conversation", what, why).into())
+                Err(conv.damaged_error("conversation", what, why).into())
             };
-            self.note(sound, "conversation", what)?;
+            self.record_result(sound, "conversation", what)?;
         }
-        let strays = stream::strays(conn, conv);
-        self.note(strays, "stream", "its chunks")?;
+        let strays = stream::check_stray_chunks(conn, conv);
+        self.record_result(strays, "stream", "its chunks")?;
         if !branches.iter().any(|row| row.no == conv.active_branch) {
             let why = "the active branch is missing";
-            let missing = conv.damaged("conversation", "its branches", why);
+            let missing = conv.damaged_error("conversation", "its branches", why);
             self.page.findings.push(missing);
         }
         Ok(())
@@ -322,16 +323,16 @@ impl Check<'_> {
 }
 
 /// What has happened up to a row at this depth.
-fn counters(conn: &Connection, id: i64, depth: u32) -> Result<Option<Counters>, Fault> {
+fn load_counters(conn: &Connection, id: i64, depth: u32) -> Result<Option<Counters>, RowError> {
     let row = conn
         .prepare_cached("SELECT rest FROM nodes WHERE id = ?")?
         .query_row([id], |row| {
             let columns = node_row::rest_of(row, 0)?;
             Ok(Counters {
                 depth: depth.into(),
-                messages: columns.small(columns::MESSAGES).into(),
-                turns: columns.small(columns::TURNS).into(),
-                compacted: columns.small(columns::COMPACTED).into(),
+                messages: columns.small_number(columns::MESSAGES).into(),
+                turns: columns.small_number(columns::TURNS).into(),
+                compacted: columns.small_number(columns::COMPACTED).into(),
             })
         })
         .optional()?;

@@ -19,8 +19,8 @@ use contexture_store::{Error, StorageFault};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
-use crate::fault::{Fault, from_sqlite};
-use crate::turn::Turn;
+use crate::fault::{RowError, from_sqlite};
+use crate::turn::WriteLockQueue;
 
 /// Calls and bytes that are committed together at most.
 const BATCH_CALLS: usize = 1024;
@@ -30,39 +30,39 @@ const CALL_BYTES: usize = 1024;
 
 /// The queue's end that callers hold.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct WriteThread {
     /// `None` once closing.
-    queue: Option<Sender<Call>>,
+    queue: Option<Sender<QueuedCall>>,
     waiting: Arc<AtomicUsize>,
     max_bytes: usize,
     thread: Option<JoinHandle<()>>,
-    untidy: Untidy,
+    untidy: CleanupFlag,
 }
 
 /// What to do while nothing waits; says whether more of it is left.
-pub(crate) type Tidy = fn(&Connection) -> Result<bool, Fault>;
+pub(crate) type IdleTask = fn(&Connection) -> Result<bool, RowError>;
 
 /// Whether something is left to be tidied up. True when a database is opened: another process may
 /// have died over it.
 #[derive(Clone, Debug)]
-pub(crate) struct Untidy(Arc<AtomicBool>);
+pub(crate) struct CleanupFlag(Arc<AtomicBool>);
 
-impl Untidy {
+impl CleanupFlag {
     /// Something is left, once what runs now is committed.
-    pub(crate) fn set(&self) {
+    pub(crate) fn schedule_cleanup(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-struct Call {
-    weight: Weight,
-    scope: Scope,
-    run: Work,
+struct QueuedCall {
+    weight: QueuedBytes,
+    scope: CallScope,
+    run: CallWork,
 }
 
 /// Where a call runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum CallScope {
     /// With others in one transaction.
     Shared,
     /// Outside any transaction.
@@ -70,53 +70,53 @@ enum Scope {
 }
 
 /// Bytes in the queue; they leave it when this is dropped.
-struct Weight {
+struct QueuedBytes {
     bytes: usize,
     waiting: Arc<AtomicUsize>,
 }
 
-impl Drop for Weight {
+impl Drop for QueuedBytes {
     fn drop(&mut self) {
         self.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-impl Call {
+impl QueuedCall {
     /// What it carried is out of the queue before anybody hears of it.
-    fn run(self, conn: Result<&Connection, Error>) -> Option<Ran> {
+    fn run_call(self, conn: Result<&Connection, Error>) -> Option<CompletedCall> {
         let Self { weight, run, .. } = self;
         let ran = run(conn);
         drop(weight);
         ran
     }
 
-    fn refuse(self, error: Error) -> Option<Ran> {
-        self.run(Err(error))
+    fn refuse_call(self, error: Error) -> Option<CompletedCall> {
+        self.run_call(Err(error))
     }
 }
 
 /// Runs, or is told why it cannot; `None`: nobody waits for it any more.
-type Work = Box<dyn FnOnce(Result<&Connection, Error>) -> Option<Ran> + Send>;
+type CallWork = Box<dyn FnOnce(Result<&Connection, Error>) -> Option<CompletedCall> + Send>;
 
 /// A call that ran and waits for the commit.
-struct Ran {
+struct CompletedCall {
     /// Whether it succeeded; otherwise its changes are taken back.
     keep: bool,
     /// Answers, with the commit's failure if it failed.
     answer: Box<dyn FnOnce(Option<Error>) + Send>,
 }
 
-impl Writer {
+impl WriteThread {
     /// Starts the thread.
-    pub(crate) fn start(
+    pub(crate) fn spawn_thread(
         conn: Connection,
         path: &Path,
         max_bytes: usize,
         patience: Duration,
-        tidy: Tidy,
+        tidy: IdleTask,
     ) -> std::io::Result<Self> {
-        let untidy = Untidy(Arc::new(AtomicBool::new(true)));
-        let rest = Rest {
+        let untidy = CleanupFlag(Arc::new(AtomicBool::new(true)));
+        let rest = IdleWork {
             untidy: untidy.clone(),
             tidy,
             failed: Cell::new(false),
@@ -126,7 +126,15 @@ impl Writer {
         let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("contexture-writer".to_owned())
-            .spawn(move || work(&conn, &path, &calls, &rest, Turn::new(&path, patience)))?;
+            .spawn(move || {
+                process_calls(
+                    &conn,
+                    &path,
+                    &calls,
+                    &rest,
+                    WriteLockQueue::new(&path, patience),
+                )
+            })?;
         Ok(Self {
             queue: Some(queue),
             waiting,
@@ -137,39 +145,39 @@ impl Writer {
     }
 
     /// To say that something is left to be tidied up.
-    pub(crate) fn untidy(&self) -> Untidy {
+    pub(crate) fn cleanup_flag(&self) -> CleanupFlag {
         self.untidy.clone()
     }
 
     /// Runs `f` in a transaction; `bytes` is what it carries.
-    pub(crate) async fn call<T: Send + 'static>(
+    pub(crate) async fn run_in_transaction<T: Send + 'static>(
         &self,
         bytes: usize,
-        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
-        self.send(Scope::Shared, bytes, f, path).await
+        self.enqueue_call(CallScope::Shared, bytes, f, path).await
     }
 
     /// Runs `f` outside any transaction, alone.
-    pub(crate) async fn call_alone<T: Send + 'static>(
+    pub(crate) async fn run_outside_transaction<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
-        self.send(Scope::Alone, 0, f, path).await
+        self.enqueue_call(CallScope::Alone, 0, f, path).await
     }
 
-    async fn send<T: Send + 'static>(
+    async fn enqueue_call<T: Send + 'static>(
         &self,
-        scope: Scope,
+        scope: CallScope,
         bytes: usize,
-        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
         let bytes = bytes.saturating_add(CALL_BYTES);
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
-        let weight = Weight {
+        let weight = QueuedBytes {
             bytes,
             waiting: Arc::clone(&self.waiting),
         };
@@ -185,8 +193,8 @@ impl Writer {
             if answer.is_closed() {
                 return None;
             }
-            let result = conn.and_then(|conn| guarded(conn, f, &path));
-            Some(Ran {
+            let result = conn.and_then(|conn| catch_panic(conn, f, &path));
+            Some(CompletedCall {
                 keep: result.is_ok(),
                 answer: Box::new(move |failure| {
                     // The caller may be gone; what was done stays done.
@@ -196,7 +204,7 @@ impl Writer {
         });
         let queue = self.queue.as_ref().ok_or(Error::Closed)?;
         queue
-            .send(Call { weight, scope, run })
+            .send(QueuedCall { weight, scope, run })
             .map_err(|_| Error::Closed)?;
         // The thread answers every call it takes; if it died, it may have died after a commit.
         let lost = |source| Error::OutcomeUnknown {
@@ -206,7 +214,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriteThread {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take()
@@ -218,9 +226,9 @@ impl Drop for Writer {
 }
 
 /// Runs a call; a panic in it is an error, and what it wrote is taken back like any other's.
-pub(crate) fn guarded<T>(
+pub(crate) fn catch_panic<T>(
     conn: &Connection,
-    f: impl FnOnce(&Connection) -> Result<T, Fault>,
+    f: impl FnOnce(&Connection) -> Result<T, RowError>,
     path: &Path,
 ) -> Result<T, Error> {
     match catch_unwind(AssertUnwindSafe(|| f(conn))) {
@@ -238,27 +246,27 @@ pub(crate) fn guarded<T>(
 }
 
 /// What the thread does while nothing waits.
-struct Rest {
-    untidy: Untidy,
-    tidy: Tidy,
+struct IdleWork {
+    untidy: CleanupFlag,
+    tidy: IdleTask,
     failed: Cell<bool>,
 }
 
-impl Rest {
+impl IdleWork {
     /// One step, in a transaction of its own. What fails is tried again after the next call, or when
     /// the database is opened next.
-    fn step(&self, conn: &Connection, turn: &mut Turn) {
+    fn run_step(&self, conn: &Connection, turn: &mut WriteLockQueue) {
         if !self.untidy.0.swap(false, Ordering::Acquire) {
             return;
         }
-        let step = || -> Result<bool, Fault> {
-            turn.begin(conn)?;
+        let step = || -> Result<bool, RowError> {
+            turn.begin_write(conn)?;
             let more = (self.tidy)(conn)?;
             conn.execute_batch("COMMIT")?;
             Ok(more)
         };
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(Ok(true)) => self.untidy.set(),
+            Ok(Ok(true)) => self.untidy.schedule_cleanup(),
             Ok(Ok(false)) => {}
             failed => {
                 tracing::warn!(?failed, "what a deletion left is not tidied up");
@@ -273,9 +281,9 @@ impl Rest {
     }
 
     /// After a call that went well, what failed before may do so too.
-    fn try_again(&self) {
+    fn retry_failed(&self) {
         if self.failed.take() {
-            self.untidy.set();
+            self.untidy.schedule_cleanup();
         }
     }
 
@@ -284,13 +292,19 @@ impl Rest {
     }
 }
 
-fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest, mut turn: Turn) {
+fn process_calls(
+    conn: &Connection,
+    path: &Path,
+    calls: &Receiver<QueuedCall>,
+    rest: &IdleWork,
+    mut turn: WriteLockQueue,
+) {
     loop {
         let first = match calls.try_recv() {
             Ok(call) => call,
             Err(TryRecvError::Disconnected) => return,
             Err(TryRecvError::Empty) if rest.is_due() => {
-                rest.step(conn, &mut turn);
+                rest.run_step(conn, &mut turn);
                 continue;
             }
             Err(TryRecvError::Empty) => match calls.recv() {
@@ -302,10 +316,10 @@ fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest, mut
         let mut next = Some(first);
         let mut batch = Vec::new();
         while let Some(call) = next.take() {
-            if call.scope == Scope::Alone {
-                run(conn, path, std::mem::take(&mut batch), &mut turn);
-                let ran = call.run(Ok(conn));
-                answer(ran, None);
+            if call.scope == CallScope::Alone {
+                run_batch(conn, path, std::mem::take(&mut batch), &mut turn);
+                let ran = call.run_call(Ok(conn));
+                send_answer(ran, None);
                 break;
             }
             batch.push(call);
@@ -314,70 +328,70 @@ fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest, mut
                 bytes += next.as_ref().map_or(0, |call| call.weight.bytes);
             }
         }
-        run(conn, path, batch, &mut turn);
-        rest.try_again();
+        run_batch(conn, path, batch, &mut turn);
+        rest.retry_failed();
     }
 }
 
 /// Runs a batch: all calls in one transaction, one answer each.
-fn run(conn: &Connection, path: &Path, batch: Vec<Call>, turn: &mut Turn) {
+fn run_batch(conn: &Connection, path: &Path, batch: Vec<QueuedCall>, turn: &mut WriteLockQueue) {
     if batch.is_empty() {
         return;
     }
     let mut calls = batch.into_iter();
-    if let Err(error) = turn.begin(conn) {
+    if let Err(error) = turn.begin_write(conn) {
         // Not even begun: nothing can have happened. Errors are not `Clone`, so each caller gets
         // one of its own.
         let code = error.sqlite_error().copied();
         for call in calls {
-            let error = from_sqlite(again(code, &error), path);
-            answer(call.refuse(error), None);
+            let error = from_sqlite(clone_error(code, &error), path);
+            send_answer(call.refuse_call(error), None);
         }
         return;
     }
     let mut ran = Vec::with_capacity(calls.len());
     for call in calls.by_ref() {
-        ran.extend(one(conn, path, call));
+        ran.extend(run_in_savepoint(conn, path, call));
         if conn.is_autocommit() {
             // SQLite gave the whole transaction up: a full disk, an I/O error.
             break;
         }
     }
-    let end = finish(conn, ran.iter().any(|ran| ran.keep));
+    let end = end_transaction(conn, ran.iter().any(|ran| ran.keep));
     for ran in ran {
         let failure = end.as_ref().err().map(|end| end.for_caller(path));
         // A call that failed by itself keeps its own reason.
         let failure = failure.filter(|_| ran.keep);
-        answer(Some(ran), failure);
+        send_answer(Some(ran), failure);
     }
     for call in calls {
-        answer(call.refuse(rolled_back()), None);
+        send_answer(call.refuse_call(rolled_back()), None);
     }
 }
 
 /// Runs one call inside a savepoint.
-fn one(conn: &Connection, path: &Path, call: Call) -> Option<Ran> {
-    if let Err(error) = savepoint(conn, "SAVEPOINT call") {
-        return call.refuse(from_sqlite(error, path));
+fn run_in_savepoint(conn: &Connection, path: &Path, call: QueuedCall) -> Option<CompletedCall> {
+    if let Err(error) = execute_savepoint(conn, "SAVEPOINT call") {
+        return call.refuse_call(from_sqlite(error, path));
     }
-    let ran = call.run(Ok(conn));
+    let ran = call.run_call(Ok(conn));
     if !ran.as_ref().is_some_and(|ran| ran.keep) && !conn.is_autocommit() {
-        let undone = savepoint(conn, "ROLLBACK TO call");
+        let undone = execute_savepoint(conn, "ROLLBACK TO call");
         debug_assert!(undone.is_ok(), "{undone:?}");
     }
     if !conn.is_autocommit() {
-        let released = savepoint(conn, "RELEASE call");
+        let released = execute_savepoint(conn, "RELEASE call");
         debug_assert!(released.is_ok(), "{released:?}");
     }
     ran
 }
 
-fn savepoint(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
+fn execute_savepoint(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
     conn.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 /// Ends the transaction.
-fn finish(conn: &Connection, anything: bool) -> Result<(), CommitFailure> {
+fn end_transaction(conn: &Connection, anything: bool) -> Result<(), CommitFailure> {
     if conn.is_autocommit() {
         return Err(CommitFailure::RolledBack);
     }
@@ -393,7 +407,7 @@ fn finish(conn: &Connection, anything: bool) -> Result<(), CommitFailure> {
     Err(CommitFailure::Refused(error))
 }
 
-fn answer(ran: Option<Ran>, failure: Option<Error>) {
+fn send_answer(ran: Option<CompletedCall>, failure: Option<Error>) {
     if let Some(ran) = ran {
         (ran.answer)(failure);
     }
@@ -416,9 +430,9 @@ impl CommitFailure {
                 match error.sqlite_error_code() {
                     // The commit may have reached the disk before the failure.
                     Some(ErrorCode::SystemIoFailure) => Error::OutcomeUnknown {
-                        source: Box::new(again(code, error)),
+                        source: Box::new(clone_error(code, error)),
                     },
-                    _ => from_sqlite(again(code, error), path),
+                    _ => from_sqlite(clone_error(code, error), path),
                 }
             }
         }
@@ -432,7 +446,7 @@ fn rolled_back() -> Error {
 }
 
 /// The same error once more.
-fn again(code: Option<rusqlite::ffi::Error>, error: &rusqlite::Error) -> rusqlite::Error {
+fn clone_error(code: Option<rusqlite::ffi::Error>, error: &rusqlite::Error) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(
         code.unwrap_or_else(|| rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR)),
         Some(error.to_string()),
@@ -445,7 +459,7 @@ mod tests {
 
     use super::*;
 
-    fn insert(conn: &Connection, n: u32) -> Result<u32, Fault> {
+    fn insert(conn: &Connection, n: u32) -> Result<u32, RowError> {
         conn.execute("INSERT INTO t VALUES (?)", [n])?;
         Ok(n)
     }
@@ -466,9 +480,10 @@ mod tests {
         conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
             .unwrap();
         let other = Connection::open(&*path).unwrap();
-        let writer = Writer::start(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
+        let writer =
+            WriteThread::spawn_thread(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
         let (go, gate) = channel::<()>();
-        let mut first = Box::pin(writer.call(
+        let mut first = Box::pin(writer.run_in_transaction(
             0,
             move |conn| {
                 gate.recv().unwrap();
@@ -481,18 +496,18 @@ mod tests {
         let fails = |n| {
             move |conn: &Connection| {
                 insert(conn, n)?;
-                Err::<u32, _>(Fault::Store(Error::Closed))
+                Err::<u32, _>(RowError::Store(Error::Closed))
             }
         };
         let (a, b, mut c) = (
-            writer.call(0, |conn| insert(conn, 2), &path),
-            writer.call(0, fails(3), &path),
-            Box::pin(writer.call(0, |conn| insert(conn, 4), &path)),
+            writer.run_in_transaction(0, |conn| insert(conn, 2), &path),
+            writer.run_in_transaction(0, fails(3), &path),
+            Box::pin(writer.run_in_transaction(0, |conn| insert(conn, 4), &path)),
         );
         assert!(c.as_mut().poll(&mut waker).is_pending());
         drop(c);
-        let twice = writer.call(0, |conn| insert(conn, 2), &path);
-        let last = writer.call(0, |conn| insert(conn, 5), &path);
+        let twice = writer.run_in_transaction(0, |conn| insert(conn, 2), &path);
+        let last = writer.run_in_transaction(0, |conn| insert(conn, 5), &path);
         go.send(()).unwrap();
         assert_eq!(first.await.unwrap(), 1);
         let (a, b, twice, last) = tokio::join!(a, b, twice, last);
@@ -512,21 +527,22 @@ mod tests {
         conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
             .unwrap();
         let other = Connection::open(&*path).unwrap();
-        let writer = Writer::start(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
+        let writer =
+            WriteThread::spawn_thread(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
         let panics = |n| {
-            move |conn: &Connection| -> Result<u32, Fault> {
+            move |conn: &Connection| -> Result<u32, RowError> {
                 insert(conn, n)?;
                 panic!("number {n}")
             }
         };
         let (before, shared, after) = tokio::join!(
-            writer.call(0, |conn| insert(conn, 1), &path),
-            writer.call(0, panics(2), &path),
-            writer.call(0, |conn| insert(conn, 3), &path),
+            writer.run_in_transaction(0, |conn| insert(conn, 1), &path),
+            writer.run_in_transaction(0, panics(2), &path),
+            writer.run_in_transaction(0, |conn| insert(conn, 3), &path),
         );
         assert_eq!((before.unwrap(), after.unwrap()), (1, 3));
         let alone = writer
-            .call_alone(|_| -> Result<u32, Fault> { panic!("number 2") }, &path)
+            .run_outside_transaction(|_| -> Result<u32, RowError> { panic!("number 2") }, &path)
             .await;
         for panicked in [shared, alone] {
             let error = panicked.unwrap_err();
@@ -542,7 +558,9 @@ mod tests {
                 "{error:?}"
             );
         }
-        let last = writer.call(0, |conn| insert(conn, 4), &path).await;
+        let last = writer
+            .run_in_transaction(0, |conn| insert(conn, 4), &path)
+            .await;
         assert_eq!(last.unwrap(), 4);
         assert_eq!(stored(&other), [1, 3, 4]);
     }

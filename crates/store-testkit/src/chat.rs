@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, ConversationId, Item, Message, NodeId, Owner, Role};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Appended, At, Branch, BranchLabel, Conversation, Error,
+    Activation, AppendPoint, AppendRequest, Appended, Branch, BranchLabel, Conversation, Error,
     EventKind, KeyScope, ListEntries, NewBranch, NewConversation, NewItem, Node, NodeQuery,
-    ReadRequest, RefChange, RefChanged, StateRequest, Store, graph,
+    PathEnd, ReadRequest, RefChange, RefChanged, StateRequest, Store, load_graph,
 };
 
 /// A conversation under test: the store, its owner and id, and short words for what tests do.
@@ -32,19 +32,19 @@ pub fn node(word: &str) -> NodeId {
 /// A user message that says `word`; its id is made from the word.
 #[must_use]
 pub fn item(word: &str) -> NewItem {
-    said(Role::User, word)
+    message_item(Role::User, word)
 }
 
 /// A message that says `word`; its id is made from the word.
 #[must_use]
-pub fn said(role: Role, word: &str) -> NewItem {
+pub fn message_item(role: Role, word: &str) -> NewItem {
     let item = Item::Message(Message::text(role, word));
     NewItem::new(node(word), &item, item.to_json(), NOW)
 }
 
 /// A user message with this JSON.
 #[must_use]
-pub fn raw(word: &str, json: &str) -> NewItem {
+pub fn raw_item(word: &str, json: &str) -> NewItem {
     NewItem {
         json: json.into(),
         ..item(word)
@@ -59,8 +59,8 @@ pub fn branch(name: &str) -> BranchName {
 
 /// The end of a branch.
 #[must_use]
-pub fn on(name: &str) -> At {
-    At::Branch(branch(name))
+pub fn branch_end(name: &str) -> PathEnd {
+    PathEnd::Branch(branch(name))
 }
 
 /// A new branch.
@@ -95,55 +95,60 @@ impl Chat {
     }
 
     /// Appends.
-    pub async fn append(&self, request: AppendRequest) -> Result<Appended, Error> {
-        self.store.append(&self.owner, &self.id, request).await
+    pub async fn append_request(&self, request: AppendRequest) -> Result<Appended, Error> {
+        self.store
+            .append_items(&self.owner, &self.id, request)
+            .await
     }
 
     /// Appends items at the tip of a branch.
-    pub async fn tip(&self, name: &str, items: Vec<NewItem>) -> Result<Appended, Error> {
-        self.append(AppendRequest::new(Self::at_tip(name), items, NOW))
+    pub async fn append_to_tip(&self, name: &str, items: Vec<NewItem>) -> Result<Appended, Error> {
+        self.append_request(AppendRequest::new(Self::at_tip(name), items, NOW))
             .await
     }
 
     /// Appends one user message per word at the tip of a branch, all at once.
-    pub async fn say(&self, name: &str, words: &[&str]) -> Appended {
+    pub async fn append_messages(&self, name: &str, words: &[&str]) -> Appended {
         let items = words.iter().map(|word| item(word)).collect();
-        self.tip(name, items).await.unwrap()
+        self.append_to_tip(name, items).await.unwrap()
     }
 
     /// The tip of a branch.
     #[must_use]
-    pub fn at_tip(name: &str) -> AppendAt {
-        AppendAt::Tip {
+    pub fn at_tip(name: &str) -> AppendPoint {
+        AppendPoint::Tip {
             branch: branch(name),
         }
     }
 
     /// A head of a branch.
     #[must_use]
-    pub fn at_head(name: &str, head: Option<&str>) -> AppendAt {
-        AppendAt::Head {
+    pub fn at_head(name: &str, head: Option<&str>) -> AppendPoint {
+        AppendPoint::Head {
             branch: branch(name),
             head: head.map(node),
         }
     }
 
     /// The nodes of a path.
-    pub async fn path(&self, at: At) -> Vec<Arc<Node>> {
-        let page = self.read(ReadRequest::whole(at)).await.unwrap();
+    pub async fn path_nodes(&self, at: PathEnd) -> Vec<Arc<Node>> {
+        let page = self.read_path(ReadRequest::whole_path(at)).await.unwrap();
         assert_eq!(page.next, None);
         assert_eq!(page.depth, page.nodes.len() as u64);
         page.nodes
     }
 
     /// Reads.
-    pub async fn read(&self, request: ReadRequest) -> Result<contexture_store::Page, Error> {
-        self.store.read(&self.owner, &self.id, request).await
+    pub async fn read_path(
+        &self,
+        request: ReadRequest,
+    ) -> Result<contexture_store::PathPage, Error> {
+        self.store.read_path(&self.owner, &self.id, request).await
     }
 
     /// Checks that a branch's path consists of the nodes made from these words.
-    pub async fn expect(&self, name: &str, words: &[&str]) {
-        let path = self.path(on(name)).await;
+    pub async fn expect_path(&self, name: &str, words: &[&str]) {
+        let path = self.path_nodes(branch_end(name)).await;
         let got: Vec<NodeId> = path.iter().map(|node| node.id).collect();
         let wanted: Vec<NodeId> = words.iter().map(|word| node(word)).collect();
         assert_eq!(got, wanted, "{name} should be {words:?}");
@@ -152,25 +157,25 @@ impl Chat {
             assert_eq!((node.depth, node.parent), (depth, parent), "{name}");
             parent = Some(node.id);
         }
-        let shown = self.branch(name).await;
+        let shown = self.branch_record(name).await;
         assert_eq!((shown.head, shown.nodes), (parent, words.len() as u64));
     }
 
     /// A branch's record.
-    pub async fn branch(&self, name: &str) -> Branch {
-        let refs = self.store.refs(&self.owner, &self.id).await.unwrap();
-        refs.branch(&branch(name)).unwrap().clone()
+    pub async fn branch_record(&self, name: &str) -> Branch {
+        let refs = self.store.list_refs(&self.owner, &self.id).await.unwrap();
+        refs.find_branch(&branch(name)).unwrap().clone()
     }
 
     /// All branches' names, in order of creation.
-    pub async fn branches(&self) -> Vec<String> {
-        let refs = self.store.refs(&self.owner, &self.id).await.unwrap();
+    pub async fn branch_names(&self) -> Vec<String> {
+        let refs = self.store.list_refs(&self.owner, &self.id).await.unwrap();
         let names = refs.branches.iter();
         names.map(|branch| branch.name.to_string()).collect()
     }
 
     /// Changes a name.
-    pub async fn change(&self, change: RefChange) -> Result<RefChanged, Error> {
+    pub async fn change_ref(&self, change: RefChange) -> Result<RefChanged, Error> {
         self.store
             .change_ref(&self.owner, &self.id, change, NOW)
             .await
@@ -180,20 +185,20 @@ impl Chat {
     pub async fn rewind(&self, from: &str, word: &str, activate: Activation) -> String {
         let label = BranchLabel::After(branch(from));
         let new = new_branch(Some(word), label, activate);
-        match self.change(RefChange::CreateBranch(new)).await.unwrap() {
+        match self.change_ref(RefChange::CreateBranch(new)).await.unwrap() {
             RefChanged::Branch(branch) => branch.name.to_string(),
             other => panic!("a branch was asked for: {other:?}"),
         }
     }
 
     /// The state of a path's end as text.
-    pub async fn state(&self, at: At) -> Vec<(String, u32, String)> {
-        let request = StateRequest::all(at);
-        let state = self.store.state(&self.owner, &self.id, request);
+    pub async fn state_values(&self, at: PathEnd) -> Vec<(String, u32, String)> {
+        let request = StateRequest::all_entries(at);
+        let state = self.store.read_state(&self.owner, &self.id, request);
         let state = state.await.unwrap();
         let root = state.root.iter();
         root.map(|(key, entry)| {
-            let value = state.value(key).unwrap();
+            let value = state.loaded_value(key).unwrap();
             let text = String::from_utf8_lossy(value).into_owned();
             (key.to_string(), entry.version, text)
         })
@@ -201,8 +206,8 @@ impl Chat {
     }
 
     /// What happened, in order.
-    pub async fn events(&self) -> Vec<EventKind> {
-        let events = self.store.events(&self.owner, &self.id, 0, usize::MAX);
+    pub async fn event_kinds(&self) -> Vec<EventKind> {
+        let events = self.store.list_events(&self.owner, &self.id, 0, usize::MAX);
         let events = events.await.unwrap();
         for (seq, event) in (1..).zip(&events) {
             assert_eq!(event.seq, seq);
@@ -212,30 +217,33 @@ impl Chat {
 
     /// Everything but the events that can be seen of the conversation, as text: two conversations
     /// that look alike to every reader give the same.
-    pub async fn seen(&self) -> String {
+    pub async fn snapshot_text(&self) -> String {
         let (store, owner, id) = (&*self.store, &self.owner, &self.id);
         let mut text = String::new();
         let mut show = |shown: &dyn std::fmt::Debug| {
             text.push_str(&format!("{shown:?}\n"));
         };
-        let record = store.conversation(owner, id).await.unwrap();
+        let record = store.load_conversation(owner, id).await.unwrap();
         show(&Conversation {
             events: 0,
             ..record
         });
-        let tree = graph(store, owner, id).await.unwrap();
+        let tree = load_graph(store, owner, id).await.unwrap();
         show(&tree.refs);
         for one in &tree.nodes {
-            let nodes = store.nodes(owner, id, NodeQuery::Id(one.id)).await.unwrap();
+            let nodes = store
+                .find_nodes(owner, id, NodeQuery::Id(one.id))
+                .await
+                .unwrap();
             show(&nodes);
             for response in nodes.iter().filter_map(|node| node.response) {
-                show(&store.response(owner, id, response).await.ok());
+                show(&store.load_response(owner, id, response).await.ok());
             }
-            let request = StateRequest::all(At::Node(one.id));
-            show(&store.state(owner, id, request).await.unwrap());
+            let request = StateRequest::all_entries(PathEnd::Node(one.id));
+            show(&store.read_state(owner, id, request).await.unwrap());
         }
-        let list = ListEntries::of(KeyScope::Conversation(id.clone()), "");
-        show(&store.entries(owner, list).await.unwrap());
+        let list = ListEntries::in_scope(KeyScope::Conversation(id.clone()), "");
+        show(&store.list_entries(owner, list).await.unwrap());
         text
     }
 }

@@ -16,19 +16,19 @@ use contexture_ir::{ConversationId, Owner, ResponseId, StreamId};
 use contexture_store::{
     AppendChunks, AppendRequest, Appended, BackedUp, BlobId, Capabilities, ChunkPage,
     CollectRequest, Collected, Compacted, Conversation, ConversationPage, ConversationUpdate,
-    Entry, EntryPage, EraseScope, Erased, Error, Event, FinishStream, KeyScope, KeyValues, Limits,
-    ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page, PathIndex,
-    PathMark, PathPlace, PathQuery, PutEntry, ReadChunks, ReadRequest, RedactRequest, Redacted,
-    RefChange, RefChanged, Refs, ResponseRecord, Search, SearchPage, SearchRequest, State,
-    StateRequest, Statistics, Store, StreamOpened, StreamRecord, StreamSignal, Streams,
-    VerifyCursor, VerifyPage,
+    EntryPage, EraseScope, Erased, Error, Event, FinishStream, KeyScope, KeyValueEntry, KeyValues,
+    Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery,
+    NodeState, PathIndex, PathMark, PathMatch, PathPage, PathQuery, PutEntry, ReadChunks,
+    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search,
+    SearchPage, SearchRequest, StateRequest, Statistics, Store, StreamOpened, StreamRecord,
+    StreamSignal, Streams, VerifyCursor, VerifyPage,
 };
 
 use crate::method::Method;
 
 /// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// It is refused as [`Error::Busy`]; nothing happened.
     Before,
     /// It takes effect, and is then reported as [`Error::OutcomeUnknown`].
@@ -40,11 +40,11 @@ pub enum Fault {
 /// How often calls fail, in a thousand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chances {
-    /// With [`Fault::Before`].
+    /// With [`InjectedFault::Before`].
     pub before: u16,
-    /// With [`Fault::After`].
+    /// With [`InjectedFault::After`].
     pub after: u16,
-    /// With [`Fault::Delay`].
+    /// With [`InjectedFault::Delay`].
     pub delay: u16,
 }
 
@@ -55,9 +55,9 @@ pub struct Chances {
 /// use std::sync::Arc;
 /// use contexture_ir::{ConversationId, Owner, ResponseId};
 /// use contexture_store::{Error, MemoryStore, NewConversation, Store};
-/// use contexture_store_testkit::{Fault, Faulty};
+/// use contexture_store_testkit::{InjectedFault, Faulty};
 ///
-/// let store = Faulty::at(Arc::new(MemoryStore::new()), 1, Fault::After);
+/// let store = Faulty::failing_call(Arc::new(MemoryStore::new()), 1, InjectedFault::After);
 /// let new = NewConversation::new(ConversationId::new("chat").unwrap(), 0);
 /// let owner = Owner::local();
 /// let first = store.create_conversation(&owner, new.clone()).await;
@@ -69,19 +69,19 @@ pub struct Chances {
 #[derive(Debug)]
 pub struct Faulty {
     inner: Arc<dyn Store>,
-    plan: Plan,
-    log: Mutex<Log>,
+    plan: FaultPlan,
+    log: Mutex<CallLog>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Plan {
+enum FaultPlan {
     Never,
-    At { call: u64, fault: Fault },
+    At { call: u64, fault: InjectedFault },
     Seeded { chances: Chances },
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct CallLog {
     random: u64,
     calls: BTreeMap<Method, u64>,
     faults: u64,
@@ -96,63 +96,65 @@ impl Faulty {
     /// A store that never fails, and counts.
     #[must_use]
     pub fn never(inner: Arc<dyn Store>) -> Self {
-        Self::planned(inner, Plan::Never, 0)
+        Self::with_plan(inner, FaultPlan::Never, 0)
     }
 
     /// A store whose call number `call`, counted from 1, has this fault.
     #[must_use]
-    pub fn at(inner: Arc<dyn Store>, call: u64, fault: Fault) -> Self {
-        Self::planned(inner, Plan::At { call, fault }, 0)
+    pub fn failing_call(inner: Arc<dyn Store>, call: u64, fault: InjectedFault) -> Self {
+        Self::with_plan(inner, FaultPlan::At { call, fault }, 0)
     }
 
     /// A store whose faults are drawn from a seed.
     #[must_use]
-    pub fn seeded(inner: Arc<dyn Store>, seed: u64, chances: Chances) -> Self {
-        Self::planned(inner, Plan::Seeded { chances }, seed)
+    pub fn with_seed(inner: Arc<dyn Store>, seed: u64, chances: Chances) -> Self {
+        Self::with_plan(inner, FaultPlan::Seeded { chances }, seed)
     }
 
-    fn planned(inner: Arc<dyn Store>, plan: Plan, random: u64) -> Self {
+    fn with_plan(inner: Arc<dyn Store>, plan: FaultPlan, random: u64) -> Self {
         Self {
             inner,
             plan,
-            log: Mutex::new(Log {
+            log: Mutex::new(CallLog {
                 random,
-                ..Log::default()
+                ..CallLog::default()
             }),
         }
     }
 
     /// How often each method was called.
     #[must_use]
-    pub fn calls(&self) -> BTreeMap<Method, u64> {
-        self.log().calls.clone()
+    pub fn call_counts(&self) -> BTreeMap<Method, u64> {
+        self.lock_log().calls.clone()
     }
 
     /// How many faults there were.
     #[must_use]
-    pub fn faults(&self) -> u64 {
-        self.log().faults
+    pub fn fault_count(&self) -> u64 {
+        self.lock_log().faults
     }
 
-    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
+    fn lock_log(&self) -> std::sync::MutexGuard<'_, CallLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn draw(&self, method: Method) -> Option<Fault> {
-        let mut log = self.log();
+    fn draw_fault(&self, method: Method) -> Option<InjectedFault> {
+        let mut log = self.lock_log();
         *log.calls.entry(method).or_default() += 1;
         let fault = match self.plan {
-            Plan::Never => None,
-            Plan::At { call, fault } => (log.calls.values().sum::<u64>() == call).then_some(fault),
-            Plan::Seeded { chances } => {
-                let drawn = log.next() % 1000;
+            FaultPlan::Never => None,
+            FaultPlan::At { call, fault } => {
+                (log.calls.values().sum::<u64>() == call).then_some(fault)
+            }
+            FaultPlan::Seeded { chances } => {
+                let drawn = log.next_random() % 1000;
                 let before = u64::from(chances.before);
                 let after = before + u64::from(chances.after);
                 let delay = after + u64::from(chances.delay);
                 match drawn {
-                    n if n < before => Some(Fault::Before),
-                    n if n < after => Some(Fault::After),
-                    n if n < delay => Some(Fault::Delay),
+                    n if n < before => Some(InjectedFault::Before),
+                    n if n < after => Some(InjectedFault::After),
+                    n if n < delay => Some(InjectedFault::Delay),
                     _ => None,
                 }
             }
@@ -161,24 +163,24 @@ impl Faulty {
         fault
     }
 
-    async fn call<T>(
+    async fn call_with_fault<T>(
         &self,
         method: Method,
         call: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let on_purpose = OnPurpose(method.name());
-        match self.draw(method) {
+        match self.draw_fault(method) {
             None => call.await,
-            Some(Fault::Before) => Err(Error::Busy {
+            Some(InjectedFault::Before) => Err(Error::Busy {
                 why: on_purpose.to_string(),
             }),
-            Some(Fault::After) => {
+            Some(InjectedFault::After) => {
                 call.await?;
                 Err(Error::OutcomeUnknown {
                     source: Box::new(on_purpose),
                 })
             }
-            Some(Fault::Delay) => {
+            Some(InjectedFault::Delay) => {
                 for _ in 0..16 {
                     tokio::task::yield_now().await;
                 }
@@ -188,9 +190,9 @@ impl Faulty {
     }
 }
 
-impl Log {
+impl CallLog {
     /// SplitMix64, by Steele, Lea and Flood.
-    fn next(&mut self) -> u64 {
+    fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -217,8 +219,8 @@ impl Store for Faulty {
         self.inner.search().map(|_| self as &dyn Search)
     }
 
-    fn paths(&self) -> Option<&dyn PathIndex> {
-        self.inner.paths().map(|_| self as &dyn PathIndex)
+    fn path_index(&self) -> Option<&dyn PathIndex> {
+        self.inner.path_index().map(|_| self as &dyn PathIndex)
     }
 
     fn streams(&self) -> Option<&dyn Streams> {
@@ -231,25 +233,25 @@ impl Store for Faulty {
         new: NewConversation,
     ) -> Result<Conversation, Error> {
         let call = self.inner.create_conversation(owner, new);
-        self.call(Method::CreateConversation, call).await
+        self.call_with_fault(Method::CreateConversation, call).await
     }
 
-    async fn conversation(
+    async fn load_conversation(
         &self,
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Conversation, Error> {
-        let call = self.inner.conversation(owner, id);
-        self.call(Method::Conversation, call).await
+        let call = self.inner.load_conversation(owner, id);
+        self.call_with_fault(Method::LoadConversation, call).await
     }
 
-    async fn conversations(
+    async fn list_conversations(
         &self,
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
-        let call = self.inner.conversations(owner, list);
-        self.call(Method::Conversations, call).await
+        let call = self.inner.list_conversations(owner, list);
+        self.call_with_fault(Method::ListConversations, call).await
     }
 
     async fn update_conversation(
@@ -259,57 +261,57 @@ impl Store for Faulty {
         update: ConversationUpdate,
     ) -> Result<Conversation, Error> {
         let call = self.inner.update_conversation(owner, id, update);
-        self.call(Method::UpdateConversation, call).await
+        self.call_with_fault(Method::UpdateConversation, call).await
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let call = self.inner.delete_conversation(owner, id);
-        self.call(Method::DeleteConversation, call).await
+        self.call_with_fault(Method::DeleteConversation, call).await
     }
 
-    async fn append(
+    async fn append_items(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: AppendRequest,
     ) -> Result<Appended, Error> {
-        let call = self.inner.append(owner, id, request);
-        self.call(Method::Append, call).await
+        let call = self.inner.append_items(owner, id, request);
+        self.call_with_fault(Method::AppendItems, call).await
     }
 
-    async fn read(
+    async fn read_path(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: ReadRequest,
-    ) -> Result<Page, Error> {
-        let call = self.inner.read(owner, id, request);
-        self.call(Method::Read, call).await
+    ) -> Result<PathPage, Error> {
+        let call = self.inner.read_path(owner, id, request);
+        self.call_with_fault(Method::ReadPath, call).await
     }
 
-    async fn nodes(
+    async fn find_nodes(
         &self,
         owner: &Owner,
         id: &ConversationId,
         query: NodeQuery,
     ) -> Result<Vec<Arc<Node>>, Error> {
-        let call = self.inner.nodes(owner, id, query);
-        self.call(Method::Nodes, call).await
+        let call = self.inner.find_nodes(owner, id, query);
+        self.call_with_fault(Method::FindNodes, call).await
     }
 
-    async fn state(
+    async fn read_state(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: StateRequest,
-    ) -> Result<State, Error> {
-        let call = self.inner.state(owner, id, request);
-        self.call(Method::State, call).await
+    ) -> Result<NodeState, Error> {
+        let call = self.inner.read_state(owner, id, request);
+        self.call_with_fault(Method::ReadState, call).await
     }
 
-    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
-        let call = self.inner.refs(owner, id);
-        self.call(Method::Refs, call).await
+    async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+        let call = self.inner.list_refs(owner, id);
+        self.call_with_fault(Method::ListRefs, call).await
     }
 
     async fn change_ref(
@@ -320,7 +322,7 @@ impl Store for Faulty {
         at_ms: i64,
     ) -> Result<RefChanged, Error> {
         let call = self.inner.change_ref(owner, id, change, at_ms);
-        self.call(Method::ChangeRef, call).await
+        self.call_with_fault(Method::ChangeRef, call).await
     }
 
     async fn put_blob(
@@ -330,53 +332,53 @@ impl Store for Faulty {
         bytes: Arc<[u8]>,
     ) -> Result<BlobId, Error> {
         let call = self.inner.put_blob(owner, id, bytes);
-        self.call(Method::PutBlob, call).await
+        self.call_with_fault(Method::PutBlob, call).await
     }
 
-    async fn blob(
+    async fn read_blob(
         &self,
         owner: &Owner,
         id: &ConversationId,
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error> {
-        let call = self.inner.blob(owner, id, blob);
-        self.call(Method::Blob, call).await
+        let call = self.inner.read_blob(owner, id, blob);
+        self.call_with_fault(Method::ReadBlob, call).await
     }
 
-    async fn response(
+    async fn load_response(
         &self,
         owner: &Owner,
         id: &ConversationId,
         response: ResponseId,
     ) -> Result<ResponseRecord, Error> {
-        let call = self.inner.response(owner, id, response);
-        self.call(Method::Response, call).await
+        let call = self.inner.load_response(owner, id, response);
+        self.call_with_fault(Method::LoadResponse, call).await
     }
 
-    async fn redact(
+    async fn redact_content(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: RedactRequest,
     ) -> Result<Redacted, Error> {
-        let call = self.inner.redact(owner, id, request);
-        self.call(Method::Redact, call).await
+        let call = self.inner.redact_content(owner, id, request);
+        self.call_with_fault(Method::RedactContent, call).await
     }
 
-    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
-        let call = self.inner.erase(owner, scope);
-        self.call(Method::Erase, call).await
+    async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let call = self.inner.erase_step(owner, scope);
+        self.call_with_fault(Method::EraseStep, call).await
     }
 
-    async fn events(
+    async fn list_events(
         &self,
         owner: &Owner,
         id: &ConversationId,
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
-        let call = self.inner.events(owner, id, after, limit);
-        self.call(Method::Events, call).await
+        let call = self.inner.list_events(owner, id, after, limit);
+        self.call_with_fault(Method::ListEvents, call).await
     }
 
     fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
@@ -386,19 +388,19 @@ impl Store for Faulty {
 
 #[async_trait]
 impl KeyValues for Faulty {
-    async fn entry(
+    async fn get_entry(
         &self,
         owner: &Owner,
         scope: &KeyScope,
         key: &str,
-    ) -> Result<Option<Entry>, Error> {
-        let call = self.inner.entry(owner, scope, key);
-        self.call(Method::Entry, call).await
+    ) -> Result<Option<KeyValueEntry>, Error> {
+        let call = self.inner.get_entry(owner, scope, key);
+        self.call_with_fault(Method::GetEntry, call).await
     }
 
-    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
-        let call = self.inner.entries(owner, list);
-        self.call(Method::Entries, call).await
+    async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
+        let call = self.inner.list_entries(owner, list);
+        self.call_with_fault(Method::ListEntries, call).await
     }
 
     async fn put_entry(
@@ -408,23 +410,28 @@ impl KeyValues for Faulty {
         put: PutEntry,
     ) -> Result<u64, Error> {
         let call = self.inner.put_entry(owner, scope, put);
-        self.call(Method::PutEntry, call).await
+        self.call_with_fault(Method::PutEntry, call).await
     }
 }
 
 #[async_trait]
 impl Search for Faulty {
-    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
+    async fn search_nodes(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, Error> {
         let Some(search) = self.inner.search() else {
-            return Err(Error::invalid("search", "this store has none"));
+            return Err(Error::invalid_argument("search", "this store has none"));
         };
-        self.call(Method::Find, search.find(owner, request)).await
+        self.call_with_fault(Method::SearchNodes, search.search_nodes(owner, request))
+            .await
     }
 }
 
 impl Faulty {
     fn inner_streams(&self) -> Result<&dyn Streams, Error> {
-        let none = || Error::invalid("streams", "this store has none");
+        let none = || Error::invalid_argument("streams", "this store has none");
         self.inner.streams().ok_or_else(none)
     }
 }
@@ -439,7 +446,7 @@ impl Streams for Faulty {
         at_ms: i64,
     ) -> Result<StreamOpened, Error> {
         let call = self.inner_streams()?.open_stream(owner, id, stream, at_ms);
-        self.call(Method::OpenStream, call).await
+        self.call_with_fault(Method::OpenStream, call).await
     }
 
     async fn append_chunks(
@@ -449,7 +456,7 @@ impl Streams for Faulty {
         append: AppendChunks,
     ) -> Result<StreamRecord, Error> {
         let call = self.inner_streams()?.append_chunks(owner, id, append);
-        self.call(Method::AppendChunks, call).await
+        self.call_with_fault(Method::AppendChunks, call).await
     }
 
     async fn finish_stream(
@@ -459,7 +466,7 @@ impl Streams for Faulty {
         finish: FinishStream,
     ) -> Result<StreamRecord, Error> {
         let call = self.inner_streams()?.finish_stream(owner, id, finish);
-        self.call(Method::FinishStream, call).await
+        self.call_with_fault(Method::FinishStream, call).await
     }
 
     async fn cancel_stream(
@@ -471,7 +478,7 @@ impl Streams for Faulty {
     ) -> Result<StreamRecord, Error> {
         let streams = self.inner_streams()?;
         let call = streams.cancel_stream(owner, id, stream, at_ms);
-        self.call(Method::CancelStream, call).await
+        self.call_with_fault(Method::CancelStream, call).await
     }
 
     async fn read_chunks(
@@ -481,7 +488,7 @@ impl Streams for Faulty {
         read: ReadChunks,
     ) -> Result<ChunkPage, Error> {
         let call = self.inner_streams()?.read_chunks(owner, id, read);
-        self.call(Method::ReadChunks, call).await
+        self.call_with_fault(Method::ReadChunks, call).await
     }
 
     async fn list_streams(
@@ -490,7 +497,7 @@ impl Streams for Faulty {
         id: &ConversationId,
     ) -> Result<Vec<StreamRecord>, Error> {
         let call = self.inner_streams()?.list_streams(owner, id);
-        self.call(Method::ListStreams, call).await
+        self.call_with_fault(Method::ListStreams, call).await
     }
 
     async fn delete_stream(
@@ -500,7 +507,7 @@ impl Streams for Faulty {
         stream: StreamId,
     ) -> Result<(), Error> {
         let call = self.inner_streams()?.delete_stream(owner, id, stream);
-        self.call(Method::DeleteStream, call).await
+        self.call_with_fault(Method::DeleteStream, call).await
     }
 
     fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
@@ -512,16 +519,20 @@ impl Streams for Faulty {
 
 impl Faulty {
     fn inner_paths(&self) -> Result<&dyn PathIndex, Error> {
-        let none = || Error::invalid("paths", "this store has no index of them");
-        self.inner.paths().ok_or_else(none)
+        let none = || Error::invalid_argument("paths", "this store has no index of them");
+        self.inner.path_index().ok_or_else(none)
     }
 }
 
 #[async_trait]
 impl PathIndex for Faulty {
-    async fn find_paths(&self, owner: &Owner, query: PathQuery) -> Result<Vec<PathPlace>, Error> {
-        let call = self.inner_paths()?.find_paths(owner, query);
-        self.call(Method::FindPaths, call).await
+    async fn find_path_hashes(
+        &self,
+        owner: &Owner,
+        query: PathQuery,
+    ) -> Result<Vec<PathMatch>, Error> {
+        let call = self.inner_paths()?.find_path_hashes(owner, query);
+        self.call_with_fault(Method::FindPathHashes, call).await
     }
 
     async fn put_paths(
@@ -532,13 +543,13 @@ impl PathIndex for Faulty {
         marks: Vec<PathMark>,
     ) -> Result<(), Error> {
         let call = self.inner_paths()?.put_paths(owner, id, version, marks);
-        self.call(Method::PutPaths, call).await
+        self.call_with_fault(Method::PutPaths, call).await
     }
 }
 
 impl Faulty {
     fn inner_maintenance(&self) -> Result<&dyn Maintenance, Error> {
-        let none = || Error::invalid("maintenance", "this store has none");
+        let none = || Error::invalid_argument("maintenance", "this store has none");
         self.inner.maintenance().ok_or_else(none)
     }
 }
@@ -552,36 +563,40 @@ impl Maintenance for Faulty {
         after: Option<VerifyCursor>,
     ) -> Result<VerifyPage, Error> {
         let call = self.inner_maintenance()?.verify_page(owner, id, after);
-        self.call(Method::VerifyPage, call).await
+        self.call_with_fault(Method::VerifyPage, call).await
     }
 
     async fn verify_medium(&self) -> Result<Vec<String>, Error> {
         let call = self.inner_maintenance()?.verify_medium();
-        self.call(Method::VerifyMedium, call).await
+        self.call_with_fault(Method::VerifyMedium, call).await
     }
 
-    async fn statistics(&self, owner: &Owner, id: &ConversationId) -> Result<Statistics, Error> {
-        let call = self.inner_maintenance()?.statistics(owner, id);
-        self.call(Method::Statistics, call).await
+    async fn read_statistics(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Statistics, Error> {
+        let call = self.inner_maintenance()?.read_statistics(owner, id);
+        self.call_with_fault(Method::ReadStatistics, call).await
     }
 
-    async fn collect(
+    async fn collect_blobs(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: CollectRequest,
     ) -> Result<Collected, Error> {
-        let call = self.inner_maintenance()?.collect(owner, id, request);
-        self.call(Method::Collect, call).await
+        let call = self.inner_maintenance()?.collect_blobs(owner, id, request);
+        self.call_with_fault(Method::CollectBlobs, call).await
     }
 
-    async fn compact(&self) -> Result<Compacted, Error> {
-        let call = self.inner_maintenance()?.compact();
-        self.call(Method::Compact, call).await
+    async fn compact_storage(&self) -> Result<Compacted, Error> {
+        let call = self.inner_maintenance()?.compact_storage();
+        self.call_with_fault(Method::CompactStorage, call).await
     }
 
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error> {
         let call = self.inner_maintenance()?.back_up(to);
-        self.call(Method::BackUp, call).await
+        self.call_with_fault(Method::BackUp, call).await
     }
 }

@@ -10,11 +10,11 @@
 //! # tokio::runtime::Builder::new_multi_thread().build().unwrap().block_on(async {
 //! use std::sync::Arc;
 //! use contexture_store::{MemoryStore, Store};
-//! use contexture_store_testkit::{Level, run};
+//! use contexture_store_testkit::{Level, run_levels};
 //!
 //! // Yours instead of `MemoryStore`: an empty database each time.
 //! let open = async || Arc::new(MemoryStore::new()) as Arc<dyn Store>;
-//! let shown = run(&[Level::Ownership], open).await;
+//! let shown = run_levels(&[Level::Ownership], open).await;
 //! assert!(shown > 0);
 //! # });
 //! ```
@@ -29,7 +29,7 @@
 //!    used to test whatever is built on one.
 //! 4. [`Level::Abuse`]: hostile and absurd input.
 //!
-//! [`model::check`] then drives the store against a plain model with random operations. A
+//! [`model::check_store`] then drives the store against a plain model with random operations. A
 //! capability that a backend does not have ([`Store::search`](contexture_store::Store::search) is
 //! `None`) is passed over. What is the backend's own to test: crashes, damaged files, disk space,
 //! several processes, migrations, the plans of its queries.
@@ -42,7 +42,7 @@
 //! | Weakness | Shown by |
 //! |---|---|
 //! | overlapping turns orphan acknowledged messages, with a fresh and with a shared handle | `concurrency::overlapping_turns_lose_nothing`, `appending::a_moved_head_may_open_a_sibling` |
-//! | a repeated save is taken for an edit | `replaying::the_same_append_again`, `replaying::after_the_head_has_moved` |
+//! | a repeated save is taken for an edit | `replaying::a_repeated_append_is_a_replay`, `replaying::after_the_head_has_moved` |
 //! | a crash between rows and head leaves an orphan, its repetition a fork | `faults::repeating_any_failed_write_converges`, SQLite: `crash` |
 //! | of fifty concurrent saves five succeed | `concurrency::of_many_tips_all_succeed`, `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `faults::what_is_acknowledged_is_there_once`, SQLite: `processes`, PostgreSQL: `processes` |
 //! | processes that start together deadlock over the schema | SQLite: `files::several_openings_at_once_migrate_once` |
@@ -55,7 +55,7 @@
 //! | a large conversation cannot be deleted | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, SQLite: `removal`, PostgreSQL: `removal` |
 //! | a transaction that begins by reading fails at once when another commits | `concurrency::a_deletion_among_writers_and_readers`, SQLite: `processes` |
 //! | long paths lose their oldest messages | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `reading::parts_and_pages` |
-//! | an outdated writer's chunks mix with the new ones, and an old place skips them | `streaming::opening_again_fences_the_writer_before`, `streaming::a_cursor_belongs_to_its_epoch`, `streaming::an_end_is_an_end` |
+//! | an outdated writer's chunks mix with the new ones, and an old place skips them | `streaming::reopening_fences_the_old_writer`, `streaming::a_cursor_belongs_to_its_epoch`, `streaming::an_end_is_an_end` |
 //! | NUL, lone surrogates, long words are refused, and half a batch is stored | `bytes::hostile_text_changes_nothing`, `appending::outputs_answer_calls_on_their_path` |
 //! | JSON comes back in another order | `bytes::are_kept_as_they_are`, `conversations::metadata_values_are_kept_as_written` |
 //! | writes and deletions grow slower with what is stored, rewinds with the path | SQLite: `plans`, `benches/store.rs`; `abuse::nested_rewinds` |
@@ -78,6 +78,6 @@ mod run;
 pub use behaviour::{Behaviour, Level, Running};
 pub use behaviours::behaviours;
 pub use chat::Chat;
-pub use faulty::{Chances, Fault, Faulty};
+pub use faulty::{Chances, Faulty, InjectedFault};
 pub use method::Method;
-pub use run::{run, run_all};
+pub use run::{run_all, run_levels};

@@ -7,47 +7,47 @@ pub enum Method {
     /// `create_conversation`
     CreateConversation,
     /// `conversation`
-    Conversation,
+    LoadConversation,
     /// `conversations`
-    Conversations,
+    ListConversations,
     /// `update_conversation`
     UpdateConversation,
     /// `delete_conversation`
     DeleteConversation,
     /// `append`
-    Append,
+    AppendItems,
     /// `read`
-    Read,
+    ReadPath,
     /// `nodes`
-    Nodes,
+    FindNodes,
     /// `state`
-    State,
+    ReadState,
     /// `refs`
-    Refs,
+    ListRefs,
     /// `change_ref`
     ChangeRef,
     /// `put_blob`
     PutBlob,
     /// `blob`
-    Blob,
+    ReadBlob,
     /// `response`
-    Response,
+    LoadResponse,
     /// `redact`
-    Redact,
+    RedactContent,
     /// `erase`
-    Erase,
+    EraseStep,
     /// `events`
-    Events,
+    ListEvents,
     /// `entry`
-    Entry,
+    GetEntry,
     /// `entries`
-    Entries,
+    ListEntries,
     /// `put_entry`
     PutEntry,
     /// `Search::find`, of a store that has it.
-    Find,
+    SearchNodes,
     /// `PathIndex::find_paths`, of a store that has it.
-    FindPaths,
+    FindPathHashes,
     /// `PathIndex::put_paths`, of a store that has it.
     PutPaths,
     /// `Streams::open_stream`, of a store that has it.
@@ -69,11 +69,11 @@ pub enum Method {
     /// `Maintenance::verify_medium`, of a store that has it.
     VerifyMedium,
     /// `Maintenance::statistics`, of a store that has it.
-    Statistics,
+    ReadStatistics,
     /// `Maintenance::collect`, of a store that has it.
-    Collect,
+    CollectBlobs,
     /// `Maintenance::compact`, of a store that has it.
-    Compact,
+    CompactStorage,
     /// `Maintenance::back_up`, of a store that has it.
     BackUp,
 }
@@ -82,27 +82,27 @@ impl Method {
     /// All of them.
     pub const ALL: [Self; 36] = [
         Self::CreateConversation,
-        Self::Conversation,
-        Self::Conversations,
+        Self::LoadConversation,
+        Self::ListConversations,
         Self::UpdateConversation,
         Self::DeleteConversation,
-        Self::Append,
-        Self::Read,
-        Self::Nodes,
-        Self::State,
-        Self::Refs,
+        Self::AppendItems,
+        Self::ReadPath,
+        Self::FindNodes,
+        Self::ReadState,
+        Self::ListRefs,
         Self::ChangeRef,
         Self::PutBlob,
-        Self::Blob,
-        Self::Response,
-        Self::Redact,
-        Self::Erase,
-        Self::Events,
-        Self::Entry,
-        Self::Entries,
+        Self::ReadBlob,
+        Self::LoadResponse,
+        Self::RedactContent,
+        Self::EraseStep,
+        Self::ListEvents,
+        Self::GetEntry,
+        Self::ListEntries,
         Self::PutEntry,
-        Self::Find,
-        Self::FindPaths,
+        Self::SearchNodes,
+        Self::FindPathHashes,
         Self::PutPaths,
         Self::OpenStream,
         Self::AppendChunks,
@@ -113,9 +113,9 @@ impl Method {
         Self::DeleteStream,
         Self::VerifyPage,
         Self::VerifyMedium,
-        Self::Statistics,
-        Self::Collect,
-        Self::Compact,
+        Self::ReadStatistics,
+        Self::CollectBlobs,
+        Self::CompactStorage,
         Self::BackUp,
     ];
 
@@ -124,27 +124,27 @@ impl Method {
     pub const fn name(self) -> &'static str {
         match self {
             Self::CreateConversation => "create_conversation",
-            Self::Conversation => "conversation",
-            Self::Conversations => "conversations",
+            Self::LoadConversation => "load_conversation",
+            Self::ListConversations => "list_conversations",
             Self::UpdateConversation => "update_conversation",
             Self::DeleteConversation => "delete_conversation",
-            Self::Append => "append",
-            Self::Read => "read",
-            Self::Nodes => "nodes",
-            Self::State => "state",
-            Self::Refs => "refs",
+            Self::AppendItems => "append_items",
+            Self::ReadPath => "read_path",
+            Self::FindNodes => "find_nodes",
+            Self::ReadState => "read_state",
+            Self::ListRefs => "list_refs",
             Self::ChangeRef => "change_ref",
             Self::PutBlob => "put_blob",
-            Self::Blob => "blob",
-            Self::Response => "response",
-            Self::Redact => "redact",
-            Self::Erase => "erase",
-            Self::Events => "events",
-            Self::Entry => "entry",
-            Self::Entries => "entries",
+            Self::ReadBlob => "read_blob",
+            Self::LoadResponse => "load_response",
+            Self::RedactContent => "redact_content",
+            Self::EraseStep => "erase_step",
+            Self::ListEvents => "list_events",
+            Self::GetEntry => "get_entry",
+            Self::ListEntries => "list_entries",
             Self::PutEntry => "put_entry",
-            Self::Find => "find",
-            Self::FindPaths => "find_paths",
+            Self::SearchNodes => "search_nodes",
+            Self::FindPathHashes => "find_path_hashes",
             Self::PutPaths => "put_paths",
             Self::OpenStream => "open_stream",
             Self::AppendChunks => "append_chunks",
@@ -155,26 +155,26 @@ impl Method {
             Self::DeleteStream => "delete_stream",
             Self::VerifyPage => "verify_page",
             Self::VerifyMedium => "verify_medium",
-            Self::Statistics => "statistics",
-            Self::Collect => "collect",
-            Self::Compact => "compact",
+            Self::ReadStatistics => "read_statistics",
+            Self::CollectBlobs => "collect_blobs",
+            Self::CompactStorage => "compact_storage",
             Self::BackUp => "back_up",
         }
     }
 
     /// Whether it changes anything.
     #[must_use]
-    pub const fn writes(self) -> bool {
+    pub const fn is_write(self) -> bool {
         matches!(
             self,
             Self::CreateConversation
                 | Self::UpdateConversation
                 | Self::DeleteConversation
-                | Self::Append
+                | Self::AppendItems
                 | Self::ChangeRef
                 | Self::PutBlob
-                | Self::Redact
-                | Self::Erase
+                | Self::RedactContent
+                | Self::EraseStep
                 | Self::PutEntry
                 | Self::PutPaths
                 | Self::OpenStream
@@ -182,14 +182,14 @@ impl Method {
                 | Self::FinishStream
                 | Self::CancelStream
                 | Self::DeleteStream
-                | Self::Collect
+                | Self::CollectBlobs
         )
     }
 
     /// Whether it belongs to [`PathIndex`](contexture_store::PathIndex), which a store may not have.
     #[must_use]
     pub const fn is_of_paths(self) -> bool {
-        matches!(self, Self::FindPaths | Self::PutPaths)
+        matches!(self, Self::FindPathHashes | Self::PutPaths)
     }
 
     /// Whether it belongs to [`Streams`](contexture_store::Streams), which a store may not have.
@@ -215,9 +215,9 @@ impl Method {
             self,
             Self::VerifyPage
                 | Self::VerifyMedium
-                | Self::Statistics
-                | Self::Collect
-                | Self::Compact
+                | Self::ReadStatistics
+                | Self::CollectBlobs
+                | Self::CompactStorage
                 | Self::BackUp
         )
     }

@@ -10,21 +10,21 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Appended, At, BranchLabel, Error, Expected, Fence,
-    KeyScope, ListEntries, NewBranch, NewConversation, OnMoved, PutEntry, ReadRequest,
+    Activation, AppendPoint, AppendRequest, Appended, BranchLabel, Error, ExpectedVersion, Fence,
+    KeyScope, ListEntries, NewBranch, NewConversation, OnMoved, PathEnd, PutEntry, ReadRequest,
     RedactRequest, RefChange, StateChange, StateKey, StatePatch, Store,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 
-use crate::chat::{Chat, NOW, item, raw};
+use crate::chat::{Chat, NOW, item, raw_item};
 
 /// One operation. Numbers choose among what exists when it runs, modulo how much there is.
 #[derive(Clone, Debug)]
 pub enum Op {
     /// Appends to a branch.
-    Append(Append),
+    Append(AppendOp),
     /// Appends, possibly nothing, on a new branch at a node (0: at none).
     Open {
         /// The node.
@@ -70,7 +70,7 @@ pub enum Op {
 
 /// An append to a branch.
 #[derive(Clone, Debug)]
-pub struct Append {
+pub struct AppendOp {
     /// The branch.
     pub branch: usize,
     /// How far back the expected head lies; `None`: at the tip.
@@ -86,12 +86,12 @@ pub struct Append {
     /// The first item that carries the new state.
     pub from: usize,
     /// A value outside the tree that is written with it.
-    pub entry: Option<Along>,
+    pub entry: Option<EntryWrite>,
 }
 
 /// A value outside the tree that is written with an append.
 #[derive(Clone, Debug)]
-pub struct Along {
+pub struct EntryWrite {
     /// Which of three.
     pub key: u8,
     /// The value; `None` deletes it.
@@ -100,7 +100,7 @@ pub struct Along {
     pub stale: bool,
 }
 
-fn an_append() -> impl Strategy<Value = Append> {
+fn an_append() -> impl Strategy<Value = AppendOp> {
     (
         0_usize..8,
         prop_oneof![2 => Just(None), 3 => Just(Some(0)), 1 => (1_usize..4).prop_map(Some)],
@@ -112,7 +112,7 @@ fn an_append() -> impl Strategy<Value = Append> {
         prop::option::weighted(0.3, an_entry()),
     )
         .prop_map(
-            |(branch, back, on_moved, fence, count, patch, from, entry)| Append {
+            |(branch, back, on_moved, fence, count, patch, from, entry)| AppendOp {
                 branch,
                 back,
                 on_moved,
@@ -125,14 +125,14 @@ fn an_append() -> impl Strategy<Value = Append> {
         )
 }
 
-fn an_entry() -> impl Strategy<Value = Along> {
+fn an_entry() -> impl Strategy<Value = EntryWrite> {
     let value = prop::option::weighted(0.8, 0_u8..4);
     let stale = prop_oneof![3 => Just(false), 1 => Just(true)];
-    (0_u8..3, value, stale).prop_map(|(key, value, stale)| Along { key, value, stale })
+    (0_u8..3, value, stale).prop_map(|(key, value, stale)| EntryWrite { key, value, stale })
 }
 
 /// Any operation, appends most often.
-pub fn op() -> impl Strategy<Value = Op> {
+pub fn any_op() -> impl Strategy<Value = Op> {
     let activation = prop_oneof![Just(Activation::Keep), Just(Activation::Activate)];
     let open = (any::<usize>(), 0_usize..8, 0_usize..4, activation);
     prop_oneof![
@@ -169,12 +169,12 @@ impl Default for Dose {
     }
 }
 
-/// As [`check_with`], with the default dose.
-pub fn check<Opened>(open: impl Fn(usize) -> Opened)
+/// As [`check_store_with`], with the default dose.
+pub fn check_store<Opened>(open: impl Fn(usize) -> Opened)
 where
     Opened: Future<Output = Arc<dyn Store>>,
 {
-    check_with(Dose::default(), open);
+    check_store_with(Dose::default(), open);
 }
 
 /// Runs random operations, the same in every run, on stores from `open`. `open(case)` is called
@@ -182,7 +182,7 @@ where
 /// store may serve them all.
 ///
 /// Panics, with the shortest sequence found, if a store differs from the model.
-pub fn check_with<Opened>(dose: Dose, open: impl Fn(usize) -> Opened)
+pub fn check_store_with<Opened>(dose: Dose, open: impl Fn(usize) -> Opened)
 where
     Opened: Future<Output = Arc<dyn Store>>,
 {
@@ -198,10 +198,10 @@ where
         .build()
         .unwrap();
     let case = std::cell::Cell::new(0);
-    let ran = TestRunner::new(config).run(&vec(op(), 1..60), |ops| {
+    let ran = TestRunner::new(config).run(&vec(any_op(), 1..60), |ops| {
         case.set(case.get() + 1);
         runtime
-            .block_on(follow(case.get(), || open(case.get()), &ops))
+            .block_on(run_ops(case.get(), || open(case.get()), &ops))
             .map_err(TestCaseError::fail)
     });
     if let Err(failure) = ran {
@@ -242,7 +242,7 @@ struct ModelBranch {
 }
 
 /// Runs the operations; says what differs.
-async fn follow<Opened: Future<Output = Arc<dyn Store>>>(
+async fn run_ops<Opened: Future<Output = Arc<dyn Store>>>(
     case: usize,
     open: impl Fn() -> Opened,
     ops: &[Op],
@@ -272,29 +272,29 @@ async fn follow<Opened: Future<Output = Arc<dyn Store>>>(
             let store = open().await;
             chat = Chat { store, owner, id };
         } else {
-            let outcome = model.apply(&chat, op).await;
+            let outcome = model.apply_op(&chat, op).await;
             outcome.map_err(|why| format!("operation {n}, {op:?}: {why}"))?;
         }
         let after = |why| format!("after operation {n}, {op:?}: {why}");
         model.compare_names(&chat).await.map_err(after)?;
         // What nodes say stays: what was wrong once is so at the next look.
         if n % 12 == 11 || n + 1 == ops.len() {
-            model.compare(&chat).await.map_err(after)?;
+            model.compare_contents(&chat).await.map_err(after)?;
         }
     }
     Ok(())
 }
 
 /// A word for what a store answered.
-fn outcome<T>(result: &Result<T, Error>) -> &'static str {
+fn outcome_name<T>(result: &Result<T, Error>) -> &'static str {
     match result {
         Ok(_) => "ok",
         Err(error) => error.kind(),
     }
 }
 
-fn expect<T>(result: &Result<T, Error>, wanted: &str) -> Result<(), String> {
-    let got = outcome(result);
+fn expect_outcome<T>(result: &Result<T, Error>, wanted: &str) -> Result<(), String> {
+    let got = outcome_name(result);
     if got == wanted {
         return Ok(());
     }
@@ -302,11 +302,11 @@ fn expect<T>(result: &Result<T, Error>, wanted: &str) -> Result<(), String> {
     Err(format!("expected {wanted}, got {got} ({error:?})"))
 }
 
-fn name(text: &str) -> BranchName {
+fn parse_branch_name(text: &str) -> BranchName {
     BranchName::new(text).unwrap()
 }
 
-fn checkpoint(number: usize) -> CheckpointName {
+fn checkpoint_name(number: usize) -> CheckpointName {
     CheckpointName::new(format!("checkpoint {number}")).unwrap()
 }
 
@@ -327,14 +327,19 @@ impl Model {
         format!("{from}-v{number}")
     }
 
-    fn words(&self, count: usize) -> Vec<String> {
+    fn next_node_names(&self, count: usize) -> Vec<String> {
         (self.nodes.len()..self.nodes.len() + count)
             .map(|n| format!("node {n}"))
             .collect()
     }
 
     /// Adds nodes after `path`.
-    fn grow(&mut self, words: &[String], path: &[usize], append: Option<&Append>) -> Vec<usize> {
+    fn add_nodes(
+        &mut self,
+        words: &[String],
+        path: &[usize],
+        append: Option<&AppendOp>,
+    ) -> Vec<usize> {
         let mut path = path.to_vec();
         let before = path.last().map(|last| self.nodes[*last].state.clone());
         let before = before.unwrap_or_default();
@@ -359,38 +364,42 @@ impl Model {
         path
     }
 
-    fn request(&self, at: AppendAt, words: &[String]) -> AppendRequest {
+    fn append_request(&self, at: AppendPoint, words: &[String]) -> AppendRequest {
         let items = words.iter().map(|word| item(word)).collect();
         AppendRequest::new(at, items, NOW)
     }
 
-    async fn apply(&mut self, chat: &Chat, op: &Op) -> Result<(), String> {
+    async fn apply_op(&mut self, chat: &Chat, op: &Op) -> Result<(), String> {
         match op {
-            Op::Append(append) => self.append(chat, append).await,
-            Op::Open { .. } => self.open(chat, op).await,
-            Op::Repeat(n) => self.repeat(chat, *n).await,
+            Op::Append(append) => self.apply_append(chat, append).await,
+            Op::Open { .. } => self.apply_open(chat, op).await,
+            Op::Repeat(n) => self.apply_repeat(chat, *n).await,
             Op::Conflict(n) if !self.nodes.is_empty() => {
                 let n = n % self.nodes.len();
-                let items = vec![raw(&format!("node {n}"), "other")];
-                expect(&chat.tip("main", items).await, "id_conflict")
+                let items = vec![raw_item(&format!("node {n}"), "other")];
+                expect_outcome(&chat.append_to_tip("main", items).await, "id_conflict")
             }
             Op::Activate(n) => {
                 let branch = self.branches[n % self.branches.len()].name.clone();
-                let changed = chat.change(RefChange::Activate(name(&branch))).await;
+                let changed = chat
+                    .change_ref(RefChange::Activate(parse_branch_name(&branch)))
+                    .await;
                 self.active = branch;
                 self.events += 1;
-                expect(&changed, "ok")
+                expect_outcome(&changed, "ok")
             }
             Op::Delete(n) => {
                 let n = n % self.branches.len();
                 let branch = self.branches[n].name.clone();
-                let changed = chat.change(RefChange::DeleteBranch(name(&branch))).await;
+                let changed = chat
+                    .change_ref(RefChange::DeleteBranch(parse_branch_name(&branch)))
+                    .await;
                 if branch == self.active {
-                    return expect(&changed, "invalid");
+                    return expect_outcome(&changed, "invalid");
                 }
                 self.branches.remove(n);
                 self.events += 1;
-                expect(&changed, "ok")
+                expect_outcome(&changed, "ok")
             }
             Op::Rename { branch, to } => {
                 let n = branch % self.branches.len();
@@ -398,19 +407,19 @@ impl Model {
                 let to = format!("other-v{to}");
                 let taken = self.branches.iter().any(|branch| branch.name == to);
                 let change = RefChange::RenameBranch {
-                    from: name(&from),
-                    to: name(&to),
+                    from: parse_branch_name(&from),
+                    to: parse_branch_name(&to),
                 };
-                let changed = chat.change(change).await;
+                let changed = chat.change_ref(change).await;
                 if taken {
-                    return expect(&changed, "already_exists");
+                    return expect_outcome(&changed, "already_exists");
                 }
                 self.branches[n].name = to.clone();
                 if self.active == from {
                     self.active = to;
                 }
                 self.events += 1;
-                expect(&changed, "ok")
+                expect_outcome(&changed, "ok")
             }
             Op::Redact(n) if !self.nodes.is_empty() => {
                 let n = n % self.nodes.len();
@@ -422,52 +431,51 @@ impl Model {
                     nodes: vec![node.id],
                     ..RedactRequest::default()
                 };
-                let redacted = chat.store.redact(&chat.owner, &chat.id, request).await;
+                let redacted = chat
+                    .store
+                    .redact_content(&chat.owner, &chat.id, request)
+                    .await;
                 let count = redacted.as_ref().map_or(0, |done| done.nodes);
-                same("redacted", &count, &u64::from(fresh))
+                expect_equal("redacted", &count, &u64::from(fresh))
             }
             Op::Claim(n) => {
                 let n = n % self.branches.len();
                 let branch = &mut self.branches[n];
                 branch.fence += 1;
                 self.events += 1;
-                expect(
-                    &chat.change(RefChange::Claim(name(&branch.name))).await,
-                    "ok",
-                )
+                let claim = RefChange::Claim(parse_branch_name(&branch.name));
+                expect_outcome(&chat.change_ref(claim).await, "ok")
             }
             Op::Set {
                 checkpoint: c,
                 node,
             } if !self.nodes.is_empty() => {
                 let node = node % self.nodes.len();
-                let name = checkpoint(*c);
+                let name = checkpoint_name(*c);
                 self.checkpoints.insert(name.to_string(), node);
                 self.events += 1;
                 let node = self.nodes[node].id;
-                expect(
-                    &chat.change(RefChange::SetCheckpoint { name, node }).await,
-                    "ok",
-                )
+                let set = RefChange::SetCheckpoint { name, node };
+                expect_outcome(&chat.change_ref(set).await, "ok")
             }
             Op::Unset(c) => {
-                let name = checkpoint(*c);
+                let name = checkpoint_name(*c);
                 let known = self.checkpoints.remove(name.as_str()).is_some();
                 self.events += u64::from(known);
-                let changed = chat.change(RefChange::DeleteCheckpoint(name)).await;
-                expect(&changed, if known { "ok" } else { "not_found" })
+                let changed = chat.change_ref(RefChange::DeleteCheckpoint(name)).await;
+                expect_outcome(&changed, if known { "ok" } else { "not_found" })
             }
             Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) | Op::Reopen => Ok(()),
         }
     }
 
-    fn entries(&self, chat: &Chat, append: &Append) -> Vec<(KeyScope, PutEntry)> {
-        let put = |entry: &Along| {
+    fn entry_writes(&self, chat: &Chat, append: &AppendOp) -> Vec<(KeyScope, PutEntry)> {
+        let put = |entry: &EntryWrite| {
             let (value, version) = self.entries.get(&entry.key).copied().unwrap_or_default();
             let expect = match (value, entry.stale) {
-                (_, true) => Expected::Version(version + 1),
-                (None, false) => Expected::Absent,
-                (Some(_), false) => Expected::Version(version),
+                (_, true) => ExpectedVersion::Version(version + 1),
+                (None, false) => ExpectedVersion::Absent,
+                (Some(_), false) => ExpectedVersion::Version(version),
             };
             PutEntry {
                 key: entry.key.to_string(),
@@ -481,10 +489,10 @@ impl Model {
         put.map(|put| (scope(), put)).collect()
     }
 
-    async fn append(&mut self, chat: &Chat, append: &Append) -> Result<(), String> {
+    async fn apply_append(&mut self, chat: &Chat, append: &AppendOp) -> Result<(), String> {
         let at = append.branch % self.branches.len();
         let (branch, path) = (&self.branches[at], self.branches[at].path.clone());
-        let words = self.words(append.count);
+        let words = self.next_node_names(append.count);
         let mut append = append.clone();
         append.from = append.from.min(append.count - 1);
         let expected = append
@@ -495,18 +503,18 @@ impl Model {
         let fence = append
             .fence
             .map(|age| Fence(branch.fence.saturating_sub(age)));
-        let branch_name = name(&branch.name);
+        let branch_name = parse_branch_name(&branch.name);
         let request = AppendRequest {
             on_moved: append.on_moved,
             fence,
-            patch: patch(&append),
-            entries: self.entries(chat, &append),
-            ..self.request(
+            patch: state_patch(&append),
+            entries: self.entry_writes(chat, &append),
+            ..self.append_request(
                 match &expected {
-                    None => AppendAt::Tip {
+                    None => AppendPoint::Tip {
                         branch: branch_name.clone(),
                     },
-                    Some(expected) => AppendAt::Head {
+                    Some(expected) => AppendPoint::Head {
                         branch: branch_name.clone(),
                         head: expected.last().map(|last| self.nodes[*last].id),
                     },
@@ -514,17 +522,17 @@ impl Model {
                 &words,
             )
         };
-        let result = chat.append(request.clone()).await;
+        let result = chat.append_request(request.clone()).await;
         if stale {
-            return expect(&result, "stale_fence");
+            return expect_outcome(&result, "stale_fence");
         }
         if moved && append.on_moved == OnMoved::Refuse {
-            return expect(&result, "head_moved");
+            return expect_outcome(&result, "head_moved");
         }
         if append.entry.as_ref().is_some_and(|entry| entry.stale) {
-            return expect(&result, "version_conflict");
+            return expect_outcome(&result, "version_conflict");
         }
-        expect(&result, "ok")?;
+        expect_outcome(&result, "ok")?;
         if let Some(entry) = &append.entry {
             let (value, version) = self.entries.entry(entry.key).or_default();
             *value = entry.value;
@@ -533,7 +541,7 @@ impl Model {
         self.events += 1;
         if moved {
             let sibling = self.next_name(branch_name.as_str());
-            let path = self.grow(&words, &expected.unwrap_or_default(), Some(&append));
+            let path = self.add_nodes(&words, &expected.unwrap_or_default(), Some(&append));
             self.events += 1;
             self.branches.push(ModelBranch {
                 name: sibling,
@@ -541,13 +549,13 @@ impl Model {
                 fence: 0,
             });
         } else {
-            self.branches[at].path = self.grow(&words, &path, Some(&append));
+            self.branches[at].path = self.add_nodes(&words, &path, Some(&append));
         }
         self.done.extend(result.ok().map(|done| (request, done)));
         Ok(())
     }
 
-    async fn open(&mut self, chat: &Chat, op: &Op) -> Result<(), String> {
+    async fn apply_open(&mut self, chat: &Chat, op: &Op) -> Result<(), String> {
         let Op::Open {
             base,
             from,
@@ -559,18 +567,18 @@ impl Model {
         };
         let base = (base % (self.nodes.len() + 1)).checked_sub(1);
         let from = self.branches[from % self.branches.len()].name.clone();
-        let words = self.words(*count);
+        let words = self.next_node_names(*count);
         let new = NewBranch {
             base: base.map(|base| self.nodes[base].id),
-            label: BranchLabel::After(name(&from)),
+            label: BranchLabel::After(parse_branch_name(&from)),
             activate: *activate,
         };
-        let request = self.request(AppendAt::New(new), &words);
-        let result = chat.append(request.clone()).await;
-        expect(&result, "ok")?;
+        let request = self.append_request(AppendPoint::New(new), &words);
+        let result = chat.append_request(request.clone()).await;
+        expect_outcome(&result, "ok")?;
         let opened = self.next_name(&from);
         let path = base.map_or_else(Vec::new, |base| self.nodes[base].path.clone());
-        let path = self.grow(&words, &path, None);
+        let path = self.add_nodes(&words, &path, None);
         self.branches.push(ModelBranch {
             name: opened.clone(),
             path,
@@ -587,18 +595,18 @@ impl Model {
         Ok(())
     }
 
-    async fn repeat(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+    async fn apply_repeat(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
         if self.done.is_empty() {
             return Ok(());
         }
         let (request, first) = &self.done[n % self.done.len()];
-        let result = chat.append(request.clone()).await;
+        let result = chat.append_request(request.clone()).await;
         let redacted = self.nodes.iter().filter(|node| *node.json == *TOMBSTONE);
         let redacted: Vec<NodeId> = redacted.map(|node| node.id).collect();
         if request.items.iter().any(|item| redacted.contains(&item.id)) {
-            return expect(&result, "id_conflict");
+            return expect_outcome(&result, "id_conflict");
         }
-        expect(&result, "ok")?;
+        expect_outcome(&result, "ok")?;
         let again = result.map_err(|error| error.to_string())?;
         let same = (again.head, again.first, again.depth, &again.nodes)
             == (first.head, first.first, first.depth, &first.nodes);
@@ -610,7 +618,7 @@ impl Model {
 
     /// Whether all names are where they must be.
     async fn compare_names(&self, chat: &Chat) -> Result<(), String> {
-        let refs = chat.store.refs(&chat.owner, &chat.id).await;
+        let refs = chat.store.list_refs(&chat.owner, &chat.id).await;
         let refs = refs.map_err(|error| error.to_string())?;
         let got: Vec<_> = refs
             .branches
@@ -637,29 +645,29 @@ impl Model {
                 )
             })
             .collect();
-        same("branches", &got, &wanted)?;
+        expect_equal("branches", &got, &wanted)?;
         let got = refs.checkpoints.iter();
         let got: Vec<_> = got.map(|c| (c.name.to_string(), c.node)).collect();
         let wanted = self.checkpoints.iter();
         let wanted: Vec<_> = wanted
             .map(|(c, n)| (c.clone(), self.nodes[*n].id))
             .collect();
-        same("checkpoints", &got, &wanted)
+        expect_equal("checkpoints", &got, &wanted)
     }
 
     /// Whether everything else that can be seen is as it must be.
-    async fn compare(&self, chat: &Chat) -> Result<(), String> {
+    async fn compare_contents(&self, chat: &Chat) -> Result<(), String> {
         for branch in &self.branches {
-            let at = At::Branch(name(&branch.name));
+            let at = PathEnd::Branch(parse_branch_name(&branch.name));
             self.compare_path(chat, at, &branch.path).await?;
         }
         for node in self.checkpoints.values() {
             let node = &self.nodes[*node];
-            self.compare_path(chat, At::Node(node.id), &node.path)
+            self.compare_path(chat, PathEnd::Node(node.id), &node.path)
                 .await?;
         }
-        let list = ListEntries::of(KeyScope::Conversation(chat.id.clone()), "");
-        let kept = chat.store.entries(&chat.owner, list).await;
+        let list = ListEntries::in_scope(KeyScope::Conversation(chat.id.clone()), "");
+        let kept = chat.store.list_entries(&chat.owner, list).await;
         let kept = kept.map_err(|error| error.to_string())?.entries;
         let got = kept.iter().map(|(_, entry)| {
             let value = entry.value.first().copied();
@@ -672,20 +680,20 @@ impl Model {
         let wanted: Vec<_> = wanted
             .map(|(key, entry)| (key.to_string(), *entry))
             .collect();
-        same("values", &got.collect::<Vec<_>>(), &wanted)?;
-        let record = chat.store.conversation(&chat.owner, &chat.id).await;
+        expect_equal("values", &got.collect::<Vec<_>>(), &wanted)?;
+        let record = chat.store.load_conversation(&chat.owner, &chat.id).await;
         let record = record.map_err(|error| error.to_string())?;
-        same("nodes", &record.nodes, &(self.nodes.len() as u64))?;
+        expect_equal("nodes", &record.nodes, &(self.nodes.len() as u64))?;
         let events = chat
             .store
-            .events(&chat.owner, &chat.id, 0, usize::MAX)
+            .list_events(&chat.owner, &chat.id, 0, usize::MAX)
             .await;
         let events = events.map_err(|error| error.to_string())?;
-        same("events", &(events.len() as u64), &self.events)
+        expect_equal("events", &(events.len() as u64), &self.events)
     }
 
-    async fn compare_path(&self, chat: &Chat, at: At, path: &[usize]) -> Result<(), String> {
-        let page = chat.read(ReadRequest::whole(at.clone())).await;
+    async fn compare_path(&self, chat: &Chat, at: PathEnd, path: &[usize]) -> Result<(), String> {
+        let page = chat.read_path(ReadRequest::whole_path(at.clone())).await;
         let page = page.map_err(|error| error.to_string())?;
         let got: Vec<_> = page
             .nodes
@@ -694,16 +702,16 @@ impl Model {
             .collect();
         let wanted = path.iter().map(|n| &self.nodes[*n]);
         let wanted: Vec<_> = wanted.map(|node| (node.id, &*node.json)).collect();
-        same("path", &got, &wanted)?;
-        let tail = chat.read(ReadRequest::last(at.clone(), 3)).await;
+        expect_equal("path", &got, &wanted)?;
+        let tail = chat.read_path(ReadRequest::last_nodes(at.clone(), 3)).await;
         let tail = tail.map_err(|error| error.to_string())?.nodes;
-        same(
+        expect_equal(
             "tail",
             &tail[..],
             &page.nodes[page.nodes.len().saturating_sub(3)..],
         )?;
         let got: Vec<(String, String)> = chat
-            .state(at)
+            .state_values(at)
             .await
             .into_iter()
             .map(|(key, _, value)| (key, value))
@@ -714,16 +722,16 @@ impl Model {
             .flatten()
             .map(|(key, value)| (format!("layer {key}"), value.to_string()))
             .collect();
-        same("state", &got, &wanted)
+        expect_equal("state", &got, &wanted)
     }
 }
 
-fn patch(append: &Append) -> StatePatch {
+fn state_patch(append: &AppendOp) -> StatePatch {
     let changes = append.patch.iter().map(|(key, value)| {
         let key = StateKey::new(format!("layer {key}")).unwrap();
         match value {
-            Some(value) => StateChange::put(key, 1, value.to_string().into_bytes()),
-            None => StateChange::remove(key),
+            Some(value) => StateChange::put_entry(key, 1, value.to_string().into_bytes()),
+            None => StateChange::remove_entry(key),
         }
     });
     StatePatch {
@@ -732,7 +740,7 @@ fn patch(append: &Append) -> StatePatch {
     }
 }
 
-fn same<T: PartialEq + std::fmt::Debug + ?Sized>(
+fn expect_equal<T: PartialEq + std::fmt::Debug + ?Sized>(
     what: &str,
     got: &T,
     wanted: &T,

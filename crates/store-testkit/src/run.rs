@@ -8,16 +8,16 @@ use contexture_store::Store;
 use crate::behaviour::Level;
 use crate::behaviours::behaviours;
 
-/// Runs every behaviour; see [`run`].
+/// Runs every behaviour; see [`run_levels`].
 pub async fn run_all<Opened: Future<Output = Arc<dyn Store>>>(open: impl Fn() -> Opened) -> usize {
-    run(&Level::ALL, open).await
+    run_levels(&Level::ALL, open).await
 }
 
 /// Runs every behaviour of these levels on a fresh store from `open`. Panics at the end if any did
 /// not hold, with the names of all that did not; gives the number that did.
 ///
 /// Needs a tokio runtime; a multi-threaded one finds more.
-pub async fn run<Opened: Future<Output = Arc<dyn Store>>>(
+pub async fn run_levels<Opened: Future<Output = Arc<dyn Store>>>(
     levels: &[Level],
     open: impl Fn() -> Opened,
 ) -> usize {

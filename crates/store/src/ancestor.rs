@@ -3,7 +3,7 @@
 use contexture_ir::{ConversationId, NodeId, Owner};
 
 use crate::error::Error;
-use crate::read::{At, ReadRequest, Span};
+use crate::read::{PathEnd, ReadRequest, Span};
 use crate::store::Store;
 
 /// Where two paths part.
@@ -23,37 +23,41 @@ pub struct Divergence {
 ///
 /// Paths that agree at a depth agree below it, so this halves the depth with two single-node reads
 /// a step: about 2 log₂(depth) reads, whatever the backend.
-pub async fn divergence(
+pub async fn find_divergence(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
-    left: At,
-    right: At,
+    left: PathEnd,
+    right: PathEnd,
 ) -> Result<Divergence, Error> {
     let ends = [
-        store.read(owner, id, ReadRequest::last(left, 0)).await?,
-        store.read(owner, id, ReadRequest::last(right, 0)).await?,
+        store
+            .read_path(owner, id, ReadRequest::last_nodes(left, 0))
+            .await?,
+        store
+            .read_path(owner, id, ReadRequest::last_nodes(right, 0))
+            .await?,
     ];
     let depths = ends.each_ref().map(|page| page.depth);
     let heads = ends.each_ref().map(|page| page.head);
     let [Some(left), Some(right)] = heads else {
-        return Ok(found(None, 0, depths));
+        return Ok(build_divergence(None, 0, depths));
     };
     // Shared at `low` (0: trivially), parted at `high` (one past the shorter end: by definition).
     let (mut low, mut high, mut ancestor) = (0, depths[0].min(depths[1]) + 1, None);
     while high - low > 1 {
         let depth = low + (high - low) / 2;
-        let on_left = node_at(store, owner, id, left, depth).await?;
-        if on_left == node_at(store, owner, id, right, depth).await? {
+        let on_left = load_node_at_depth(store, owner, id, left, depth).await?;
+        if on_left == load_node_at_depth(store, owner, id, right, depth).await? {
             (low, ancestor) = (depth, on_left);
         } else {
             high = depth;
         }
     }
-    Ok(found(ancestor, low, depths))
+    Ok(build_divergence(ancestor, low, depths))
 }
 
-fn found(ancestor: Option<NodeId>, shared: u64, [left, right]: [u64; 2]) -> Divergence {
+fn build_divergence(ancestor: Option<NodeId>, shared: u64, [left, right]: [u64; 2]) -> Divergence {
     Divergence {
         ancestor,
         shared,
@@ -62,7 +66,7 @@ fn found(ancestor: Option<NodeId>, shared: u64, [left, right]: [u64; 2]) -> Dive
     }
 }
 
-async fn node_at(
+async fn load_node_at_depth(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
@@ -70,10 +74,10 @@ async fn node_at(
     depth: u64,
 ) -> Result<Option<NodeId>, Error> {
     let request = ReadRequest {
-        at: At::Node(end),
+        at: PathEnd::Node(end),
         span: Span::Between(depth, depth),
         limit: None,
     };
-    let page = store.read(owner, id, request).await?;
+    let page = store.read_path(owner, id, request).await?;
     Ok(page.nodes.first().map(|node| node.id))
 }

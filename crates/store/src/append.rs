@@ -13,16 +13,16 @@ use crate::response::ResponseRecord;
 use crate::state::StatePatch;
 use crate::stream_cursor::StreamClaim;
 
-/// Items to be appended, and where. See [`Store::append`](crate::Store::append).
+/// Items to be appended, and where. See [`Store::append_items`](crate::Store::append_items).
 #[derive(Clone, Debug)]
 pub struct AppendRequest {
     /// Where.
-    pub at: AppendAt,
-    /// What to do when [`AppendAt::Head`] finds another head.
+    pub at: AppendPoint,
+    /// What to do when [`AppendPoint::HeadDisplay`] finds another head.
     pub on_moved: OnMoved,
     /// The fence of a writer that claimed the branch.
     pub fence: Option<Fence>,
-    /// The items, oldest first. Empty is allowed only with [`AppendAt::New`]: that makes a branch.
+    /// The items, oldest first. Empty is allowed only with [`AppendPoint::New`]: that makes a branch.
     pub items: Vec<NewItem>,
     /// Changes of state.
     pub patch: StatePatch,
@@ -52,7 +52,7 @@ pub struct AppendRequest {
 impl AppendRequest {
     /// Appends `items` at `at` and nothing else; a moved head is refused.
     #[must_use]
-    pub fn new(at: AppendAt, items: Vec<NewItem>, at_ms: i64) -> Self {
+    pub fn new(at: AppendPoint, items: Vec<NewItem>, at_ms: i64) -> Self {
         Self {
             at,
             on_moved: OnMoved::Refuse,
@@ -71,7 +71,7 @@ impl AppendRequest {
 
 /// Where items go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AppendAt {
+pub enum AppendPoint {
     /// After this head, if it still is the branch's head. For a model's reply, which was computed
     /// against it.
     Head {

@@ -29,7 +29,7 @@ impl BlobId {
 
     /// Whatever in a text looks like the id of a blob: 32 hexadecimal digits, no more.
     #[must_use]
-    pub fn named_in(text: &str) -> Vec<Self> {
+    pub fn find_in_text(text: &str) -> Vec<Self> {
         let runs = text.split(|c: char| !c.is_ascii_hexdigit());
         let runs = runs.filter(|run| run.len() == 32);
         runs.filter_map(|run| run.parse().ok()).collect()
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn ids_of_blobs_are_found_in_text() {
         let id = "0123456789abcdef0123456789abcdef";
-        let found = |text: &str| BlobId::named_in(text).len();
+        let found = |text: &str| BlobId::find_in_text(text).len();
         assert_eq!(found(&format!(r#"{{"url":"context://{id}"}}"#)), 1);
         assert_eq!(found(&format!("{id} {id}")), 2);
         assert_eq!(found(&format!("{id}0")), 0);

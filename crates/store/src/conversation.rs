@@ -86,7 +86,7 @@ pub struct ConversationUpdate {
 impl ConversationUpdate {
     /// An update that changes nothing yet.
     #[must_use]
-    pub fn at(at_ms: i64) -> Self {
+    pub fn new(at_ms: i64) -> Self {
         Self {
             title: TitleChange::Keep,
             metadata: MetadataChange::Keep,
@@ -132,13 +132,13 @@ pub struct ListConversations {
     /// At most this many; default (`None`) 100.
     pub limit: Option<usize>,
     /// Go on after the page that ended here.
-    pub after: Option<Cursor>,
+    pub after: Option<ConversationCursor>,
 }
 
 /// Where a page of conversations ended. A conversation updated between two pages may appear
 /// twice, none is left out that was not touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor {
+pub struct ConversationCursor {
     /// Update time of the last conversation.
     pub updated_ms: i64,
     /// Its id.
@@ -151,5 +151,5 @@ pub struct ConversationPage {
     /// Most recently updated first, ties by id.
     pub conversations: Vec<Conversation>,
     /// Where to go on, if there is more.
-    pub next: Option<Cursor>,
+    pub next: Option<ConversationCursor>,
 }

@@ -2,9 +2,9 @@
 
 use contexture_ir::{ConversationId, Owner};
 
-use crate::ancestor::{Divergence, divergence};
+use crate::ancestor::{Divergence, find_divergence};
 use crate::error::Error;
-use crate::read::{At, Page, ReadRequest, Span};
+use crate::read::{PathEnd, PathPage, ReadRequest, Span};
 use crate::store::Store;
 
 /// What two paths have apart.
@@ -13,31 +13,35 @@ pub struct BranchDiff {
     /// Where they part.
     pub divergence: Divergence,
     /// The nodes that only the left path has, oldest first; at most as many as were asked for.
-    pub left: Page,
+    pub left: PathPage,
     /// The nodes that only the right path has, likewise.
-    pub right: Page,
+    pub right: PathPage,
 }
 
 /// Compares two paths: where they part, and up to `limit` nodes of each side after that. A page
 /// says where to go on, by its head and [`Span::From`].
 ///
-/// Costs what [`divergence`] costs, and reading the nodes it gives.
-pub async fn diff(
+/// Costs what [`find_divergence`] costs, and reading the nodes it gives.
+pub async fn diff_branches(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
-    left: At,
-    right: At,
+    left: PathEnd,
+    right: PathEnd,
     limit: usize,
 ) -> Result<BranchDiff, Error> {
     // The heads are fixed first, so that every question is about the same paths.
     let ends = [
-        store.read(owner, id, ReadRequest::last(left, 0)).await?,
-        store.read(owner, id, ReadRequest::last(right, 0)).await?,
+        store
+            .read_path(owner, id, ReadRequest::last_nodes(left, 0))
+            .await?,
+        store
+            .read_path(owner, id, ReadRequest::last_nodes(right, 0))
+            .await?,
     ];
     let divergence = match ends.each_ref().map(|end| end.head) {
         [Some(left), Some(right)] => {
-            divergence(store, owner, id, At::Node(left), At::Node(right)).await?
+            find_divergence(store, owner, id, PathEnd::Node(left), PathEnd::Node(right)).await?
         }
         _ => Divergence {
             ancestor: None,
@@ -49,28 +53,28 @@ pub async fn diff(
     let from = divergence.shared + 1;
     let [left, right] = ends;
     Ok(BranchDiff {
-        left: side(store, owner, id, left, from, limit).await?,
-        right: side(store, owner, id, right, from, limit).await?,
+        left: read_side(store, owner, id, left, from, limit).await?,
+        right: read_side(store, owner, id, right, from, limit).await?,
         divergence,
     })
 }
 
 /// The path to `end` from depth `from` on.
-async fn side(
+async fn read_side(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
-    end: Page,
+    end: PathPage,
     from: u64,
     limit: usize,
-) -> Result<Page, Error> {
+) -> Result<PathPage, Error> {
     let Some(head) = end.head else {
         return Ok(end);
     };
     let request = ReadRequest {
-        at: At::Node(head),
+        at: PathEnd::Node(head),
         span: Span::From(from),
         limit: Some(limit),
     };
-    store.read(owner, id, request).await
+    store.read_path(owner, id, request).await
 }

@@ -6,7 +6,7 @@ use crate::erase::{EraseScope, Erased};
 use crate::error::Error;
 use crate::store::Store;
 
-/// Calls [`Store::erase`] until nothing is left; gives what was removed. May be dropped and called
+/// Calls [`Store::erase_step`] until nothing is left; gives what was removed. May be dropped and called
 /// again: it goes on where it was.
 pub async fn erase_all(
     store: &dyn Store,
@@ -15,7 +15,7 @@ pub async fn erase_all(
 ) -> Result<Erased, Error> {
     let mut total = Erased::default();
     loop {
-        let step = store.erase(owner, scope).await?;
+        let step = store.erase_step(owner, scope).await?;
         total.conversations += step.conversations;
         total.entries += step.entries;
         if !step.more {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, StreamId};
 
 use crate::refs::Fence;
-use crate::state_key::{Expect, StateKey};
+use crate::state_key::{StateExpectation, StateKey};
 use crate::stream_cursor::{StreamEnd, StreamEpoch};
 
 /// Why a call to a store failed.
@@ -20,15 +20,15 @@ pub enum Error {
     #[error("{what} {name:?} not found")]
     NotFound {
         /// What was asked for.
-        what: Thing,
+        what: EntityKind,
         /// The name or id as given.
         name: String,
     },
     /// The name or id prefix fits more than one thing; name it more precisely.
-    #[error("{what} {name:?} is ambiguous: {}", Candidates(candidates))]
+    #[error("{what} {name:?} is ambiguous: {}", CandidateList(candidates))]
     Ambiguous {
         /// What was asked for.
-        what: Thing,
+        what: EntityKind,
         /// The name or prefix as given.
         name: String,
         /// Some of the things it fits.
@@ -38,15 +38,15 @@ pub enum Error {
     #[error("{what} {name:?} already exists")]
     AlreadyExists {
         /// What was to be made.
-        what: Thing,
+        what: EntityKind,
         /// The taken name.
         name: String,
     },
     /// Somebody appended in between; nothing was stored. Read on from `expected` and decide anew.
     #[error(
         "branch {branch} has moved: expected head {}, found {}",
-        Head(expected),
-        Head(actual)
+        HeadDisplay(expected),
+        HeadDisplay(actual)
     )]
     HeadMoved {
         /// The branch.
@@ -59,13 +59,13 @@ pub enum Error {
     /// A state entry is not what the patch expects; nothing was stored.
     #[error(
         "state {key} is not as expected: expected {expected}, found {}",
-        Hash(actual)
+        HashDisplay(actual)
     )]
     StateConflict {
         /// The entry.
         key: StateKey,
         /// What the patch expected.
-        expected: Expect,
+        expected: StateExpectation,
         /// The entry's hash now.
         actual: Option<ContentHash>,
     },
@@ -73,7 +73,7 @@ pub enum Error {
     #[error("{what} {name:?} is at version {actual}, expected {expected}")]
     VersionConflict {
         /// What was to be written.
-        what: Thing,
+        what: EntityKind,
         /// Its name.
         name: String,
         /// The version the caller knew; 0 means absent.
@@ -240,7 +240,7 @@ pub enum Error {
 /// What a store keeps, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Thing {
+pub enum EntityKind {
     /// A conversation.
     Conversation,
     /// A branch.
@@ -375,7 +375,7 @@ impl Error {
 
     /// [`Error::NotFound`] for `what` by `name`.
     #[must_use]
-    pub fn not_found(what: Thing, name: impl fmt::Display) -> Self {
+    pub fn not_found(what: EntityKind, name: impl fmt::Display) -> Self {
         Self::NotFound {
             what,
             name: name.to_string(),
@@ -384,7 +384,7 @@ impl Error {
 
     /// [`Error::AlreadyExists`] for `what` by `name`.
     #[must_use]
-    pub fn already_exists(what: Thing, name: impl fmt::Display) -> Self {
+    pub fn already_exists(what: EntityKind, name: impl fmt::Display) -> Self {
         Self::AlreadyExists {
             what,
             name: name.to_string(),
@@ -393,7 +393,7 @@ impl Error {
 
     /// [`Error::Invalid`] for the argument `what`.
     #[must_use]
-    pub fn invalid(what: &'static str, why: impl Into<String>) -> Self {
+    pub fn invalid_argument(what: &'static str, why: impl Into<String>) -> Self {
         Self::Invalid {
             what,
             why: why.into(),
@@ -401,7 +401,7 @@ impl Error {
     }
 }
 
-impl fmt::Display for Thing {
+impl fmt::Display for EntityKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Conversation => "conversation",
@@ -453,9 +453,9 @@ impl fmt::Display for StorageFault {
     }
 }
 
-struct Head<'a>(&'a Option<NodeId>);
+struct HeadDisplay<'a>(&'a Option<NodeId>);
 
-impl fmt::Display for Head<'_> {
+impl fmt::Display for HeadDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(node) => fmt::Display::fmt(node, f),
@@ -464,9 +464,9 @@ impl fmt::Display for Head<'_> {
     }
 }
 
-struct Hash<'a>(&'a Option<ContentHash>);
+struct HashDisplay<'a>(&'a Option<ContentHash>);
 
-impl fmt::Display for Hash<'_> {
+impl fmt::Display for HashDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(hash) => fmt::Display::fmt(hash, f),
@@ -475,9 +475,9 @@ impl fmt::Display for Hash<'_> {
     }
 }
 
-struct Candidates<'a>(&'a [String]);
+struct CandidateList<'a>(&'a [String]);
 
-impl fmt::Display for Candidates<'_> {
+impl fmt::Display for CandidateList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, candidate) in self.0.iter().enumerate() {
             if i > 0 {

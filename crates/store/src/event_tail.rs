@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::store::Store;
 use crate::stream_signal::StreamSignal;
-use crate::stream_tail::wait;
+use crate::stream_tail::wait_or_poll;
 
 /// How events are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl EventTail {
 
     /// The number of the last event that was told; a reader goes on behind it.
     #[must_use]
-    pub const fn after(&self) -> u64 {
+    pub const fn last_seq(&self) -> u64 {
         self.options.after
     }
 
@@ -113,7 +113,7 @@ impl EventTail {
     ///
     /// # Errors
     ///
-    /// Those of [`Store::events`]. After one that [may pass](Error::is_retryable) the call may be
+    /// Those of [`Store::list_events`]. After one that [may pass](Error::is_retryable) the call may be
     /// repeated; any other ends it.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         while !self.over {
@@ -121,16 +121,16 @@ impl EventTail {
                 self.options.after = event.seq;
                 return Some(Ok(event));
             }
-            self.signal.mark_seen();
+            self.signal.mark_unchanged();
             let FollowOptions { after, limit, poll } = self.options;
-            let page = self.store.events(&self.owner, &self.id, after, limit);
+            let page = self.store.list_events(&self.owner, &self.id, after, limit);
             match page.await {
                 Err(Error::NotFound { .. }) => self.over = true,
                 Err(error) => {
                     self.over = !error.is_retryable();
                     return Some(Err(error));
                 }
-                Ok(page) if page.is_empty() => wait(&mut self.signal, poll).await,
+                Ok(page) if page.is_empty() => wait_or_poll(&mut self.signal, poll).await,
                 Ok(page) => self.page = page.into_iter(),
             }
         }

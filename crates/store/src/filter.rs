@@ -76,7 +76,7 @@ impl MetadataKey {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
         if text.is_empty() || text.len() > Self::MAX_BYTES || !text.bytes().all(allowed) {
             let start: String = text.chars().take(80).collect();
-            return Err(Error::invalid(
+            return Err(Error::invalid_argument(
                 "metadata key",
                 format!("{start:?}: expected 1 to 64 of the characters A-Z a-z 0-9 _ . -"),
             ));
@@ -107,7 +107,7 @@ impl FromStr for MetadataKey {
 
 impl MetadataFilter {
     /// The field `key` equals `value`.
-    pub fn equal(key: &str, value: impl Into<MetadataValue>) -> Result<Self, Error> {
+    pub fn field_equals(key: &str, value: impl Into<MetadataValue>) -> Result<Self, Error> {
         Ok(Self::Compare {
             key: MetadataKey::new(key)?,
             by: Comparison::Equal,
@@ -176,7 +176,7 @@ impl FromStr for Comparison {
             .find(|one| one.as_str() == text)
             .ok_or_else(|| {
                 let start: String = text.chars().take(20).collect();
-                Error::invalid("comparison", format!("{start:?}: expected = < <= > or >="))
+                Error::invalid_argument("comparison", format!("{start:?}: expected = < <= > or >="))
             })
     }
 }

@@ -6,7 +6,7 @@ use contexture_ir::{ConversationId, NodeId, Owner};
 
 use crate::error::Error;
 use crate::node::NodeKind;
-use crate::read::{At, ReadRequest, Span};
+use crate::read::{PathEnd, ReadRequest, Span};
 use crate::refs::Refs;
 use crate::store::Store;
 
@@ -37,15 +37,19 @@ const FIRST_PAGE: u64 = 8;
 const PAGE: u64 = 512;
 
 /// Reads the tree, each node once: from each name back to the first node that is known already.
-pub async fn graph(store: &dyn Store, owner: &Owner, id: &ConversationId) -> Result<Graph, Error> {
-    let refs = store.refs(owner, id).await?;
+pub async fn load_graph(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<Graph, Error> {
+    let refs = store.list_refs(owner, id).await?;
     let branches = refs.branches.iter().filter_map(|branch| branch.head);
     let checkpoints = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
     let ends: Vec<NodeId> = branches.chain(checkpoints).collect();
     let mut known: BTreeMap<NodeId, GraphNode> = BTreeMap::new();
     let mut nodes = Vec::new();
     for end in ends {
-        let fresh = fresh(store, owner, id, end, &known).await?;
+        let fresh = read_unknown_nodes(store, owner, id, end, &known).await?;
         known.extend(fresh.iter().map(|node| (node.id, node.clone())));
         nodes.extend(fresh);
     }
@@ -53,7 +57,7 @@ pub async fn graph(store: &dyn Store, owner: &Owner, id: &ConversationId) -> Res
 }
 
 /// The nodes of the path to `end` that are not known, oldest first.
-async fn fresh(
+async fn read_unknown_nodes(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
@@ -65,7 +69,7 @@ async fn fresh(
     let mut count = FIRST_PAGE;
     loop {
         let request = ReadRequest {
-            at: At::Node(end),
+            at: PathEnd::Node(end),
             span: match to {
                 u64::MAX => Span::Last(count),
                 to => Span::Between((to + 1).saturating_sub(count).max(1), to),
@@ -73,7 +77,7 @@ async fn fresh(
             limit: None,
         };
         count = (count * 4).min(PAGE);
-        let page = store.read(owner, id, request).await?;
+        let page = store.read_path(owner, id, request).await?;
         for node in page.nodes.iter().rev() {
             if known.contains_key(&node.id) {
                 newest_first.reverse();

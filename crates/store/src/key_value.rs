@@ -20,7 +20,7 @@ pub enum KeyScope {
 
 /// A stored value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct KeyValueEntry {
     /// Its key, 1 to 255 bytes.
     pub key: String,
     /// The value.
@@ -33,7 +33,7 @@ pub struct Entry {
 
 /// Which version a write replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedVersion {
     /// Whatever there is.
     Any,
     /// Nothing.
@@ -61,7 +61,7 @@ impl ListEntries {
 
     /// The values of `scope` whose key begins with `prefix`.
     #[must_use]
-    pub fn of(scope: KeyScope, prefix: impl Into<String>) -> Self {
+    pub fn in_scope(scope: KeyScope, prefix: impl Into<String>) -> Self {
         Self {
             scope: Some(scope),
             prefix: prefix.into(),
@@ -84,7 +84,7 @@ pub struct EntryCursor {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryPage {
     /// By scope (the owner's, resources by name, conversations by id), then by key.
-    pub entries: Vec<(KeyScope, Entry)>,
+    pub entries: Vec<(KeyScope, KeyValueEntry)>,
     /// Where to go on, if there is more.
     pub next: Option<EntryCursor>,
 }
@@ -97,7 +97,7 @@ pub struct PutEntry {
     /// The value; `None` deletes it.
     pub value: Option<Arc<[u8]>>,
     /// What must be there now, or [`Error::VersionConflict`].
-    pub expect: Expected,
+    pub expect: ExpectedVersion,
     /// Milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
@@ -106,15 +106,15 @@ pub struct PutEntry {
 #[async_trait]
 pub trait KeyValues: Send + Sync {
     /// The value of a key, if there is one.
-    async fn entry(
+    async fn get_entry(
         &self,
         owner: &Owner,
         scope: &KeyScope,
         key: &str,
-    ) -> Result<Option<Entry>, Error>;
+    ) -> Result<Option<KeyValueEntry>, Error>;
 
     /// Values of one scope or of all of the owner's, by scope and then by key.
-    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error>;
+    async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error>;
 
     /// Writes or deletes one value and gives its new version. A conversation's scope requires the
     /// conversation.

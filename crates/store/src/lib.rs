@@ -46,57 +46,58 @@ mod stream_signal;
 mod stream_tail;
 mod stream_writer;
 
-pub use ancestor::{Divergence, divergence};
-pub use append::{AppendAt, AppendRequest, Appended, OnMoved};
+pub use ancestor::{Divergence, find_divergence};
+pub use append::{AppendPoint, AppendRequest, Appended, OnMoved};
 pub use blob::BlobId;
 pub use conversation::{
-    Conversation, ConversationPage, ConversationUpdate, Cursor, ListConversations, Metadata,
-    MetadataChange, NewConversation, TitleChange,
+    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,
+    Metadata, MetadataChange, NewConversation, TitleChange,
 };
-pub use diff::{BranchDiff, diff};
+pub use diff::{BranchDiff, diff_branches};
 pub use erase::{EraseScope, Erased};
 pub use erase_all::erase_all;
-pub use error::{ChunkConflict, Error, IdConflict, StorageFault, Thing};
+pub use error::{ChunkConflict, EntityKind, Error, IdConflict, StorageFault};
 pub use event::{Event, EventKind};
 pub use event_tail::{EventTail, FollowOptions};
 pub use filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
-pub use graph::{Graph, GraphNode, graph};
+pub use graph::{Graph, GraphNode, load_graph};
 pub use key_value::{
-    Entry, EntryCursor, EntryPage, Expected, KeyScope, KeyValues, ListEntries, PutEntry,
+    EntryCursor, EntryPage, ExpectedVersion, KeyScope, KeyValueEntry, KeyValues, ListEntries,
+    PutEntry,
 };
 pub use limits::Limits;
 pub use list_all::list_all;
 pub use maintenance::{
-    Amount, BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, VerifyCursor,
-    VerifyPage, verify,
+    BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, StorageAmount,
+    VerifyCursor, VerifyPage, verify_conversation,
 };
 pub use memory::MemoryStore;
 pub use node::{NewItem, Node, NodeKind};
-pub use path_index::{PathIndex, PathMark, PathPlace, PathQuery};
+pub use path_index::{PathIndex, PathMark, PathMatch, PathQuery};
 pub use portable::{
     Export, ExportValues, Import, ImportError, ImportValues, ImportedConversation, ImportedValues,
 };
-pub use read::{At, NodeQuery, Page, ReadRequest, Span};
+pub use read::{NodeQuery, PathEnd, PathPage, ReadRequest, Span};
 pub use redact::{RedactRequest, Redacted};
-pub use redaction::redaction;
+pub use redaction::compute_redaction_closure;
 pub use refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
 };
 pub use response::{ResponseInputs, ResponseRecord, ResponseStatus};
 pub use search::{
-    Coverage, Hidden, Hit, Search, SearchCursor, SearchLimits, SearchPage, SearchRequest,
-    SearchScope, Snippet, Words,
+    HiddenContent, Hit, MatchMode, Search, SearchCoverage, SearchCursor, SearchLimits, SearchPage,
+    SearchRequest, SearchScope, Snippet,
 };
 pub use state::{
-    State, StateChange, StateEntry, StateOp, StatePatch, StateRequest, StateRoot, StateValues,
+    NodeState, StateChange, StateEntry, StateOp, StatePatch, StateRequest, StateRoot, StateValues,
 };
-pub use state_key::{Expect, StateKey};
+pub use state_key::{StateExpectation, StateKey};
 pub use store::{Capabilities, Store};
 pub use stream::{
     AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamLimits, StreamOpened, StreamRecord,
     Streams,
 };
 pub use stream_cursor::{StreamClaim, StreamCursor, StreamEnd, StreamEpoch};
-pub use stream_signal::{StreamSignal, StreamSignals, Wake, WakeScope};
+pub use stream_signal::{StreamSignal, StreamSignals, WakeOnDrop, WakeScope};
 pub use stream_tail::{StreamTail, TailEvent, TailOptions};
-pub use stream_writer::{ChunkWriter, Gather};
+pub use stream_writer::{ChunkBatching, ChunkWriter};

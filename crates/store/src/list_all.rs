@@ -20,9 +20,9 @@ pub async fn list_all(
     owner: &Owner,
     resource: Option<&str>,
 ) -> Result<BTreeSet<ConversationId>, Error> {
-    all(|list| {
+    collect_pages(|list| {
         let resource = resource.map(str::to_owned);
-        store.conversations(owner, ListConversations { resource, ..list })
+        store.list_conversations(owner, ListConversations { resource, ..list })
     })
     .await
 }
@@ -30,7 +30,9 @@ pub async fn list_all(
 /// All conversations that `page` lists, the ones written to last first. One that is written to meanwhile goes to the
 /// front of the list, past which the listing is by then: what was written to since it began is listed again, until a
 /// page has all of that.
-async fn all<F, E>(page: impl Fn(ListConversations) -> F) -> Result<BTreeSet<ConversationId>, E>
+async fn collect_pages<F, E>(
+    page: impl Fn(ListConversations) -> F,
+) -> Result<BTreeSet<ConversationId>, E>
 where
     F: Future<Output = Result<ConversationPage, E>>,
 {
@@ -65,7 +67,7 @@ mod tests {
     use std::convert::Infallible;
 
     use super::*;
-    use crate::conversation::{Conversation, Cursor, NewConversation};
+    use crate::conversation::{Conversation, ConversationCursor, NewConversation};
     use crate::memory::MemoryStore;
 
     /// A list of two a page in which, behind the first page, what is named is written to.
@@ -88,7 +90,7 @@ mod tests {
             };
             let mut conversations: Vec<_> = there.iter().filter(behind).cloned().collect();
             let next = conversations.get(1).filter(|_| conversations.len() > 2);
-            let next = next.map(|last| Cursor {
+            let next = next.map(|last| ConversationCursor {
                 updated_ms: last.updated_ms,
                 id: last.id.clone(),
             });
@@ -103,7 +105,7 @@ mod tests {
                 next,
             })
         };
-        let Ok(ids) = all(page).await;
+        let Ok(ids) = collect_pages(page).await;
         let ids: Vec<&str> = ids.iter().map(ConversationId::as_str).collect();
         assert_eq!(ids, ["a", "b", "c", "d", "e", "f"]);
     }

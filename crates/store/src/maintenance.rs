@@ -22,7 +22,7 @@ pub trait Maintenance: Send + Sync {
     /// Checks a part of a conversation: its nodes against their hashes, places, counters and state, its
     /// state, blobs, streams, values, records of answers and names, and whether search knows of its nodes. What is
     /// damaged is a finding, and the check goes on behind it. Begin without a cursor, go on with
-    /// [`VerifyPage::next`]; or use [`verify`].
+    /// [`VerifyPage::next`]; or use [`verify_conversation`].
     ///
     /// # Errors
     /// [`Error::NotFound`], or reading is not possible at all.
@@ -44,7 +44,11 @@ pub trait Maintenance: Send + Sync {
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    async fn statistics(&self, owner: &Owner, id: &ConversationId) -> Result<Statistics, Error>;
+    async fn read_statistics(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Statistics, Error>;
 
     /// Removes a conversation's blobs that no item and no state names. (State values need none of
     /// this: each hangs off a node, and nodes stay.)
@@ -56,7 +60,7 @@ pub trait Maintenance: Send + Sync {
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Busy`] if the conversation was written to meanwhile: nothing
     /// was removed, try again.
-    async fn collect(
+    async fn collect_blobs(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -65,7 +69,7 @@ pub trait Maintenance: Send + Sync {
 
     /// Gives space that is not used back to the file system, a bounded step at a time, until none is
     /// left that can be given back while others read and write.
-    async fn compact(&self) -> Result<Compacted, Error>;
+    async fn compact_storage(&self) -> Result<Compacted, Error>;
 
     /// Copies everything to a new file, as it is at one instant: all that was acknowledged before this
     /// call is in it. Writers go on meanwhile.
@@ -101,7 +105,7 @@ pub struct VerifyPage {
 ///
 /// # Errors
 /// As [`Maintenance::verify_page`].
-pub async fn verify(
+pub async fn verify_conversation(
     store: &dyn Maintenance,
     owner: &Owner,
     id: &ConversationId,
@@ -121,7 +125,7 @@ pub async fn verify(
 
 /// Rows and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct StorageAmount {
     /// How many.
     pub count: u64,
     /// The bytes of their content as stored, compressed where it is.
@@ -132,15 +136,15 @@ pub struct Amount {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Nodes by kind.
-    pub nodes: BTreeMap<NodeKind, Amount>,
+    pub nodes: BTreeMap<NodeKind, StorageAmount>,
     /// State roots.
-    pub roots: Amount,
+    pub roots: StorageAmount,
     /// State values that stand beside their hash; larger ones are blobs.
-    pub values: Amount,
+    pub values: StorageAmount,
     /// Blobs.
-    pub blobs: Amount,
+    pub blobs: StorageAmount,
     /// Values outside the tree.
-    pub entries: Amount,
+    pub entries: StorageAmount,
     /// Branches and checkpoints.
     pub names: u64,
     /// Events.
@@ -163,7 +167,7 @@ pub struct CollectRequest {
 impl CollectRequest {
     /// Collects with the defaults.
     #[must_use]
-    pub fn at(now_ms: i64) -> Self {
+    pub fn new(now_ms: i64) -> Self {
         Self {
             now_ms,
             grace_ms: 3_600_000,
@@ -176,7 +180,7 @@ impl CollectRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Blobs removed.
-    pub blobs: Amount,
+    pub blobs: StorageAmount,
     /// Blobs that nothing names, and whose time has not come.
     pub waiting: u64,
     /// Whether the limit left something.

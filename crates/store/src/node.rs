@@ -128,7 +128,7 @@ impl NodeKind {
 
     /// The lower-case word that programs and people are told; `other` where there is none.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Assistant => "assistant",
@@ -203,7 +203,7 @@ pub struct Node {
 impl Node {
     /// The id of the message the node belongs to: its own id where it names none.
     #[must_use]
-    pub fn message(&self) -> Cow<'_, str> {
+    pub fn effective_message_id(&self) -> Cow<'_, str> {
         match &self.message_id {
             Some(id) => Cow::Borrowed(id.as_str()),
             None => Cow::Owned(self.id.to_string()),

@@ -35,7 +35,7 @@ pub struct PathQuery {
 
 /// A place that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathPlace {
+pub struct PathMatch {
     /// Its hash.
     pub hash: PathHash,
     /// The conversation.
@@ -57,7 +57,11 @@ pub trait PathIndex: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Limit`] `path_hashes` for too many of them.
-    async fn find_paths(&self, owner: &Owner, query: PathQuery) -> Result<Vec<PathPlace>, Error>;
+    async fn find_path_hashes(
+        &self,
+        owner: &Owner,
+        query: PathQuery,
+    ) -> Result<Vec<PathMatch>, Error>;
 
     /// Adds marks to a conversation; those that are there stay. Those of other versions than `version`
     /// are removed.

@@ -8,7 +8,7 @@ use crate::node::{Node, NodeKind};
 
 /// The end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum PathEnd {
     /// A branch's head.
     Branch(BranchName),
     /// A checkpoint's node.
@@ -37,7 +37,7 @@ pub enum Span {
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
     /// Where the path ends.
-    pub at: At,
+    pub at: PathEnd,
     /// Which part.
     pub span: Span,
     /// At most so many nodes; the page says where to go on.
@@ -47,7 +47,7 @@ pub struct ReadRequest {
 impl ReadRequest {
     /// The whole path to `at`, in one page.
     #[must_use]
-    pub fn whole(at: At) -> Self {
+    pub fn whole_path(at: PathEnd) -> Self {
         Self {
             at,
             span: Span::Whole,
@@ -57,7 +57,7 @@ impl ReadRequest {
 
     /// The last `count` nodes of the path to `at`.
     #[must_use]
-    pub fn last(at: At, count: u64) -> Self {
+    pub fn last_nodes(at: PathEnd, count: u64) -> Self {
         Self {
             at,
             span: Span::Last(count),
@@ -68,7 +68,7 @@ impl ReadRequest {
 
 /// A part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PathPage {
     /// The node the path ends at; `None` on an empty branch. Ask for the next page by this node:
     /// its path never changes.
     pub head: Option<NodeId>,

@@ -9,19 +9,19 @@ use std::collections::BTreeSet;
 use contexture_ir::{ConversationId, NodeId, Owner};
 
 use crate::blob::BlobId;
-use crate::error::{Error, Thing};
-use crate::graph::graph;
+use crate::error::{EntityKind, Error};
+use crate::graph::load_graph;
 use crate::node::{Node, NodeKind};
-use crate::read::{At, NodeQuery, ReadRequest, Span};
+use crate::read::{NodeQuery, PathEnd, ReadRequest, Span};
 use crate::redact::RedactRequest;
 use crate::store::Store;
 
 /// What has to be redacted with `nodes`: the nodes themselves, whatever they were copied from and
 /// whatever was copied from them, the compactions after any of these on a path, and the blobs that
-/// only these name. Nothing is changed: show it, then give it to [`Store::redact`].
+/// only these name. Nothing is changed: show it, then give it to [`Store::redact_content`].
 ///
 /// Costs a few reads for each node and compaction; a read of the whole tree if a blob is named.
-pub async fn redaction(
+pub async fn compute_redaction_closure(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
@@ -29,7 +29,7 @@ pub async fn redaction(
     at_ms: i64,
 ) -> Result<RedactRequest, Error> {
     let compactions = NodeQuery::Kind(NodeKind::Compaction);
-    let compactions = store.nodes(owner, id, compactions).await?;
+    let compactions = store.find_nodes(owner, id, compactions).await?;
     let mut request = RedactRequest {
         at_ms,
         ..RedactRequest::default()
@@ -41,27 +41,29 @@ pub async fn redaction(
         if !known.insert(next) {
             continue;
         }
-        for node in store.nodes(owner, id, NodeQuery::Id(next)).await? {
-            named.extend(BlobId::named_in(&node.json));
+        for node in store.find_nodes(owner, id, NodeQuery::Id(next)).await? {
+            named.extend(BlobId::find_in_text(&node.json));
             open.extend(node.copied_from);
-            let copies = store.nodes(owner, id, NodeQuery::CopiesOf(next)).await?;
+            let copies = store
+                .find_nodes(owner, id, NodeQuery::CopiesOf(next))
+                .await?;
             open.extend(copies.iter().map(|copy| copy.id));
             for compaction in &compactions {
                 if !known.contains(&compaction.id)
-                    && stands_for(store, owner, id, compaction, &node).await?
+                    && is_covered_by(store, owner, id, compaction, &node).await?
                 {
                     open.push(compaction.id);
                 }
             }
         }
     }
-    request.blobs = only_named_by(store, owner, id, &known, named).await?;
+    request.blobs = blobs_named_only_by(store, owner, id, &known, named).await?;
     request.nodes = known.into_iter().collect();
     Ok(request)
 }
 
 /// A compaction stands for everything before it on its path.
-async fn stands_for(
+async fn is_covered_by(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
@@ -72,11 +74,11 @@ async fn stands_for(
         return Ok(false);
     }
     let request = ReadRequest {
-        at: At::Node(compaction.id),
+        at: PathEnd::Node(compaction.id),
         span: Span::Between(node.depth, node.depth),
         limit: None,
     };
-    let page = store.read(owner, id, request).await?;
+    let page = store.read_path(owner, id, request).await?;
     Ok(page
         .nodes
         .first()
@@ -84,7 +86,7 @@ async fn stands_for(
 }
 
 /// Those of `blobs` that exist and that no other node names.
-async fn only_named_by(
+async fn blobs_named_only_by(
     store: &dyn Store,
     owner: &Owner,
     id: &ConversationId,
@@ -93,10 +95,11 @@ async fn only_named_by(
 ) -> Result<Vec<BlobId>, Error> {
     let mut stored = Vec::new();
     for blob in std::mem::take(&mut blobs) {
-        match store.blob(owner, id, blob).await {
+        match store.read_blob(owner, id, blob).await {
             Ok(_) => stored.push(blob),
             Err(Error::NotFound {
-                what: Thing::Blob, ..
+                what: EntityKind::Blob,
+                ..
             }) => {}
             Err(error) => return Err(error),
         }
@@ -105,10 +108,10 @@ async fn only_named_by(
         return Ok(stored);
     }
     let mut elsewhere = BTreeSet::new();
-    for one in graph(store, owner, id).await?.nodes {
+    for one in load_graph(store, owner, id).await?.nodes {
         if !nodes.contains(&one.id) {
-            for node in store.nodes(owner, id, NodeQuery::Id(one.id)).await? {
-                elsewhere.extend(BlobId::named_in(&node.json));
+            for node in store.find_nodes(owner, id, NodeQuery::Id(one.id)).await? {
+                elsewhere.extend(BlobId::find_in_text(&node.json));
             }
         }
     }

@@ -50,13 +50,13 @@ pub struct Refs {
 impl Refs {
     /// The branch of that name.
     #[must_use]
-    pub fn branch(&self, name: &BranchName) -> Option<&Branch> {
+    pub fn find_branch(&self, name: &BranchName) -> Option<&Branch> {
         self.branches.iter().find(|branch| branch.name == *name)
     }
 
     /// The active branch.
     #[must_use]
-    pub fn active(&self) -> Option<&Branch> {
+    pub fn active_branch(&self) -> Option<&Branch> {
         self.branches.iter().find(|branch| branch.active)
     }
 }

@@ -43,8 +43,8 @@ impl ResponseRecord {
 
     /// Its bytes, as far as limits count them.
     #[must_use]
-    pub fn size(&self) -> usize {
-        let inputs = self.inputs.bytes().map_or(0, |bytes| bytes.len());
+    pub fn size_bytes(&self) -> usize {
+        let inputs = self.inputs.recorded_bytes().map_or(0, |bytes| bytes.len());
         let usage = self.usage.as_ref().map_or(0, |usage| usage.len());
         inputs + usage + self.model.as_ref().map_or(0, String::len)
     }
@@ -102,7 +102,7 @@ pub enum ResponseInputs {
 impl ResponseInputs {
     /// The bytes, if they are there.
     #[must_use]
-    pub const fn bytes(&self) -> Option<&Arc<[u8]>> {
+    pub const fn recorded_bytes(&self) -> Option<&Arc<[u8]>> {
         match self {
             Self::Recorded(bytes) => Some(bytes),
             Self::None | Self::Redacted => None,
@@ -111,7 +111,7 @@ impl ResponseInputs {
 
     /// How a database keeps them: null for none, no bytes for redacted ones.
     #[must_use]
-    pub fn column(&self) -> Option<&[u8]> {
+    pub fn to_column(&self) -> Option<&[u8]> {
         match self {
             Self::None => None,
             Self::Recorded(bytes) => Some(bytes),

@@ -14,7 +14,7 @@ use contexture_ir::{ConversationId, MessageId, NodeId, Owner};
 
 use crate::error::Error;
 use crate::node::NodeKind;
-use crate::read::At;
+use crate::read::PathEnd;
 
 /// A store whose texts can be searched.
 #[async_trait]
@@ -23,14 +23,18 @@ pub trait Search: Send + Sync {
     /// ([`SearchRequest::words`]).
     ///
     /// Any text is a query, see [`rules::Query`](crate::rules::Query); one that asks for nothing
-    /// finds nothing. What is searched of a node says [`rules::said`](crate::rules::said): of a long
+    /// finds nothing. What is searched of a node says [`rules::said`](crate::repair_rules::searchable_text): of a long
     /// text the first [`rules::SAID_BYTES`](crate::rules::SAID_BYTES). Redacted nodes are not found.
     ///
     /// # Errors
     ///
     /// [`Error::NotFound`] for a conversation that is not there or not the owner's, or the end of a
     /// path; [`Error::Limit`] for a query or a page beyond the limits ([`SearchLimits`]).
-    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error>;
+    async fn search_nodes(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, Error>;
 }
 
 /// What to look for, and where.
@@ -39,13 +43,13 @@ pub struct SearchRequest {
     /// The query.
     pub query: String,
     /// Whether a text must have all of it. Default: yes.
-    pub words: Words,
+    pub words: MatchMode,
     /// Where to look.
     pub scope: SearchScope,
     /// Nodes of these kinds only; none: of all.
     pub kinds: Vec<NodeKind>,
     /// Whether nodes count that people are not shown. Default: no.
-    pub hidden: Hidden,
+    pub hidden: HiddenContent,
     /// Nodes of this time or later only, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,
     /// Nodes before this time only, in milliseconds since the Unix epoch.
@@ -62,10 +66,10 @@ impl SearchRequest {
     pub fn new(query: impl Into<String>, scope: SearchScope) -> Self {
         Self {
             query: query.into(),
-            words: Words::default(),
+            words: MatchMode::default(),
             scope,
             kinds: Vec::new(),
-            hidden: Hidden::default(),
+            hidden: HiddenContent::default(),
             since_ms: None,
             before_ms: None,
             limit: 20,
@@ -76,7 +80,7 @@ impl SearchRequest {
 
 /// How much of a query a text must have. A phrase in double quotes is one word here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Words {
+pub enum MatchMode {
     /// All words.
     #[default]
     All,
@@ -85,7 +89,7 @@ pub enum Words {
     /// How often words occur is counted in the whole scope, whatever else the request leaves out. The
     /// rarest are looked for, as many as together occur in at most [`SearchLimits::any_nodes`] nodes;
     /// the others only add to the score of what those find. If even the rarest occurs in more, the
-    /// newest nodes that have any are looked at ([`Coverage::Newest`]).
+    /// newest nodes that have any are looked at ([`SearchCoverage::Newest`]).
     Any,
 }
 
@@ -103,13 +107,13 @@ pub enum SearchScope {
         /// The conversation.
         conversation: ConversationId,
         /// The end of the path.
-        at: At,
+        at: PathEnd,
     },
 }
 
 /// What is done with nodes whose audience leaves out the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hidden {
+pub enum HiddenContent {
     /// They are not found.
     #[default]
     LeaveOut,
@@ -125,12 +129,12 @@ pub struct SearchPage {
     /// Where to go on, if there are more.
     pub next: Option<SearchCursor>,
     /// Whether everything was looked at.
-    pub coverage: Coverage,
+    pub coverage: SearchCoverage,
 }
 
 /// Whether everything was looked at that may be a hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Coverage {
+pub enum SearchCoverage {
     /// Everything.
     #[default]
     Whole,
@@ -153,7 +157,7 @@ pub struct Hit {
     pub message_id: Option<MessageId>,
     /// What kind of item it is.
     pub kind: NodeKind,
-    /// Higher is better. Comparable within one query only; with [`Words::Any`] only while nothing is
+    /// Higher is better. Comparable within one query only; with [`MatchMode::ElementVisitor`] only while nothing is
     /// added or removed.
     pub score: u32,
     /// The stretch of its text that shows why.
@@ -191,13 +195,13 @@ pub struct SearchLimits {
     pub query_bytes: usize,
     /// Hits of a page. Default 1,000.
     pub hits: usize,
-    /// Nodes that are judged; see [`Coverage::Newest`]. Default 10,000.
+    /// Nodes that are judged; see [`SearchCoverage::Newest`]. Default 10,000.
     pub nodes: usize,
-    /// Bytes of items that are judged; see [`Coverage::Newest`]. Default 32 MiB.
+    /// Bytes of items that are judged; see [`SearchCoverage::Newest`]. Default 32 MiB.
     pub bytes: usize,
     /// Different words of a query of which any will do. Default 32.
     pub any_words: usize,
-    /// Nodes that are judged where any word will do; see [`Words::Any`]. Default 1,000.
+    /// Nodes that are judged where any word will do; see [`MatchMode::ElementVisitor`]. Default 1,000.
     pub any_nodes: usize,
 }
 

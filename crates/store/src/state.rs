@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use contexture_ir::ContentHash;
 
-use crate::read::At;
-use crate::state_key::{Expect, StateKey};
+use crate::read::PathEnd;
+use crate::state_key::{StateExpectation, StateKey};
 
 /// What a root says about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,9 +40,9 @@ pub struct StatePatch {
 impl StatePatch {
     /// A patch of one entry, whatever was there.
     #[must_use]
-    pub fn put(key: StateKey, version: u32, value: impl Into<Arc<[u8]>>) -> Self {
+    pub fn put_entry(key: StateKey, version: u32, value: impl Into<Arc<[u8]>>) -> Self {
         Self {
-            changes: vec![StateChange::put(key, version, value)],
+            changes: vec![StateChange::put_entry(key, version, value)],
             from: 0,
         }
     }
@@ -60,7 +60,7 @@ pub struct StateChange {
     /// The entry.
     pub key: StateKey,
     /// What must be there.
-    pub expect: Expect,
+    pub expect: StateExpectation,
     /// What is done.
     pub op: StateOp,
 }
@@ -68,10 +68,10 @@ pub struct StateChange {
 impl StateChange {
     /// Sets an entry, whatever was there.
     #[must_use]
-    pub fn put(key: StateKey, version: u32, value: impl Into<Arc<[u8]>>) -> Self {
+    pub fn put_entry(key: StateKey, version: u32, value: impl Into<Arc<[u8]>>) -> Self {
         Self {
             key,
-            expect: Expect::Any,
+            expect: StateExpectation::Any,
             op: StateOp::Put {
                 version,
                 value: value.into(),
@@ -81,17 +81,17 @@ impl StateChange {
 
     /// Removes an entry, whatever was there.
     #[must_use]
-    pub fn remove(key: StateKey) -> Self {
+    pub fn remove_entry(key: StateKey) -> Self {
         Self {
             key,
-            expect: Expect::Any,
+            expect: StateExpectation::Any,
             op: StateOp::Remove,
         }
     }
 
     /// The same change, under a condition.
     #[must_use]
-    pub fn expecting(mut self, expect: Expect) -> Self {
+    pub fn with_condition(mut self, expect: StateExpectation) -> Self {
         self.expect = expect;
         self
     }
@@ -115,7 +115,7 @@ pub enum StateOp {
 #[derive(Clone, Debug)]
 pub struct StateRequest {
     /// The node.
-    pub at: At,
+    pub at: PathEnd,
     /// Only keys that begin with this; empty: all.
     pub prefix: String,
     /// Whether values are wanted.
@@ -125,7 +125,7 @@ pub struct StateRequest {
 impl StateRequest {
     /// Everything at `at`, values included.
     #[must_use]
-    pub fn all(at: At) -> Self {
+    pub fn all_entries(at: PathEnd) -> Self {
         Self {
             at,
             prefix: String::new(),
@@ -146,17 +146,17 @@ pub enum StateValues {
 
 /// The state at a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct NodeState {
     /// The entries.
     pub root: StateRoot,
     /// Their values, by hash; empty if not asked for. A value that was redacted is missing.
     pub values: BTreeMap<ContentHash, Arc<[u8]>>,
 }
 
-impl State {
+impl NodeState {
     /// The value of a key, if it was loaded.
     #[must_use]
-    pub fn value(&self, key: &StateKey) -> Option<&Arc<[u8]>> {
+    pub fn loaded_value(&self, key: &StateKey) -> Option<&Arc<[u8]>> {
         self.values.get(&self.root.get(key)?.hash)
     }
 }

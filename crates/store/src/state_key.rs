@@ -55,7 +55,7 @@ impl FromStr for StateKey {
 
 /// What must be there, or [`Error::StateConflict`](crate::Error::StateConflict).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum StateExpectation {
     /// Anything or nothing.
     Any,
     /// Nothing.
@@ -64,7 +64,7 @@ pub enum Expect {
     Hash(ContentHash),
 }
 
-impl fmt::Display for Expect {
+impl fmt::Display for StateExpectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any => f.write_str("anything"),

@@ -19,12 +19,12 @@ use crate::limits::Limits;
 use crate::maintenance::Maintenance;
 use crate::node::Node;
 use crate::path_index::PathIndex;
-use crate::read::{NodeQuery, Page, ReadRequest};
+use crate::read::{NodeQuery, PathPage, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
 use crate::response::ResponseRecord;
 use crate::search::Search;
-use crate::state::{State, StateRequest};
+use crate::state::{NodeState, StateRequest};
 use crate::stream::Streams;
 use crate::stream_signal::StreamSignal;
 
@@ -87,11 +87,14 @@ pub trait Store: KeyValues + fmt::Debug {
     ) -> Result<Conversation, Error>;
 
     /// A conversation's record.
-    async fn conversation(&self, owner: &Owner, id: &ConversationId)
-    -> Result<Conversation, Error>;
+    async fn load_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Conversation, Error>;
 
     /// The owner's conversations, most recently updated first.
-    async fn conversations(
+    async fn list_conversations(
         &self,
         owner: &Owner,
         list: ListConversations,
@@ -114,7 +117,7 @@ pub trait Store: KeyValues + fmt::Debug {
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error>;
 
     /// Appends items; see the trait's documentation.
-    async fn append(
+    async fn append_items(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -122,16 +125,16 @@ pub trait Store: KeyValues + fmt::Debug {
     ) -> Result<Appended, Error>;
 
     /// Part of a path, oldest first. Name and nodes are read at one instant.
-    async fn read(
+    async fn read_path(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: ReadRequest,
-    ) -> Result<Page, Error>;
+    ) -> Result<PathPage, Error>;
 
     /// Nodes wherever they stand; [`Error::NotFound`] rather than an empty list, unless the query
     /// says that there may be none.
-    async fn nodes(
+    async fn find_nodes(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -139,15 +142,15 @@ pub trait Store: KeyValues + fmt::Debug {
     ) -> Result<Vec<Arc<Node>>, Error>;
 
     /// The state at a node; empty on an empty branch.
-    async fn state(
+    async fn read_state(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: StateRequest,
-    ) -> Result<State, Error>;
+    ) -> Result<NodeState, Error>;
 
     /// All branches and checkpoints, at one instant.
-    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error>;
+    async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error>;
 
     /// Makes, activates, claims, renames, moves or deletes a name.
     async fn change_ref(
@@ -167,7 +170,7 @@ pub trait Store: KeyValues + fmt::Debug {
     ) -> Result<BlobId, Error>;
 
     /// Stored bytes.
-    async fn blob(
+    async fn read_blob(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -175,7 +178,7 @@ pub trait Store: KeyValues + fmt::Debug {
     ) -> Result<Arc<[u8]>, Error>;
 
     /// What was kept of a model's answer beside its items.
-    async fn response(
+    async fn load_response(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -183,7 +186,7 @@ pub trait Store: KeyValues + fmt::Debug {
     ) -> Result<ResponseRecord, Error>;
 
     /// Replaces the bytes of these nodes by their tombstones
-    /// ([`contexture_ir::redacted_json`]), and removes these state values and blobs, for ever: no
+    /// ([`contexture_ir::tombstone_json`]), and removes these state values and blobs, for ever: no
     /// file, index or search text keeps them. A node keeps its place, ids, counters and pairing,
     /// and says when it was redacted. State that has a removed value keeps the entry, without a
     /// value.
@@ -191,14 +194,14 @@ pub trait Store: KeyValues + fmt::Debug {
     /// Answers computed from a path with one of these nodes lose their inputs; a removed value or blob
     /// takes those of all answers of the conversation, as nothing records where it was read.
     ///
-    /// The list is taken as it is; [`redaction`](crate::redaction) finds what belongs together. What is redacted
+    /// The list is taken as it is; [`compute_redaction_closure`](crate::compute_redaction_closure) finds what belongs together. What is redacted
     /// already stays as it is.
     ///
     /// # Errors
     ///
     /// [`Error::NotFound`] for an unknown node; then nothing is changed. [`Error::OutcomeUnknown`] also if readers
     /// see nothing any more but a file may still hold old bytes: repeat the call until it succeeds.
-    async fn redact(
+    async fn redact_content(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -209,10 +212,10 @@ pub trait Store: KeyValues + fmt::Debug {
     /// that hangs off them, what earlier deletions left, values. Unlike a deleted value, an erased
     /// one leaves no version behind. Call it until it says that nothing is left, or use
     /// [`erase_all`](crate::erase_all).
-    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error>;
+    async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error>;
 
     /// The events after number `after` (0: from the first), at most `limit`, in order.
-    async fn events(
+    async fn list_events(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -238,7 +241,7 @@ pub trait Store: KeyValues + fmt::Debug {
     }
 
     /// The index of histories, if this backend has it. Without it, marks of appends are passed over.
-    fn paths(&self) -> Option<&dyn PathIndex> {
+    fn path_index(&self) -> Option<&dyn PathIndex> {
         None
     }
 

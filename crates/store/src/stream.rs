@@ -243,7 +243,7 @@ pub struct ChunkPage {
 impl ChunkPage {
     /// How the stream ended, if there is nothing left to read.
     #[must_use]
-    pub fn end(&self) -> Option<&StreamEnd> {
+    pub fn end_if_complete(&self) -> Option<&StreamEnd> {
         let all = self.next.seq >= self.stream.next;
         self.stream.end.as_ref().filter(|_| all)
     }

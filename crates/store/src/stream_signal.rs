@@ -12,8 +12,8 @@ use contexture_ir::{ConversationId, Owner, StreamId};
 use tokio::sync::watch;
 
 /// Without a stream: the conversation's events.
-type Key = (Owner, ConversationId, Option<StreamId>);
-type Listeners = BTreeMap<Key, watch::Sender<()>>;
+type SignalKey = (Owner, ConversationId, Option<StreamId>);
+type Listeners = BTreeMap<SignalKey, watch::Sender<()>>;
 
 /// Who waits for which stream. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,12 @@ pub struct StreamSignals(Arc<Mutex<Listeners>>);
 impl StreamSignals {
     /// Listens to a stream, there or not.
     #[must_use]
-    pub fn listen(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
+    pub fn listen_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+    ) -> StreamSignal {
         self.listen_to((owner.clone(), id.clone(), Some(stream)))
     }
 
@@ -32,11 +37,11 @@ impl StreamSignals {
         self.listen_to((owner.clone(), id.clone(), None))
     }
 
-    fn listen_to(&self, key: Key) -> StreamSignal {
-        let mut listeners = self.lock();
+    fn listen_to(&self, key: SignalKey) -> StreamSignal {
+        let mut listeners = self.lock_listeners();
         let sender = listeners.entry(key.clone()).or_default();
         let changes = sender.subscribe();
-        StreamSignal(Some(Listening {
+        StreamSignal(Some(ListenerGuard {
             changes: Some(changes),
             key,
             signals: self.clone(),
@@ -45,27 +50,27 @@ impl StreamSignals {
 
     /// Wakes those who wait for this stream, when the result is dropped.
     #[must_use = "it wakes when it is dropped"]
-    pub fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> Wake {
-        self.wake(WakeScope::Stream(owner.clone(), id.clone(), stream))
+    pub fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> WakeOnDrop {
+        self.wake_scope(WakeScope::Stream(owner.clone(), id.clone(), stream))
     }
 
     /// Wakes those who wait for this conversation's events or any of its streams, when the result
     /// is dropped.
     #[must_use = "it wakes when it is dropped"]
-    pub fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
-        self.wake(WakeScope::Conversation(owner.clone(), id.clone()))
+    pub fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> WakeOnDrop {
+        self.wake_scope(WakeScope::Conversation(owner.clone(), id.clone()))
     }
 
     /// Wakes all who wait for what `scope` says, when the result is dropped.
     #[must_use = "it wakes when it is dropped"]
-    pub fn wake(&self, scope: WakeScope) -> Wake {
-        Wake {
+    pub fn wake_scope(&self, scope: WakeScope) -> WakeOnDrop {
+        WakeOnDrop {
             scope,
             signals: self.clone(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Listeners> {
+    fn lock_listeners(&self) -> MutexGuard<'_, Listeners> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,14 +88,14 @@ pub enum WakeScope {
 
 /// Wakes when it is dropped.
 #[derive(Debug)]
-pub struct Wake {
+pub struct WakeOnDrop {
     scope: WakeScope,
     signals: StreamSignals,
 }
 
-impl Drop for Wake {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
-        let listeners = self.signals.lock();
+        let listeners = self.signals.lock_listeners();
         // Mostly nobody waits.
         if listeners.is_empty() {
             return;
@@ -123,12 +128,12 @@ impl Drop for Wake {
 }
 
 /// Tells of changes of one stream, or of new events of one conversation.
-pub struct StreamSignal(Option<Listening>);
+pub struct StreamSignal(Option<ListenerGuard>);
 
-struct Listening {
+struct ListenerGuard {
     /// `None` only while it is dropped.
     changes: Option<watch::Receiver<()>>,
-    key: Key,
+    key: SignalKey,
     signals: StreamSignals,
 }
 
@@ -140,15 +145,15 @@ impl StreamSignal {
     }
 
     /// Forgets the changes until now: to be called before looking.
-    pub fn mark_seen(&mut self) {
-        if let Some(changes) = self.changes() {
+    pub fn mark_unchanged(&mut self) {
+        if let Some(changes) = self.change_receiver() {
             changes.mark_unchanged();
         }
     }
 
-    /// Waits for a change since [`StreamSignal::mark_seen`]. May be dropped and called again.
-    pub async fn changed(&mut self) {
-        if let Some(changes) = self.changes()
+    /// Waits for a change since [`StreamSignal::mark_unchanged`]. May be dropped and called again.
+    pub async fn wait_for_change(&mut self) {
+        if let Some(changes) = self.change_receiver()
             && changes.changed().await.is_ok()
         {
             return;
@@ -156,7 +161,7 @@ impl StreamSignal {
         std::future::pending().await
     }
 
-    fn changes(&mut self) -> Option<&mut watch::Receiver<()>> {
+    fn change_receiver(&mut self) -> Option<&mut watch::Receiver<()>> {
         self.0.as_mut()?.changes.as_mut()
     }
 }
@@ -168,9 +173,9 @@ impl fmt::Debug for StreamSignal {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
-        let mut listeners = self.signals.lock();
+        let mut listeners = self.signals.lock_listeners();
         self.changes = None;
         let last = |sender: &watch::Sender<()>| sender.receiver_count() == 0;
         if listeners.get(&self.key).is_some_and(last) {
@@ -187,7 +192,7 @@ mod tests {
     use super::*;
 
     fn is_woken(signal: &mut StreamSignal) -> bool {
-        let woken = pin!(signal.changed()).poll(&mut Context::from_waker(Waker::noop()));
+        let woken = pin!(signal.wait_for_change()).poll(&mut Context::from_waker(Waker::noop()));
         woken == Poll::Ready(())
     }
 
@@ -198,19 +203,19 @@ mod tests {
         let (one, two) = ("one".parse().unwrap(), "two".parse().unwrap());
         let stream = |n: u8| StreamId::from_bytes([n; 16]);
         let mut all = [
-            signals.listen(&ada, &one, stream(1)),
-            signals.listen(&ada, &one, stream(1)),
-            signals.listen(&ada, &one, stream(2)),
-            signals.listen(&ada, &two, stream(1)),
-            signals.listen(&bob, &one, stream(1)),
+            signals.listen_stream(&ada, &one, stream(1)),
+            signals.listen_stream(&ada, &one, stream(1)),
+            signals.listen_stream(&ada, &one, stream(2)),
+            signals.listen_stream(&ada, &two, stream(1)),
+            signals.listen_stream(&bob, &one, stream(1)),
             signals.listen_events(&ada, &one),
             signals.listen_events(&bob, &two),
             StreamSignal::never(),
         ];
-        let mut check = |wake: Wake, wanted: [bool; 8]| {
+        let mut check = |wake: WakeOnDrop, wanted: [bool; 8]| {
             drop(wake);
             assert_eq!(all.each_mut().map(is_woken), wanted);
-            all.iter_mut().for_each(StreamSignal::mark_seen);
+            all.iter_mut().for_each(StreamSignal::mark_unchanged);
         };
         let of_stream = signals.wake_stream(&ada, &one, stream(1));
         check(
@@ -222,13 +227,13 @@ mod tests {
             of_conversation,
             [true, true, true, false, false, true, false, false],
         );
-        let of_owner = signals.wake(WakeScope::Owner(ada));
+        let of_owner = signals.wake_scope(WakeScope::Owner(ada));
         check(
             of_owner,
             [true, true, true, true, false, true, false, false],
         );
         drop(all);
-        assert!(signals.lock().is_empty());
+        assert!(signals.lock_listeners().is_empty());
     }
 
     #[test]
@@ -238,10 +243,10 @@ mod tests {
         let stream = StreamId::from_bytes([0; 16]);
         let wake = || drop(signals.wake_stream(&owner, &id, stream));
         wake();
-        let mut signal = signals.listen(&owner, &id, stream);
+        let mut signal = signals.listen_stream(&owner, &id, stream);
         assert!(!is_woken(&mut signal));
         wake();
-        signal.mark_seen();
+        signal.mark_unchanged();
         assert!(!is_woken(&mut signal));
         wake();
         assert!(is_woken(&mut signal));

@@ -113,7 +113,7 @@ impl StreamTail {
         stream: StreamId,
         options: TailOptions,
     ) -> Result<Self, Error> {
-        let signal = streams(&*store)?.stream_signal(owner, id, stream);
+        let signal = require_streams(&*store)?.stream_signal(owner, id, stream);
         Ok(Self {
             store,
             owner: owner.clone(),
@@ -151,22 +151,22 @@ impl StreamTail {
                 self.over = true;
                 return Some(Ok(TailEvent::End(end)));
             }
-            self.signal.mark_seen();
-            match self.page().await {
+            self.signal.mark_unchanged();
+            match self.read_page().await {
                 Err(error) => {
                     self.over = !error.is_retryable();
                     return Some(Err(error));
                 }
                 Ok(page) => {
                     let next = page.next;
-                    self.end = page.end().cloned();
+                    self.end = page.end_if_complete().cloned();
                     self.read.from = Some(next);
                     let (chunks, read) = (page.chunks, next.seq);
                     if !chunks.is_empty() {
                         return Some(Ok(TailEvent::Chunks { chunks, next }));
                     }
                     if self.end.is_none() && read >= page.stream.next {
-                        wait(&mut self.signal, self.poll).await;
+                        wait_or_poll(&mut self.signal, self.poll).await;
                     }
                 }
             }
@@ -184,27 +184,27 @@ impl StreamTail {
 
     /// As if the writer were another process.
     #[cfg(test)]
-    pub(crate) fn deafen(&mut self) {
+    pub(crate) fn stop_listening(&mut self) {
         self.signal = StreamSignal::never();
     }
 
-    async fn page(&self) -> Result<ChunkPage, Error> {
-        let streams = streams(&*self.store)?;
+    async fn read_page(&self) -> Result<ChunkPage, Error> {
+        let streams = require_streams(&*self.store)?;
         streams.read_chunks(&self.owner, &self.id, self.read).await
     }
 }
 
 /// The store's streams.
-pub(crate) fn streams(store: &dyn Store) -> Result<&dyn Streams, Error> {
-    let none = || Error::invalid("store", "it keeps no streams");
+pub(crate) fn require_streams(store: &dyn Store) -> Result<&dyn Streams, Error> {
+    let none = || Error::invalid_argument("store", "it keeps no streams");
     store.streams().ok_or_else(none)
 }
 
 /// Waits for a change, or until it is time to look again.
-pub(crate) async fn wait(signal: &mut StreamSignal, poll: Option<Duration>) {
+pub(crate) async fn wait_or_poll(signal: &mut StreamSignal, poll: Option<Duration>) {
     match poll {
-        None => signal.changed().await,
+        None => signal.wait_for_change().await,
         // Both outcomes mean: look.
-        Some(poll) => drop(tokio::time::timeout(poll, signal.changed()).await),
+        Some(poll) => drop(tokio::time::timeout(poll, signal.wait_for_change()).await),
     }
 }

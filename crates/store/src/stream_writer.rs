@@ -16,11 +16,11 @@ use crate::store::Store;
 use crate::stream::{AppendChunks, FinishStream, ReadChunks, StreamLimits, StreamRecord};
 use crate::stream_cursor::{StreamClaim, StreamEnd};
 use crate::stream_signal::StreamSignal;
-use crate::stream_tail::{streams, wait};
+use crate::stream_tail::{require_streams, wait_or_poll};
 
 /// When what was gathered is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gather {
+pub struct ChunkBatching {
     /// As soon as so many chunks wait. Default 32.
     pub chunks: usize,
     /// As soon as so many bytes wait. Default 16 KiB.
@@ -32,7 +32,7 @@ pub struct Gather {
     pub poll: Option<Duration>,
 }
 
-impl Default for Gather {
+impl Default for ChunkBatching {
     fn default() -> Self {
         Self {
             chunks: 32,
@@ -45,21 +45,21 @@ impl Default for Gather {
 
 /// The writer of a stream.
 ///
-/// [`ChunkWriter::push`] takes a chunk and writes when it is time. Between chunks nothing runs by
-/// itself: wait for [`ChunkWriter::cancelled`] beside the model's next chunk, in a `select!`; it
+/// [`ChunkWriter::push_chunk`] takes a chunk and writes when it is time. Between chunks nothing runs by
+/// itself: wait for [`ChunkWriter::wait_for_cancellation`] beside the model's next chunk, in a `select!`; it
 /// writes what has waited for long enough, and returns when somebody wants the answer to stop.
 /// Chunks are written in the order of the pushes, whatever fails: after an error they wait on, and
 /// the next call tries again. Any of its futures may be dropped.
 ///
 /// A writer that is dropped writes nothing more. What it had gathered, at most
-/// [`Gather::delay`] old, is lost, and the stream goes on running, for whoever recovers it:
-/// [`ChunkWriter::finish`] ends it. Needs tokio's timer.
+/// [`ChunkBatching::delay`] old, is lost, and the stream goes on running, for whoever recovers it:
+/// [`ChunkWriter::finish_stream`] ends it. Needs tokio's timer.
 #[derive(Debug)]
 pub struct ChunkWriter {
     store: Arc<dyn Store>,
     owner: Owner,
     id: ConversationId,
-    gather: Gather,
+    batching: ChunkBatching,
     signal: StreamSignal,
     /// As the latest call left it.
     stream: StreamRecord,
@@ -86,16 +86,16 @@ impl ChunkWriter {
         owner: &Owner,
         id: &ConversationId,
         stream: StreamId,
-        gather: Gather,
+        gather: ChunkBatching,
         at_ms: i64,
     ) -> Result<(Self, Option<StreamRecord>), Error> {
-        let signal = streams(&*store)?.stream_signal(owner, id, stream);
-        let opened = streams(&*store)?.open_stream(owner, id, stream, at_ms);
+        let signal = require_streams(&*store)?.stream_signal(owner, id, stream);
+        let opened = require_streams(&*store)?.open_stream(owner, id, stream, at_ms);
         let opened = opened.await?;
         let writer = Self {
             owner: owner.clone(),
             id: id.clone(),
-            gather,
+            batching: gather,
             signal,
             stream: opened.stream,
             seq: 0,
@@ -126,7 +126,11 @@ impl ChunkWriter {
     ///
     /// [`Error::Limit`] for a chunk that could never be written; it is not taken. Otherwise those
     /// of [`Streams::append_chunks`](crate::Streams::append_chunks); the chunk was taken.
-    pub async fn push(&mut self, chunk: impl Into<Arc<[u8]>>, at_ms: i64) -> Result<(), Error> {
+    pub async fn push_chunk(
+        &mut self,
+        chunk: impl Into<Arc<[u8]>>,
+        at_ms: i64,
+    ) -> Result<(), Error> {
         let chunk = chunk.into();
         let alone = AppendChunks {
             claim: self.claim(),
@@ -134,15 +138,16 @@ impl ChunkWriter {
             chunks: vec![Arc::clone(&chunk)],
             at_ms,
         };
-        rules::check_chunks(&alone, self.limits())?;
+        rules::check_chunks(&alone, self.stream_limits())?;
         self.bytes += chunk.len();
         self.waiting.push(chunk);
         self.at_ms = at_ms;
-        let due = Instant::now() + self.gather.delay;
+        let due = Instant::now() + self.batching.delay;
         self.due.get_or_insert(due);
-        let enough = self.waiting.len() >= self.gather.chunks || self.bytes >= self.gather.bytes;
+        let enough =
+            self.waiting.len() >= self.batching.chunks || self.bytes >= self.batching.bytes;
         if enough || self.is_due() {
-            self.flush().await?;
+            self.flush_chunks().await?;
         }
         Ok(())
     }
@@ -152,9 +157,9 @@ impl ChunkWriter {
     /// # Errors
     ///
     /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks).
-    pub async fn flush(&mut self) -> Result<(), Error> {
+    pub async fn flush_chunks(&mut self) -> Result<(), Error> {
         while !self.waiting.is_empty() {
-            let chunks = self.next_append();
+            let chunks = self.next_batch();
             let count = chunks.len();
             let append = AppendChunks {
                 claim: self.claim(),
@@ -162,7 +167,8 @@ impl ChunkWriter {
                 chunks,
                 at_ms: self.at_ms,
             };
-            let written = streams(&*self.store)?.append_chunks(&self.owner, &self.id, append);
+            let written =
+                require_streams(&*self.store)?.append_chunks(&self.owner, &self.id, append);
             // Until here nothing was forgotten: dropped and repeated, the call is the same.
             self.stream = written.await?;
             self.seq += count as u64;
@@ -174,8 +180,8 @@ impl ChunkWriter {
     }
 
     /// As many of the waiting chunks as one append may carry.
-    fn next_append(&self) -> Vec<Arc<[u8]>> {
-        let limits = self.limits();
+    fn next_batch(&self) -> Vec<Arc<[u8]>> {
+        let limits = self.stream_limits();
         let mut bytes = 0_usize;
         let fits = |chunk: &&Arc<[u8]>| {
             bytes = bytes.saturating_add(chunk.len());
@@ -191,17 +197,17 @@ impl ChunkWriter {
     ///
     /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks) and
     /// [`Error::StaleEpoch`]: somebody else writes the stream.
-    pub async fn cancelled(&mut self) -> Result<(), Error> {
+    pub async fn wait_for_cancellation(&mut self) -> Result<(), Error> {
         while !self.stream.cancel_requested {
             let Some(due) = self.due else {
-                wait(&mut self.signal, self.gather.poll).await;
-                self.look().await?;
+                wait_or_poll(&mut self.signal, self.batching.poll).await;
+                self.refresh_record().await?;
                 continue;
             };
-            let changed = wait(&mut self.signal, self.gather.poll);
+            let changed = wait_or_poll(&mut self.signal, self.batching.poll);
             match tokio::time::timeout_at(due, changed).await {
-                Ok(()) => self.look().await?,
-                Err(_) => self.flush().await?,
+                Ok(()) => self.refresh_record().await?,
+                Err(_) => self.flush_chunks().await?,
             }
         }
         Ok(())
@@ -213,26 +219,26 @@ impl ChunkWriter {
     ///
     /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks) and
     /// [`Streams::finish_stream`](crate::Streams::finish_stream).
-    pub async fn finish(&mut self, end: StreamEnd, at_ms: i64) -> Result<(), Error> {
-        self.flush().await?;
+    pub async fn finish_stream(&mut self, end: StreamEnd, at_ms: i64) -> Result<(), Error> {
+        self.flush_chunks().await?;
         let finish = FinishStream {
             claim: self.claim(),
             end,
             at_ms,
         };
-        let finished = streams(&*self.store)?.finish_stream(&self.owner, &self.id, finish);
+        let finished = require_streams(&*self.store)?.finish_stream(&self.owner, &self.id, finish);
         self.stream = finished.await?;
         Ok(())
     }
 
     /// What became of the stream since the latest call.
-    async fn look(&mut self) -> Result<(), Error> {
-        self.signal.mark_seen();
+    async fn refresh_record(&mut self) -> Result<(), Error> {
+        self.signal.mark_unchanged();
         let nothing = ReadChunks {
             limit: 0,
             ..ReadChunks::new(self.stream.id)
         };
-        let page = streams(&*self.store)?.read_chunks(&self.owner, &self.id, nothing);
+        let page = require_streams(&*self.store)?.read_chunks(&self.owner, &self.id, nothing);
         let page = page.await?;
         rules::check_claim(&page.stream, self.claim())?;
         self.stream = page.stream;
@@ -243,7 +249,7 @@ impl ChunkWriter {
         self.due.is_some_and(|due| due <= Instant::now())
     }
 
-    fn limits(&self) -> &StreamLimits {
+    fn stream_limits(&self) -> &StreamLimits {
         &self.store.limits().streams
     }
 }
@@ -269,31 +275,32 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_waits_is_written_in_time() {
         let (store, owner, id) = store().await;
-        let gather = Gather {
+        let gather = ChunkBatching {
             poll: None,
-            ..Gather::default()
+            ..ChunkBatching::default()
         };
         let opened = ChunkWriter::open(Arc::clone(&store), &owner, &id, STREAM, gather, 0);
         let mut writer = opened.await.unwrap().0;
         let stored = async || {
-            let list = streams(&*store).unwrap().list_streams(&owner, &id);
+            let list = require_streams(&*store).unwrap().list_streams(&owner, &id);
             list.await.unwrap().first().unwrap().next
         };
         let wait = async |writer: &mut ChunkWriter, ms| {
-            let wait = tokio::time::timeout(Duration::from_millis(ms), writer.cancelled());
+            let wait =
+                tokio::time::timeout(Duration::from_millis(ms), writer.wait_for_cancellation());
             assert!(wait.await.is_err());
         };
-        writer.push(*b"a", 0).await.unwrap();
+        writer.push_chunk(*b"a", 0).await.unwrap();
         wait(&mut writer, 200).await;
-        writer.push(*b"b", 0).await.unwrap();
+        writer.push_chunk(*b"b", 0).await.unwrap();
         wait(&mut writer, 49).await;
         assert_eq!(stored().await, 0);
         wait(&mut writer, 2).await;
         assert_eq!(stored().await, 2);
         // Nobody waited, and the next chunk comes late.
-        writer.push(*b"c", 0).await.unwrap();
+        writer.push_chunk(*b"c", 0).await.unwrap();
         tokio::time::advance(Duration::from_millis(250)).await;
-        writer.push(*b"d", 0).await.unwrap();
+        writer.push_chunk(*b"d", 0).await.unwrap();
         assert_eq!(stored().await, 4);
     }
 
@@ -306,18 +313,18 @@ mod tests {
             &owner,
             &id,
             STREAM,
-            Gather::default(),
+            ChunkBatching::default(),
             0,
         );
         let mut writer = opened.await.unwrap().0;
         let options = TailOptions::default();
         let mut tail = StreamTail::open(store, &owner, &id, STREAM, options).unwrap();
-        tail.deafen();
+        tail.stop_listening();
         let begun = Instant::now();
         let (event, pushed) = tokio::join!(tail.next(), async {
             tokio::time::sleep(Duration::from_millis(30)).await;
-            writer.push(*b"a", 0).await?;
-            writer.flush().await
+            writer.push_chunk(*b"a", 0).await?;
+            writer.flush_chunks().await
         });
         pushed.unwrap();
         assert!(matches!(event, Some(Ok(TailEvent::Chunks { .. }))));
@@ -326,10 +333,10 @@ mod tests {
         writer.signal = StreamSignal::never();
         let begun = Instant::now();
         let store = Arc::clone(&writer.store);
-        let cancel = streams(&*store)
+        let cancel = require_streams(&*store)
             .unwrap()
             .cancel_stream(&owner, &id, STREAM, 0);
-        let (stop, asked) = tokio::join!(writer.cancelled(), cancel);
+        let (stop, asked) = tokio::join!(writer.wait_for_cancellation(), cancel);
         stop.unwrap();
         asked.unwrap();
         assert_eq!(begun.elapsed().as_millis(), 1000);

@@ -1,7 +1,7 @@
 //! What telling costs while nobody listens: no subscriber, no recorder.
 
 use contexture_ir::{ResponseInfo, Usage};
-use contexture_telemetry::{ModelCall, Operation, compiled, items_appended};
+use contexture_telemetry::{ModelCall, Operation, count_appended_items, record_compile};
 use contexture_wire::Format;
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -18,17 +18,17 @@ fn unheard(criterion: &mut Criterion) {
     group.bench_function("a call of a model", |bench| {
         bench.iter(|| {
             let mut call = ModelCall::begin(Format::Anthropic, "claude-haiku-4-5", Some("c"));
-            call.answer(Some("claude-haiku-4-5-20251001"), &info);
+            call.record_response(Some("claude-haiku-4-5-20251001"), &info);
             call.end(None);
         });
     });
     group.bench_function("a call of a tool", |bench| {
-        bench.iter(|| Operation::tool("search", "call_1").end(None));
+        bench.iter(|| Operation::for_tool("search", "call_1").end(None));
     });
     group.bench_function("a compile", |bench| {
-        bench.iter(|| compiled(Format::Anthropic, "claude-haiku-4-5", 12_000, 300));
+        bench.iter(|| record_compile(Format::Anthropic, "claude-haiku-4-5", 12_000, 300));
     });
-    group.bench_function("an append", |bench| bench.iter(|| items_appended(3)));
+    group.bench_function("an append", |bench| bench.iter(|| count_appended_items(3)));
     group.finish();
 }
 

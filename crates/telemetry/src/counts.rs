@@ -18,15 +18,15 @@ pub(crate) fn model_labels(format: Format, model: &str) -> Vec<Label> {
 }
 
 /// A call was compiled: what it holds, and what it would have held beside that.
-pub fn compiled(format: Format, model: &str, tokens: u64, omitted: u64) {
+pub fn record_compile(format: Format, model: &str, tokens: u64, omitted: u64) {
     let labels = model_labels(format, model);
-    histogram!(COMPILE_TOKENS, labels.clone()).record(count(tokens));
+    histogram!(COMPILE_TOKENS, labels.clone()).record(histogram_value(tokens));
     counter!(OMITTED_TOKENS, labels).increment(omitted);
 }
 
 /// An answer was recorded: what its provider read from a cache, beside what was predicted. What was not reported is not
 /// told.
-pub fn cache_read(format: Format, model: &str, usage: Option<&Usage>, predicted: u64) {
+pub fn record_cache_read(format: Format, model: &str, usage: Option<&Usage>, predicted: u64) {
     if let Some(read) = usage.and_then(|usage| usage.cache_read_tokens) {
         let labels = model_labels(format, model);
         counter!(CACHE_READ, labels.clone()).increment(read);
@@ -35,17 +35,17 @@ pub fn cache_read(format: Format, model: &str, usage: Option<&Usage>, predicted:
 }
 
 /// Items were stored.
-pub fn items_appended(items: usize) {
+pub fn count_appended_items(items: usize) {
     counter!(ITEMS).increment(items as u64);
 }
 
 /// A compaction was stored.
-pub fn compacted() {
+pub fn count_compaction() {
     counter!(COMPACTIONS).increment(1);
 }
 
 /// A hook of a layer failed.
-pub fn layer_failed(layer: &str, hook: &'static str, kind: &'static str) {
+pub fn count_layer_failure(layer: &str, hook: &'static str, kind: &'static str) {
     let labels = vec![
         Label::new("ctx.layer.id", layer.to_owned()),
         Label::from_static_parts("ctx.layer.hook", hook),
@@ -55,7 +55,7 @@ pub fn layer_failed(layer: &str, hook: &'static str, kind: &'static str) {
 }
 
 /// A request is sent again.
-pub fn client_retried(format: Format, model: &str, kind: &'static str) {
+pub fn count_client_retry(format: Format, model: &str, kind: &'static str) {
     let mut labels = model_labels(format, model);
     labels.push(Label::from_static_parts("error.type", kind));
     counter!(RETRIES, labels).increment(1);
@@ -63,6 +63,6 @@ pub fn client_retried(format: Format, model: &str, kind: &'static str) {
 
 /// A count as histograms take it.
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 tokens")]
-pub(crate) const fn count(tokens: u64) -> f64 {
+pub(crate) const fn histogram_value(tokens: u64) -> f64 {
     tokens as f64
 }

@@ -13,9 +13,12 @@ mod operation;
 mod provider;
 mod tell;
 
-pub use counts::{cache_read, client_retried, compacted, compiled, items_appended, layer_failed};
-pub use metric::{METRICS, Metric, MetricKind, describe};
+pub use counts::{
+    count_appended_items, count_client_retry, count_compaction, count_layer_failure,
+    record_cache_read, record_compile,
+};
+pub use metric::{METRICS, Metric, MetricKind, describe_metrics};
 pub use model_call::ModelCall;
 pub use operation::Operation;
 pub use provider::provider_of;
-pub use tell::{tell_error, tell_finish, tell_usage};
+pub use tell::{record_error, record_finish_reason, record_usage};

@@ -208,7 +208,7 @@ pub const METRICS: &[Metric] = &[
 ];
 
 /// Tells the recorder that is installed what each metric is. Once, by whoever installs it.
-pub fn describe() {
+pub fn describe_metrics() {
     for metric in METRICS {
         let unit = match metric.unit {
             "s" => Unit::Seconds,

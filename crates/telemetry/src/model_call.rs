@@ -6,10 +6,10 @@ use metrics::{Label, histogram};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::counts::{count, model_labels};
+use crate::counts::{histogram_value, model_labels};
 use crate::metric::{CALL_DURATION, FIRST_CHUNK, TOKEN_USAGE};
 use crate::operation::Operation;
-use crate::tell::{tell_finish, tell_usage};
+use crate::tell::{record_finish_reason, record_usage};
 
 /// A call of a model: a span `chat`, and when it is over how long it took and what it used. Dropped before its end it was
 /// called off; what had come by then counts.
@@ -18,7 +18,7 @@ pub struct ModelCall {
     operation: Operation,
     usage: Usage,
     model: Option<String>,
-    begun: bool,
+    first_chunk_recorded: bool,
 }
 
 impl ModelCall {
@@ -47,7 +47,7 @@ impl ModelCall {
             operation: Operation::new(CALL_DURATION, labels, span),
             usage: Usage::default(),
             model: None,
-            begun: false,
+            first_chunk_recorded: false,
         }
     }
 
@@ -58,28 +58,30 @@ impl ModelCall {
     }
 
     /// A part of its answer has come.
-    pub fn event(&mut self, event: &StreamEvent) {
+    pub fn record_event(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Started { id, model } => self.who(id.as_deref(), model.as_deref()),
+            StreamEvent::Started { id, model } => {
+                self.record_identity(id.as_deref(), model.as_deref())
+            }
             StreamEvent::Finished {
                 finish: Some(finish),
-            } => tell_finish(self.span(), finish),
-            StreamEvent::Usage(usage) => self.used(usage),
+            } => record_finish_reason(self.span(), finish),
+            StreamEvent::Usage(usage) => self.merge_usage(usage),
             _ => {}
         }
-        if !std::mem::replace(&mut self.begun, true) {
-            histogram!(FIRST_CHUNK, self.labels()).record(self.operation.elapsed());
+        if !std::mem::replace(&mut self.first_chunk_recorded, true) {
+            histogram!(FIRST_CHUNK, self.metric_labels()).record(self.operation.elapsed());
         }
     }
 
     /// Its whole answer has come.
-    pub fn answer(&mut self, model: Option<&str>, info: &ResponseInfo) {
-        self.who(info.id.as_deref(), model);
+    pub fn record_response(&mut self, model: Option<&str>, info: &ResponseInfo) {
+        self.record_identity(info.id.as_deref(), model);
         if let Some(finish) = &info.finish {
-            tell_finish(self.span(), finish);
+            record_finish_reason(self.span(), finish);
         }
         if let Some(usage) = &info.usage {
-            self.used(usage);
+            self.merge_usage(usage);
         }
     }
 
@@ -89,14 +91,14 @@ impl ModelCall {
     }
 
     /// What is known of it by now.
-    fn labels(&self) -> Vec<Label> {
+    fn metric_labels(&self) -> Vec<Label> {
         let mut labels = self.operation.labels().to_vec();
         let model = self.model.clone();
         labels.extend(model.map(|model| Label::new("gen_ai.response.model", model)));
         labels
     }
 
-    fn who(&mut self, id: Option<&str>, model: Option<&str>) {
+    fn record_identity(&mut self, id: Option<&str>, model: Option<&str>) {
         if let Some(id) = id {
             self.span().record("gen_ai.response.id", id);
         }
@@ -107,8 +109,8 @@ impl ModelCall {
     }
 
     /// Usage as it is known by now: what comes later in a stream counts from its beginning.
-    fn used(&mut self, usage: &Usage) {
-        tell_usage(self.span(), usage);
+    fn merge_usage(&mut self, usage: &Usage) {
+        record_usage(self.span(), usage);
         self.usage.input_tokens = usage.input_tokens.or(self.usage.input_tokens);
         self.usage.output_tokens = usage.output_tokens.or(self.usage.output_tokens);
     }
@@ -116,7 +118,7 @@ impl ModelCall {
 
 impl Drop for ModelCall {
     fn drop(&mut self) {
-        let all = self.labels();
+        let all = self.metric_labels();
         for (what, tokens) in [
             ("input", self.usage.input_tokens),
             ("output", self.usage.output_tokens),
@@ -124,7 +126,7 @@ impl Drop for ModelCall {
             if let Some(tokens) = tokens {
                 let mut labels = all.clone();
                 labels.push(Label::from_static_parts("gen_ai.token.type", what));
-                histogram!(TOKEN_USAGE, labels).record(count(tokens));
+                histogram!(TOKEN_USAGE, labels).record(histogram_value(tokens));
             }
         }
         self.operation.set_labels(all);

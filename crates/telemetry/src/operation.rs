@@ -9,7 +9,7 @@ use tracing::field::Empty;
 
 use crate::counts::model_labels;
 use crate::metric::{AGENT_DURATION, COMPILE_DURATION, TOOL_DURATION};
-use crate::tell::tell_error;
+use crate::tell::record_error;
 
 /// What was dropped before its end.
 const CALLED_OFF: &str = "cancelled";
@@ -37,7 +37,7 @@ impl Operation {
 
     /// An agent at work, each time it is driven.
     #[must_use]
-    pub fn agent(agent: &str, conversation: &str, run: &str, depth: u32) -> Self {
+    pub fn for_agent(agent: &str, conversation: &str, run: &str, depth: u32) -> Self {
         let span = tracing::info_span!(
             "invoke_agent",
             gen_ai.operation.name = "invoke_agent",
@@ -54,7 +54,7 @@ impl Operation {
 
     /// A tool that runs, or a function of a layer, or another agent called as a tool.
     #[must_use]
-    pub fn tool(tool: &str, call: &str) -> Self {
+    pub fn for_tool(tool: &str, call: &str) -> Self {
         let span = tracing::info_span!(
             "execute_tool",
             gen_ai.operation.name = "execute_tool",
@@ -72,7 +72,7 @@ impl Operation {
 
     /// A compile, told in this span, which has `error.type`.
     #[must_use]
-    pub fn compile(format: Format, model: &str, span: Span) -> Self {
+    pub fn for_compile(format: Format, model: &str, span: Span) -> Self {
         Self::new(COMPILE_DURATION, model_labels(format, model), span)
     }
 
@@ -108,7 +108,7 @@ impl Drop for Operation {
     fn drop(&mut self) {
         let mut labels = std::mem::take(&mut self.labels);
         if let Some(kind) = self.failed {
-            tell_error(&self.span, kind);
+            record_error(&self.span, kind);
             labels.push(Label::from_static_parts("error.type", kind));
         }
         histogram!(self.duration, labels).record(self.began.elapsed());

@@ -4,18 +4,18 @@ use contexture_ir::{FinishReason, Usage};
 use tracing::Span;
 
 /// How it failed, on a span that has `error.type`: a short stable word, never a message.
-pub fn tell_error(span: &Span, kind: &str) {
+pub fn record_error(span: &Span, kind: &str) {
     span.record("error.type", kind);
 }
 
 /// Why an answer ended, on a span that has `gen_ai.response.finish_reasons`.
-pub fn tell_finish(span: &Span, finish: &FinishReason) {
+pub fn record_finish_reason(span: &Span, finish: &FinishReason) {
     let reasons = serde_json::json!([finish.as_str()]).to_string();
     span.record("gen_ai.response.finish_reasons", reasons.as_str());
 }
 
 /// What a call used, on a span that has the fields `gen_ai.usage.…`; what was not said is not told.
-pub fn tell_usage(span: &Span, usage: &Usage) {
+pub fn record_usage(span: &Span, usage: &Usage) {
     let figures = [
         ("gen_ai.usage.input_tokens", usage.input_tokens),
         ("gen_ai.usage.output_tokens", usage.output_tokens),

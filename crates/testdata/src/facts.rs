@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A text of a session.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct SessionText {
     /// Who said it.
     pub by: Speaker,
     /// The text.
@@ -33,7 +33,7 @@ pub struct Question {
     /// The number of the session.
     pub session: usize,
     /// The number of the text that asks.
-    pub asked: usize,
+    pub text_index: usize,
     /// Where the fact stands, later texts of the session apart: numbers of sessions and texts.
     pub evidence: Vec<(usize, usize)>,
     /// What the person says.
@@ -43,23 +43,23 @@ pub struct Question {
 }
 
 /// Sessions in which a fact may stand: each task was tried four times.
-const FEW: usize = 4;
+const MAX_FACT_SESSIONS: usize = 4;
 
 /// The questions to sessions: at most one for each fact of a session.
 #[must_use]
-pub fn questions(sessions: &[Vec<Said>]) -> Vec<Question> {
+pub fn recall_questions(sessions: &[Vec<SessionText>]) -> Vec<Question> {
     // Where each word stands: sessions and texts.
     let mut homes: BTreeMap<&str, BTreeSet<(usize, usize)>> = BTreeMap::new();
     for (session, texts) in sessions.iter().enumerate() {
         for (number, said) in texts.iter().enumerate() {
-            for word in words(&said.text).filter(|word| is_telling(word)) {
+            for word in tokenize_text(&said.text).filter(|word| is_informative(word)) {
                 homes.entry(word).or_default().insert((session, number));
             }
         }
     }
     let few = |home: &BTreeSet<(usize, usize)>| {
         let sessions: BTreeSet<usize> = home.iter().map(|(session, _)| *session).collect();
-        sessions.len() <= FEW
+        sessions.len() <= MAX_FACT_SESSIONS
     };
     homes.retain(|_, home| few(home));
     let mut questions = Vec::new();
@@ -67,7 +67,7 @@ pub fn questions(sessions: &[Vec<Said>]) -> Vec<Question> {
         let mut known = BTreeSet::new();
         let people = texts.iter().enumerate();
         for (number, said) in people.filter(|(_, said)| said.by == Speaker::Person) {
-            let facts: BTreeMap<&str, &BTreeSet<(usize, usize)>> = words(&said.text)
+            let facts: BTreeMap<&str, &BTreeSet<(usize, usize)>> = tokenize_text(&said.text)
                 .filter_map(|word| Some((word, homes.get(word)?)))
                 .collect();
             let first =
@@ -81,11 +81,12 @@ pub fn questions(sessions: &[Vec<Said>]) -> Vec<Question> {
                 |(session, text): &&(usize, usize)| sessions[*session][*text].by == Speaker::Other;
             let later = |at: &&(usize, usize)| at.0 == session && at.1 > number;
             let evidence = home.iter().filter(is_record).filter(|at| !later(at));
-            let rest = said.text.split_inclusive(separates);
-            let rest = rest.filter(|piece| !facts.contains_key(piece.trim_end_matches(separates)));
+            let rest = said.text.split_inclusive(is_separator);
+            let rest =
+                rest.filter(|piece| !facts.contains_key(piece.trim_end_matches(is_separator)));
             questions.push(Question {
                 session,
-                asked: number,
+                text_index: number,
                 evidence: evidence.copied().collect(),
                 text: said.text.clone(),
                 without: rest.collect(),
@@ -96,16 +97,16 @@ pub fn questions(sessions: &[Vec<Said>]) -> Vec<Question> {
     questions
 }
 
-fn separates(c: char) -> bool {
+fn is_separator(c: char) -> bool {
     !c.is_alphanumeric() && c != '_'
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(separates).filter(|word| !word.is_empty())
+fn tokenize_text(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_separator).filter(|word| !word.is_empty())
 }
 
 /// A number of three digits or more, an identifier, a name.
-fn is_telling(word: &str) -> bool {
+fn is_informative(word: &str) -> bool {
     let long = word.chars().count() >= 3;
     long && (word.contains(|c: char| c.is_ascii_digit()) || word.starts_with(char::is_uppercase))
 }

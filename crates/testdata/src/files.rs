@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 
 /// The folder of the data.
 #[must_use]
-pub fn folder() -> PathBuf {
+pub fn data_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
 
 /// A file's text, unpacked if its name ends in `.gz`.
 #[must_use]
-pub fn read(path: &str) -> String {
-    String::from_utf8(bytes(path)).unwrap()
+pub fn read_text(path: &str) -> String {
+    String::from_utf8(read_bytes(path)).unwrap()
 }
 
 /// A file's bytes, unpacked if its name ends in `.gz`.
 #[must_use]
-pub fn bytes(path: &str) -> Vec<u8> {
-    let full = folder().join(path);
+pub fn read_bytes(path: &str) -> Vec<u8> {
+    let full = data_dir().join(path);
     let packed = fs::read(&full).unwrap_or_else(|error| panic!("{}: {error}", full.display()));
     if !path.ends_with(".gz") {
         return packed;
@@ -35,8 +35,8 @@ pub fn bytes(path: &str) -> Vec<u8> {
 
 /// The names of a folder's files, sorted.
 #[must_use]
-pub fn list(folder_name: &str) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder().join(folder_name))
+pub fn list_files(folder_name: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(data_dir().join(folder_name))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -47,22 +47,22 @@ pub fn list(folder_name: &str) -> Vec<String> {
 /// The text of the 200 tau-bench sessions, one JSON array.
 #[must_use]
 pub fn tau_bench() -> String {
-    read("tau-bench/gpt-4o-airline.json.gz")
+    read_text("tau-bench/gpt-4o-airline.json.gz")
 }
 
 /// The SWE-agent sessions: name and text.
 #[must_use]
 pub fn swe_agent() -> Vec<(String, String)> {
-    list("swe-agent")
+    list_files("swe-agent")
         .into_iter()
         .filter(|name| name.ends_with(".traj"))
-        .map(|name| (name.clone(), read(&format!("swe-agent/{name}"))))
+        .map(|name| (name.clone(), read_text(&format!("swe-agent/{name}"))))
         .collect()
 }
 
 /// All sessions as messages of Chat Completions, by name; those of SWE-agent, which have long outputs, last.
 #[must_use]
-pub fn chats() -> Vec<(String, Value)> {
+pub fn chat_histories() -> Vec<(String, Value)> {
     let tau: Vec<Value> = serde_json::from_str(&tau_bench()).unwrap();
     let tau = tau.iter().enumerate();
     let tau = tau.map(|(at, session)| (format!("tau-{at}"), session["traj"].clone()));

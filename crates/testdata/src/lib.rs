@@ -15,7 +15,9 @@ mod files;
 mod recordings;
 mod schemas;
 
-pub use facts::{Question, Said, Speaker, questions};
-pub use files::{bytes, chats, folder, list, read, swe_agent, tau_bench};
+pub use facts::{Question, SessionText, Speaker, recall_questions};
+pub use files::{
+    chat_histories, data_dir, list_files, read_bytes, read_text, swe_agent, tau_bench,
+};
 pub use recordings::{Exchange, Recording, ai_sdk, exchanges};
 pub use schemas::{Validator, request_validator, schema};

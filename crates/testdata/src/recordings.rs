@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::files::read;
+use crate::files::read_text;
 
 /// One recorded exchange with a provider.
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Exchange {
 impl Exchange {
     /// The path and query of its URL.
     #[must_use]
-    pub fn target(&self) -> &str {
+    pub fn path_and_query(&self) -> &str {
         let host = self.url.find("://").map_or(0, |scheme| scheme + 3);
         let path = self.url[host..].find('/').unwrap();
         &self.url[host + path..]
@@ -43,12 +43,12 @@ impl Exchange {
 /// `anthropic` or `gemini`.
 #[must_use]
 pub fn exchanges(format: &str) -> Vec<Exchange> {
-    let headers: Vec<Headers> = lines("exchanges/headers.jsonl.gz");
+    let headers: Vec<ExchangeHeaders> = read_json_lines("exchanges/headers.jsonl.gz");
     let headers = headers.into_iter();
     let mut headers: BTreeMap<(String, usize), Vec<(String, String)>> = headers
         .map(|of| ((of.file, of.index), of.headers))
         .collect();
-    let mut exchanges: Vec<Exchange> = lines(&format!("exchanges/{format}.jsonl.gz"));
+    let mut exchanges: Vec<Exchange> = read_json_lines(&format!("exchanges/{format}.jsonl.gz"));
     for exchange in &mut exchanges {
         let key = (exchange.file.clone(), exchange.index);
         exchange.headers = headers.remove(&key).unwrap();
@@ -58,7 +58,7 @@ pub fn exchanges(format: &str) -> Vec<Exchange> {
 
 /// The headers of one exchange's answer.
 #[derive(Deserialize)]
-struct Headers {
+struct ExchangeHeaders {
     file: String,
     index: usize,
     headers: Vec<(String, String)>,
@@ -78,11 +78,11 @@ pub struct Recording {
 /// The AI SDK's recordings of a provider: `openai`, `anthropic`, `google` or `open-responses`.
 #[must_use]
 pub fn ai_sdk(provider: &str) -> Vec<Recording> {
-    lines(&format!("ai-sdk/{provider}.jsonl.gz"))
+    read_json_lines(&format!("ai-sdk/{provider}.jsonl.gz"))
 }
 
-fn lines<T: for<'a> Deserialize<'a>>(path: &str) -> Vec<T> {
-    read(path)
+fn read_json_lines<T: for<'a> Deserialize<'a>>(path: &str) -> Vec<T> {
+    read_text(path)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::files::read;
+use crate::files::read_text;
 
 /// A JSON Schema by name: `anthropic.messages.request`, `openai.chat.response`, ….
 #[must_use]
 pub fn schema(name: &str) -> Value {
-    serde_json::from_str(&read(&format!("schemas/{name}.json.gz"))).unwrap()
+    serde_json::from_str(&read_text(&format!("schemas/{name}.json.gz"))).unwrap()
 }
 
 /// Checks documents against one JSON Schema.
@@ -23,7 +23,7 @@ impl Validator {
 
     /// What is wrong with a document, by path; at most five findings.
     #[must_use]
-    pub fn findings(&self, document: &Value) -> Vec<String> {
+    pub fn validation_errors(&self, document: &Value) -> Vec<String> {
         self.0
             .iter_errors(document)
             .take(5)

@@ -26,13 +26,13 @@ fn validators_accept_and_refuse() {
     let anthropic = data::request_validator("anthropic");
     let mut request = json!({"model": "m", "max_tokens": 1,
         "messages": [{"role": "user", "content": "hi"}]});
-    assert_eq!(anthropic.findings(&request), Vec::<String>::new());
+    assert_eq!(anthropic.validation_errors(&request), Vec::<String>::new());
     request["messages"][0]["role"] = json!("tool");
-    assert_ne!(anthropic.findings(&request), Vec::<String>::new());
+    assert_ne!(anthropic.validation_errors(&request), Vec::<String>::new());
 
     let gemini = data::request_validator("gemini");
     let mut request = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
-    assert_eq!(gemini.findings(&request), Vec::<String>::new());
+    assert_eq!(gemini.validation_errors(&request), Vec::<String>::new());
     request["contents"][0]["parts"][0]["txt"] = json!(1);
-    assert_ne!(gemini.findings(&request), Vec::<String>::new());
+    assert_ne!(gemini.validation_errors(&request), Vec::<String>::new());
 }

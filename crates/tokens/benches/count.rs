@@ -61,7 +61,7 @@ fn main() {
 fn loading() {
     for counter in [ExactCounter::o200k_base(), ExactCounter::cl100k_base()] {
         let start = Instant::now();
-        counter.load();
+        counter.load_tables();
         println!(
             "load {:<12}{:>8.1} ms",
             counter.name(),

@@ -6,7 +6,7 @@
 
 /// A class of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum TextClass {
     /// Sentences in Latin letters.
     Prose,
     /// Program text: many operators and brackets.
@@ -23,7 +23,7 @@ pub(crate) enum Class {
     Blank,
 }
 
-impl Class {
+impl TextClass {
     pub(crate) const COUNT: usize = 7;
 
     pub(crate) fn index(self) -> usize {
@@ -45,7 +45,7 @@ pub(crate) struct Classifier<'t> {
     text: &'t [u8],
     at: usize,
     line_end: usize,
-    line: Class,
+    line: TextClass,
 }
 
 impl<'t> Classifier<'t> {
@@ -54,43 +54,43 @@ impl<'t> Classifier<'t> {
             text: text.as_bytes(),
             at: 0,
             line_end: 0,
-            line: Class::Prose,
+            line: TextClass::Prose,
         }
     }
 
     /// The class of the next piece; pieces come in order and without gaps.
-    pub(crate) fn next(&mut self, piece: &[u8]) -> Class {
+    pub(crate) fn classify_piece(&mut self, piece: &[u8]) -> TextClass {
         if self.at >= self.line_end {
             let rest = self.text.get(self.at..).unwrap_or_default();
             let length = rest
                 .iter()
                 .position(|&byte| byte == b'\n')
                 .map_or(rest.len(), |newline| newline + 1);
-            self.line = classify(rest.get(..length).unwrap_or_default());
+            self.line = classify_line(rest.get(..length).unwrap_or_default());
             self.line_end = self.at + length;
         }
         self.at += piece.len();
         if piece.iter().all(u8::is_ascii_digit) {
-            Class::Digits
-        } else if blank(piece) {
-            Class::Blank
+            TextClass::Digits
+        } else if is_blank(piece) {
+            TextClass::Blank
         } else {
-            script(piece).unwrap_or(self.line)
+            script_class(piece).unwrap_or(self.line)
         }
     }
 }
 
 /// In which unit a piece of a class is counted, given its tokens.
-pub(crate) fn units(class: Class, piece: &[u8], tokens: u64) -> u64 {
+pub(crate) fn unit_count(class: TextClass, piece: &[u8], tokens: u64) -> u64 {
     match class {
-        Class::Digits => piece.len() as u64,
-        Class::Blank => runs(piece),
+        TextClass::Digits => piece.len() as u64,
+        TextClass::Blank => run_count(piece),
         _ => tokens,
     }
 }
 
 /// The runs of one character in white space, 31 of it at most; what is not ASCII counts by the byte.
-fn runs(piece: &[u8]) -> u64 {
+fn run_count(piece: &[u8]) -> u64 {
     const LONGEST: u64 = 31;
     piece
         .chunk_by(|a, b| a == b && a.is_ascii())
@@ -98,7 +98,7 @@ fn runs(piece: &[u8]) -> u64 {
         .sum()
 }
 
-fn blank(piece: &[u8]) -> bool {
+fn is_blank(piece: &[u8]) -> bool {
     // Most pieces are told by their first byte or, behind a space, by their last.
     let ink = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
     if ink(piece.first()) || ink(piece.last()) {
@@ -108,7 +108,7 @@ fn blank(piece: &[u8]) -> bool {
 }
 
 /// The class by script of a piece's first character that has one, `None` for Latin and signs.
-fn script(piece: &[u8]) -> Option<Class> {
+fn script_class(piece: &[u8]) -> Option<TextClass> {
     if piece.iter().all(|&byte| byte < 0xc9) {
         // ASCII, and Latin up to U+0240.
         return None;
@@ -116,7 +116,7 @@ fn script(piece: &[u8]) -> Option<Class> {
     let mut rest = piece;
     while let Some(at) = rest.iter().position(|&byte| byte >= 0xc9) {
         rest = rest.get(at..)?;
-        if let Some(class) = script_of(rest) {
+        if let Some(class) = leading_script_class(rest) {
             return Some(class);
         }
         rest = rest.get(1..)?;
@@ -125,7 +125,7 @@ fn script(piece: &[u8]) -> Option<Class> {
 }
 
 /// The class by script of the character at the start, which is beyond U+0240.
-fn script_of(bytes: &[u8]) -> Option<Class> {
+fn leading_script_class(bytes: &[u8]) -> Option<TextClass> {
     let (&first, rest) = bytes.split_first()?;
     let tail = |at: usize| u32::from(rest.get(at).copied().unwrap_or(0) & 0x3f);
     let code = match first {
@@ -139,17 +139,17 @@ fn script_of(bytes: &[u8]) -> Option<Class> {
         | 0xac00..=0xd7ff
         | 0xf900..=0xfaff
         | 0xff00..=0xffef
-        | 0x2_0000..=0x3_ffff => Some(Class::Cjk),
+        | 0x2_0000..=0x3_ffff => Some(TextClass::Cjk),
         // Joiners and marks of direction stand between emoji and in other scripts.
-        0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f => Some(Class::Other),
+        0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f => Some(TextClass::Other),
         // Latin Extended Additional, and punctuation such as quotes and dashes.
         0x1e00..=0x1eff | 0x2000..=0x206f => None,
-        _ => Some(Class::Other),
+        _ => Some(TextClass::Other),
     }
 }
 
 /// The class of a line by what it is made of.
-fn classify(line: &[u8]) -> Class {
+fn classify_line(line: &[u8]) -> TextClass {
     let (mut solid, mut digits, mut quotes, mut marks, mut operators) = (0usize, 0, 0, 0, 0);
     let (mut run, mut longest) = (0usize, 0);
     for &byte in line {
@@ -178,13 +178,13 @@ fn classify(line: &[u8]) -> Class {
         longest = longest.max(run);
     }
     if quotes >= 2 && marks * 2 >= quotes && (quotes + marks) * 12 >= solid {
-        Class::Json
+        TextClass::Json
     } else if longest >= 48 || digits * 3 >= solid.max(1) {
-        Class::Other
+        TextClass::Other
     } else if (operators + marks / 2) * 10 >= solid.max(1) {
-        Class::Code
+        TextClass::Code
     } else {
-        Class::Prose
+        TextClass::Prose
     }
 }
 
@@ -197,22 +197,25 @@ mod tests {
         for (line, expected) in [
             (
                 "The quick brown fox jumps over the lazy dog, twice.",
-                Class::Prose,
+                TextClass::Prose,
             ),
-            ("She said \"no\" and left; nobody minded.", Class::Prose),
-            ("    let mut found: Vec<String> = Vec::new();", Class::Code),
-            ("}", Class::Code),
-            ("def f(x): return x + 1", Class::Code),
-            (r#"  "user_id": "mia_li_3668","#, Class::Json),
-            (r#"{"a":1,"b":[true,null]}"#, Class::Json),
-            ("3.14159 2.71828 1.41421", Class::Other),
+            ("She said \"no\" and left; nobody minded.", TextClass::Prose),
+            (
+                "    let mut found: Vec<String> = Vec::new();",
+                TextClass::Code,
+            ),
+            ("}", TextClass::Code),
+            ("def f(x): return x + 1", TextClass::Code),
+            (r#"  "user_id": "mia_li_3668","#, TextClass::Json),
+            (r#"{"a":1,"b":[true,null]}"#, TextClass::Json),
+            ("3.14159 2.71828 1.41421", TextClass::Other),
             (
                 "aGVsbG8gd29ybGQgaGVsbG8gd29ybGQgaGVsbG8gd29ybGQgaGVsbG8gd29ybGQ=",
-                Class::Other,
+                TextClass::Other,
             ),
-            ("", Class::Prose),
+            ("", TextClass::Prose),
         ] {
-            assert_eq!(classify(line.as_bytes()), expected, "{line}");
+            assert_eq!(classify_line(line.as_bytes()), expected, "{line}");
         }
     }
 
@@ -222,16 +225,16 @@ mod tests {
             ("word", None),
             (" über", None),
             ("“", None),
-            (" 漢字", Some(Class::Cjk)),
-            ("かな", Some(Class::Cjk)),
-            ("한국", Some(Class::Cjk)),
-            ("、", Some(Class::Cjk)),
-            ("привет", Some(Class::Other)),
-            (" 👍", Some(Class::Other)),
+            (" 漢字", Some(TextClass::Cjk)),
+            ("かな", Some(TextClass::Cjk)),
+            ("한국", Some(TextClass::Cjk)),
+            ("、", Some(TextClass::Cjk)),
+            ("привет", Some(TextClass::Other)),
+            (" 👍", Some(TextClass::Other)),
             ("", None),
             (" ", None),
         ] {
-            assert_eq!(script(piece.as_bytes()), expected, "{piece:?}");
+            assert_eq!(script_class(piece.as_bytes()), expected, "{piece:?}");
         }
     }
 }

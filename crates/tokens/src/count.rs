@@ -47,7 +47,7 @@ impl TokenCount {
 
     /// About `count` tokens; bounds on the wrong side of `count` are moved to it.
     #[must_use]
-    pub fn estimated(low: u64, count: u64, high: u64) -> Self {
+    pub fn estimate(low: u64, count: u64, high: u64) -> Self {
         Self {
             count,
             low: low.min(count),

@@ -7,7 +7,7 @@
 
 use contexture_catalogue::Encoding;
 
-use crate::class::{Class, Classifier, units};
+use crate::class::{Classifier, TextClass, unit_count};
 use crate::count::TokenCount;
 use crate::counter::TokenCounter;
 use crate::exact::ExactCounter;
@@ -17,7 +17,7 @@ use crate::exact::ExactCounter;
 pub struct EstimatingCounter {
     encoding: Encoding,
     /// By [`Class::index`].
-    ratios: [Ratio; Class::COUNT],
+    ratios: [Ratio; TextClass::COUNT],
 }
 
 /// Thousandths of a token a unit, which is an `o200k_base` token, a digit or a run: lower bound, best guess, upper bound.
@@ -69,7 +69,7 @@ static GEMMA4: EstimatingCounter = EstimatingCounter {
 };
 
 // Measured against the public vocabulary of Gemma 3, which takes every digit and runs of up to 31 blanks as a token.
-const GEMMA: [Ratio; Class::COUNT] = [
+const GEMMA: [Ratio; TextClass::COUNT] = [
     Ratio(850, 1070, 1300),
     Ratio(800, 1170, 1500),
     Ratio(850, 1130, 1400),
@@ -96,7 +96,7 @@ static OTHER: EstimatingCounter = EstimatingCounter {
 impl EstimatingCounter {
     /// The estimating counter of an encoding; also for the encodings that can be counted exactly, for comparison.
     #[must_use]
-    pub fn of(encoding: Encoding) -> &'static Self {
+    pub fn for_encoding(encoding: Encoding) -> &'static Self {
         match encoding {
             Encoding::ClaudeV1 => &CLAUDE_V1,
             Encoding::ClaudeV2 => &CLAUDE_V2,
@@ -113,16 +113,16 @@ impl TokenCounter for EstimatingCounter {
     }
 
     fn count(&self, text: &str) -> TokenCount {
-        let mut tallied = [0u64; Class::COUNT];
+        let mut tallied = [0u64; TextClass::COUNT];
         let mut classifier = Classifier::new(text);
         ExactCounter::o200k_base().for_each_piece(text, |piece, count| {
-            let class = classifier.next(piece);
+            let class = classifier.classify_piece(piece);
             if let Some(sum) = tallied.get_mut(class.index()) {
-                *sum += units(class, piece, count);
+                *sum += unit_count(class, piece, count);
             }
         });
         if text.is_empty() {
-            return TokenCount::estimated(0, 0, 0);
+            return TokenCount::estimate(0, 0, 0);
         }
         let sum = |pick: fn(&Ratio) -> u64| -> u64 {
             tallied
@@ -137,6 +137,6 @@ impl TokenCounter for EstimatingCounter {
         let most = (text.len() as u64).saturating_add(1);
         let high = sum(|ratio| ratio.2).div_ceil(1000).saturating_add(SLACK);
         let count = count.clamp(1, most);
-        TokenCount::estimated(low.max(1), count, high.min(most))
+        TokenCount::estimate(low.max(1), count, high.min(most))
     }
 }

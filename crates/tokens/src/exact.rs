@@ -9,31 +9,31 @@ use contexture_catalogue::Encoding;
 use crate::bpe::{Scratch, Vocabulary};
 use crate::count::TokenCount;
 use crate::counter::TokenCounter;
-use crate::split::{Pattern, Pieces};
+use crate::split::{SplitPattern, TextPieces};
 
 /// Counts exactly, in time linear in the text.
 ///
 /// There is one per encoding and process; its tables (about 17 MB for `o200k_base`) are made when it first counts, or by
-/// [`Self::load`].
+/// [`Self::load_tables`].
 #[derive(Debug)]
 pub struct ExactCounter {
     encoding: Encoding,
     packed: &'static [u8],
-    pattern: Pattern,
+    pattern: SplitPattern,
     vocabulary: OnceLock<Vocabulary>,
 }
 
 static O200K_BASE: ExactCounter = ExactCounter {
     encoding: Encoding::O200kBase,
     packed: include_bytes!("../data/o200k_base.bpe"),
-    pattern: Pattern::O200k,
+    pattern: SplitPattern::O200k,
     vocabulary: OnceLock::new(),
 };
 
 static CL100K_BASE: ExactCounter = ExactCounter {
     encoding: Encoding::Cl100kBase,
     packed: include_bytes!("../data/cl100k_base.bpe"),
-    pattern: Pattern::Cl100k,
+    pattern: SplitPattern::Cl100k,
     vocabulary: OnceLock::new(),
 };
 
@@ -51,7 +51,7 @@ impl ExactCounter {
     }
 
     /// Makes the tables now instead of at the first count.
-    pub fn load(&self) {
+    pub fn load_tables(&self) {
         self.vocabulary();
     }
 
@@ -61,8 +61,8 @@ impl ExactCounter {
         let vocabulary = self.vocabulary();
         let mut scratch = Scratch::default();
         let mut tokens = Vec::with_capacity(text.len() / 4);
-        for piece in Pieces::new(self.pattern, text) {
-            match vocabulary.word(piece) {
+        for piece in TextPieces::new(self.pattern, text) {
+            match vocabulary.whole_token(piece) {
                 Some(token) => tokens.push(token),
                 None => tokens.extend_from_slice(vocabulary.encode_piece(piece, &mut scratch)),
             }
@@ -74,7 +74,7 @@ impl ExactCounter {
     pub(crate) fn for_each_piece(&self, text: &str, mut each: impl FnMut(&[u8], u64)) {
         let vocabulary = self.vocabulary();
         let mut scratch = Scratch::default();
-        for piece in Pieces::new(self.pattern, text) {
+        for piece in TextPieces::new(self.pattern, text) {
             each(piece, vocabulary.count_piece(piece, &mut scratch) as u64);
         }
     }
@@ -106,7 +106,7 @@ impl TokenCounter for ExactCounter {
         let mut scratch = Scratch::default();
         let mut count = 0u64;
         let mut rest = text.len();
-        for piece in Pieces::new(self.pattern, text) {
+        for piece in TextPieces::new(self.pattern, text) {
             // What is left has at least one token for every `longest` bytes, so a text far too long ends here at once.
             if count.saturating_add(rest.div_ceil(longest) as u64) > limit {
                 return None;

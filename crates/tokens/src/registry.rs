@@ -14,6 +14,6 @@ pub fn counter_for(encoding: Encoding) -> &'static dyn TokenCounter {
     match encoding {
         Encoding::O200kBase => ExactCounter::o200k_base(),
         Encoding::Cl100kBase => ExactCounter::cl100k_base(),
-        other => EstimatingCounter::of(other),
+        other => EstimatingCounter::for_encoding(other),
     }
 }

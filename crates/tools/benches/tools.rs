@@ -10,7 +10,9 @@ mod thousand;
 use std::hint::black_box;
 
 use contexture_ir::Raw;
-use contexture_tools::{Choice, Loaded, Manner, Policy, Registry, Tool, Wish, arguments};
+use contexture_tools::{
+    Choice, LoadedToolkits, OfferRequest, Policy, Registry, Tool, ToolSupport, arguments,
+};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 const TASK: &str = "The nightly deployment failed: find the pods that are crashing, roll the release back, open \
@@ -20,14 +22,14 @@ fn selection(c: &mut Criterion) {
     let registry = thousand::registry();
     let index = registry.index();
     c.bench_function("rank 1,000 tools", |b| {
-        b.iter(|| index.rank(black_box(TASK), 20));
+        b.iter(|| index.rank_units(black_box(TASK), 20));
     });
-    let (choice, loaded) = (Choice::task(TASK, 20), Loaded::default());
-    let wish = |latched| Wish {
+    let (choice, loaded) = (Choice::by_task(TASK, 20), LoadedToolkits::default());
+    let wish = |latched| OfferRequest {
         choice: &choice,
         loaded: &loaded,
         latched,
-        manner: Manner::default(),
+        support: ToolSupport::default(),
     };
     c.bench_function("offer 20 of 1,000 tools", |b| {
         b.iter(|| registry.offer(wish(None)));
@@ -45,10 +47,10 @@ fn reading(c: &mut Criterion) {
     let whole = r#"{"path": "src/main.rs", "edits": [{"line": 12, "text": "fn main() {}"}], "dry_run": false}"#;
     let cut = r#"{path: 'src/main.rs', "edits": [{"line": 12, "text": "fn main() {"#;
     c.bench_function("read arguments", |b| {
-        b.iter(|| arguments::read(black_box(whole)));
+        b.iter(|| arguments::parse_arguments(black_box(whole)));
     });
     c.bench_function("mend arguments", |b| {
-        b.iter(|| arguments::read(black_box(cut)));
+        b.iter(|| arguments::parse_arguments(black_box(cut)));
     });
     let mut registry = Registry::new();
     let schema = r#"{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array","items":
@@ -58,8 +60,8 @@ fn reading(c: &mut Criterion) {
     let call = contexture_tools::Call::new("edit", whole);
     c.bench_function("resolve and check a call", |b| {
         b.iter(|| {
-            let resolved = registry.resolve(&call, &Policy::default(), &Loaded::default());
-            registry.check(&resolved.unwrap())
+            let resolved = registry.resolve(&call, &Policy::default(), &LoadedToolkits::default());
+            registry.check_arguments(&resolved.unwrap())
         });
     });
 }

@@ -55,48 +55,48 @@ pub struct Choice {
 impl Choice {
     /// Every tool.
     #[must_use]
-    pub fn all() -> Self {
+    pub fn all_tools() -> Self {
         Self::default()
     }
 
     /// The `limit` tools that fit `text` best.
     #[must_use]
-    pub fn task(text: impl Into<String>, limit: usize) -> Self {
+    pub fn by_task(text: impl Into<String>, limit: usize) -> Self {
         let text = text.into();
-        Self::all().and(Criterion::Task { text, limit })
+        Self::all_tools().with_criterion(Criterion::Task { text, limit })
     }
 
     /// Tools with one of these tags, and those without.
     #[must_use]
-    pub fn tags<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> Self {
+    pub fn by_tags<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> Self {
         let tags = tags.into_iter().map(Into::into).collect();
-        Self::all().and(Criterion::Tags(tags))
+        Self::all_tools().with_criterion(Criterion::Tags(tags))
     }
 
     /// Tools of these names.
     #[must_use]
-    pub fn names<T: Into<Pattern>>(names: impl IntoIterator<Item = T>) -> Self {
+    pub fn by_names<T: Into<Pattern>>(names: impl IntoIterator<Item = T>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
-        Self::all().and(Criterion::Names(names))
+        Self::all_tools().with_criterion(Criterion::Names(names))
     }
 
     /// The same choice with one criterion more.
     #[must_use]
-    pub fn and(mut self, criterion: Criterion) -> Self {
+    pub fn with_criterion(mut self, criterion: Criterion) -> Self {
         self.criteria.push(criterion);
         self
     }
 
     /// The same criteria, put together this way.
     #[must_use]
-    pub fn combined(mut self, combine: Combine) -> Self {
+    pub fn with_combine(mut self, combine: Combine) -> Self {
         self.combine = combine;
         self
     }
 
     /// The same choice without what a policy denies.
     #[must_use]
-    pub fn hiding(mut self, policy: Policy) -> Self {
+    pub fn excluding(mut self, policy: Policy) -> Self {
         self.hide = Some(policy);
         self
     }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::{Fields, FunctionTool, Raw, ToolDefinition, canonical_json, quote};
+use contexture_ir::{Fields, FunctionTool, Raw, ToolDefinition, canonical_json, quote_json};
 
 use crate::error::ToolError;
 use crate::name::ToolId;
@@ -34,7 +34,7 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), ToolError
 }
 
 /// The tool with its definition checked and in canonical form.
-pub(crate) fn canonical(mut tool: Tool) -> Result<Tool, ToolError> {
+pub(crate) fn canonicalize_tool(mut tool: Tool) -> Result<Tool, ToolError> {
     let id = tool.id();
     check_name("tool", id.name.as_str())?;
     let order = tool.order;
@@ -44,13 +44,13 @@ pub(crate) fn canonical(mut tool: Tool) -> Result<Tool, ToolError> {
         }
         ToolDefinition::Provider(_) => Ok(tool),
         ToolDefinition::Function(function) => {
-            canonical_function(function, &id, order)?;
+            canonicalize_function(function, &id, order)?;
             Ok(tool)
         }
     }
 }
 
-fn canonical_function(
+fn canonicalize_function(
     function: &mut FunctionTool,
     id: &ToolId,
     order: PropertyOrder,
@@ -77,7 +77,7 @@ fn canonical_function(
         PropertyOrder::Sorted => canonical_json(text),
         PropertyOrder::AsWritten => {
             let mut out = String::with_capacity(text.len());
-            write(text, Keys::Sorted, &mut out).map(|()| out)
+            write_canonical(text, KeyOrder::Sorted, &mut out).map(|()| out)
         }
     };
     let canonical = canonical.and_then(|text| Raw::parse(text).ok());
@@ -110,10 +110,10 @@ pub(crate) fn nests_at_most(text: &str, limit: usize) -> bool {
 }
 
 /// Where, what was expected, what was found.
-type Flaw = (&'static str, &'static str, String);
+type SchemaFlaw = (&'static str, &'static str, String);
 
 /// A schema of arguments: an object that admits objects, with `properties` and `required` in their shapes.
-fn check_object_schema(text: &str) -> Result<(), Flaw> {
+fn check_object_schema(text: &str) -> Result<(), SchemaFlaw> {
     let flaw = |path, expected, found: &str| Err((path, expected, found.to_owned()));
     let Ok(fields) = Fields::parse(text) else {
         return flaw("/", "a JSON Schema, an object", text);
@@ -145,13 +145,13 @@ fn check_object_schema(text: &str) -> Result<(), Flaw> {
 
 /// Whether an object's keys are sorted or stay in order.
 #[derive(Clone, Copy, PartialEq)]
-enum Keys {
+enum KeyOrder {
     Sorted,
     AsWritten,
 }
 
 /// Canonical but for the order of properties. The nesting is bounded before.
-fn write(text: &str, keys: Keys, out: &mut String) -> Option<()> {
+fn write_canonical(text: &str, keys: KeyOrder, out: &mut String) -> Option<()> {
     let first = *text.as_bytes().first()?;
     if first == b'[' {
         let values: Vec<&serde_json::value::RawValue> = serde_json::from_str(text).ok()?;
@@ -160,7 +160,7 @@ fn write(text: &str, keys: Keys, out: &mut String) -> Option<()> {
             if index > 0 {
                 out.push(',');
             }
-            write(value.get(), Keys::Sorted, out)?;
+            write_canonical(value.get(), KeyOrder::Sorted, out)?;
         }
         out.push(']');
         return Some(());
@@ -174,8 +174,8 @@ fn write(text: &str, keys: Keys, out: &mut String) -> Option<()> {
     let last: BTreeMap<&str, &str> = fields.iter().map(|(k, v)| (k, v.get())).collect();
     let mut order: Vec<&str> = Vec::with_capacity(last.len());
     match keys {
-        Keys::Sorted => order.extend(last.keys()),
-        Keys::AsWritten => {
+        KeyOrder::Sorted => order.extend(last.keys()),
+        KeyOrder::AsWritten => {
             let mut seen = std::collections::BTreeSet::new();
             order.extend(fields.iter().map(|(k, _)| k).filter(|k| seen.insert(*k)));
         }
@@ -185,15 +185,15 @@ fn write(text: &str, keys: Keys, out: &mut String) -> Option<()> {
         if index > 0 {
             out.push(',');
         }
-        out.push_str(&quote(key));
+        out.push_str(&quote_json(key));
         out.push(':');
         // Only the keyword `properties` keeps order, not a property of that name.
-        let inner = if keys == Keys::Sorted && key == "properties" {
-            Keys::AsWritten
+        let inner = if keys == KeyOrder::Sorted && key == "properties" {
+            KeyOrder::AsWritten
         } else {
-            Keys::Sorted
+            KeyOrder::Sorted
         };
-        write(last.get(key)?, inner, out)?;
+        write_canonical(last.get(key)?, inner, out)?;
     }
     out.push('}');
     Some(())
@@ -205,7 +205,7 @@ mod tests {
 
     fn schema(text: &str, order: PropertyOrder) -> Result<String, ToolError> {
         let raw = Raw::parse(text).unwrap();
-        let tool = canonical(Tool::function("f", "", raw).ordered(order))?;
+        let tool = canonicalize_tool(Tool::function("f", "", raw).with_property_order(order))?;
         let function = tool.as_function().unwrap();
         Ok(function.parameters.as_ref().unwrap().get().to_owned())
     }

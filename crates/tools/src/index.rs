@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use contexture_ir::Fields;
 
 use crate::name::{Name, ToolId};
-use crate::tool::{Group, Tool};
-use crate::words::words;
+use crate::tool::{Tool, ToolGroup};
+use crate::words::for_each_word;
 
 /// Saturation of repeated words: the usual value.
 const K1: f64 = 1.2;
@@ -30,7 +30,7 @@ const PARAMETER_DEPTH: usize = 4;
 
 /// What is ranked: a flat tool, or a namespace as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unit {
+pub enum IndexedUnit {
     /// A flat tool.
     Tool(ToolId),
     /// All tools of a namespace.
@@ -41,7 +41,7 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranked<'i> {
     /// What was ranked.
-    pub unit: &'i Unit,
+    pub unit: &'i IndexedUnit,
     /// Its score; 0 if it shares no word with the task.
     pub score: f64,
 }
@@ -49,17 +49,17 @@ pub struct Ranked<'i> {
 /// The words of a registry's tools.
 #[derive(Debug)]
 pub struct Index {
-    units: Vec<Unit>,
-    numbers: BTreeMap<Unit, usize>,
+    units: Vec<IndexedUnit>,
+    numbers: BTreeMap<IndexedUnit, usize>,
     /// `K1 × (1 − B + B × length / mean length)` by unit.
     norms: Vec<f64>,
     /// Where in `postings` a word's are.
-    words: BTreeMap<Box<str>, Word>,
+    words: BTreeMap<Box<str>, TermPostings>,
     postings: Vec<Posting>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Word {
+struct TermPostings {
     rarity: f64,
     from: usize,
     to: usize,
@@ -73,14 +73,14 @@ struct Posting {
 
 impl Index {
     /// The index of these documents. Their order is that of the units' numbers and decides between equal scores.
-    pub(crate) fn of<'t>(documents: impl Iterator<Item = Document<'t>>) -> Self {
-        let (units, bags) = documents.map(Document::cut).unzip();
-        Self::build(units, bags)
+    pub(crate) fn from_documents<'t>(documents: impl Iterator<Item = IndexDocument<'t>>) -> Self {
+        let (units, bags) = documents.map(IndexDocument::into_weighted_terms).unzip();
+        Self::from_bags(units, bags)
     }
 
-    fn build(units: Vec<Unit>, bags: Vec<Bag>) -> Self {
+    fn from_bags(units: Vec<IndexedUnit>, bags: Vec<TermWeights>) -> Self {
         let count = units.len().max(1) as f64;
-        let lengths: Vec<f64> = bags.iter().map(Bag::length).collect();
+        let lengths: Vec<f64> = bags.iter().map(TermWeights::total_weight).collect();
         let mean = (lengths.iter().sum::<f64>() / count).max(1.0);
         let norms = lengths
             .iter()
@@ -102,7 +102,7 @@ impl Index {
             postings.extend(list);
             let rarity = log2(1.0 + (count - holders + 0.5) / (holders + 0.5));
             let to = postings.len();
-            words.insert(word, Word { rarity, from, to });
+            words.insert(word, TermPostings { rarity, from, to });
         }
         Self {
             numbers: units.iter().cloned().zip(0..).collect(),
@@ -128,19 +128,19 @@ impl Index {
     /// The `limit` units that fit `task` best, best first; equal scores by lower-cased name, tools before namespaces.
     /// Units that share no word with the task come last, with score 0.
     #[must_use]
-    pub fn rank(&self, task: &str, limit: usize) -> Vec<Ranked<'_>> {
+    pub fn rank_units(&self, task: &str, limit: usize) -> Vec<Ranked<'_>> {
         let ranked = |(score, number): (f64, usize)| {
             let unit = self.units.get(number)?;
             Some(Ranked { unit, score })
         };
-        let best = self.best(task, limit);
+        let best = self.best_units(task, limit);
         best.into_iter().filter_map(ranked).collect()
     }
 
     /// Scores and numbers of the best units, best first. Units are numbered flat functions first, in the registry's
     /// order, then namespaces.
-    pub(crate) fn best(&self, task: &str, limit: usize) -> Vec<(f64, usize)> {
-        let scores = self.scores(task);
+    pub(crate) fn best_units(&self, task: &str, limit: usize) -> Vec<(f64, usize)> {
+        let scores = self.unit_scores(task);
         let mut order: Vec<(f64, usize)> = scores.into_iter().zip(0..).collect();
         let best_first =
             |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
@@ -155,14 +155,14 @@ impl Index {
     }
 
     /// The number of a unit.
-    pub(crate) fn number(&self, unit: &Unit) -> Option<usize> {
+    pub(crate) fn unit_number(&self, unit: &IndexedUnit) -> Option<usize> {
         self.numbers.get(unit).copied()
     }
 
-    fn scores(&self, task: &str) -> Vec<f64> {
+    fn unit_scores(&self, task: &str) -> Vec<f64> {
         let mut scores = vec![0.0; self.units.len()];
-        let mut asked: Vec<Word> = Vec::new();
-        words(task, |word| asked.extend(self.words.get(word)));
+        let mut asked: Vec<TermPostings> = Vec::new();
+        for_each_word(task, |word| asked.extend(self.words.get(word)));
         // A word that the task repeats counts once: tasks are prose.
         asked.sort_unstable_by_key(|word| word.from);
         asked.dedup_by_key(|word| word.from);
@@ -180,26 +180,26 @@ impl Index {
 }
 
 /// What is ranked as one.
-pub(crate) enum Document<'t> {
+pub(crate) enum IndexDocument<'t> {
     /// A flat tool.
     Tool(&'t Tool),
     /// A namespace and its tools.
-    Namespace(&'t Group, Vec<&'t Tool>),
+    Namespace(&'t ToolGroup, Vec<&'t Tool>),
 }
 
-impl Document<'_> {
-    fn cut(self) -> (Unit, Bag) {
-        let mut bag = Bag::default();
+impl IndexDocument<'_> {
+    fn into_weighted_terms(self) -> (IndexedUnit, TermWeights) {
+        let mut bag = TermWeights::default();
         let unit = match self {
             Self::Tool(tool) => {
-                bag.tool(tool);
-                Unit::Tool(tool.id())
+                bag.add_tool(tool);
+                IndexedUnit::Tool(tool.id())
             }
             Self::Namespace(group, tools) => {
-                bag.text(group.name.as_str(), NAME);
-                bag.text(&group.description, TEXT);
-                tools.into_iter().for_each(|tool| bag.tool(tool));
-                Unit::Namespace(group.name.clone())
+                bag.add_text(group.name.as_str(), NAME);
+                bag.add_text(&group.description, TEXT);
+                tools.into_iter().for_each(|tool| bag.add_tool(tool));
+                IndexedUnit::Namespace(group.name.clone())
             }
         };
         (unit, bag)
@@ -208,55 +208,55 @@ impl Document<'_> {
 
 /// Words and their weights.
 #[derive(Default)]
-struct Bag(BTreeMap<Box<str>, f64>);
+struct TermWeights(BTreeMap<Box<str>, f64>);
 
-impl Bag {
-    fn length(&self) -> f64 {
+impl TermWeights {
+    fn total_weight(&self) -> f64 {
         self.0.values().sum()
     }
 
-    fn text(&mut self, text: &str, weight: f64) {
-        words(text, |word| match self.0.get_mut(word) {
+    fn add_text(&mut self, text: &str, weight: f64) {
+        for_each_word(text, |word| match self.0.get_mut(word) {
             Some(sum) => *sum += weight,
             None => drop(self.0.insert(word.into(), weight)),
         });
     }
 
-    fn tool(&mut self, tool: &Tool) {
-        self.text(tool.definition.name(), NAME);
+    fn add_tool(&mut self, tool: &Tool) {
+        self.add_text(tool.definition.name(), NAME);
         for tag in &tool.tags {
-            self.text(tag, TAG);
+            self.add_text(tag, TAG);
         }
         let Some(function) = tool.as_function() else {
             return;
         };
-        self.text(function.description.as_deref().unwrap_or_default(), TEXT);
+        self.add_text(function.description.as_deref().unwrap_or_default(), TEXT);
         if let Some(schema) = &function.parameters {
-            self.parameters(schema.get(), PARAMETER_DEPTH);
+            self.add_parameters(schema.get(), PARAMETER_DEPTH);
         }
     }
 
     /// Names and descriptions of a schema's properties, and of theirs.
-    fn parameters(&mut self, schema: &str, depth: usize) {
+    fn add_parameters(&mut self, schema: &str, depth: usize) {
         let (Some(depth), Ok(schema)) = (depth.checked_sub(1), Fields::parse(schema)) else {
             return;
         };
         if let Some(items) = schema.get(&["items"]) {
-            self.parameters(items.get(), depth);
+            self.add_parameters(items.get(), depth);
         }
         let Some(Ok(properties)) = schema.get(&["properties"]).map(|p| Fields::parse(p.get()))
         else {
             return;
         };
         for (name, property) in properties.iter() {
-            self.text(name, TEXT);
+            self.add_text(name, TEXT);
             let described = Fields::parse(property.get());
             let described = described.ok().and_then(|fields| {
                 let text = fields.get(&["description"])?;
                 serde_json::from_str::<String>(text.get()).ok()
             });
-            self.text(described.as_deref().unwrap_or_default(), DETAIL);
-            self.parameters(property.get(), depth);
+            self.add_text(described.as_deref().unwrap_or_default(), DETAIL);
+            self.add_parameters(property.get(), depth);
         }
     }
 }

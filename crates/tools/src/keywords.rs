@@ -2,27 +2,27 @@
 
 /// What a value stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SchemaPosition {
     /// A schema, or a list of them.
     Schema,
     /// Names, each with a schema: a property may be called `$ref`.
-    Named,
+    NamedSchemas,
     /// Data (`enum`, `const`, `default`, `examples`): nothing in it refers.
     Data,
 }
 
 /// What the value of a member is, given what holds the member.
-pub(crate) fn inside(place: Place, key: &str) -> Place {
+pub(crate) fn member_position(place: SchemaPosition, key: &str) -> SchemaPosition {
     match (place, key) {
-        (Place::Named, _) => Place::Schema,
+        (SchemaPosition::NamedSchemas, _) => SchemaPosition::Schema,
         (
             _,
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
             | "dependencies",
-        ) => Place::Named,
+        ) => SchemaPosition::NamedSchemas,
         (_, "enum" | "const" | "default" | "examples" | "required" | "dependentRequired") => {
-            Place::Data
+            SchemaPosition::Data
         }
-        _ => Place::Schema,
+        _ => SchemaPosition::Schema,
     }
 }

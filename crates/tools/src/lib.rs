@@ -2,10 +2,10 @@
 //!
 //! A [`Registry`] holds tools and groups. [`Registry::offer`] picks those that a [`Choice`] keeps, in an order that holds
 //! from call to call, with a reason for each that is left out. [`Registry::resolve`] takes a [`Call`] to its tool by any
-//! route, under a [`Policy`]; [`arguments::read`] mends arguments that are not quite JSON, and [`Registry::check`] holds
+//! route, under a [`Policy`]; [`arguments::parse_arguments`] mends arguments that are not quite JSON, and [`TargetRegistry::check_arguments`] holds
 //! them against the tool's schema.
 //!
-//! All state ([`Registry`], [`Choice`], [`Selection`], [`Loaded`], [`Policy`]) is plain data that serde stores.
+//! All state ([`Registry`], [`Choice`], [`Selection`], [`LoadedToolkits`], [`Policy`]) is plain data that serde stores.
 //!
 //! Not here: running tools, and what a provider's request looks like (`contexture-wire`).
 
@@ -37,16 +37,16 @@ pub use arguments::{Arguments, ArgumentsError, Issue, IssueKind};
 pub use call::{Call, CallError};
 pub use choice::{Choice, Combine, Criterion};
 pub use error::ToolError;
-pub use index::{Index, Ranked, Unit};
+pub use index::{Index, IndexedUnit, Ranked};
 pub use name::{LOADER, Name, ToolId};
 pub use namespace::ArgsSchema;
-pub use native::{Manner, Search};
-pub use offer::{Offer, Place, Selection, Wish};
+pub use native::{ToolSearchMode, ToolSupport};
+pub use offer::{Offer, OfferRequest, OfferSlot, Selection};
 pub use pattern::Pattern;
-pub use policy::{Decision, Policy, Rule, Subject, Verdict};
+pub use policy::{Decision, Policy, PolicyVerdict, Rule, RuleTarget};
 pub use registry::{Batch, Registry};
-pub use removed::{Reasons, Removed, Why};
+pub use removed::{ExcludedTool, ExclusionReason, ExclusionReasons};
 pub use resolve::{ResolveError, Resolved, Route};
-pub use tool::{Group, GroupKind, PropertyOrder, Tool};
-pub use toolkit::Loaded;
-pub use validate::{Checker, Finding, SchemaError};
+pub use tool::{GroupKind, PropertyOrder, Tool, ToolGroup};
+pub use toolkit::LoadedToolkits;
+pub use validate::{ArgumentFault, SchemaError, SchemaValidator};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The name of the tool that loads toolkits; no other tool may have it.
 pub const LOADER: &str = "load_toolkit";
 
-/// A name, cheap to clone. Compared as written; [`Name::folded`] is how the registry tells names apart.
+/// A name, cheap to clone. Compared as written; [`Name::case_folded`] is how the registry tells names apart.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -22,13 +22,13 @@ impl Name {
 
     /// The form in which names are compared where case does not matter.
     #[must_use]
-    pub fn folded(&self) -> String {
-        fold(&self.0)
+    pub fn case_folded(&self) -> String {
+        case_folded(&self.0)
     }
 }
 
 /// A text in the form in which names are compared: lower case, by Unicode's rules without a language.
-pub(crate) fn fold(text: &str) -> String {
+pub(crate) fn case_folded(text: &str) -> String {
     if text.is_ascii() {
         text.to_ascii_lowercase()
     } else {
@@ -108,7 +108,7 @@ impl ToolId {
 
     /// A tool of a group.
     #[must_use]
-    pub fn of(group: impl Into<Name>, name: impl Into<Name>) -> Self {
+    pub fn in_group(group: impl Into<Name>, name: impl Into<Name>) -> Self {
         Self {
             group: Some(group.into()),
             name: name.into(),

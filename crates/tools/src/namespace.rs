@@ -9,12 +9,12 @@
 
 use std::fmt::Write as _;
 
-use contexture_ir::{Fields, FunctionTool, Raw, quote};
+use contexture_ir::{Fields, FunctionTool, Raw, quote_json};
 use serde::{Deserialize, Serialize};
 
-use crate::keywords::{Place, inside};
-use crate::registry::Entry;
-use crate::tool::Group;
+use crate::keywords::{SchemaPosition, member_position};
+use crate::registry::RegistryEntry;
+use crate::tool::ToolGroup;
 use contexture_ir::excerpt;
 
 /// The argument that says which tool is meant.
@@ -40,34 +40,37 @@ pub enum ArgsSchema {
 }
 
 /// The tool that stands for these actions of a group.
-pub(crate) fn tool<'e>(
-    group: &Group,
-    actions: impl Iterator<Item = &'e Entry> + Clone,
+pub(crate) fn namespace_tool<'e>(
+    group: &ToolGroup,
+    actions: impl Iterator<Item = &'e RegistryEntry> + Clone,
     style: ArgsSchema,
 ) -> FunctionTool {
     let names: Vec<String> = actions
         .clone()
-        .map(|action| quote(action.id.name.as_str()))
+        .map(|action| quote_json(action.id.name.as_str()))
         .collect();
     let schema = format!(
         "{{\"additionalProperties\":false,\"properties\":{{\"{ACTION}\":{{\"enum\":[{}],\"type\":\"string\"}},\
          \"{ARGUMENTS}\":{}}},\"required\":[\"{ACTION}\",\"{ARGUMENTS}\"],\"type\":\"object\"}}",
         names.join(","),
-        arguments(actions.clone(), style)
+        arguments_schema(actions.clone(), style)
     );
     FunctionTool {
         name: group.name.as_str().to_owned(),
-        description: Some(description(group, actions)),
+        description: Some(namespace_description(group, actions)),
         parameters: Raw::parse(schema).ok(),
         ..FunctionTool::default()
     }
 }
 
-fn arguments<'e>(actions: impl Iterator<Item = &'e Entry>, style: ArgsSchema) -> String {
+fn arguments_schema<'e>(
+    actions: impl Iterator<Item = &'e RegistryEntry>,
+    style: ArgsSchema,
+) -> String {
     if style == ArgsSchema::Flat {
         return ANY_OBJECT.to_owned();
     }
-    let schema = |entry: &'e Entry| {
+    let schema = |entry: &'e RegistryEntry| {
         let function = entry.tool.as_function()?;
         function.parameters.as_ref().map(Raw::get)
     };
@@ -93,13 +96,18 @@ fn arguments<'e>(actions: impl Iterator<Item = &'e Entry>, style: ArgsSchema) ->
 /// another way (`$id`, `$anchor`, …), for those would mean something else there.
 fn move_references(schema: &str, base: &str) -> Option<String> {
     let mut out = String::with_capacity(schema.len() + 64);
-    rewrite(schema, base, Place::Schema, &mut out)?;
+    rewrite_references(schema, base, SchemaPosition::Schema, &mut out)?;
     Some(out)
 }
 
 /// Depth is bounded by the registry.
-fn rewrite(text: &str, base: &str, place: Place, out: &mut String) -> Option<()> {
-    if place == Place::Data {
+fn rewrite_references(
+    text: &str,
+    base: &str,
+    place: SchemaPosition,
+    out: &mut String,
+) -> Option<()> {
+    if place == SchemaPosition::Data {
         out.push_str(text);
         return Some(());
     }
@@ -111,7 +119,7 @@ fn rewrite(text: &str, base: &str, place: Place, out: &mut String) -> Option<()>
                 if index > 0 {
                     out.push(',');
                 }
-                rewrite(value.get(), base, place, out)?;
+                rewrite_references(value.get(), base, place, out)?;
             }
             out.push(']');
         }
@@ -121,24 +129,24 @@ fn rewrite(text: &str, base: &str, place: Place, out: &mut String) -> Option<()>
                 if index > 0 {
                     out.push(',');
                 }
-                out.push_str(&quote(key));
+                out.push_str(&quote_json(key));
                 out.push(':');
                 let value = value.get();
                 match (place, key) {
-                    (Place::Schema, "$ref") => {
+                    (SchemaPosition::Schema, "$ref") => {
                         let reference: String = serde_json::from_str(value).ok()?;
                         let inner = reference.strip_prefix('#')?;
                         if !inner.is_empty() && !inner.starts_with('/') {
                             return None;
                         }
-                        out.push_str(&quote(&format!("{base}{inner}")));
+                        out.push_str(&quote_json(&format!("{base}{inner}")));
                     }
                     (
-                        Place::Schema,
+                        SchemaPosition::Schema,
                         "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor" | "$recursiveRef"
                         | "$recursiveAnchor",
                     ) => return None,
-                    _ => rewrite(value, base, inside(place, key), out)?,
+                    _ => rewrite_references(value, base, member_position(place, key), out)?,
                 }
             }
             out.push('}');
@@ -148,7 +156,10 @@ fn rewrite(text: &str, base: &str, place: Place, out: &mut String) -> Option<()>
     Some(())
 }
 
-fn description<'e>(group: &Group, actions: impl Iterator<Item = &'e Entry>) -> String {
+fn namespace_description<'e>(
+    group: &ToolGroup,
+    actions: impl Iterator<Item = &'e RegistryEntry>,
+) -> String {
     let mut out = group.description.clone();
     if !out.is_empty() {
         out.push_str("\n\n");
@@ -158,7 +169,7 @@ fn description<'e>(group: &Group, actions: impl Iterator<Item = &'e Entry>) -> S
         let _ = write!(out, "\n- {}(", action.id.name);
         let function = action.tool.as_function();
         let schema = function.and_then(|function| function.parameters.as_ref());
-        let parameters = schema.map(|schema| parameters(schema.get()));
+        let parameters = schema.map(|schema| list_parameters(schema.get()));
         let parameters = parameters.unwrap_or_default();
         for (index, parameter) in parameters.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };
@@ -184,7 +195,7 @@ struct Parameter {
 }
 
 /// The properties of an object schema, as a person would list them.
-fn parameters(schema: &str) -> Vec<Parameter> {
+fn list_parameters(schema: &str) -> Vec<Parameter> {
     let Ok(fields) = Fields::parse(schema) else {
         return Vec::new();
     };
@@ -197,20 +208,20 @@ fn parameters(schema: &str) -> Vec<Parameter> {
     };
     let parameter = |(name, schema): (&str, &serde_json::value::RawValue)| Parameter {
         name: name.to_owned(),
-        kind: kind(schema.get(), TYPE_DEPTH),
-        description: text(schema.get(), "description").unwrap_or_default(),
+        kind: type_summary(schema.get(), TYPE_DEPTH),
+        description: string_field(schema.get(), "description").unwrap_or_default(),
         required: required.iter().any(|required| required == name),
     };
     properties.iter().map(parameter).collect()
 }
 
-fn text(schema: &str, key: &'static str) -> Option<String> {
+fn string_field(schema: &str, key: &'static str) -> Option<String> {
     let fields = Fields::parse(schema).ok()?;
     serde_json::from_str(fields.get(&[key])?.get()).ok()
 }
 
 /// A schema's type in a few words: `string`, `integer[]`, `"a" | "b"`, `object`.
-fn kind(schema: &str, depth: usize) -> String {
+fn type_summary(schema: &str, depth: usize) -> String {
     let (Some(depth), Ok(fields)) = (depth.checked_sub(1), Fields::parse(schema)) else {
         return "any".to_owned();
     };
@@ -225,18 +236,23 @@ fn kind(schema: &str, depth: usize) -> String {
         return joined(values.iter().map(|value| value.get().to_owned()).collect());
     }
     if let Some(kinds) = list("anyOf").or_else(|| list("oneOf")) {
-        return joined(kinds.iter().map(|one| kind(one.get(), depth)).collect());
+        return joined(
+            kinds
+                .iter()
+                .map(|one| type_summary(one.get(), depth))
+                .collect(),
+        );
     }
-    if let Some(reference) = text(schema, "$ref") {
+    if let Some(reference) = string_field(schema, "$ref") {
         let name = reference.rsplit('/').next().unwrap_or_default();
         return excerpt(name, WORD);
     }
     match fields.get(&["type"]).map(|kind| kind.get()) {
         Some("\"array\"") => match fields.get(&["items"]) {
-            Some(items) => format!("{}[]", kind(items.get(), depth)),
+            Some(items) => format!("{}[]", type_summary(items.get(), depth)),
             None => "array".to_owned(),
         },
-        Some(one) if one.starts_with('"') => text(schema, "type").unwrap_or_default(),
+        Some(one) if one.starts_with('"') => string_field(schema, "type").unwrap_or_default(),
         Some(_) => joined(
             list("type")
                 .unwrap_or_default()

@@ -8,12 +8,12 @@
 //! Not here: how a format writes the fields; wire does, from what tools carry for that format.
 
 use contexture_catalogue::ModelSpec;
-use contexture_ir::{Extra, FunctionTool, ProviderTool, Raw, ToolDefinition, quote};
+use contexture_ir::{Extra, FunctionTool, ProviderTool, Raw, ToolDefinition, quote_json};
 use serde::{Deserialize, Serialize};
 
 use crate::namespace::ArgsSchema;
-use crate::registry::Entry;
-use crate::tool::Group;
+use crate::registry::RegistryEntry;
+use crate::tool::ToolGroup;
 
 const ANTHROPIC: &str = "anthropic";
 const RESPONSES: &str = "openai-responses";
@@ -21,7 +21,7 @@ const RESPONSES: &str = "openai-responses";
 /// How toolkits reach the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Search {
+pub enum ToolSearchMode {
     /// By our own tool `load_toolkit`: any target.
     #[default]
     Loader,
@@ -35,22 +35,22 @@ pub enum Search {
 
 /// What a target can do with tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Manner {
+pub struct ToolSupport {
     /// How toolkits reach the model.
-    pub search: Search,
+    pub search: ToolSearchMode,
     /// How namespaces' arguments are written.
     pub args: ArgsSchema,
 }
 
-impl Manner {
+impl ToolSupport {
     /// What a model can do through a format (`anthropic`, `openai-responses`, …): the provider's own search where the
     /// catalogue says that the model has it and the format can say it, else the loader.
     #[must_use]
-    pub fn of(model: &ModelSpec, format: &str) -> Self {
+    pub fn for_model(model: &ModelSpec, format: &str) -> Self {
         let search = match (model.capabilities.tool_search, format) {
-            (true, ANTHROPIC) => Search::AnthropicBm25,
-            (true, RESPONSES) => Search::OpenAi,
-            _ => Search::Loader,
+            (true, ANTHROPIC) => ToolSearchMode::AnthropicBm25,
+            (true, RESPONSES) => ToolSearchMode::OpenAi,
+            _ => ToolSearchMode::Loader,
         };
         Self {
             search,
@@ -59,9 +59,9 @@ impl Manner {
     }
 }
 
-impl Search {
+impl ToolSearchMode {
     /// The provider's tool that searches; `None` for the loader.
-    pub(crate) fn tool(self) -> Option<ToolDefinition> {
+    pub(crate) fn search_tool(self) -> Option<ToolDefinition> {
         let (format, kind, raw) = match self {
             Self::Loader => return None,
             Self::AnthropicBm25 => (
@@ -84,25 +84,31 @@ impl Search {
     }
 
     /// A toolkit's tools, deferred.
-    pub(crate) fn deferred<'e>(
+    pub(crate) fn deferred_definitions<'e>(
         self,
-        kit: &Group,
-        tools: impl Iterator<Item = &'e Entry>,
+        kit: &ToolGroup,
+        tools: impl Iterator<Item = &'e RegistryEntry>,
     ) -> Vec<ToolDefinition> {
         let functions = tools.filter_map(|entry| entry.tool.as_function());
         let functions: Vec<&FunctionTool> = functions.collect();
         match self {
-            Self::OpenAi if fits(kit, &functions) => {
-                namespace(kit, functions).into_iter().collect()
+            Self::OpenAi if has_valid_names(kit, &functions) => {
+                deferred_namespace(kit, functions).into_iter().collect()
             }
-            Self::OpenAi => functions.into_iter().map(|f| defer(f, RESPONSES)).collect(),
-            _ => functions.into_iter().map(|f| defer(f, ANTHROPIC)).collect(),
+            Self::OpenAi => functions
+                .into_iter()
+                .map(|f| defer_function(f, RESPONSES))
+                .collect(),
+            _ => functions
+                .into_iter()
+                .map(|f| defer_function(f, ANTHROPIC))
+                .collect(),
         }
     }
 }
 
 /// Whether OpenAI takes all these names as they are. Others are deferred one by one, for wire renames only functions.
-fn fits(kit: &Group, functions: &[&FunctionTool]) -> bool {
+fn has_valid_names(kit: &ToolGroup, functions: &[&FunctionTool]) -> bool {
     let mark = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let names = functions.iter().map(|function| function.name.as_str());
     let mut names = names.chain([kit.name.as_str()]);
@@ -110,23 +116,23 @@ fn fits(kit: &Group, functions: &[&FunctionTool]) -> bool {
 }
 
 /// The function with the mark of a format, beside what it carries for it.
-fn defer(function: &FunctionTool, format: &str) -> ToolDefinition {
+fn defer_function(function: &FunctionTool, format: &str) -> ToolDefinition {
     let mut function = function.clone();
-    let mut wire: Extra = function.extra.wire(format);
+    let mut wire: Extra = function.extra.wire_fields(format);
     if let Ok(yes) = Raw::parse("true") {
         wire.set("defer_loading", yes);
     }
-    function.extra.set_wire(format, wire);
+    function.extra.set_wire_fields(format, wire);
     ToolDefinition::Function(function)
 }
 
 /// OpenAI's tool of type `namespace` with all its functions deferred.
-fn namespace(kit: &Group, functions: Vec<&FunctionTool>) -> Option<ToolDefinition> {
+fn deferred_namespace(kit: &ToolGroup, functions: Vec<&FunctionTool>) -> Option<ToolDefinition> {
     let functions: Vec<String> = functions.into_iter().map(responses_function).collect();
     let raw = format!(
         "{{\"type\":\"namespace\",\"name\":{},\"description\":{},\"tools\":[{}]}}",
-        quote(kit.name.as_str()),
-        quote(&kit.description),
+        quote_json(kit.name.as_str()),
+        quote_json(&kit.description),
         functions.join(",")
     );
     Some(ToolDefinition::Provider(ProviderTool {
@@ -137,9 +143,12 @@ fn namespace(kit: &Group, functions: Vec<&FunctionTool>) -> Option<ToolDefinitio
 }
 
 fn responses_function(function: &FunctionTool) -> String {
-    let mut out = format!("{{\"type\":\"function\",\"name\":{}", quote(&function.name));
+    let mut out = format!(
+        "{{\"type\":\"function\",\"name\":{}",
+        quote_json(&function.name)
+    );
     if let Some(text) = &function.description {
-        out.push_str(&format!(",\"description\":{}", quote(text)));
+        out.push_str(&format!(",\"description\":{}", quote_json(text)));
     }
     let schema = function.parameters.as_ref().map(Raw::get);
     let schema = schema.unwrap_or("{\"properties\":{},\"type\":\"object\"}");

@@ -1,19 +1,19 @@
 //! Which known names resemble an unknown one.
 
-use crate::name::fold;
+use crate::name::case_folded;
 
 /// The most names suggested.
 const SUGGESTIONS: usize = 3;
 /// The most characters of a name that are compared.
-const LONGEST: usize = 64;
+const MAX_COMPARED_CHARS: usize = 64;
 
 /// Names equal but for case and marks, names of which one contains the other, and names that share most of their pairs
 /// of letters, in this order; at most three.
-pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
-    let wanted = plain(name);
-    let pairs = pairs(&wanted);
+pub(crate) fn most_similar<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let wanted = normalize_name(name);
+    let pairs = letter_pairs(&wanted);
     let score = |other: &str| -> Option<usize> {
-        let plain = plain(other);
+        let plain = normalize_name(other);
         if plain == wanted {
             return Some(0);
         }
@@ -21,7 +21,7 @@ pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> V
         if contained && plain.len() >= 3 && wanted.len() >= 3 {
             return Some(1);
         }
-        let other = self::pairs(&plain);
+        let other = self::letter_pairs(&plain);
         let shared = other.iter().filter(|pair| pairs.contains(pair)).count();
         let all = other.len() + pairs.len();
         (shared * 10 >= all * 3).then(|| 2 + (all - 2 * shared.min(all / 2)) * 100 / all.max(1))
@@ -34,12 +34,15 @@ pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> V
     best.map(|(_, name)| name.to_owned()).collect()
 }
 
-fn plain(name: &str) -> String {
-    let letters = name.chars().filter(|c| c.is_alphanumeric()).take(LONGEST);
-    fold(&letters.collect::<String>())
+fn normalize_name(name: &str) -> String {
+    let letters = name
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .take(MAX_COMPARED_CHARS);
+    case_folded(&letters.collect::<String>())
 }
 
-fn pairs(name: &str) -> Vec<(char, char)> {
+fn letter_pairs(name: &str) -> Vec<(char, char)> {
     let mut pairs: Vec<(char, char)> = name.chars().zip(name.chars().skip(1)).collect();
     pairs.sort_unstable();
     pairs.dedup();
@@ -54,11 +57,14 @@ mod tests {
     fn only_similar_names_are_suggested() {
         let known = ["get_user", "getUserInfo", "delete_file", "list_files"];
         assert_eq!(
-            nearest("GetUser", known.into_iter()),
+            most_similar("GetUser", known.into_iter()),
             ["get_user", "getUserInfo"]
         );
-        assert_eq!(nearest("delete_fil", known.into_iter())[0], "delete_file");
-        assert!(nearest("weather", known.into_iter()).is_empty());
-        assert!(nearest("", known.into_iter()).is_empty());
+        assert_eq!(
+            most_similar("delete_fil", known.into_iter())[0],
+            "delete_file"
+        );
+        assert!(most_similar("weather", known.into_iter()).is_empty());
+        assert!(most_similar("", known.into_iter()).is_empty());
     }
 }

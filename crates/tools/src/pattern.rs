@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::name::{ToolId, fold};
+use crate::name::{ToolId, case_folded};
 
 /// A pattern that names tools: `delete_*`, `crm/*`, `load_toolkit`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ impl Pattern {
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         let written = text.into();
-        let folded = fold(&written);
+        let folded = case_folded(&written);
         Self { written, folded }
     }
 
@@ -36,11 +36,11 @@ impl Pattern {
     #[must_use]
     pub fn matches(&self, tool: &ToolId) -> bool {
         let group = tool.group.as_ref();
-        glob(&self.folded, &tool.name.folded())
-            || group.is_some_and(|group| glob(&self.folded, &group.folded()))
+        glob_matches(&self.folded, &tool.name.case_folded())
+            || group.is_some_and(|group| glob_matches(&self.folded, &group.case_folded()))
             || (group.is_some()
                 && self.folded.contains('/')
-                && glob(&self.folded, &fold(&tool.to_string())))
+                && glob_matches(&self.folded, &case_folded(&tool.to_string())))
     }
 }
 
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for Pattern {
 
 /// Whether `text` is of the form `pattern`: on a mismatch the last `*` takes one character more, so the work is at most
 /// the product of the lengths.
-fn glob(pattern: &str, text: &str) -> bool {
+fn glob_matches(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.chars(), text.chars());
     let mut star: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
@@ -122,14 +122,14 @@ mod tests {
             ("**", "x", true),
             ("a*", "a*b", true),
         ] {
-            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(glob_matches(pattern, text), expected, "{pattern} {text}");
         }
-        assert!(!glob(&"*a".repeat(50), &"a".repeat(49)));
+        assert!(!glob_matches(&"*a".repeat(50), &"a".repeat(49)));
     }
 
     #[test]
     fn names_groups_and_both() {
-        let tool = ToolId::of("CRM", "delete_File");
+        let tool = ToolId::in_group("CRM", "delete_File");
         for (pattern, expected) in [
             ("delete_file", true),
             ("DELETE_*", true),
@@ -142,6 +142,6 @@ mod tests {
             assert_eq!(Pattern::new(pattern).matches(&tool), expected, "{pattern}");
         }
         assert!(Pattern::new("a/b").matches(&ToolId::flat("a/b")));
-        assert!(Pattern::new("a/b").matches(&ToolId::of("g", "A/B")));
+        assert!(Pattern::new("a/b").matches(&ToolId::in_group("g", "A/B")));
     }
 }

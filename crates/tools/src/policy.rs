@@ -17,7 +17,7 @@ use crate::tool::Tool;
 /// What is to happen with a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PolicyVerdict {
     /// It runs.
     #[default]
     Allow,
@@ -30,14 +30,14 @@ pub enum Verdict {
 /// Which tools a rule is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum RuleTarget {
     /// Those that a pattern names.
     Name(Pattern),
     /// Those that carry a mark, compared as written.
     Mark(String),
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for RuleTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(pattern) => pattern.fmt(f),
@@ -50,9 +50,9 @@ impl fmt::Display for Subject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// The tools it is about.
-    pub on: Subject,
+    pub on: RuleTarget,
     /// What is to happen with them.
-    pub verdict: Verdict,
+    pub verdict: PolicyVerdict,
 }
 
 /// Rules, and what holds where none matches. The default allows everything.
@@ -63,14 +63,14 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// For tools that no rule is about.
     #[serde(default)]
-    pub otherwise: Verdict,
+    pub otherwise: PolicyVerdict,
 }
 
 /// What a policy says about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'p> {
     /// What is to happen.
-    pub verdict: Verdict,
+    pub verdict: PolicyVerdict,
     /// The rule that decided, the first of the strictest; absent if none was about the tool.
     pub rule: Option<&'p Rule>,
 }
@@ -81,51 +81,51 @@ impl Policy {
     pub fn deny_all() -> Self {
         Self {
             rules: Vec::new(),
-            otherwise: Verdict::Deny,
+            otherwise: PolicyVerdict::Deny,
         }
     }
 
     /// The same policy with these tools allowed.
     #[must_use]
     pub fn allow(self, pattern: impl Into<Pattern>) -> Self {
-        self.with(Subject::Name(pattern.into()), Verdict::Allow)
+        self.with_rule(RuleTarget::Name(pattern.into()), PolicyVerdict::Allow)
     }
 
     /// The same policy with these tools asked about.
     #[must_use]
     pub fn ask(self, pattern: impl Into<Pattern>) -> Self {
-        self.with(Subject::Name(pattern.into()), Verdict::Ask)
+        self.with_rule(RuleTarget::Name(pattern.into()), PolicyVerdict::Ask)
     }
 
     /// The same policy with these tools denied.
     #[must_use]
     pub fn deny(self, pattern: impl Into<Pattern>) -> Self {
-        self.with(Subject::Name(pattern.into()), Verdict::Deny)
+        self.with_rule(RuleTarget::Name(pattern.into()), PolicyVerdict::Deny)
     }
 
     /// The same policy with one rule more.
     #[must_use]
-    pub fn with(mut self, on: Subject, verdict: Verdict) -> Self {
+    pub fn with_rule(mut self, on: RuleTarget, verdict: PolicyVerdict) -> Self {
         self.rules.push(Rule { on, verdict });
         self
     }
 
     /// What it says about a tool.
     #[must_use]
-    pub fn decide(&self, tool: &Tool) -> Decision<'_> {
-        self.judge(&tool.id(), |mark| tool.marks.contains(mark))
+    pub fn decide_tool(&self, tool: &Tool) -> Decision<'_> {
+        self.strictest_decision(&tool.id(), |mark| tool.marks.contains(mark))
     }
 
     /// What it says about a name that carries no marks.
     #[must_use]
     pub fn decide_name(&self, tool: &ToolId) -> Decision<'_> {
-        self.judge(tool, |_| false)
+        self.strictest_decision(tool, |_| false)
     }
 
-    fn judge(&self, id: &ToolId, has: impl Fn(&str) -> bool) -> Decision<'_> {
+    fn strictest_decision(&self, id: &ToolId, has: impl Fn(&str) -> bool) -> Decision<'_> {
         let about = |rule: &&Rule| match &rule.on {
-            Subject::Name(pattern) => pattern.matches(id),
-            Subject::Mark(mark) => has(mark),
+            RuleTarget::Name(pattern) => pattern.matches(id),
+            RuleTarget::Mark(mark) => has(mark),
         };
         let mut decided: Option<&Rule> = None;
         for rule in self.rules.iter().filter(about) {
@@ -152,19 +152,25 @@ mod tests {
             .deny("*_secret")
             .allow("read*")
             .ask("read_mail")
-            .with(Subject::Mark("destructive".to_owned()), Verdict::Ask)
+            .with_rule(
+                RuleTarget::Mark("destructive".to_owned()),
+                PolicyVerdict::Ask,
+            )
             .allow("drop");
         for (name, expected) in [
-            ("read_file", Verdict::Allow),
-            ("READ_mail", Verdict::Ask),
-            ("read_secret", Verdict::Deny),
-            ("write", Verdict::Deny),
+            ("read_file", PolicyVerdict::Allow),
+            ("READ_mail", PolicyVerdict::Ask),
+            ("read_secret", PolicyVerdict::Deny),
+            ("write", PolicyVerdict::Deny),
         ] {
-            assert_eq!(policy.decide(&tool(name)).verdict, expected, "{name}");
+            assert_eq!(policy.decide_tool(&tool(name)).verdict, expected, "{name}");
         }
-        let drop = tool("drop").marked(["destructive"]);
-        assert_eq!(policy.decide(&drop).verdict, Verdict::Ask);
-        assert_eq!(policy.decide(&tool("write")).rule, None);
-        assert_eq!(Policy::default().decide(&tool("x")).verdict, Verdict::Allow);
+        let drop = tool("drop").with_marks(["destructive"]);
+        assert_eq!(policy.decide_tool(&drop).verdict, PolicyVerdict::Ask);
+        assert_eq!(policy.decide_tool(&tool("write")).rule, None);
+        assert_eq!(
+            Policy::default().decide_tool(&tool("x")).verdict,
+            PolicyVerdict::Allow
+        );
     }
 }

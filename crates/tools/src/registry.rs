@@ -13,56 +13,56 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::definition::{canonical, check_name};
+use crate::definition::{canonicalize_tool, check_name};
 use crate::error::ToolError;
-use crate::index::{Document, Index};
-use crate::name::{LOADER, Name, ToolId, fold};
-use crate::tool::{Group, GroupKind, Tool};
-use crate::validate::{Checker, SchemaError};
+use crate::index::{Index, IndexDocument};
+use crate::name::{LOADER, Name, ToolId, case_folded};
+use crate::tool::{GroupKind, Tool, ToolGroup};
+use crate::validate::{SchemaError, SchemaValidator};
 
 /// Tools and groups, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    inner: Arc<Inner>,
+    inner: Arc<RegistryInner>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Inner {
+struct RegistryInner {
     groups: BTreeMap<String, Arc<GroupEntry>>,
-    tools: BTreeMap<Key, Arc<Entry>>,
+    tools: BTreeMap<RegistryKey, Arc<RegistryEntry>>,
     index: OnceLock<Arc<Index>>,
 }
 
 /// Where a tool's name is unique: the namespace, folded, or empty; then the name, folded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct RegistryKey {
     scope: String,
     name: String,
 }
 
 #[derive(Debug)]
 pub(crate) struct GroupEntry {
-    pub(crate) group: Group,
+    pub(crate) group: ToolGroup,
     source: Option<Name>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct RegistryEntry {
     pub(crate) tool: Tool,
     pub(crate) id: ToolId,
     source: Option<Name>,
-    checker: OnceLock<Result<Checker, SchemaError>>,
+    validator: OnceLock<Result<SchemaValidator, SchemaError>>,
 }
 
-impl Entry {
+impl RegistryEntry {
     /// The checker of its arguments, compiled when first asked for.
-    pub(crate) fn checker(&self) -> Result<&Checker, &SchemaError> {
+    pub(crate) fn schema_validator(&self) -> Result<&SchemaValidator, &SchemaError> {
         let compile = || {
             let function = self.tool.as_function();
             let schema = function.and_then(|function| function.parameters.as_ref());
-            schema.map_or_else(|| Ok(Checker::anything()), Checker::new)
+            schema.map_or_else(|| Ok(SchemaValidator::accept_all()), SchemaValidator::new)
         };
-        self.checker.get_or_init(compile).as_ref()
+        self.validator.get_or_init(compile).as_ref()
     }
 }
 
@@ -70,7 +70,7 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The groups.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ToolGroup>,
     /// The tools; they may belong to these groups or to earlier ones.
     pub tools: Vec<Tool>,
 }
@@ -88,7 +88,7 @@ impl Registry {
     }
 
     /// Adds a group without tools.
-    pub fn register_group(&mut self, group: Group) -> Result<(), ToolError> {
+    pub fn register_group(&mut self, group: ToolGroup) -> Result<(), ToolError> {
         self.add_group(group, None)
     }
 
@@ -110,7 +110,7 @@ impl Registry {
     /// The source stays that of the earlier one.
     pub fn replace(&mut self, tool: Tool) -> Result<Option<Tool>, ToolError> {
         let id = tool.id();
-        let Some(old) = self.entry(&id).cloned() else {
+        let Some(old) = self.tool_entry(&id).cloned() else {
             return self.register(tool).map(|_| None);
         };
         let mut next = self.clone();
@@ -122,8 +122,8 @@ impl Registry {
 
     /// Takes a tool away and returns it.
     pub fn unregister(&mut self, id: &ToolId) -> Option<Tool> {
-        let key = self.entry(id).map(|entry| self.key(&entry.id))?;
-        let entry = self.change().tools.remove(&key)?;
+        let key = self.tool_entry(id).map(|entry| self.tool_key(&entry.id))?;
+        let entry = self.inner_mut().tools.remove(&key)?;
         Some(entry.tool.clone())
     }
 
@@ -132,9 +132,9 @@ impl Registry {
         let Some(group) = self.group(name) else {
             return Vec::new();
         };
-        let (folded, name) = (group.name.folded(), group.name.clone());
+        let (folded, name) = (group.name.case_folded(), group.name.clone());
         let gone = self.remove_tools(|entry| entry.id.group.as_ref() == Some(&name));
-        self.change().groups.remove(&folded);
+        self.inner_mut().groups.remove(&folded);
         gone
     }
 
@@ -158,13 +158,16 @@ impl Registry {
     /// The tool of this group and name, as written.
     #[must_use]
     pub fn get(&self, id: &ToolId) -> Option<&Tool> {
-        self.entry(id).map(|entry| &entry.tool)
+        self.tool_entry(id).map(|entry| &entry.tool)
     }
 
     /// The group of this name; case does not matter.
     #[must_use]
-    pub fn group(&self, name: &str) -> Option<&Group> {
-        self.inner.groups.get(&fold(name)).map(|entry| &entry.group)
+    pub fn group(&self, name: &str) -> Option<&ToolGroup> {
+        self.inner
+            .groups
+            .get(&case_folded(name))
+            .map(|entry| &entry.group)
     }
 
     /// All tools, by namespace (flat ones and those of toolkits first), then by lower-cased name.
@@ -173,7 +176,7 @@ impl Registry {
     }
 
     /// All groups, by lower-cased name.
-    pub fn groups(&self) -> impl ExactSizeIterator<Item = &Group> {
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = &ToolGroup> {
         self.inner.groups.values().map(|entry| &entry.group)
     }
 
@@ -193,36 +196,39 @@ impl Registry {
     pub fn index(&self) -> &Index {
         self.inner
             .index
-            .get_or_init(|| Arc::new(Index::of(self.documents())))
+            .get_or_init(|| Arc::new(Index::from_documents(self.index_documents())))
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(crate) fn tool_entries(&self) -> impl Iterator<Item = &Arc<RegistryEntry>> {
         self.inner.tools.values()
     }
 
-    pub(crate) fn entry(&self, id: &ToolId) -> Option<&Arc<Entry>> {
-        let entry = self.inner.tools.get(&self.key(id))?;
+    pub(crate) fn tool_entry(&self, id: &ToolId) -> Option<&Arc<RegistryEntry>> {
+        let entry = self.inner.tools.get(&self.tool_key(id))?;
         (entry.id == *id).then_some(entry)
     }
 
     /// What the model sees under this name: a flat tool or one of a toolkit.
-    pub(crate) fn top(&self, name: &str) -> Option<&Arc<Entry>> {
-        let key = Key {
+    pub(crate) fn top_level_entry(&self, name: &str) -> Option<&Arc<RegistryEntry>> {
+        let key = RegistryKey {
             scope: String::new(),
-            name: fold(name),
+            name: case_folded(name),
         };
         let entry = self.inner.tools.get(&key)?;
         (entry.id.name == *name).then_some(entry)
     }
 
     /// The tools of a group, by lower-cased name.
-    pub(crate) fn members<'r>(&'r self, group: &'r Group) -> impl Iterator<Item = &'r Arc<Entry>> {
+    pub(crate) fn group_members<'r>(
+        &'r self,
+        group: &'r ToolGroup,
+    ) -> impl Iterator<Item = &'r Arc<RegistryEntry>> {
         // Tools of a namespace have a scope of their own; tools of a toolkit stand among the flat ones.
         let scope = match group.kind {
-            GroupKind::Namespace => group.name.folded(),
+            GroupKind::Namespace => group.name.case_folded(),
             GroupKind::Toolkit => String::new(),
         };
-        let first = Key {
+        let first = RegistryKey {
             scope: scope.clone(),
             name: String::new(),
         };
@@ -234,42 +240,42 @@ impl Registry {
     }
 
     /// Groups of one kind.
-    pub(crate) fn groups_of(&self, kind: GroupKind) -> impl Iterator<Item = &Group> {
+    pub(crate) fn groups_of(&self, kind: GroupKind) -> impl Iterator<Item = &ToolGroup> {
         self.groups().filter(move |group| group.kind == kind)
     }
 
     /// What is ranked: flat functions in the registry's order, then namespaces. A provider's own tools have no words.
-    fn documents(&self) -> impl Iterator<Item = Document<'_>> {
+    fn index_documents(&self) -> impl Iterator<Item = IndexDocument<'_>> {
         let flat = self.tools().filter(|tool| tool.group.is_none());
         let flat = flat.filter(|tool| tool.as_function().is_some());
         let groups = self.groups_of(GroupKind::Namespace).map(|group| {
-            let members = self.members(group).map(|entry| &entry.tool);
-            Document::Namespace(group, members.collect())
+            let members = self.group_members(group).map(|entry| &entry.tool);
+            IndexDocument::Namespace(group, members.collect())
         });
-        flat.map(Document::Tool).chain(groups)
+        flat.map(IndexDocument::Tool).chain(groups)
     }
 
-    fn change(&mut self) -> &mut Inner {
+    fn inner_mut(&mut self) -> &mut RegistryInner {
         let inner = Arc::make_mut(&mut self.inner);
         inner.index = OnceLock::new();
         inner
     }
 
-    fn key(&self, id: &ToolId) -> Key {
-        let group = id.group.as_ref().map(Name::folded);
+    fn tool_key(&self, id: &ToolId) -> RegistryKey {
+        let group = id.group.as_ref().map(Name::case_folded);
         let scope = group.filter(|group| {
             let known = self.inner.groups.get(group);
             known.is_some_and(|entry| entry.group.kind == GroupKind::Namespace)
         });
-        Key {
+        RegistryKey {
             scope: scope.unwrap_or_default(),
-            name: id.name.folded(),
+            name: id.name.case_folded(),
         }
     }
 
-    fn remove_tools(&mut self, gone: impl Fn(&Entry) -> bool) -> Vec<ToolId> {
+    fn remove_tools(&mut self, gone: impl Fn(&RegistryEntry) -> bool) -> Vec<ToolId> {
         let mut removed = Vec::new();
-        self.change().tools.retain(|_, entry| {
+        self.inner_mut().tools.retain(|_, entry| {
             let gone = gone(entry);
             if gone {
                 removed.push(entry.id.clone());
@@ -289,61 +295,61 @@ impl Registry {
             };
             tool.group = Some(group.name.clone());
         }
-        let tool = canonical(tool)?;
+        let tool = canonicalize_tool(tool)?;
         let id = tool.id();
-        let key = self.key(&id);
+        let key = self.tool_key(&id);
         if key.scope.is_empty() {
             self.check_free(&id.name)?;
         } else if let Some(other) = self.inner.tools.get(&key) {
-            return Err(taken(&id.name, format!("the tool {}", other.id)));
+            return Err(duplicate_error(&id.name, format!("the tool {}", other.id)));
         }
-        let entry = Entry {
+        let entry = RegistryEntry {
             tool,
             id: id.clone(),
             source,
-            checker: OnceLock::new(),
+            validator: OnceLock::new(),
         };
-        self.change().tools.insert(key, Arc::new(entry));
+        self.inner_mut().tools.insert(key, Arc::new(entry));
         Ok(id)
     }
 
-    fn add_group(&mut self, group: Group, source: Option<Name>) -> Result<(), ToolError> {
+    fn add_group(&mut self, group: ToolGroup, source: Option<Name>) -> Result<(), ToolError> {
         check_name("group", group.name.as_str())?;
         match group.kind {
             GroupKind::Namespace => self.check_free(&group.name)?,
             GroupKind::Toolkit => self.check_group_free(&group.name)?,
         }
         let entry = GroupEntry { group, source };
-        let folded = entry.group.name.folded();
-        self.change().groups.insert(folded, Arc::new(entry));
+        let folded = entry.group.name.case_folded();
+        self.inner_mut().groups.insert(folded, Arc::new(entry));
         Ok(())
     }
 
     /// Whether the model may be shown this name.
     fn check_free(&self, name: &Name) -> Result<(), ToolError> {
-        let folded = name.folded();
+        let folded = name.case_folded();
         if folded == LOADER {
             return Err(ToolError::Reserved { name: name.clone() });
         }
-        let key = Key {
+        let key = RegistryKey {
             scope: String::new(),
             name: folded,
         };
         if let Some(other) = self.inner.tools.get(&key) {
-            return Err(taken(name, format!("the tool {}", other.id)));
+            return Err(duplicate_error(name, format!("the tool {}", other.id)));
         }
         self.check_group_free(name)
     }
 
     fn check_group_free(&self, name: &Name) -> Result<(), ToolError> {
         match self.group(name.as_str()) {
-            Some(group) => Err(taken(name, format!("the group {}", group.name))),
+            Some(group) => Err(duplicate_error(name, format!("the group {}", group.name))),
             None => Ok(()),
         }
     }
 }
 
-fn taken(name: &Name, taken_by: String) -> ToolError {
+fn duplicate_error(name: &Name, taken_by: String) -> ToolError {
     ToolError::Duplicate {
         name: name.clone(),
         taken_by,
@@ -352,14 +358,15 @@ fn taken(name: &Name, taken_by: String) -> ToolError {
 
 impl PartialEq for Registry {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner) || Stored::of(self) == Stored::of(other)
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || StoredRegistry::from_registry(self) == StoredRegistry::from_registry(other)
     }
 }
 
 /// A registry as stored; read back, each part is checked again.
 #[derive(PartialEq, Serialize, Deserialize)]
-struct Stored {
-    groups: Vec<Sourced<Group>>,
+struct StoredRegistry {
+    groups: Vec<Sourced<ToolGroup>>,
     tools: Vec<Sourced<Tool>>,
 }
 
@@ -371,8 +378,8 @@ struct Sourced<T> {
     source: Option<Name>,
 }
 
-impl Stored {
-    fn of(registry: &Registry) -> Self {
+impl StoredRegistry {
+    fn from_registry(registry: &Registry) -> Self {
         let groups = registry.inner.groups.values();
         Self {
             groups: groups
@@ -382,7 +389,7 @@ impl Stored {
                 })
                 .collect(),
             tools: registry
-                .entries()
+                .tool_entries()
                 .map(|entry| Sourced {
                     what: entry.tool.clone(),
                     source: entry.source.clone(),
@@ -394,13 +401,13 @@ impl Stored {
 
 impl Serialize for Registry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Stored::of(self).serialize(serializer)
+        StoredRegistry::from_registry(self).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Registry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let stored = Stored::deserialize(deserializer)?;
+        let stored = StoredRegistry::deserialize(deserializer)?;
         let mut registry = Self::new();
         for group in stored.groups {
             let added = registry.add_group(group.what, group.source);

@@ -10,17 +10,17 @@ use crate::name::ToolId;
 
 /// A tool that is not offered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
+pub struct ExcludedTool {
     /// The tool.
     pub tool: ToolId,
     /// Each reason against it: of an intersection one would do, of a union all were needed.
-    pub why: Reasons,
+    pub why: ExclusionReasons,
 }
 
 /// Why a tool is not offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum ExclusionReason {
     /// It has tags, but none of those asked for.
     Tags,
     /// No pattern names it.
@@ -33,7 +33,7 @@ pub enum Why {
     NotLoaded,
 }
 
-impl Why {
+impl ExclusionReason {
     const ALL: [Self; 5] = [
         Self::Tags,
         Self::Names,
@@ -51,10 +51,10 @@ impl Why {
 ///
 /// Its JSON is a list of words.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<Why>", into = "Vec<Why>")]
-pub struct Reasons(u8);
+#[serde(from = "Vec<ExclusionReason>", into = "Vec<ExclusionReason>")]
+pub struct ExclusionReasons(u8);
 
-impl Reasons {
+impl ExclusionReasons {
     /// Whether there is none.
     #[must_use]
     pub const fn is_empty(self) -> bool {
@@ -63,47 +63,49 @@ impl Reasons {
 
     /// Whether this is one of them.
     #[must_use]
-    pub const fn contains(self, why: Why) -> bool {
+    pub const fn contains(self, why: ExclusionReason) -> bool {
         self.0 & why.bit() != 0
     }
 
-    /// Each of them, in the order of [`Why`].
-    pub fn iter(self) -> impl Iterator<Item = Why> {
-        Why::ALL.into_iter().filter(move |why| self.contains(*why))
+    /// Each of them, in the order of [`ExclusionReason`].
+    pub fn iter(self) -> impl Iterator<Item = ExclusionReason> {
+        ExclusionReason::ALL
+            .into_iter()
+            .filter(move |why| self.contains(*why))
     }
 
-    pub(crate) const fn add(&mut self, why: Why) {
+    pub(crate) const fn add(&mut self, why: ExclusionReason) {
         self.0 |= why.bit();
     }
 }
 
-impl From<Why> for Reasons {
-    fn from(why: Why) -> Self {
+impl From<ExclusionReason> for ExclusionReasons {
+    fn from(why: ExclusionReason) -> Self {
         Self(why.bit())
     }
 }
 
-impl FromIterator<Why> for Reasons {
-    fn from_iter<I: IntoIterator<Item = Why>>(all: I) -> Self {
+impl FromIterator<ExclusionReason> for ExclusionReasons {
+    fn from_iter<I: IntoIterator<Item = ExclusionReason>>(all: I) -> Self {
         let mut reasons = Self::default();
         all.into_iter().for_each(|why| reasons.add(why));
         reasons
     }
 }
 
-impl From<Vec<Why>> for Reasons {
-    fn from(all: Vec<Why>) -> Self {
+impl From<Vec<ExclusionReason>> for ExclusionReasons {
+    fn from(all: Vec<ExclusionReason>) -> Self {
         all.into_iter().collect()
     }
 }
 
-impl From<Reasons> for Vec<Why> {
-    fn from(reasons: Reasons) -> Self {
+impl From<ExclusionReasons> for Vec<ExclusionReason> {
+    fn from(reasons: ExclusionReasons) -> Self {
         reasons.iter().collect()
     }
 }
 
-impl fmt::Debug for Reasons {
+impl fmt::Debug for ExclusionReasons {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
     }
@@ -115,15 +117,26 @@ mod tests {
 
     #[test]
     fn reasons_are_a_list_of_words_in_json() {
-        let reasons: Reasons = [Why::Denied, Why::Tags, Why::Denied].into_iter().collect();
+        let reasons: ExclusionReasons = [
+            ExclusionReason::Denied,
+            ExclusionReason::Tags,
+            ExclusionReason::Denied,
+        ]
+        .into_iter()
+        .collect();
         let json = serde_json::to_string(&reasons).unwrap();
         assert_eq!(json, r#"["tags","denied"]"#);
-        assert_eq!(serde_json::from_str::<Reasons>(&json).unwrap(), reasons);
-        assert!(serde_json::from_str::<Reasons>(r#"["other"]"#).is_err());
-        assert!(reasons.contains(Why::Tags) && !reasons.contains(Why::Task));
-        assert!(Reasons::default().is_empty() && !reasons.is_empty());
-        for (bit, why) in Why::ALL.into_iter().enumerate() {
-            assert_eq!(Reasons::from(why), Reasons(1 << bit));
+        assert_eq!(
+            serde_json::from_str::<ExclusionReasons>(&json).unwrap(),
+            reasons
+        );
+        assert!(serde_json::from_str::<ExclusionReasons>(r#"["other"]"#).is_err());
+        assert!(
+            reasons.contains(ExclusionReason::Tags) && !reasons.contains(ExclusionReason::Task)
+        );
+        assert!(ExclusionReasons::default().is_empty() && !reasons.is_empty());
+        for (bit, why) in ExclusionReason::ALL.into_iter().enumerate() {
+            assert_eq!(ExclusionReasons::from(why), ExclusionReasons(1 << bit));
         }
     }
 }

@@ -8,16 +8,16 @@
 
 use contexture_ir::Fields;
 
-use crate::arguments::{Arguments, ArgumentsError, read};
+use crate::arguments::{Arguments, ArgumentsError, parse_arguments};
 use crate::call::Call;
-use crate::name::{LOADER, Name, ToolId, fold};
+use crate::name::{LOADER, Name, ToolId, case_folded};
 use crate::namespace::{ACTION, ARGUMENTS};
-use crate::near::nearest;
-use crate::policy::{Decision, Policy, Verdict};
-use crate::registry::{Entry, Registry};
-use crate::tool::{Group, GroupKind};
-use crate::toolkit::{LOADER_ARGUMENT, Loaded};
-use crate::validate::{Finding, SchemaError};
+use crate::near::most_similar;
+use crate::policy::{Decision, Policy, PolicyVerdict};
+use crate::registry::{Registry, RegistryEntry};
+use crate::tool::{GroupKind, ToolGroup};
+use crate::toolkit::{LOADER_ARGUMENT, LoadedToolkits};
+use crate::validate::{ArgumentFault, SchemaError};
 
 /// How a call reached its tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Route {
     Namespace(Name),
     /// By its own name, from this toolkit.
     Toolkit(Name),
-    /// It asks for this toolkit: note it as [`Loaded`], answer with what is there now.
+    /// It asks for this toolkit: note it as [`LoadedToolkits`], answer with what is there now.
     Load(Name),
 }
 
@@ -41,8 +41,8 @@ pub struct Resolved {
     pub arguments: Arguments,
     /// How it was reached.
     pub route: Route,
-    /// Whether it runs at once or after asking; never [`Verdict::Deny`].
-    pub verdict: Verdict,
+    /// Whether it runs at once or after asking; never [`PolicyVerdict::Deny`].
+    pub verdict: PolicyVerdict,
 }
 
 /// Why a call reaches no tool. The texts are fit to be shown to the model.
@@ -154,40 +154,42 @@ impl Registry {
         &self,
         call: &Call,
         policy: &Policy,
-        loaded: &Loaded,
+        loaded: &LoadedToolkits,
     ) -> Result<Resolved, ResolveError> {
         if let Some(group) = &call.group {
-            return self.grouped(group, call, policy, loaded);
+            return self.resolve_in_group(group, call, policy, loaded);
         }
-        if let Some(entry) = self.top(&call.name) {
-            return self.direct(entry, call, policy, loaded);
+        if let Some(entry) = self.top_level_entry(&call.name) {
+            return self.resolve_direct(entry, call, policy, loaded);
         }
         match self.exact_group(&call.name) {
-            Some(group) if group.kind == GroupKind::Namespace => self.action(group, call, policy),
-            _ if call.name == LOADER => self.load(call, policy),
-            _ => Err(self.unknown(&call.name)),
+            Some(group) if group.kind == GroupKind::Namespace => {
+                self.resolve_action(group, call, policy)
+            }
+            _ if call.name == LOADER => self.resolve_load(call, policy),
+            _ => Err(self.unknown_tool(&call.name)),
         }
     }
 
     /// What is wrong with a call's arguments by its tool's schema; none for [`Route::Load`], which is checked already.
-    pub fn check(&self, resolved: &Resolved) -> Result<Vec<Finding>, SchemaError> {
-        let Some(entry) = self.entry(&resolved.tool) else {
+    pub fn check_arguments(&self, resolved: &Resolved) -> Result<Vec<ArgumentFault>, SchemaError> {
+        let Some(entry) = self.tool_entry(&resolved.tool) else {
             return Ok(Vec::new());
         };
-        let checker = entry.checker().map_err(Clone::clone)?;
-        checker.check(&resolved.arguments.raw)
+        let checker = entry.schema_validator().map_err(Clone::clone)?;
+        checker.check_arguments(&resolved.arguments.raw)
     }
 
-    fn exact_group(&self, name: &str) -> Option<&Group> {
+    fn exact_group(&self, name: &str) -> Option<&ToolGroup> {
         self.group(name).filter(|group| group.name == *name)
     }
 
-    fn grouped(
+    fn resolve_in_group(
         &self,
         name: &str,
         call: &Call,
         policy: &Policy,
-        loaded: &Loaded,
+        loaded: &LoadedToolkits,
     ) -> Result<Resolved, ResolveError> {
         let Some(group) = self.exact_group(name) else {
             return Err(ResolveError::UnknownNamespace {
@@ -195,29 +197,29 @@ impl Registry {
                 available: self.groups().map(|group| group.name.to_string()).collect(),
             });
         };
-        let id = ToolId::of(group.name.clone(), &call.name);
-        let Some(entry) = self.entry(&id) else {
+        let id = ToolId::in_group(group.name.clone(), &call.name);
+        let Some(entry) = self.tool_entry(&id) else {
             return Err(self.unknown_action(group, &call.name));
         };
         match group.kind {
-            GroupKind::Toolkit => self.direct(entry, call, policy, loaded),
+            GroupKind::Toolkit => self.resolve_direct(entry, call, policy, loaded),
             GroupKind::Namespace => {
-                let verdict = permit(policy.decide(&entry.tool), &entry.id)?;
-                let arguments = arguments(&entry.id.to_string(), &call.arguments)?;
+                let verdict = check_permission(policy.decide_tool(&entry.tool), &entry.id)?;
+                let arguments = parse_call_arguments(&entry.id.to_string(), &call.arguments)?;
                 let route = Route::Namespace(group.name.clone());
-                Ok(resolved(entry, arguments, route, verdict))
+                Ok(resolved_call(entry, arguments, route, verdict))
             }
         }
     }
 
-    fn direct(
+    fn resolve_direct(
         &self,
-        entry: &Entry,
+        entry: &RegistryEntry,
         call: &Call,
         policy: &Policy,
-        loaded: &Loaded,
+        loaded: &LoadedToolkits,
     ) -> Result<Resolved, ResolveError> {
-        let verdict = permit(policy.decide(&entry.tool), &entry.id)?;
+        let verdict = check_permission(policy.decide_tool(&entry.tool), &entry.id)?;
         let route = match &entry.id.group {
             None => Route::Direct,
             Some(kit) if loaded.contains(kit.as_str()) => Route::Toolkit(kit.clone()),
@@ -228,17 +230,17 @@ impl Registry {
                 });
             }
         };
-        let arguments = arguments(&entry.id.to_string(), &call.arguments)?;
-        Ok(resolved(entry, arguments, route, verdict))
+        let arguments = parse_call_arguments(&entry.id.to_string(), &call.arguments)?;
+        Ok(resolved_call(entry, arguments, route, verdict))
     }
 
-    fn action(
+    fn resolve_action(
         &self,
-        group: &Group,
+        group: &ToolGroup,
         call: &Call,
         policy: &Policy,
     ) -> Result<Resolved, ResolveError> {
-        let outer = arguments(group.name.as_str(), &call.arguments)?;
+        let outer = parse_call_arguments(group.name.as_str(), &call.arguments)?;
         let fields = Fields::parse(outer.raw.get()).unwrap_or_default();
         let last = |name: &str| {
             let found = fields.iter().filter(|(key, _)| *key == name).last();
@@ -246,27 +248,28 @@ impl Registry {
         };
         let action = last(ACTION).and_then(|text| serde_json::from_str::<String>(text).ok());
         let action = action.unwrap_or_default();
-        let id = ToolId::of(group.name.clone(), &action);
-        let Some(entry) = self.entry(&id) else {
+        let id = ToolId::in_group(group.name.clone(), &action);
+        let Some(entry) = self.tool_entry(&id) else {
             return Err(self.unknown_action(group, &action));
         };
-        let verdict = permit(policy.decide(&entry.tool), &entry.id)?;
-        let mut arguments = arguments(&id.to_string(), last(ARGUMENTS).unwrap_or_default())?;
+        let verdict = check_permission(policy.decide_tool(&entry.tool), &entry.id)?;
+        let mut arguments =
+            parse_call_arguments(&id.to_string(), last(ARGUMENTS).unwrap_or_default())?;
         // Places in the outer text come first: they were read first.
         arguments.issues.splice(0..0, outer.issues);
         let route = Route::Namespace(group.name.clone());
-        Ok(resolved(entry, arguments, route, verdict))
+        Ok(resolved_call(entry, arguments, route, verdict))
     }
 
-    fn load(&self, call: &Call, policy: &Policy) -> Result<Resolved, ResolveError> {
-        let arguments = arguments(LOADER, &call.arguments)?;
+    fn resolve_load(&self, call: &Call, policy: &Policy) -> Result<Resolved, ResolveError> {
+        let arguments = parse_call_arguments(LOADER, &call.arguments)?;
         let fields = Fields::parse(arguments.raw.get()).unwrap_or_default();
         let asked = fields.get(&[LOADER_ARGUMENT]);
         let asked = asked.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
         let asked = asked.unwrap_or_default();
-        let wanted = fold(asked.trim());
+        let wanted = case_folded(asked.trim());
         let mut kits = self.groups_of(GroupKind::Toolkit);
-        let Some(kit) = kits.find(|kit| kit.name.folded() == wanted) else {
+        let Some(kit) = kits.find(|kit| kit.name.case_folded() == wanted) else {
             let kits = self.groups_of(GroupKind::Toolkit);
             return Err(ResolveError::UnknownToolkit {
                 toolkit: asked,
@@ -274,7 +277,7 @@ impl Registry {
             });
         };
         let tool = ToolId::flat(LOADER);
-        let verdict = permit(policy.decide_name(&tool), &tool)?;
+        let verdict = check_permission(policy.decide_name(&tool), &tool)?;
         Ok(Resolved {
             tool,
             arguments,
@@ -283,8 +286,8 @@ impl Registry {
         })
     }
 
-    fn unknown_action(&self, group: &Group, action: &str) -> ResolveError {
-        let members = self.members(group);
+    fn unknown_action(&self, group: &ToolGroup, action: &str) -> ResolveError {
+        let members = self.group_members(group);
         ResolveError::UnknownAction {
             namespace: group.name.clone(),
             action: action.to_owned(),
@@ -292,8 +295,8 @@ impl Registry {
         }
     }
 
-    fn unknown(&self, name: &str) -> ResolveError {
-        let tools = self.entries().filter(|entry| {
+    fn unknown_tool(&self, name: &str) -> ResolveError {
+        let tools = self.tool_entries().filter(|entry| {
             let group = entry.id.group.as_ref();
             let group = group.and_then(|group| self.group(group.as_str()));
             group.is_none_or(|group| group.kind == GroupKind::Toolkit)
@@ -304,12 +307,17 @@ impl Registry {
             .chain(namespaces.map(|group| group.name.as_str()));
         ResolveError::UnknownTool {
             name: name.chars().take(200).collect(),
-            near: nearest(name, names),
+            near: most_similar(name, names),
         }
     }
 }
 
-fn resolved(entry: &Entry, arguments: Arguments, route: Route, verdict: Verdict) -> Resolved {
+fn resolved_call(
+    entry: &RegistryEntry,
+    arguments: Arguments,
+    route: Route,
+    verdict: PolicyVerdict,
+) -> Resolved {
     Resolved {
         tool: entry.id.clone(),
         arguments,
@@ -318,17 +326,17 @@ fn resolved(entry: &Entry, arguments: Arguments, route: Route, verdict: Verdict)
     }
 }
 
-fn arguments(tool: &str, text: &str) -> Result<Arguments, ResolveError> {
-    read(text).map_err(|source| ResolveError::Arguments {
+fn parse_call_arguments(tool: &str, text: &str) -> Result<Arguments, ResolveError> {
+    parse_arguments(text).map_err(|source| ResolveError::Arguments {
         tool: tool.to_owned(),
         source,
     })
 }
 
 /// The verdict, unless it is no.
-fn permit(decision: Decision<'_>, tool: &ToolId) -> Result<Verdict, ResolveError> {
+fn check_permission(decision: Decision<'_>, tool: &ToolId) -> Result<PolicyVerdict, ResolveError> {
     match decision.verdict {
-        Verdict::Deny => Err(ResolveError::Denied {
+        PolicyVerdict::Deny => Err(ResolveError::Denied {
             tool: tool.clone(),
             rule: decision.rule.map(|rule| rule.on.to_string()),
         }),

@@ -61,28 +61,28 @@ impl Tool {
 
     /// The same tool with these tags as well.
     #[must_use]
-    pub fn tagged<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+    pub fn with_tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.tags.extend(tags.into_iter().map(Into::into));
         self
     }
 
     /// The same tool with these marks as well.
     #[must_use]
-    pub fn marked<T: Into<String>>(mut self, marks: impl IntoIterator<Item = T>) -> Self {
+    pub fn with_marks<T: Into<String>>(mut self, marks: impl IntoIterator<Item = T>) -> Self {
         self.marks.extend(marks.into_iter().map(Into::into));
         self
     }
 
     /// The same tool within a group.
     #[must_use]
-    pub fn within(mut self, group: impl Into<Name>) -> Self {
+    pub fn in_group(mut self, group: impl Into<Name>) -> Self {
         self.group = Some(group.into());
         self
     }
 
     /// The same tool with its parameters in this order.
     #[must_use]
-    pub fn ordered(mut self, order: PropertyOrder) -> Self {
+    pub fn with_property_order(mut self, order: PropertyOrder) -> Self {
         self.order = order;
         self
     }
@@ -118,7 +118,7 @@ pub enum GroupKind {
 
 /// A group of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct ToolGroup {
     /// Its name.
     pub name: Name,
     /// What its tools are for; the model reads it.
@@ -127,7 +127,7 @@ pub struct Group {
     pub kind: GroupKind,
 }
 
-impl Group {
+impl ToolGroup {
     /// A group offered as one tool.
     #[must_use]
     pub fn namespace(name: impl Into<Name>, description: impl Into<String>) -> Self {
@@ -150,7 +150,7 @@ impl Group {
 
 /// A tool as stored. Nested, not flattened: raw JSON does not survive serde's buffering.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct ToolRecord {
     definition: DefinitionRecord,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     tags: BTreeSet<String>,
@@ -199,7 +199,7 @@ impl Serialize for Tool {
                 raw: tool.raw,
             },
         };
-        let record = Record {
+        let record = ToolRecord {
             definition,
             tags: self.tags.clone(),
             marks: self.marks.clone(),
@@ -212,7 +212,7 @@ impl Serialize for Tool {
 
 impl<'de> Deserialize<'de> for Tool {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let record = Record::deserialize(deserializer)?;
+        let record = ToolRecord::deserialize(deserializer)?;
         let definition = match record.definition {
             DefinitionRecord::Function {
                 name,

@@ -7,12 +7,12 @@
 //!
 //! Not here: a provider's own search for tools ([`crate::native`]).
 
-use contexture_ir::{Fragment, FunctionTool, Raw, fragment, quote};
+use contexture_ir::{Fragment, FunctionTool, Raw, fragment, quote_json};
 use serde::{Deserialize, Serialize};
 
 use crate::name::{LOADER, Name};
 use crate::registry::Registry;
-use crate::tool::{Group, GroupKind};
+use crate::tool::{GroupKind, ToolGroup};
 
 /// Its argument.
 pub(crate) const LOADER_ARGUMENT: &str = "toolkit";
@@ -20,11 +20,11 @@ pub(crate) const LOADER_ARGUMENT: &str = "toolkit";
 /// The toolkits loaded so far, in the order of loading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Loaded(Vec<Name>);
+pub struct LoadedToolkits(Vec<Name>);
 
-impl Loaded {
+impl LoadedToolkits {
     /// Notes that a toolkit was loaded; loading it again changes nothing.
-    pub fn load(&mut self, toolkit: Name) {
+    pub fn mark_loaded(&mut self, toolkit: Name) {
         if !self.contains(toolkit.as_str()) {
             self.0.push(toolkit);
         }
@@ -42,10 +42,10 @@ impl Loaded {
     }
 }
 
-impl FromIterator<Name> for Loaded {
+impl FromIterator<Name> for LoadedToolkits {
     fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
         let mut loaded = Self::default();
-        names.into_iter().for_each(|name| loaded.load(name));
+        names.into_iter().for_each(|name| loaded.mark_loaded(name));
         loaded
     }
 }
@@ -53,7 +53,7 @@ impl FromIterator<Name> for Loaded {
 impl Registry {
     /// All toolkits as loaded: for targets that search deferred tools themselves.
     #[must_use]
-    pub fn all_loaded(&self) -> Loaded {
+    pub fn all_loaded(&self) -> LoadedToolkits {
         let kits = self.groups_of(GroupKind::Toolkit);
         kits.map(|kit| kit.name.clone()).collect()
     }
@@ -64,7 +64,7 @@ impl Registry {
     pub fn tools_fragment(&self) -> Option<Fragment> {
         let kits = self.groups_of(GroupKind::Toolkit).map(|kit| {
             let tools: Vec<&str> = self
-                .members(kit)
+                .group_members(kit)
                 .map(|tool| tool.id.name.as_str())
                 .collect();
             fragment(
@@ -81,13 +81,16 @@ impl Registry {
     }
 
     /// The tool that loads toolkits; `None` without toolkits.
-    pub(crate) fn loader(&self) -> Option<FunctionTool> {
-        let kits: Vec<&Group> = self.groups_of(GroupKind::Toolkit).collect();
+    pub(crate) fn loader_tool(&self) -> Option<FunctionTool> {
+        let kits: Vec<&ToolGroup> = self.groups_of(GroupKind::Toolkit).collect();
         if kits.is_empty() {
             return None;
         }
-        let names: Vec<String> = kits.iter().map(|kit| quote(kit.name.as_str())).collect();
-        let lines: Vec<String> = kits.iter().map(|kit| line(kit)).collect();
+        let names: Vec<String> = kits
+            .iter()
+            .map(|kit| quote_json(kit.name.as_str()))
+            .collect();
+        let lines: Vec<String> = kits.iter().map(|kit| toolkit_line(kit)).collect();
         let schema = format!(
             "{{\"additionalProperties\":false,\"properties\":{{\"{LOADER_ARGUMENT}\":{{\"description\":\"The toolkit to load.\",\
              \"enum\":[{}],\"type\":\"string\"}}}},\"required\":[\"{LOADER_ARGUMENT}\"],\"type\":\"object\"}}",
@@ -107,7 +110,7 @@ impl Registry {
 }
 
 /// What a toolkit is, on one line whatever its description holds.
-fn line(kit: &Group) -> String {
+fn toolkit_line(kit: &ToolGroup) -> String {
     let words: Vec<&str> = kit.description.split_whitespace().collect();
     match words.as_slice() {
         [] => format!("- {}", kit.name),

@@ -10,7 +10,7 @@
 const LONGEST: usize = 40;
 
 /// Calls `visit` with each word of `text`, in order.
-pub(crate) fn words(text: &str, mut visit: impl FnMut(&str)) {
+pub(crate) fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
     let mut word = String::new();
     let mut length = 0;
     let mut before: Option<char> = None;
@@ -18,7 +18,7 @@ pub(crate) fn words(text: &str, mut visit: impl FnMut(&str)) {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if is_unspaced(c) {
-            flush(&mut word, &mut length, &mut visit);
+            flush_word(&mut word, &mut length, &mut visit);
             let mut buffer = String::with_capacity(8);
             buffer.push(c);
             visit(&buffer);
@@ -31,12 +31,12 @@ pub(crate) fn words(text: &str, mut visit: impl FnMut(&str)) {
         }
         ideograph = None;
         if !c.is_alphanumeric() {
-            flush(&mut word, &mut length, &mut visit);
+            flush_word(&mut word, &mut length, &mut visit);
             before = None;
             continue;
         }
-        if before.is_some_and(|before| is_seam(before, c, chars.peek().copied())) {
-            flush(&mut word, &mut length, &mut visit);
+        if before.is_some_and(|before| is_word_boundary(before, c, chars.peek().copied())) {
+            flush_word(&mut word, &mut length, &mut visit);
         }
         if length < LONGEST {
             word.extend(c.to_lowercase());
@@ -44,19 +44,19 @@ pub(crate) fn words(text: &str, mut visit: impl FnMut(&str)) {
         }
         before = Some(c);
     }
-    flush(&mut word, &mut length, &mut visit);
+    flush_word(&mut word, &mut length, &mut visit);
 }
 
-fn flush(word: &mut String, length: &mut usize, visit: &mut impl FnMut(&str)) {
+fn flush_word(word: &mut String, length: &mut usize, visit: &mut impl FnMut(&str)) {
     if !word.is_empty() {
-        visit(stem(word));
+        visit(stem_word(word));
         word.clear();
         *length = 0;
     }
 }
 
 /// `aB`, and `AB` before a small letter: `userId`, `HTTPServer`.
-fn is_seam(before: char, c: char, after: Option<char>) -> bool {
+fn is_word_boundary(before: char, c: char, after: Option<char>) -> bool {
     c.is_uppercase()
         && (before.is_lowercase()
             || before.is_numeric()
@@ -75,7 +75,7 @@ fn is_unspaced(c: char) -> bool {
 }
 
 /// An English word without its commonest endings. Coarse on purpose: both sides are cut the same way.
-fn stem(word: &str) -> &str {
+fn stem_word(word: &str) -> &str {
     if !word.is_ascii() {
         return word;
     }
@@ -114,7 +114,7 @@ mod tests {
 
     fn cut(text: &str) -> Vec<String> {
         let mut all = Vec::new();
-        words(text, |word| all.push(word.to_owned()));
+        for_each_word(text, |word| all.push(word.to_owned()));
         all
     }
 
@@ -150,7 +150,8 @@ mod tests {
             &["file", "files"],
             &["query", "queries"],
         ] {
-            let stems: std::collections::BTreeSet<_> = family.iter().map(|w| stem(w)).collect();
+            let stems: std::collections::BTreeSet<_> =
+                family.iter().map(|w| stem_word(w)).collect();
             assert_eq!(stems.len(), 1, "{family:?}: {stems:?}");
         }
         for (word, expected) in [
@@ -160,7 +161,7 @@ mod tests {
             ("id", "id"),
             ("ls", "ls"),
         ] {
-            assert_eq!(stem(word), expected);
+            assert_eq!(stem_word(word), expected);
         }
     }
 }

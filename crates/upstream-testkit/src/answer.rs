@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 ///
 /// Headers are sent as they are given, in their order; what frames the body is added.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct UpstreamResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) pieces: Vec<Bytes>,
     pub(crate) framing: Framing,
     pub(crate) pace: Pace,
-    pub(crate) end: End,
+    pub(crate) end: BodyEnding,
 }
 
 /// How the body's end is told.
@@ -39,7 +39,7 @@ pub(crate) enum Pace {
 
 /// How it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum BodyEnding {
     /// The answer is whole, and the connection stays open for the next request.
     Whole,
     /// After so many bytes of the body the connection is closed, as if the upstream had died.
@@ -50,9 +50,9 @@ pub(crate) enum End {
     Silent,
 }
 
-impl End {
+impl BodyEnding {
     /// How much of the body is sent.
-    pub(crate) fn limit(self) -> usize {
+    pub(crate) fn byte_limit(self) -> usize {
         match self {
             Self::Whole => usize::MAX,
             Self::Dropped(bytes) | Self::Stalled(bytes) => bytes,
@@ -61,48 +61,48 @@ impl End {
     }
 }
 
-impl Answer {
+impl UpstreamResponse {
     /// A JSON document.
     #[must_use]
     pub fn json(status: u16, document: &Value) -> Self {
-        Self::whole(status, "application/json", document.to_string())
+        Self::from_body(status, "application/json", document.to_string())
     }
 
     /// A text.
     #[must_use]
     pub fn text(status: u16, text: &str) -> Self {
-        Self::whole(status, "text/plain; charset=utf-8", text.to_owned())
+        Self::from_body(status, "text/plain; charset=utf-8", text.to_owned())
     }
 
     /// Server-sent events, each written out with the empty line after it; each is a chunk of its own.
     #[must_use]
-    pub fn events(events: impl IntoIterator<Item = String>) -> Self {
+    pub fn event_stream(events: impl IntoIterator<Item = String>) -> Self {
         Self {
             pieces: events.into_iter().map(Bytes::from).collect(),
             framing: Framing::Chunks,
-            ..Self::whole(200, "text/event-stream; charset=utf-8", Bytes::new())
+            ..Self::from_body(200, "text/event-stream; charset=utf-8", Bytes::new())
         }
     }
 
     /// Nothing: the connection is closed when the request has been read.
     #[must_use]
-    pub fn silence() -> Self {
+    pub fn no_response() -> Self {
         Self {
-            end: End::Silent,
+            end: BodyEnding::Silent,
             ..Self::text(200, "")
         }
     }
 
     /// A body of that type.
     #[must_use]
-    pub fn whole(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
+    pub fn from_body(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         Self {
             status,
             headers: vec![("content-type".to_owned(), content_type.to_owned())],
             pieces: vec![body.into()],
             framing: Framing::Length,
             pace: Pace::AtOnce,
-            end: End::Whole,
+            end: BodyEnding::Whole,
         }
     }
 
@@ -138,7 +138,7 @@ impl Answer {
 
     /// The same, each chunk but the first sent when the gate lets it through.
     #[must_use]
-    pub fn through(self, gate: &Gate) -> Self {
+    pub fn gated_by(self, gate: &Gate) -> Self {
         Self {
             pace: Pace::Through(gate.clone()),
             ..self
@@ -149,7 +149,7 @@ impl Answer {
     #[must_use]
     pub fn dropped_at(self, bytes: usize) -> Self {
         Self {
-            end: End::Dropped(bytes),
+            end: BodyEnding::Dropped(bytes),
             ..self
         }
     }
@@ -158,7 +158,7 @@ impl Answer {
     #[must_use]
     pub fn stalled_at(self, bytes: usize) -> Self {
         Self {
-            end: End::Stalled(bytes),
+            end: BodyEnding::Stalled(bytes),
             ..self
         }
     }
@@ -189,16 +189,16 @@ pub struct Gate(Arc<Semaphore>);
 impl Gate {
     /// A closed one.
     #[must_use]
-    pub fn closed() -> Self {
+    pub fn new_closed() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 
     /// Lets so many more chunks through.
-    pub fn admit(&self, chunks: usize) {
+    pub fn release_chunks(&self, chunks: usize) {
         self.0.add_permits(chunks);
     }
 
-    pub(crate) async fn pass(&self) {
+    pub(crate) async fn wait_for_release(&self) {
         self.0.acquire().await.unwrap().forget();
     }
 }

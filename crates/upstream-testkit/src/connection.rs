@@ -9,18 +9,18 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::answer::{Answer, End, Framing, Pace};
-use crate::reader::Reader;
+use crate::answer::{BodyEnding, Framing, Pace, UpstreamResponse};
+use crate::reader::RequestReader;
 use crate::received::Received;
 
 pub(crate) struct Connection {
-    input: Reader<OwnedReadHalf>,
+    input: RequestReader<OwnedReadHalf>,
     output: OwnedWriteHalf,
 }
 
 /// What is left of a connection when an answer has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum ConnectionState {
     /// It waits for another request.
     Open,
     /// It was closed as the answer says.
@@ -34,38 +34,38 @@ impl Connection {
         // Each chunk is a segment of its own.
         stream.set_nodelay(true).unwrap();
         let (read, output) = stream.into_split();
-        let input = Reader::new(read);
+        let input = RequestReader::new(read);
         Self { input, output }
     }
 
     /// The next request; nothing when the client has closed the connection.
-    pub(crate) async fn request(&mut self) -> io::Result<Option<Received>> {
-        self.input.request().await
+    pub(crate) async fn next_request(&mut self) -> io::Result<Option<Received>> {
+        self.input.next_request().await
     }
 
     /// Sends the answer, watching whether the client leaves.
-    pub(crate) async fn send(&mut self, answer: &Answer) -> Left {
-        if answer.end == End::Silent {
-            return Left::Closed;
+    pub(crate) async fn send_response(&mut self, answer: &UpstreamResponse) -> ConnectionState {
+        if answer.end == BodyEnding::Silent {
+            return ConnectionState::Closed;
         }
         let (input, output) = (&mut self.input, &mut self.output);
         let sent = async {
-            write(output, answer).await?;
+            write_response(output, answer).await?;
             match answer.end {
-                End::Whole => io::Result::Ok(Left::Open),
-                End::Stalled(_) => std::future::pending().await,
-                End::Dropped(_) | End::Silent => Ok(Left::Closed),
+                BodyEnding::Whole => io::Result::Ok(ConnectionState::Open),
+                BodyEnding::Stalled(_) => std::future::pending().await,
+                BodyEnding::Dropped(_) | BodyEnding::Silent => Ok(ConnectionState::Closed),
             }
         };
         tokio::select! {
             biased;
-            left = sent => left.unwrap_or(Left::ByClient),
-            () = input.closed() => Left::ByClient,
+            left = sent => left.unwrap_or(ConnectionState::ByClient),
+            () = input.wait_for_close() => ConnectionState::ByClient,
         }
     }
 }
 
-async fn write(output: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
+async fn write_response(output: &mut OwnedWriteHalf, answer: &UpstreamResponse) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} \r\n", answer.status);
     for (name, value) in &answer.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -75,31 +75,33 @@ async fn write(output: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
         Framing::Chunks => "transfer-encoding: chunked\r\n\r\n".to_owned(),
     });
     output.write_all(head.as_bytes()).await?;
-    let mut limit = answer.end.limit();
+    let mut limit = answer.end.byte_limit();
     for (number, piece) in answer.pieces.iter().enumerate() {
         if number > 0 {
             match &answer.pace {
                 Pace::AtOnce => {}
                 Pace::Every(gap) => tokio::time::sleep(*gap).await,
-                Pace::Through(gate) => gate.pass().await,
+                Pace::Through(gate) => gate.wait_for_release().await,
             }
         }
         let piece = piece.slice(..piece.len().min(limit));
         limit -= piece.len();
         if !piece.is_empty() {
-            output.write_all(&framed(&piece, answer.framing)).await?;
+            output
+                .write_all(&frame_chunk(&piece, answer.framing))
+                .await?;
         }
         if limit == 0 {
             break;
         }
     }
-    if answer.framing == Framing::Chunks && answer.end == End::Whole {
+    if answer.framing == Framing::Chunks && answer.end == BodyEnding::Whole {
         output.write_all(b"0\r\n\r\n").await?;
     }
     Ok(())
 }
 
-fn framed(piece: &Bytes, framing: Framing) -> Bytes {
+fn frame_chunk(piece: &Bytes, framing: Framing) -> Bytes {
     match framing {
         Framing::Length => piece.clone(),
         Framing::Chunks => {

@@ -1,7 +1,7 @@
 //! A provider of models on the loopback, for tests of whatever calls one.
 //!
 //! An [`Upstream`] listens on a free port, asks a [`Provider`] what to answer, sends that byte for byte as told, and
-//! keeps every request as it came. There are two providers, and any function from a request to an [`Answer`] is a third:
+//! keeps every request as it came. There are two providers, and any function from a request to an [`UpstreamResponse`] is a third:
 //!
 //! * [`ScriptedProvider`] speaks the formats of OpenAI (chat completions, responses), Anthropic and Gemini. What it says
 //!   follows from the request alone, so two runs of a client see the same; a line of the conversation that begins with
@@ -9,12 +9,12 @@
 //! * [`ReplayingProvider`] answers what was recorded for that very request.
 //!
 //! ```
-//! use contexture_upstream_testkit::{Answer, Received, Upstream};
+//! use contexture_upstream_testkit::{UpstreamResponse, Received, Upstream};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let upstream = Upstream::start(|_: &Received| Answer::text(503, "later").with_header("retry-after", "1")).await;
-//! assert!(upstream.base().starts_with("http://127.0.0.1:"));
-//! assert!(upstream.received().is_empty());
+//! let upstream = Upstream::start(|_: &Received| UpstreamResponse::text(503, "later").with_header("retry-after", "1")).await;
+//! assert!(upstream.base_url().starts_with("http://127.0.0.1:"));
+//! assert!(upstream.received_requests().is_empty());
 //! # });
 //! ```
 //!
@@ -39,10 +39,10 @@ mod scripted;
 mod tap;
 mod upstream;
 
-pub use answer::{Answer, Gate};
+pub use answer::{Gate, UpstreamResponse};
 pub use provider::Provider;
 pub use received::Received;
 pub use replaying::ReplayingProvider;
 pub use scripted::ScriptedProvider;
 pub use tap::Tap;
-pub use upstream::{Seen, Upstream};
+pub use upstream::{Upstream, UpstreamLog};

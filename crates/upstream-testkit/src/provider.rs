@@ -1,16 +1,16 @@
 //! Who decides what is answered.
 
-use crate::answer::Answer;
+use crate::answer::UpstreamResponse;
 use crate::received::Received;
 
 /// What an upstream answers.
 pub trait Provider: Send + Sync + 'static {
     /// The answer to a request.
-    fn answer(&self, request: &Received) -> Answer;
+    fn respond_to(&self, request: &Received) -> UpstreamResponse;
 }
 
-impl<F: Fn(&Received) -> Answer + Send + Sync + 'static> Provider for F {
-    fn answer(&self, request: &Received) -> Answer {
+impl<F: Fn(&Received) -> UpstreamResponse + Send + Sync + 'static> Provider for F {
+    fn respond_to(&self, request: &Received) -> UpstreamResponse {
         self(request)
     }
 }

@@ -10,12 +10,12 @@ use crate::received::Received;
 const MAX_HEADERS: usize = 256;
 
 /// The side that reads, with what was read too far.
-pub(crate) struct Reader<R> {
+pub(crate) struct RequestReader<R> {
     read: R,
     bytes: BytesMut,
 }
 
-impl<R: AsyncRead + Unpin> Reader<R> {
+impl<R: AsyncRead + Unpin> RequestReader<R> {
     pub(crate) fn new(read: R) -> Self {
         Self {
             read,
@@ -24,44 +24,45 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 
     /// The next request; nothing when there are no more.
-    pub(crate) async fn request(&mut self) -> io::Result<Option<Received>> {
+    pub(crate) async fn next_request(&mut self) -> io::Result<Option<Received>> {
         let mut request = loop {
-            if let Some((request, length)) = head(&self.bytes)? {
+            if let Some((request, length)) = parse_head(&self.bytes)? {
                 self.bytes.advance(length);
                 break request;
             }
             // A connection that is lost between two requests is a closed one.
-            if self.more().await.unwrap_or(0) == 0 {
+            if self.read_more().await.unwrap_or(0) == 0 {
                 return Ok(None);
             }
         };
         let is_chunked = request.header("transfer-encoding").is_some();
         request.body = if is_chunked {
-            self.chunks().await?
+            self.read_chunked_body().await?
         } else {
             let length = request.header("content-length").unwrap_or("0");
-            self.take(length.parse().map_err(io::Error::other)?).await?
+            self.read_bytes(length.parse().map_err(io::Error::other)?)
+                .await?
         };
         Ok(Some(request))
     }
 
-    async fn chunks(&mut self) -> io::Result<Bytes> {
+    async fn read_chunked_body(&mut self) -> io::Result<Bytes> {
         let mut body = BytesMut::new();
         loop {
-            let line = self.line().await?;
+            let line = self.read_line().await?;
             let size = line.split(';').next().unwrap_or_default().trim();
             let size = usize::from_str_radix(size, 16).map_err(io::Error::other)?;
             if size == 0 {
                 // Trailers end with an empty line.
-                while !self.line().await?.is_empty() {}
+                while !self.read_line().await?.is_empty() {}
                 return Ok(body.freeze());
             }
-            body.extend_from_slice(&self.take(size).await?);
-            self.line().await?;
+            body.extend_from_slice(&self.read_bytes(size).await?);
+            self.read_line().await?;
         }
     }
 
-    async fn line(&mut self) -> io::Result<String> {
+    async fn read_line(&mut self) -> io::Result<String> {
         loop {
             let end = self.bytes.windows(2).position(|two| two == b"\r\n");
             if let Some(end) = end {
@@ -69,37 +70,37 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 self.bytes.advance(2);
                 return Ok(String::from_utf8_lossy(&line).into_owned());
             }
-            self.need().await?;
+            self.require_more().await?;
         }
     }
 
-    async fn take(&mut self, length: usize) -> io::Result<Bytes> {
+    async fn read_bytes(&mut self, length: usize) -> io::Result<Bytes> {
         self.bytes.reserve(length.saturating_sub(self.bytes.len()));
         while self.bytes.len() < length {
-            self.need().await?;
+            self.require_more().await?;
         }
         Ok(self.bytes.split_to(length).freeze())
     }
 
-    async fn need(&mut self) -> io::Result<()> {
-        match self.more().await? {
+    async fn require_more(&mut self) -> io::Result<()> {
+        match self.read_more().await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
     }
 
-    async fn more(&mut self) -> io::Result<usize> {
+    async fn read_more(&mut self) -> io::Result<usize> {
         self.read.read_buf(&mut self.bytes).await
     }
 
     /// Waits until the client closes the connection.
-    pub(crate) async fn closed(&mut self) {
-        while self.more().await.is_ok_and(|read| read > 0) {}
+    pub(crate) async fn wait_for_close(&mut self) {
+        while self.read_more().await.is_ok_and(|read| read > 0) {}
     }
 }
 
 /// The request's head and how long it is, if it is whole.
-fn head(bytes: &[u8]) -> io::Result<Option<(Received, usize)>> {
+fn parse_head(bytes: &[u8]) -> io::Result<Option<(Received, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let status = request.parse(bytes).map_err(io::Error::other)?;

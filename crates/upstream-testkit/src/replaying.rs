@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use contexture_testdata::{Exchange, exchanges};
 
-use crate::answer::Answer;
+use crate::answer::UpstreamResponse;
 use crate::provider::Provider;
 use crate::received::Received;
 
@@ -14,36 +14,40 @@ use crate::received::Received;
 /// not recorded.
 #[derive(Debug)]
 pub struct ReplayingProvider {
-    answers: BTreeMap<(String, Vec<u8>), Answer>,
+    answers: BTreeMap<(String, Vec<u8>), UpstreamResponse>,
 }
 
 impl ReplayingProvider {
     /// The recordings of a format: `openai-chat`, `openai-responses`, `anthropic` or `gemini`.
     #[must_use]
-    pub fn of(format: &str) -> Self {
+    pub fn for_format(format: &str) -> Self {
         let mut answers = BTreeMap::new();
         for exchange in exchanges(format) {
             let body = exchange.request.get().as_bytes().to_vec();
-            let key = (exchange.target().to_owned(), body);
-            answers.entry(key).or_insert_with(|| answer(&exchange));
+            let key = (exchange.path_and_query().to_owned(), body);
+            answers
+                .entry(key)
+                .or_insert_with(|| recorded_response(&exchange));
         }
         Self { answers }
     }
 }
 
 impl Provider for ReplayingProvider {
-    fn answer(&self, request: &Received) -> Answer {
+    fn respond_to(&self, request: &Received) -> UpstreamResponse {
         let key = (request.target.clone(), request.body.to_vec());
         let recorded = self.answers.get(&key).cloned();
-        recorded.unwrap_or_else(|| Answer::text(404, "this request was not recorded"))
+        recorded.unwrap_or_else(|| UpstreamResponse::text(404, "this request was not recorded"))
     }
 }
 
-fn answer(exchange: &Exchange) -> Answer {
+fn recorded_response(exchange: &Exchange) -> UpstreamResponse {
     let body = exchange.response.as_ref().map(|body| body.get());
     let mut answer = match &exchange.stream {
-        Some(stream) => Answer::events(events(stream)),
-        None => Answer::whole(exchange.status, "", body.unwrap_or_default().to_owned()),
+        Some(stream) => UpstreamResponse::event_stream(split_events(stream)),
+        None => {
+            UpstreamResponse::from_body(exchange.status, "", body.unwrap_or_default().to_owned())
+        }
     };
     answer.status = exchange.status;
     answer.headers.clone_from(&exchange.headers);
@@ -51,7 +55,7 @@ fn answer(exchange: &Exchange) -> Answer {
 }
 
 /// Cut after each empty line.
-fn events(stream: &str) -> Vec<String> {
+fn split_events(stream: &str) -> Vec<String> {
     let mut events = vec![String::new()];
     for line in stream.split_inclusive('\n') {
         if let Some(event) = events.last_mut() {

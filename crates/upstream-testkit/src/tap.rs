@@ -9,19 +9,19 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::reader::Reader;
+use crate::reader::RequestReader;
 use crate::received::Received;
 
 /// Passes connections on, byte for byte, and keeps what clients sent.
 #[derive(Debug)]
 pub struct Tap {
     address: SocketAddr,
-    sent: Arc<Mutex<Vec<Sent>>>,
+    sent: Arc<Mutex<Vec<CapturedBytes>>>,
     accepting: JoinHandle<()>,
 }
 
 /// The bytes of one connection.
-type Sent = Arc<Mutex<BytesMut>>;
+type CapturedBytes = Arc<Mutex<BytesMut>>;
 
 impl Tap {
     /// Listens on a free port of the loopback and passes on to `http://host:port`.
@@ -30,7 +30,7 @@ impl Tap {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let sent = Arc::new(Mutex::new(Vec::new()));
-        let accepting = tokio::spawn(accept(listener, target, sent.clone()));
+        let accepting = tokio::spawn(accept_connections(listener, target, sent.clone()));
         Self {
             address,
             sent,
@@ -40,21 +40,21 @@ impl Tap {
 
     /// Where it listens: `http://127.0.0.1:port`.
     #[must_use]
-    pub fn base(&self) -> String {
+    pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The requests that were sent whole, connection after connection.
-    pub async fn sent(&self) -> Vec<Received> {
+    pub async fn sent_requests(&self) -> Vec<Received> {
         let connections: Vec<Bytes> = {
             let sent = self.sent.lock().unwrap();
-            let bytes = |sent: &Sent| sent.lock().unwrap().clone().freeze();
+            let bytes = |sent: &CapturedBytes| sent.lock().unwrap().clone().freeze();
             sent.iter().map(bytes).collect()
         };
         let mut requests = Vec::new();
         for bytes in connections {
-            let mut reader = Reader::new(&bytes[..]);
-            while let Ok(Some(request)) = reader.request().await {
+            let mut reader = RequestReader::new(&bytes[..]);
+            while let Ok(Some(request)) = reader.next_request().await {
                 requests.push(request);
             }
         }
@@ -68,11 +68,15 @@ impl Drop for Tap {
     }
 }
 
-async fn accept(listener: TcpListener, target: SocketAddr, sent: Arc<Mutex<Vec<Sent>>>) {
+async fn accept_connections(
+    listener: TcpListener,
+    target: SocketAddr,
+    sent: Arc<Mutex<Vec<CapturedBytes>>>,
+) {
     // Its connections end with this set, and so with the tap.
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        let kept = Sent::default();
+        let kept = CapturedBytes::default();
         sent.lock().unwrap().push(kept.clone());
         connections.spawn(async move {
             let Ok(server) = TcpStream::connect(target).await else {
@@ -85,15 +89,19 @@ async fn accept(listener: TcpListener, target: SocketAddr, sent: Arc<Mutex<Vec<S
             let (from_server, to_server) = server.into_split();
             // When either side has closed, both are: HTTP knows no half.
             tokio::select! {
-                () = pass(from_client, to_server, Some(kept)) => {}
-                () = pass(from_server, to_client, None) => {}
+                () = forward_bytes(from_client, to_server, Some(kept)) => {}
+                () = forward_bytes(from_server, to_client, None) => {}
             }
         });
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, kept: Option<Sent>) {
+async fn forward_bytes(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    kept: Option<CapturedBytes>,
+) {
     let mut bytes = BytesMut::new();
     while from.read_buf(&mut bytes).await.is_ok_and(|read| read > 0) {
         let read = bytes.split();

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::connection::{Connection, Left};
+use crate::connection::{Connection, ConnectionState};
 use crate::provider::Provider;
 use crate::received::Received;
 
@@ -15,13 +15,13 @@ use crate::received::Received;
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<UpstreamLog>,
     accepting: JoinHandle<()>,
 }
 
 /// What an upstream has seen so far.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct UpstreamLog {
     /// The requests, in the order in which they were complete.
     pub received: Vec<Arc<Received>>,
     /// Answers that were sent as they were meant to be.
@@ -37,8 +37,8 @@ impl Upstream {
     pub async fn start(provider: impl Provider) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (tell, seen) = watch::channel(Seen::default());
-        let accepting = tokio::spawn(accept(listener, Arc::new(provider), tell));
+        let (tell, seen) = watch::channel(UpstreamLog::default());
+        let accepting = tokio::spawn(accept_connections(listener, Arc::new(provider), tell));
         Self {
             address,
             seen,
@@ -48,18 +48,18 @@ impl Upstream {
 
     /// Where it listens: `http://127.0.0.1:port`.
     #[must_use]
-    pub fn base(&self) -> String {
+    pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The requests so far.
     #[must_use]
-    pub fn received(&self) -> Vec<Arc<Received>> {
+    pub fn received_requests(&self) -> Vec<Arc<Received>> {
         self.seen.borrow().received.clone()
     }
 
     /// Waits until it has seen this.
-    pub async fn until(&self, condition: impl FnMut(&Seen) -> bool) -> Seen {
+    pub async fn wait_until(&self, condition: impl FnMut(&UpstreamLog) -> bool) -> UpstreamLog {
         let mut seen = self.seen.clone();
         seen.wait_for(condition).await.unwrap().clone()
     }
@@ -71,19 +71,29 @@ impl Drop for Upstream {
     }
 }
 
-async fn accept(listener: TcpListener, provider: Arc<dyn Provider>, tell: watch::Sender<Seen>) {
+async fn accept_connections(
+    listener: TcpListener,
+    provider: Arc<dyn Provider>,
+    tell: watch::Sender<UpstreamLog>,
+) {
     // Its connections end with this set, and so with the upstream.
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (provider, tell) = (provider.clone(), tell.clone());
-        connections.spawn(async move { serve(Connection::new(stream), &*provider, &tell).await });
+        connections.spawn(async move {
+            serve_connection(Connection::new(stream), &*provider, &tell).await
+        });
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn serve(mut connection: Connection, provider: &dyn Provider, tell: &watch::Sender<Seen>) {
+async fn serve_connection(
+    mut connection: Connection,
+    provider: &dyn Provider,
+    tell: &watch::Sender<UpstreamLog>,
+) {
     loop {
-        let request = match connection.request().await {
+        let request = match connection.next_request().await {
             Ok(Some(request)) => Arc::new(request),
             Ok(None) => return,
             Err(error) => {
@@ -91,15 +101,15 @@ async fn serve(mut connection: Connection, provider: &dyn Provider, tell: &watch
                 return;
             }
         };
-        let answer = provider.answer(&request);
+        let answer = provider.respond_to(&request);
         let is_last = request.header("connection") == Some("close");
         tell.send_modify(|seen| seen.received.push(request));
-        let left = connection.send(&answer).await;
+        let left = connection.send_response(&answer).await;
         tell.send_modify(|seen| match left {
-            Left::Open | Left::Closed => seen.answered += 1,
-            Left::ByClient => seen.left += 1,
+            ConnectionState::Open | ConnectionState::Closed => seen.answered += 1,
+            ConnectionState::ByClient => seen.left += 1,
         });
-        if left != Left::Open || is_last {
+        if left != ConnectionState::Open || is_last {
             return;
         }
     }

@@ -7,7 +7,7 @@
 use contexture_ir::Fields;
 
 use crate::format::Format;
-use crate::stream::{Heard, StreamError, StreamEvent, StreamFailure};
+use crate::stream::{ParsedEvent, StreamError, StreamEvent, StreamFailure};
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
 /// The default of [`Accumulator::with_limit`].
@@ -39,7 +39,7 @@ const DONE: &str = "[DONE]";
 #[derive(Clone, Debug)]
 pub struct Accumulator {
     format: Format,
-    stream: Stream,
+    stream: ProviderStream,
     limit: usize,
     bytes: usize,
     events: usize,
@@ -48,11 +48,11 @@ pub struct Accumulator {
 }
 
 #[derive(Clone, Debug)]
-enum Stream {
-    Anthropic(anthropic::Stream),
-    Chat(openai_chat::Stream),
-    Gemini(gemini::Stream),
-    Responses(openai_responses::Stream),
+enum ProviderStream {
+    Anthropic(anthropic::AnthropicStream),
+    Chat(openai_chat::ChatStream),
+    Gemini(gemini::GeminiStream),
+    Responses(openai_responses::ResponsesStream),
 }
 
 impl Accumulator {
@@ -62,10 +62,10 @@ impl Accumulator {
     /// [`StreamError::NoStream`] for a format that is no provider's.
     pub fn new(format: Format) -> Result<Self, StreamError> {
         let stream = match format {
-            Format::Anthropic => Stream::Anthropic(Default::default()),
-            Format::OpenAiChat => Stream::Chat(Default::default()),
-            Format::Gemini => Stream::Gemini(Default::default()),
-            Format::OpenAiResponses => Stream::Responses(Default::default()),
+            Format::Anthropic => ProviderStream::Anthropic(Default::default()),
+            Format::OpenAiChat => ProviderStream::Chat(Default::default()),
+            Format::Gemini => ProviderStream::Gemini(Default::default()),
+            Format::OpenAiResponses => ProviderStream::Responses(Default::default()),
             Format::Ui | Format::Items => return Err(StreamError::NoStream { format }),
         };
         Ok(Self {
@@ -109,12 +109,12 @@ impl Accumulator {
         }
         let mut said = Vec::new();
         let heard = if data == DONE {
-            self.stream.done()
+            self.stream.finish_stream()
         } else {
-            self.check(data)?;
-            self.stream.push(data, &mut said)
+            self.check_object(data)?;
+            self.stream.push_event(data, &mut said)
         };
-        if heard == Heard::Nothing {
+        if heard == ParsedEvent::Ignored {
             self.ignored += 1;
         }
         if let Some(StreamEvent::Failed(failure)) = said.last() {
@@ -126,18 +126,18 @@ impl Accumulator {
     /// Whether the provider said that the answer is whole.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.failure.is_none() && self.stream.ended()
+        self.failure.is_none() && self.stream.is_complete()
     }
 
     /// How many events came.
     #[must_use]
-    pub const fn events(&self) -> usize {
+    pub const fn event_count(&self) -> usize {
         self.events
     }
 
     /// How many of them said nothing we know.
     #[must_use]
-    pub const fn ignored(&self) -> usize {
+    pub const fn ignored_count(&self) -> usize {
         self.ignored
     }
 
@@ -149,11 +149,11 @@ impl Accumulator {
     pub fn finish(&self) -> Result<String, StreamError> {
         match &self.failure {
             Some(failure) => Err(StreamError::Failed(failure.clone())),
-            None if !self.stream.ended() => Err(StreamError::Cut {
+            None if !self.stream.is_complete() => Err(StreamError::Cut {
                 format: self.format,
                 events: self.events,
             }),
-            None => Ok(self.stream.body()),
+            None => Ok(self.stream.response_body()),
         }
     }
 
@@ -162,10 +162,10 @@ impl Accumulator {
     /// that came.
     #[must_use]
     pub fn finish_incomplete(&self) -> String {
-        self.stream.body()
+        self.stream.response_body()
     }
 
-    fn check(&self, data: &str) -> Result<(), StreamError> {
+    fn check_object(&self, data: &str) -> Result<(), StreamError> {
         let shape = |source| StreamError::Malformed {
             format: self.format,
             number: self.events,
@@ -177,39 +177,39 @@ impl Accumulator {
     }
 }
 
-impl Stream {
-    fn push(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Heard {
+impl ProviderStream {
+    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
         match self {
-            Self::Anthropic(stream) => stream.push(data, said),
-            Self::Chat(stream) => stream.push(data, said),
-            Self::Gemini(stream) => stream.push(data, said),
-            Self::Responses(stream) => stream.push(data, said),
+            Self::Anthropic(stream) => stream.push_event(data, said),
+            Self::Chat(stream) => stream.push_event(data, said),
+            Self::Gemini(stream) => stream.push_event(data, said),
+            Self::Responses(stream) => stream.push_event(data, said),
         }
     }
 
     /// Only Chat's own end is worth anything; others say it in an event.
-    fn done(&mut self) -> Heard {
+    fn finish_stream(&mut self) -> ParsedEvent {
         if let Self::Chat(stream) = self {
-            stream.done();
+            stream.mark_done();
         }
-        Heard::Something
+        ParsedEvent::Recognized
     }
 
-    fn ended(&self) -> bool {
+    fn is_complete(&self) -> bool {
         match self {
-            Self::Anthropic(stream) => stream.ended(),
-            Self::Chat(stream) => stream.ended(),
-            Self::Gemini(stream) => stream.ended(),
-            Self::Responses(stream) => stream.ended(),
+            Self::Anthropic(stream) => stream.is_complete(),
+            Self::Chat(stream) => stream.is_complete(),
+            Self::Gemini(stream) => stream.is_complete(),
+            Self::Responses(stream) => stream.is_complete(),
         }
     }
 
-    fn body(&self) -> String {
+    fn response_body(&self) -> String {
         match self {
-            Self::Anthropic(stream) => stream.body(),
-            Self::Chat(stream) => stream.body(),
-            Self::Gemini(stream) => stream.body(),
-            Self::Responses(stream) => stream.body(),
+            Self::Anthropic(stream) => stream.response_body(),
+            Self::Chat(stream) => stream.response_body(),
+            Self::Gemini(stream) => stream.response_body(),
+            Self::Responses(stream) => stream.response_body(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::loss::{LossKind, Losses};
 pub(crate) const START: &str = "~start";
 
 /// A native key as it is kept.
-fn kept_key(key: &str) -> String {
+fn extra_key(key: &str) -> String {
     if key.starts_with('~') {
         format!("~{key}")
     } else {
@@ -21,7 +21,7 @@ fn kept_key(key: &str) -> String {
 }
 
 /// A kept key as it is written; `None` for hints.
-pub(crate) fn native_key(key: &str) -> Option<&str> {
+pub(crate) fn original_key(key: &str) -> Option<&str> {
     match key.strip_prefix('~') {
         None => Some(key),
         Some(rest) => rest.starts_with('~').then_some(rest),
@@ -29,11 +29,11 @@ pub(crate) fn native_key(key: &str) -> Option<&str> {
 }
 
 /// Native fields as they are kept.
-pub(crate) fn keep(fields: Extra) -> Extra {
+pub(crate) fn to_extras(fields: Extra) -> Extra {
     if fields.iter().any(|(key, _)| key.starts_with('~')) {
         fields
             .iter()
-            .map(|(k, v)| (kept_key(k), v.clone()))
+            .map(|(k, v)| (extra_key(k), v.clone()))
             .collect()
     } else {
         fields
@@ -41,17 +41,17 @@ pub(crate) fn keep(fields: Extra) -> Extra {
 }
 
 /// Sets a hint.
-pub(crate) fn hint(fields: &mut Extra, key: &str, word: &str) {
+pub(crate) fn set_hint(fields: &mut Extra, key: &str, word: &str) {
     fields.set(key, Raw::string(word));
 }
 
 /// The word of a hint.
-pub(crate) fn hinted(fields: &Extra, key: &str) -> Option<String> {
+pub(crate) fn hint(fields: &Extra, key: &str) -> Option<String> {
     fields.get(key).and_then(Raw::as_string)
 }
 
 /// Whether a value tells a reader anything.
-fn speaks(value: &Raw) -> bool {
+fn has_content(value: &Raw) -> bool {
     !matches!(value.get(), "null" | "[]" | "{}" | "\"\"")
 }
 
@@ -76,12 +76,12 @@ const ASKS: [&str; 1] = ["web_search_options"];
 const GROUPS: [&str; 2] = ["generationConfig", "toolConfig"];
 
 /// Tells of every field of `extra` that `format` cannot say.
-pub(crate) fn tell_foreign(extra: &Extra, format: &str, path: &str, losses: &mut Losses) {
-    tell_foreign_as(extra, format, path, LossKind::Field, losses);
+pub(crate) fn report_foreign_fields(extra: &Extra, format: &str, path: &str, losses: &mut Losses) {
+    report_foreign_fields_as(extra, format, path, LossKind::Field, losses);
 }
 
 /// As [`tell_foreign`], under another kind of loss.
-pub(crate) fn tell_foreign_as(
+pub(crate) fn report_foreign_fields_as(
     extra: &Extra,
     format: &str,
     path: &str,
@@ -93,7 +93,7 @@ pub(crate) fn tell_foreign_as(
     }
     let mut tell = |key: &str, value: &Raw, whose: &str| {
         let asks = ASKS.contains(&key) && value.get() == "{}";
-        if !speaks(value) && !asks {
+        if !has_content(value) && !asks {
             return;
         }
         let what = match key {
@@ -112,18 +112,20 @@ pub(crate) fn tell_foreign_as(
             format!("{format} has no place for this field of {whose}"),
         );
     };
-    for (key, value) in extra.own() {
+    for (key, value) in extra.own_members() {
         tell(key, value, "the item");
     }
-    for (whose, fields) in extra.wires() {
+    for (whose, fields) in extra.wire_fields_by_format() {
         if whose == format {
             continue;
         }
         for (key, value) in fields.iter() {
-            let Some(key) = native_key(key) else { continue };
+            let Some(key) = original_key(key) else {
+                continue;
+            };
             match value.fields().filter(|_| GROUPS.contains(&key)) {
                 Some(members) => {
-                    for (member, value) in members.rest().iter() {
+                    for (member, value) in members.into_extra().iter() {
                         tell(&format!("{key}.{member}"), value, &whose);
                     }
                 }

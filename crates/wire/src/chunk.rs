@@ -4,11 +4,11 @@
 //! format puts first into the same array, a system message say) and one [`Chunk`] a run. A chunk
 //! depends only on its run and the [`Dialect`], so compilers may cache it.
 
-use crate::entry::{Entry, Side};
+use crate::entry::{PairedItem, Side};
 use crate::format::Format;
-use crate::half::{Half, half};
+use crate::half::{CallSide, call_side};
 use crate::loss::{Loss, Losses};
-use crate::ttl::Ttl;
+use crate::ttl::CacheTtl;
 
 /// What may differ between models of one format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,14 +47,14 @@ pub struct Chunk {
     /// Elements of the payload's array, joined by commas; empty if the format can say nothing of it.
     pub json: String,
     /// What structure the elements have.
-    pub facts: Facts,
+    pub facts: ChunkStructure,
     /// What was lost; paths begin with the index of the entry within its run: `[2].content[0]`.
     pub losses: Vec<Loss>,
 }
 
 impl Chunk {
     /// The messages of one side, joined; of nobody's if there are none.
-    pub(crate) fn of_side(
+    pub(crate) fn from_messages(
         side: Side,
         messages: impl Iterator<Item = String>,
         (calls, outputs): (Vec<String>, Vec<String>),
@@ -69,7 +69,7 @@ impl Chunk {
             elements += 1;
         }
         let side = (elements > 0).then_some(side);
-        let facts = Facts {
+        let facts = ChunkStructure {
             elements,
             blocks: 0,
             marks: Vec::new(),
@@ -88,13 +88,13 @@ impl Chunk {
 
 /// What verification needs to know about a chunk without reading it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ChunkStructure {
     /// How many elements it has.
     pub elements: usize,
     /// How many content blocks, by which Anthropic's cache looks back; 0 in the other formats.
     pub blocks: usize,
     /// Its cache marks, in order.
-    pub marks: Vec<Ttl>,
+    pub marks: Vec<CacheTtl>,
     /// Who speaks in the first element.
     pub first: Option<Side>,
     /// Who speaks in the last element.
@@ -105,14 +105,14 @@ pub struct Facts {
     pub outputs: Vec<String>,
 }
 
-impl Facts {
+impl ChunkStructure {
     /// Notes the id of a call or an output that was written.
-    pub(crate) fn note(&mut self, entry: &Entry<'_>, target: Format) {
+    pub(crate) fn record_call_id(&mut self, entry: &PairedItem<'_>, target: Format) {
         let written = |own: &str| entry.call_id.unwrap_or(own).to_owned();
-        match half(entry.item, target) {
-            Half::Call(_, id) => self.calls.push(written(&id)),
-            Half::Output(_, id) => self.outputs.push(written(&id)),
-            Half::Neither => {}
+        match call_side(entry.item, target) {
+            CallSide::Call(_, id) => self.calls.push(written(&id)),
+            CallSide::Output(_, id) => self.outputs.push(written(&id)),
+            CallSide::Neither => {}
         }
     }
 }

@@ -7,12 +7,12 @@
 use contexture_ir::Transcript;
 
 use crate::chunk::Dialect;
-use crate::entry::{entries, runs};
+use crate::entry::{paired_items, role_runs};
 use crate::error::WireError;
-use crate::format::{Format, Kind};
+use crate::format::{DocumentKind, Format};
 use crate::lifted::{Lifted, Lowered};
 use crate::loss::{Loss, LossKind};
-use crate::lower::{envelope, lower_run};
+use crate::lower::{lower_envelope, lower_run};
 use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui, unfinished};
 
 /// Reads a request body, a response body or a bare array of messages.
@@ -30,32 +30,36 @@ pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
         Format::Ui => ui::lift(text),
         Format::Items => items::lift(text),
     }?;
-    if lifted.kind == Kind::Response {
-        unfinished::settle(format, &mut lifted.transcript);
+    if lifted.kind == DocumentKind::Response {
+        unfinished::take_truncation_marks(format, &mut lifted.transcript);
     }
     Ok(lifted)
 }
 
 /// Writes a document of the given kind.
 #[must_use]
-pub fn lower(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowered {
+pub fn lower(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) -> Lowered {
     match (dialect.format, kind) {
         (Format::Ui, _) => ui::lower(kind, transcript),
         (Format::Items, _) => items::lower(kind, transcript),
-        (Format::OpenAiChat, Kind::Response) => openai_chat::lower_response(transcript),
-        (Format::OpenAiResponses, Kind::Response) => openai_responses::lower_response(transcript),
-        (Format::Anthropic, Kind::Response) => anthropic::lower_response(transcript),
-        (Format::Gemini, Kind::Response) => gemini::lower_response(transcript),
-        (_, Kind::Request | Kind::Messages) => lower_request(dialect, kind, transcript),
+        (Format::OpenAiChat, DocumentKind::Response) => openai_chat::lower_response(transcript),
+        (Format::OpenAiResponses, DocumentKind::Response) => {
+            openai_responses::lower_response(transcript)
+        }
+        (Format::Anthropic, DocumentKind::Response) => anthropic::lower_response(transcript),
+        (Format::Gemini, DocumentKind::Response) => gemini::lower_response(transcript),
+        (_, DocumentKind::Request | DocumentKind::Messages) => {
+            lower_request(dialect, kind, transcript)
+        }
     }
 }
 
-fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowered {
-    let mut frame = envelope(dialect, transcript);
+fn lower_request(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) -> Lowered {
+    let mut frame = lower_envelope(dialect, transcript);
     let mut losses = std::mem::take(&mut frame.losses);
-    if kind == Kind::Messages {
+    if kind == DocumentKind::Messages {
         if dialect.format == Format::OpenAiResponses {
-            frame.lead = openai_responses::listed_instructions(dialect, transcript);
+            frame.lead = openai_responses::lower_listed_instructions(dialect, transcript);
         }
         // A bare array has neither a model nor options; only what leads it can lose something.
         let lead = !frame.lead.is_empty();
@@ -71,15 +75,20 @@ fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowe
         frame.before = "[".to_owned();
         frame.after = "]".to_owned();
     }
-    let entries = entries(&transcript.items);
+    let entries = paired_items(&transcript.items);
     let mut chunks = Vec::new();
-    for run in runs(&entries, dialect.format) {
+    for run in role_runs(&entries, dialect.format) {
         let chunk = lower_run(dialect, &run);
-        losses.extend(chunk.losses.into_iter().map(|loss| rebase(loss, run.start)));
+        losses.extend(
+            chunk
+                .losses
+                .into_iter()
+                .map(|loss| prefix_loss_path(loss, run.start)),
+        );
         chunks.push(chunk.json);
     }
-    if dialect.format == Format::OpenAiResponses && kind == Kind::Request {
-        openai_responses::reframe(transcript, &mut frame, &mut chunks);
+    if dialect.format == Format::OpenAiResponses && kind == DocumentKind::Request {
+        openai_responses::restore_input_shape(transcript, &mut frame, &mut chunks);
     }
     Lowered {
         json: frame.assemble(chunks.iter().map(String::as_str)),
@@ -89,7 +98,7 @@ fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowe
 
 /// A chunk's loss, whose path begins with an index within the run, placed among all items.
 #[must_use]
-pub fn rebase(mut loss: Loss, start: usize) -> Loss {
+pub fn prefix_loss_path(mut loss: Loss, start: usize) -> Loss {
     let index = loss
         .path
         .strip_prefix('[')

@@ -3,37 +3,37 @@
 //! Members keep the order in which they first came; what is not grown stays the text it was. Every
 //! operation costs what it adds.
 
-use contexture_ir::{Fields, Raw, quote};
+use contexture_ir::{Fields, Raw, quote_json};
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
-use crate::json::array;
+use crate::json::json_array;
 
 /// How deep objects are merged; deeper ones are replaced whole.
 const DEPTH: usize = 8;
 
 /// An object being put together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Draft(IndexMap<String, Member>);
+pub(crate) struct JsonBuilder(IndexMap<String, MemberValue>);
 
 #[derive(Clone, Debug)]
-enum Member {
+enum MemberValue {
     Json(Raw),
     Text(String),
     List(Vec<String>),
-    Object(Draft),
+    Object(JsonBuilder),
 }
 
-impl Draft {
+impl JsonBuilder {
     /// The members of an object; none of anything else.
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn from_object(text: &str) -> Self {
         let mut draft = Self::default();
-        draft.set_all(text, |_| true);
+        draft.set_members(text, |_| true);
         draft
     }
 
     /// Sets the members that `wanted` names.
-    pub(crate) fn set_all(&mut self, text: &str, wanted: impl Fn(&str) -> bool) {
+    pub(crate) fn set_members(&mut self, text: &str, wanted: impl Fn(&str) -> bool) {
         let fields = Fields::parse(text).unwrap_or_default();
         for (key, value) in fields.iter().filter(|(key, _)| wanted(key)) {
             self.set(key, value);
@@ -41,57 +41,57 @@ impl Draft {
     }
 
     pub(crate) fn set(&mut self, key: &str, value: &RawValue) {
-        self.put(key, Member::Json(value.into()));
+        self.insert_member(key, MemberValue::Json(value.into()));
     }
 
     /// Sets a member unless the value says nothing and there is one already.
-    pub(crate) fn fill(&mut self, key: &str, value: &RawValue) {
+    pub(crate) fn set_unless_empty(&mut self, key: &str, value: &RawValue) {
         if !matches!(value.get(), "null" | "\"\"") || !self.0.contains_key(key) {
             self.set(key, value);
         }
     }
 
     pub(crate) fn set_raw(&mut self, key: &str, value: Raw) {
-        self.put(key, Member::Json(value));
+        self.insert_member(key, MemberValue::Json(value));
     }
 
     pub(crate) fn set_string(&mut self, key: &str, text: &str) {
-        self.put(key, Member::Text(text.to_owned()));
+        self.insert_member(key, MemberValue::Text(text.to_owned()));
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub(crate) fn contains_key(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
 
     /// A member that is still the JSON it came as.
-    pub(crate) fn raw(&self, key: &str) -> Option<&Raw> {
+    pub(crate) fn get_raw(&self, key: &str) -> Option<&Raw> {
         match self.0.get(key)? {
-            Member::Json(raw) => Some(raw),
+            MemberValue::Json(raw) => Some(raw),
             _ => None,
         }
     }
 
     /// A member that was made an object.
-    pub(crate) fn inner(&self, key: &str) -> Option<&Self> {
+    pub(crate) fn get_object(&self, key: &str) -> Option<&Self> {
         match self.0.get(key)? {
-            Member::Object(object) => Some(object),
+            MemberValue::Object(object) => Some(object),
             _ => None,
         }
     }
 
     /// A string member.
-    pub(crate) fn string(&self, key: &str) -> Option<String> {
+    pub(crate) fn get_string(&self, key: &str) -> Option<String> {
         match self.0.get(key)? {
-            Member::Json(raw) => raw.as_string(),
-            Member::Text(text) => Some(text.clone()),
-            Member::List(_) | Member::Object(_) => None,
+            MemberValue::Json(raw) => raw.as_string(),
+            MemberValue::Text(text) => Some(text.clone()),
+            MemberValue::List(_) | MemberValue::Object(_) => None,
         }
     }
 
     /// Adds to a string member; whatever else stood there gives way.
-    pub(crate) fn append(&mut self, key: &str, more: &str) {
-        if let Member::Text(text) = self.grown(key, |old| {
-            Member::Text(old.and_then(Raw::as_string).unwrap_or_default())
+    pub(crate) fn append_text(&mut self, key: &str, more: &str) {
+        if let MemberValue::Text(text) = self.growable_member(key, |old| {
+            MemberValue::Text(old.and_then(Raw::as_string).unwrap_or_default())
         }) {
             text.push_str(more);
         } else {
@@ -101,85 +101,87 @@ impl Draft {
 
     /// Completes a string member to `whole` and returns what was missing; a member that says something
     /// else is replaced.
-    pub(crate) fn complete(&mut self, key: &str, whole: &str) -> String {
-        let now = self.string(key).unwrap_or_default();
+    pub(crate) fn complete_text(&mut self, key: &str, whole: &str) -> String {
+        let now = self.get_string(key).unwrap_or_default();
         let missing = whole.strip_prefix(now.as_str()).unwrap_or_default();
         self.set_string(key, whole);
         missing.to_owned()
     }
 
     /// Adds an element to an array member.
-    pub(crate) fn push(&mut self, key: &str, json: &str) {
-        let list = self.grown(key, |old| {
-            let old: Vec<&RawValue> = old.and_then(|old| old.to().ok()).unwrap_or_default();
-            Member::List(old.iter().map(|value| value.get().to_owned()).collect())
+    pub(crate) fn push_element(&mut self, key: &str, json: &str) {
+        let list = self.growable_member(key, |old| {
+            let old: Vec<&RawValue> = old.and_then(|old| old.parse_as().ok()).unwrap_or_default();
+            MemberValue::List(old.iter().map(|value| value.get().to_owned()).collect())
         });
-        if let Member::List(list) = list {
+        if let MemberValue::List(list) = list {
             list.push(json.to_owned());
         }
     }
 
     /// Edits a member that is an object; it is made one if it is not.
-    pub(crate) fn object(&mut self, key: &str, edit: impl FnOnce(&mut Self)) {
+    pub(crate) fn edit_object(&mut self, key: &str, edit: impl FnOnce(&mut Self)) {
         let entry = self.0.entry(key.to_owned());
-        let member = entry.or_insert_with(|| Member::Json(Raw::null()));
-        if let Member::Json(raw) = member {
-            *member = Member::Object(Self::of(raw.get()));
+        let member = entry.or_insert_with(|| MemberValue::Json(Raw::null()));
+        if let MemberValue::Json(raw) = member {
+            *member = MemberValue::Object(Self::from_object(raw.get()));
         }
-        if !matches!(member, Member::Object(_)) {
-            *member = Member::Object(Self::default());
+        if !matches!(member, MemberValue::Object(_)) {
+            *member = MemberValue::Object(Self::default());
         }
-        if let Member::Object(object) = member {
+        if let MemberValue::Object(object) = member {
             edit(object);
         }
     }
 
     /// Merges a difference into a member as SDKs do: strings and arrays grow, objects are merged, the rest
     /// is replaced; `null` says nothing where there is something.
-    pub(crate) fn merge(&mut self, key: &str, value: &RawValue) {
-        self.merge_at(key, value, 0);
+    pub(crate) fn merge_delta(&mut self, key: &str, value: &RawValue) {
+        self.merge_delta_at_depth(key, value, 0);
     }
 
-    fn merge_at(&mut self, key: &str, value: &RawValue, depth: usize) {
+    fn merge_delta_at_depth(&mut self, key: &str, value: &RawValue, depth: usize) {
         match value.get().as_bytes().first() {
             Some(b'"') if !matches!(key, "type" | "id" | "index" | "format" | "role") => {
                 let text: String = serde_json::from_str(value.get()).unwrap_or_default();
-                self.append(key, &text);
+                self.append_text(key, &text);
             }
             Some(b'[') => {
                 let values: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
-                if values.is_empty() && !self.has(key) {
+                if values.is_empty() && !self.contains_key(key) {
                     self.set(key, value);
                 }
-                values.iter().for_each(|value| self.push(key, value.get()));
+                values
+                    .iter()
+                    .for_each(|value| self.push_element(key, value.get()));
             }
             Some(b'{') if depth < DEPTH => {
                 let fields = Fields::parse(value.get()).unwrap_or_default();
-                self.object(key, |object| {
+                self.edit_object(key, |object| {
                     for (key, value) in fields.iter() {
-                        object.merge_at(key, value, depth + 1);
+                        object.merge_delta_at_depth(key, value, depth + 1);
                     }
                 });
             }
-            _ => self.fill(key, value),
+            _ => self.set_unless_empty(key, value),
         }
     }
 
-    pub(crate) fn json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let mut text = "{".to_owned();
         for (key, member) in &self.0 {
             if text.len() > 1 {
                 text.push(',');
             }
-            text.push_str(&quote(key));
+            text.push_str(&quote_json(key));
             text.push(':');
-            text.push_str(&member.json());
+            text.push_str(&member.to_json());
         }
         text.push('}');
         text
     }
 
-    fn put(&mut self, key: &str, member: Member) {
+    fn insert_member(&mut self, key: &str, member: MemberValue) {
         match self.0.get_mut(key) {
             Some(old) => *old = member,
             None => {
@@ -189,23 +191,27 @@ impl Draft {
     }
 
     /// A member made able to grow by `make`, which is given the JSON it was.
-    fn grown(&mut self, key: &str, make: impl FnOnce(Option<&Raw>) -> Member) -> &mut Member {
+    fn growable_member(
+        &mut self,
+        key: &str,
+        make: impl FnOnce(Option<&Raw>) -> MemberValue,
+    ) -> &mut MemberValue {
         let entry = self.0.entry(key.to_owned());
-        let member = entry.or_insert_with(|| Member::Json(Raw::null()));
-        if let Member::Json(raw) = member {
+        let member = entry.or_insert_with(|| MemberValue::Json(Raw::null()));
+        if let MemberValue::Json(raw) = member {
             *member = make(Some(raw));
         }
         member
     }
 }
 
-impl Member {
-    fn json(&self) -> String {
+impl MemberValue {
+    fn to_json(&self) -> String {
         match self {
             Self::Json(raw) => raw.get().to_owned(),
-            Self::Text(text) => quote(text),
-            Self::List(values) => array(values),
-            Self::Object(draft) => draft.json(),
+            Self::Text(text) => quote_json(text),
+            Self::List(values) => json_array(values),
+            Self::Object(draft) => draft.to_json(),
         }
     }
 }
@@ -220,24 +226,24 @@ mod tests {
 
     #[test]
     fn members_grow_in_the_order_they_came() {
-        let mut draft = Draft::of(r#"{"b":1e400,"a":"x","l":[1]}"#);
-        draft.append("a", "y");
-        draft.append("new", "\"");
-        draft.push("l", "{}");
-        draft.object("o", |inner| inner.set_string("in", "side"));
-        draft.fill("b", &raw("null"));
+        let mut draft = JsonBuilder::from_object(r#"{"b":1e400,"a":"x","l":[1]}"#);
+        draft.append_text("a", "y");
+        draft.append_text("new", "\"");
+        draft.push_element("l", "{}");
+        draft.edit_object("o", |inner| inner.set_string("in", "side"));
+        draft.set_unless_empty("b", &raw("null"));
         assert_eq!(
-            draft.json(),
+            draft.to_json(),
             r#"{"b":1e400,"a":"xy","l":[1,{}],"new":"\"","o":{"in":"side"}}"#
         );
-        assert_eq!(draft.complete("a", "xyz"), "z");
-        assert_eq!(draft.complete("a", "other"), "");
-        assert_eq!(draft.string("a").as_deref(), Some("other"));
+        assert_eq!(draft.complete_text("a", "xyz"), "z");
+        assert_eq!(draft.complete_text("a", "other"), "");
+        assert_eq!(draft.get_string("a").as_deref(), Some("other"));
     }
 
     #[test]
     fn differences_merge() {
-        let mut draft = Draft::default();
+        let mut draft = JsonBuilder::default();
         for delta in [
             r#"{"t":"a","id":"1","l":[1],"n":1,"deep":{"t":"a"}}"#,
             r#"{"t":"b","id":"2","l":[2],"n":2,"deep":{"t":"b","x":null}}"#,
@@ -246,10 +252,10 @@ mod tests {
             let fields = Fields::parse(delta).unwrap();
             fields
                 .iter()
-                .for_each(|(key, value)| draft.merge(key, value));
+                .for_each(|(key, value)| draft.merge_delta(key, value));
         }
         assert_eq!(
-            draft.json(),
+            draft.to_json(),
             r#"{"t":"ab","id":"2","l":[1,2],"n":2,"deep":"text"}"#
         );
     }

@@ -6,13 +6,13 @@
 
 use contexture_ir::{Item, Role};
 
-use crate::compaction::in_models_turn;
+use crate::compaction::is_in_assistant_turn;
 use crate::format::Format;
 use crate::pairing::OpenCalls;
 
 /// An item with what its neighbours say about it.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct PairedItem<'a> {
     /// The item.
     pub item: &'a Item,
     /// For an output: the name of the function it answers, if the call is known.
@@ -21,7 +21,7 @@ pub struct Entry<'a> {
     pub call_id: Option<&'a str>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> PairedItem<'a> {
     /// An item without neighbours.
     #[must_use]
     pub const fn new(item: &'a Item) -> Self {
@@ -68,7 +68,7 @@ pub fn side(item: &Item, target: Format) -> Option<Side> {
                 target,
                 Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini
             );
-            let own = !told && in_models_turn(compaction);
+            let own = !told && is_in_assistant_turn(compaction);
             Some(if own { Side::Model } else { Side::User })
         }
         Item::Extension(extension) => match extension.kind.as_str() {
@@ -93,7 +93,7 @@ pub fn ends_step(item: &Item, target: Format) -> bool {
 /// of one step's calls take them in order, as [`crate::repair()`] does. A second output of one call has
 /// no partner.
 #[must_use]
-pub fn pairs<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>> {
+pub fn partner_indices<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>> {
     let mut open: OpenCalls<&str> = OpenCalls::default();
     let mut length = 0;
     for (index, item) in items.into_iter().enumerate() {
@@ -102,15 +102,15 @@ pub fn pairs<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>
             open.end_step();
         }
         match item {
-            Item::FunctionCall(call) => open.call(&call.call_id, index),
+            Item::FunctionCall(call) => open.add_call(&call.call_id, index),
             Item::FunctionCallOutput(output) => {
-                open.answer(&output.call_id.as_str(), index);
+                open.match_output(&output.call_id.as_str(), index);
             }
             _ => {}
         }
     }
     let mut partner = vec![None; length];
-    for (call, output) in open.pairs() {
+    for (call, output) in open.into_pairs() {
         for (one, other) in [(call, output), (output, call)] {
             if let Some(slot) = partner.get_mut(one) {
                 *slot = Some(other);
@@ -122,8 +122,8 @@ pub fn pairs<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>
 
 /// The items as entries, outputs knowing their function's name.
 #[must_use]
-pub fn entries(items: &[Item]) -> Vec<Entry<'_>> {
-    let partner = pairs(items);
+pub fn paired_items(items: &[Item]) -> Vec<PairedItem<'_>> {
+    let partner = partner_indices(items);
     let name = |index: usize| match items.get(index) {
         Some(Item::FunctionCall(call)) => Some(call.name.as_str()),
         _ => None,
@@ -132,31 +132,31 @@ pub fn entries(items: &[Item]) -> Vec<Entry<'_>> {
         .iter()
         .zip(partner)
         .map(|(item, partner)| match item {
-            Item::FunctionCallOutput(_) => Entry {
+            Item::FunctionCallOutput(_) => PairedItem {
                 function: partner.and_then(name),
-                ..Entry::new(item)
+                ..PairedItem::new(item)
             },
-            _ => Entry::new(item),
+            _ => PairedItem::new(item),
         })
         .collect()
 }
 
 /// A stretch of entries of one side.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'r, 'a> {
+pub struct RoleRun<'r, 'a> {
     /// Whose.
     pub side: Side,
     /// The index of the first entry in the whole list.
     pub start: usize,
     /// The entries, at least one.
-    pub entries: &'r [Entry<'a>],
+    pub entries: &'r [PairedItem<'a>],
 }
 
 /// Cuts entries into runs for a target. Bookkeeping joins the run before it; at the very start it counts as the
 /// user's side.
 #[must_use]
-pub fn runs<'r, 'a>(entries: &'r [Entry<'a>], target: Format) -> Vec<Run<'r, 'a>> {
-    let mut runs: Vec<Run<'r, 'a>> = Vec::new();
+pub fn role_runs<'r, 'a>(entries: &'r [PairedItem<'a>], target: Format) -> Vec<RoleRun<'r, 'a>> {
+    let mut runs: Vec<RoleRun<'r, 'a>> = Vec::new();
     let mut start = 0;
     let mut current = None;
     for (index, entry) in entries.iter().enumerate() {
@@ -164,7 +164,7 @@ pub fn runs<'r, 'a>(entries: &'r [Entry<'a>], target: Format) -> Vec<Run<'r, 'a>
         if let (Some(own), Some(before)) = (own, current)
             && own != before
         {
-            runs.extend(entries.get(start..index).map(|entries| Run {
+            runs.extend(entries.get(start..index).map(|entries| RoleRun {
                 side: before,
                 start,
                 entries,
@@ -176,7 +176,7 @@ pub fn runs<'r, 'a>(entries: &'r [Entry<'a>], target: Format) -> Vec<Run<'r, 'a>
     if let (Some(side), Some(rest)) = (current, entries.get(start..))
         && !rest.is_empty()
     {
-        runs.push(Run {
+        runs.push(RoleRun {
             side,
             start,
             entries: rest,

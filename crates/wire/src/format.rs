@@ -101,7 +101,7 @@ impl FromStr for Format {
 
 /// What a document in a format is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum DocumentKind {
     /// The body of a request: history, tools, options.
     Request,
     /// The body of a response: one model's answer.
@@ -110,7 +110,7 @@ pub enum Kind {
     Messages,
 }
 
-impl Kind {
+impl DocumentKind {
     /// The lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -42,26 +42,31 @@ pub(crate) const GEMINI: NameRule = NameRule {
 };
 
 impl NameRule {
-    fn fits(&self, c: char) -> bool {
+    fn is_allowed_char(&self, c: char) -> bool {
         c.is_ascii_alphanumeric() || self.marks.contains(c)
     }
 
-    fn takes(&self, name: &str) -> bool {
+    fn accepts(&self, name: &str) -> bool {
         let begins = |c: char| !self.letter_first || c.is_ascii_alphabetic() || c == '_';
         name.len() <= self.max_bytes
             && name.starts_with(begins)
-            && name.chars().all(|c| self.fits(c))
+            && name.chars().all(|c| self.is_allowed_char(c))
             && !name.is_empty()
     }
 
     /// The name to write.
-    pub(crate) fn write<'n>(&self, name: &'n str, path: &str, losses: &mut Losses) -> Cow<'n, str> {
-        if self.takes(name) {
+    pub(crate) fn sanitize_name<'n>(
+        &self,
+        name: &'n str,
+        path: &str,
+        losses: &mut Losses,
+    ) -> Cow<'n, str> {
+        if self.accepts(name) {
             return Cow::Borrowed(name);
         }
         let hash = ContentHash::of(name.as_bytes()).to_string();
         let short = hash.get(..12).unwrap_or_default();
-        let plain = |c: char| if self.fits(c) { c } else { '_' };
+        let plain = |c: char| if self.is_allowed_char(c) { c } else { '_' };
         let head = if self.letter_first && !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
             "_"
         } else {
@@ -103,13 +108,13 @@ mod tests {
             let mut seen = std::collections::BTreeSet::new();
             for name in names {
                 let mut losses = Losses::default();
-                let new = rule.write(name, "p", &mut losses).into_owned();
-                assert!(rule.takes(&new), "{rule:?} {name} {new}");
+                let new = rule.sanitize_name(name, "p", &mut losses).into_owned();
+                assert!(rule.accepts(&new), "{rule:?} {name} {new}");
                 assert_eq!(new != name, !losses.is_empty(), "{name}");
-                assert_eq!(new == name, rule.takes(name), "{name}");
+                assert_eq!(new == name, rule.accepts(name), "{name}");
                 assert!(seen.insert(new), "{name}");
             }
         }
-        assert!(GEMINI.takes("default_api:a.b") && !OPENAI.takes("a.b"));
+        assert!(GEMINI.accepts("default_api:a.b") && !OPENAI.accepts("a.b"));
     }
 }

@@ -23,23 +23,23 @@ const CHAT_CALL: &str = "openai-chat:";
 const NATIVE: [&str; 2] = ["call", "block"];
 
 /// What an item is in a pair: a kind of call, and the id.
-pub(crate) enum Half<'a> {
+pub(crate) enum CallSide<'a> {
     Call(&'a str, Cow<'a, str>),
     Output(&'a str, Cow<'a, str>),
     Neither,
 }
 
 /// What an item is in a pair, for a target.
-pub(crate) fn half(item: &Item, target: Format) -> Half<'_> {
+pub(crate) fn call_side(item: &Item, target: Format) -> CallSide<'_> {
     match item {
-        Item::FunctionCall(call) => Half::Call("", Cow::Borrowed(&call.call_id)),
-        Item::FunctionCallOutput(output) => Half::Output("", Cow::Borrowed(&output.call_id)),
+        Item::FunctionCall(call) => CallSide::Call("", Cow::Borrowed(&call.call_id)),
+        Item::FunctionCallOutput(output) => CallSide::Output("", Cow::Borrowed(&output.call_id)),
         Item::Extension(item) if item.kind.starts_with(CHAT_CALL) => {
             // Where nobody reads the call, its output answers nothing.
             let read = matches!(target, Format::OpenAiChat | Format::Ui | Format::Items);
             match native_id(item) {
-                Some(id) if read => Half::Call("", Cow::Owned(id)),
-                _ => Half::Neither,
+                Some(id) if read => CallSide::Call("", Cow::Owned(id)),
+                _ => CallSide::Neither,
             }
         }
         Item::Extension(item) => {
@@ -48,15 +48,15 @@ pub(crate) fn half(item: &Item, target: Format) -> Half<'_> {
                 None => (item.kind.as_str(), false),
             };
             let Some(kind) = EXTENSION_CALLS.into_iter().find(|known| *known == kind) else {
-                return Half::Neither;
+                return CallSide::Neither;
             };
             match native_id(item) {
-                Some(id) if output => Half::Output(kind, Cow::Owned(id)),
-                Some(id) => Half::Call(kind, Cow::Owned(id)),
-                None => Half::Neither,
+                Some(id) if output => CallSide::Output(kind, Cow::Owned(id)),
+                Some(id) => CallSide::Call(kind, Cow::Owned(id)),
+                None => CallSide::Neither,
             }
         }
-        _ => Half::Neither,
+        _ => CallSide::Neither,
     }
 }
 
@@ -85,10 +85,10 @@ fn native_id(item: &Extension) -> Option<String> {
 
 /// A provider's own call or output under another call id.
 pub(crate) fn with_call_id(item: &Extension, id: &str) -> Option<Extension> {
-    let mut fields = item.raw.fields()?.rest();
+    let mut fields = item.raw.fields()?.into_extra();
     match fields.get("call").cloned() {
         Some(call) if item.kind.starts_with(CHAT_CALL) => {
-            let mut call = call.fields()?.rest();
+            let mut call = call.fields()?.into_extra();
             call.set("id", Raw::string(id));
             fields.set("call", Raw::from_value(&call).ok()?);
         }

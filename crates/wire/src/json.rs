@@ -4,18 +4,18 @@
 //! here and nowhere else. Values that are already JSON text are copied, never parsed. A member that
 //! is written twice keeps its first value: typed members come first, carried ones after them.
 
-use contexture_ir::{Extra, Fields, quote};
+use contexture_ir::{Extra, Fields, quote_json};
 
-use crate::carry::native_key;
+use crate::carry::original_key;
 
 /// An object being written.
 #[derive(Debug)]
-pub(crate) struct Object {
+pub(crate) struct ObjectWriter {
     text: String,
     keys: Vec<&'static str>,
 }
 
-impl Object {
+impl ObjectWriter {
     pub(crate) fn new() -> Self {
         Self {
             text: "{".to_owned(),
@@ -25,23 +25,23 @@ impl Object {
 
     /// Adds a member whose value is JSON text.
     pub(crate) fn raw(&mut self, key: &'static str, json: &str) -> &mut Self {
-        self.renamed(key, key, json)
+        self.raw_as(key, key, json)
     }
 
     /// Adds a member that is known as `key` but written as `name`.
-    pub(crate) fn renamed(&mut self, key: &'static str, name: &str, json: &str) -> &mut Self {
+    pub(crate) fn raw_as(&mut self, key: &'static str, name: &str, json: &str) -> &mut Self {
         self.keys.push(key);
-        self.member(name, json);
+        self.write_member(name, json);
         self
     }
 
     /// Adds a string member.
     pub(crate) fn string(&mut self, key: &'static str, value: &str) -> &mut Self {
-        self.raw(key, &quote(value))
+        self.raw(key, &quote_json(value))
     }
 
     /// Adds a member if there is a value.
-    pub(crate) fn maybe(&mut self, key: &'static str, json: Option<&str>) -> &mut Self {
+    pub(crate) fn raw_if_some(&mut self, key: &'static str, json: Option<&str>) -> &mut Self {
         if let Some(json) = json {
             self.raw(key, json);
         }
@@ -49,19 +49,19 @@ impl Object {
     }
 
     /// Adds the members carried for this format; hints, and members already written, are left out.
-    pub(crate) fn carried(&mut self, fields: &Extra) -> &mut Self {
+    pub(crate) fn extra_fields(&mut self, fields: &Extra) -> &mut Self {
         for (key, value) in fields.iter() {
-            if let Some(name) = native_key(key)
+            if let Some(name) = original_key(key)
                 && !self.keys.contains(&name)
             {
-                self.member(name, value.get());
+                self.write_member(name, value.get());
             }
         }
         self
     }
 
     /// Counts the members of another piece of the same object as written, and one more.
-    pub(crate) fn beside(&mut self, other: &Self, key: &'static str) -> &mut Self {
+    pub(crate) fn mark_written(&mut self, other: &Self, key: &'static str) -> &mut Self {
         self.keys.extend_from_slice(&other.keys);
         self.keys.push(key);
         self
@@ -73,7 +73,7 @@ impl Object {
     }
 
     /// The members without the braces.
-    pub(crate) fn members(&self) -> &str {
+    pub(crate) fn inner_json(&self) -> &str {
         self.text.get(1..).unwrap_or_default()
     }
 
@@ -82,18 +82,18 @@ impl Object {
         self.text
     }
 
-    fn member(&mut self, name: &str, json: &str) {
+    fn write_member(&mut self, name: &str, json: &str) {
         if !self.is_empty() {
             self.text.push(',');
         }
-        self.text.push_str(&quote(name));
+        self.text.push_str(&quote_json(name));
         self.text.push(':');
         self.text.push_str(json);
     }
 }
 
 /// Joins JSON values into an array.
-pub(crate) fn array<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> String {
+pub(crate) fn json_array<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> String {
     let mut text = "[".to_owned();
     for value in values {
         if text.len() > 1 {

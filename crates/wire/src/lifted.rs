@@ -2,14 +2,14 @@
 
 use contexture_ir::Transcript;
 
-use crate::format::Kind;
+use crate::format::DocumentKind;
 use crate::loss::Loss;
 
 /// A document read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lifted {
     /// What it was.
-    pub kind: Kind,
+    pub kind: DocumentKind,
     /// What it says.
     pub transcript: Transcript,
     /// What could not be kept.

@@ -10,11 +10,11 @@
 
 use std::ops::Range;
 
-use contexture_ir::{Fields, quote};
+use contexture_ir::{Fields, quote_json};
 use serde_json::value::RawValue;
 
 use crate::format::Format;
-use crate::ttl::Ttl;
+use crate::ttl::CacheTtl;
 
 /// A part of what stands before the history's array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,82 +31,89 @@ pub enum HeadPart {
 /// Nothing where that element has no such block: thinking and blank text at Anthropic, whatever the
 /// model said at OpenAI, everything at Gemini.
 #[must_use]
-pub fn mark(format: Format, elements: &str, ttl: Ttl) -> Option<String> {
+pub fn set_marker(format: Format, elements: &str, ttl: CacheTtl) -> Option<String> {
     let text = format!("[{elements}]");
     let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
-    let edit = mark_element(format, &text, list.last()?, ttl)?;
-    Some(inner(edit.apply(&text)))
+    let edit = plan_element_marker(format, &text, list.last()?, ttl)?;
+    Some(strip_brackets(edit.apply_to(&text)))
 }
 
 /// The beginning of a request up to the `[` of the history's array, with a mark at the end of one of
 /// its parts. Nothing where there is no such part or it cannot carry a mark.
 #[must_use]
-pub fn mark_head(format: Format, before: &str, part: HeadPart, ttl: Ttl) -> Option<String> {
+pub fn set_head_marker(
+    format: Format,
+    before: &str,
+    part: HeadPart,
+    ttl: CacheTtl,
+) -> Option<String> {
     if format != Format::Anthropic {
         return None;
     }
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
     let value = fields.get(&[head_key(part)])?;
-    let edit = mark_blocks(format, &text, value, "text", ttl)?;
-    let whole = edit.apply(&text);
+    let edit = plan_block_marker(format, &text, value, "text", ttl)?;
+    let whole = edit.apply_to(&text);
     whole.strip_suffix("]}").map(str::to_owned)
 }
 
 /// The marks in elements of the history's array, in order.
 #[must_use]
-pub fn marks(format: Format, elements: &str) -> Vec<Ttl> {
-    if !may_have(format, elements) {
+pub fn markers(format: Format, elements: &str) -> Vec<CacheTtl> {
+    if !may_have_markers(format, elements) {
         return Vec::new();
     }
     let text = format!("[{elements}]");
     let list: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
-    let blocks = list.iter().flat_map(|element| blocks_of(element));
-    blocks.filter_map(|block| ttl_of(format, block)).collect()
+    let blocks = list.iter().flat_map(|element| markable_blocks(element));
+    blocks
+        .filter_map(|block| marker_ttl(format, block))
+        .collect()
 }
 
 /// The marks in one part of a request's beginning, in order.
 #[must_use]
-pub fn head_marks(format: Format, before: &str, part: HeadPart) -> Vec<Ttl> {
-    if !may_have(format, before) {
+pub fn head_markers(format: Format, before: &str, part: HeadPart) -> Vec<CacheTtl> {
+    if !may_have_markers(format, before) {
         return Vec::new();
     }
     let text = format!("{before}]}}");
     let blocks = head_blocks(&text, part);
-    let marks = blocks.iter().filter_map(|block| ttl_of(format, block));
+    let marks = blocks.iter().filter_map(|block| marker_ttl(format, block));
     marks.collect()
 }
 
 /// The elements without their marks; nothing if they have none.
 #[must_use]
-pub fn unmark(format: Format, elements: &str) -> Option<String> {
-    if !may_have(format, elements) {
+pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
+    if !may_have_markers(format, elements) {
         return None;
     }
     let text = format!("[{elements}]");
     let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
-    let blocks: Vec<&RawValue> = list.iter().flat_map(|one| blocks_of(one)).collect();
-    let whole = without(format, &text, &blocks)?;
-    Some(inner(whole))
+    let blocks: Vec<&RawValue> = list.iter().flat_map(|one| markable_blocks(one)).collect();
+    let whole = without_markers(format, &text, &blocks)?;
+    Some(strip_brackets(whole))
 }
 
 /// A request's beginning without the marks of one part; nothing if it has none.
 #[must_use]
-pub fn unmark_head(format: Format, before: &str, part: HeadPart) -> Option<String> {
-    if !may_have(format, before) {
+pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Option<String> {
+    if !may_have_markers(format, before) {
         return None;
     }
     let text = format!("{before}]}}");
-    let whole = without(format, &text, &head_blocks(&text, part))?;
+    let whole = without_markers(format, &text, &head_blocks(&text, part))?;
     whole.strip_suffix("]}").map(str::to_owned)
 }
 
 /// The end of a request from the `]` of the history's array on, with the order to the provider to set
 /// no mark by itself; nothing where there is no such order, or the request says something of it.
 #[must_use]
-pub fn only_marks(format: Format, after: &str) -> Option<String> {
+pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> {
     let openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
-    let name = quote("prompt_cache_options");
+    let name = quote_json("prompt_cache_options");
     if !openai || after.contains(&name) {
         return None;
     }
@@ -116,7 +123,7 @@ pub fn only_marks(format: Format, after: &str) -> Option<String> {
 
 /// The member that is a mark; none where a format has none.
 #[must_use]
-pub const fn mark_name(format: Format) -> Option<&'static str> {
+pub const fn marker_field(format: Format) -> Option<&'static str> {
     match format {
         Format::Anthropic => Some("cache_control"),
         Format::OpenAiChat | Format::OpenAiResponses => Some("prompt_cache_breakpoint"),
@@ -125,8 +132,8 @@ pub const fn mark_name(format: Format) -> Option<&'static str> {
 }
 
 /// Cheap, and right about everything that has no mark: inside a string the quotes would be escaped.
-fn may_have(format: Format, text: &str) -> bool {
-    mark_name(format).is_some_and(|name| text.contains(&format!("\"{name}\"")))
+fn may_have_markers(format: Format, text: &str) -> bool {
+    marker_field(format).is_some_and(|name| text.contains(&format!("\"{name}\"")))
 }
 
 const fn head_key(part: HeadPart) -> &'static str {
@@ -136,7 +143,7 @@ const fn head_key(part: HeadPart) -> &'static str {
     }
 }
 
-fn inner(array: String) -> String {
+fn strip_brackets(array: String) -> String {
     let cut = array
         .strip_prefix('[')
         .and_then(|one| one.strip_suffix(']'));
@@ -144,34 +151,41 @@ fn inner(array: String) -> String {
 }
 
 /// A replacement of a stretch of text.
-struct Edit {
-    at: Range<usize>,
-    with: String,
+struct TextEdit {
+    range: Range<usize>,
+    replacement: String,
 }
 
-impl Edit {
-    fn apply(self, text: &str) -> String {
+impl TextEdit {
+    fn apply_to(self, text: &str) -> String {
         let mut out = text.to_owned();
-        if text.get(self.at.clone()).is_some() {
-            out.replace_range(self.at, &self.with);
+        if text.get(self.range.clone()).is_some() {
+            out.replace_range(self.range, &self.replacement);
         }
         out
     }
 }
 
 /// Where a slice of a text stands in it.
-fn place(text: &str, part: &str) -> Range<usize> {
+fn slice_range(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     start..start + part.len()
 }
 
-fn mark_element(format: Format, text: &str, element: &RawValue, ttl: Ttl) -> Option<Edit> {
+fn plan_element_marker(
+    format: Format,
+    text: &str,
+    element: &RawValue,
+    ttl: CacheTtl,
+) -> Option<TextEdit> {
     let fields = Fields::parse(element.get()).ok()?;
     let word = |name| fields.get(&[name]).map_or("", RawValue::get);
     match format {
-        Format::Anthropic => mark_blocks(format, text, fields.get(&["content"])?, "text", ttl),
+        Format::Anthropic => {
+            plan_block_marker(format, text, fields.get(&["content"])?, "text", ttl)
+        }
         Format::OpenAiChat if word("role") != "\"assistant\"" => {
-            mark_blocks(format, text, fields.get(&["content"])?, "text", ttl)
+            plan_block_marker(format, text, fields.get(&["content"])?, "text", ttl)
         }
         Format::OpenAiResponses => {
             let body = match word("type") {
@@ -179,57 +193,59 @@ fn mark_element(format: Format, text: &str, element: &RawValue, ttl: Ttl) -> Opt
                 "\"function_call_output\"" | "\"custom_tool_call_output\"" => "output",
                 _ => return None,
             };
-            mark_blocks(format, text, fields.get(&[body])?, "input_text", ttl)
+            plan_block_marker(format, text, fields.get(&[body])?, "input_text", ttl)
         }
         _ => None,
     }
 }
 
 /// Marks the last of some blocks that can carry a mark, or the string that stands for one.
-fn mark_blocks(
+fn plan_block_marker(
     format: Format,
     text: &str,
     content: &RawValue,
     kind: &str,
-    ttl: Ttl,
-) -> Option<Edit> {
-    let member = member(format, ttl)?;
-    let at = place(text, content.get());
+    ttl: CacheTtl,
+) -> Option<TextEdit> {
+    let member = marker_member(format, ttl)?;
+    let at = slice_range(text, content.get());
     if content.get().starts_with('"') {
         let said: String = serde_json::from_str(content.get()).ok()?;
-        let kind = quote(kind);
-        return (!said.trim().is_empty()).then(|| Edit {
-            at,
-            with: format!(r#"[{{"type":{kind},"text":{},{member}}}]"#, content.get()),
+        let kind = quote_json(kind);
+        return (!said.trim().is_empty()).then(|| TextEdit {
+            range: at,
+            replacement: format!(r#"[{{"type":{kind},"text":{},{member}}}]"#, content.get()),
         });
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
-    let block = blocks.iter().rfind(|block| can_carry(format, block))?;
-    if ttl_of(format, block).is_some() {
-        return Some(Edit {
-            at: 0..0,
-            with: String::new(),
+    let block = blocks
+        .iter()
+        .rfind(|block| can_carry_marker(format, block))?;
+    if marker_ttl(format, block).is_some() {
+        return Some(TextEdit {
+            range: 0..0,
+            replacement: String::new(),
         });
     }
-    let end = place(text, block.get()).end.checked_sub(1)?;
-    Some(Edit {
-        at: end..end,
-        with: format!(",{member}"),
+    let end = slice_range(text, block.get()).end.checked_sub(1)?;
+    Some(TextEdit {
+        range: end..end,
+        replacement: format!(",{member}"),
     })
 }
 
-fn member(format: Format, ttl: Ttl) -> Option<String> {
-    let name = mark_name(format)?;
+fn marker_member(format: Format, ttl: CacheTtl) -> Option<String> {
+    let name = marker_field(format)?;
     let (value, long) = match format {
         Format::Anthropic => (r#""type":"ephemeral""#, r#","ttl":"1h""#),
         _ => (r#""mode":"explicit""#, r#","ttl":"12h""#),
     };
-    let long = if ttl == Ttl::Long { long } else { "" };
+    let long = if ttl == CacheTtl::Long { long } else { "" };
     Some(format!(r#""{name}":{{{value}{long}}}"#))
 }
 
 /// Whether a provider takes a mark on this block; of what is not known it is assumed not to.
-fn can_carry(format: Format, block: &RawValue) -> bool {
+fn can_carry_marker(format: Format, block: &RawValue) -> bool {
     let Ok(fields) = Fields::parse(block.get()) else {
         return false;
     };
@@ -263,26 +279,26 @@ fn can_carry(format: Format, block: &RawValue) -> bool {
 }
 
 /// The mark of one block.
-fn ttl_of(format: Format, block: &RawValue) -> Option<Ttl> {
+fn marker_ttl(format: Format, block: &RawValue) -> Option<CacheTtl> {
     let fields = Fields::parse(block.get()).ok()?;
-    let mark = fields.get(&[mark_name(format)?])?;
+    let mark = fields.get(&[marker_field(format)?])?;
     let mark = Fields::parse(mark.get()).ok()?;
     Some(match mark.get(&["ttl"]).map(RawValue::get) {
-        Some("\"1h\"" | "\"12h\"") => Ttl::Long,
-        _ => Ttl::Usual,
+        Some("\"1h\"" | "\"12h\"") => CacheTtl::Long,
+        _ => CacheTtl::Usual,
     })
 }
 
 /// The blocks of an element that may be marked, in order; those inside a result before the result.
-fn blocks_of(element: &RawValue) -> Vec<&RawValue> {
-    let outer = inside(element).into_iter();
+fn markable_blocks(element: &RawValue) -> Vec<&RawValue> {
+    let outer = content_blocks(element).into_iter();
     outer
-        .flat_map(|block| inside(block).into_iter().chain([block]))
+        .flat_map(|block| content_blocks(block).into_iter().chain([block]))
         .collect()
 }
 
 /// The blocks that are the content of an element or of a result.
-fn inside(holder: &RawValue) -> Vec<&RawValue> {
+fn content_blocks(holder: &RawValue) -> Vec<&RawValue> {
     let fields = Fields::parse(holder.get()).unwrap_or_default();
     let body = fields.get(&["content", "output"]);
     body.and_then(|body| serde_json::from_str(body.get()).ok())
@@ -299,9 +315,9 @@ fn head_blocks(text: &str, part: HeadPart) -> Vec<&RawValue> {
 }
 
 /// The text without the marks of those blocks.
-fn without(format: Format, text: &str, blocks: &[&RawValue]) -> Option<String> {
-    let name = mark_name(format)?;
-    let quoted = quote(name);
+fn without_markers(format: Format, text: &str, blocks: &[&RawValue]) -> Option<String> {
+    let name = marker_field(format)?;
+    let quoted = quote_json(name);
     let mut cuts: Vec<Range<usize>> = Vec::new();
     for block in blocks {
         let Some(value) = Fields::parse(block.get())
@@ -310,7 +326,7 @@ fn without(format: Format, text: &str, blocks: &[&RawValue]) -> Option<String> {
         else {
             continue;
         };
-        let value = place(text, value.get());
+        let value = slice_range(text, value.get());
         let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
         let before = before.trim_end().strip_suffix(&quoted)?.trim_end();
         cuts.push(match before.strip_suffix(',') {

@@ -3,7 +3,7 @@
 use contexture_ir::{Error, Extra, Fields, Raw, ToolChoice, ToolDefinition, Transcript};
 use serde_json::value::RawValue;
 
-use crate::carry::{hint, hinted};
+use crate::carry::{hint, set_hint};
 use crate::format::Format;
 use crate::loss::{LossKind, Losses};
 
@@ -16,20 +16,20 @@ const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh",
 const EFFORT: &str = "~effort";
 
 /// Notes an effort that only a host of the format knows.
-pub(crate) fn note_effort(effort: Option<&str>, wire: &mut Extra) {
+pub(crate) fn record_unknown_effort(effort: Option<&str>, wire: &mut Extra) {
     if effort.is_some_and(|word| !EFFORTS.contains(&word)) {
-        hint(wire, EFFORT, "kept");
+        set_hint(wire, EFFORT, "kept");
     }
 }
 
 /// The effort to write: a known word, or one that came in this format.
-pub(crate) fn effort<'a>(
+pub(crate) fn supported_effort<'a>(
     effort: Option<&'a str>,
     wire: &Extra,
     losses: &mut Losses,
 ) -> Option<&'a str> {
     let word = effort?;
-    if EFFORTS.contains(&word) || hinted(wire, EFFORT).is_some() {
+    if EFFORTS.contains(&word) || hint(wire, EFFORT).is_some() {
         return Some(word);
     }
     losses.push(
@@ -56,7 +56,7 @@ const SHARED: [&str; 9] = [
 const VERBOSITY: (&str, &str) = ("verbosity", "text.verbosity");
 
 /// Whether a shared option's value is one that both formats take; hosts have tiers of their own.
-fn both_take(name: &str, value: &Raw) -> bool {
+fn is_supported_by_both(name: &str, value: &Raw) -> bool {
     let text = value.get();
     let word = |words: &[&str]| {
         value
@@ -75,15 +75,15 @@ fn both_take(name: &str, value: &Raw) -> bool {
 
 /// The fields kept for a format, with the options that the other of the two kept and this one has as
 /// well; and the request's fields without those, to tell of the rest.
-pub(crate) fn shared(request: &Extra, format: Format) -> (Extra, Extra) {
+pub(crate) fn shared_options(request: &Extra, format: Format) -> (Extra, Extra) {
     let chat = format == Format::OpenAiChat;
     let (other, verbosity) = if chat {
         (Format::OpenAiResponses, (VERBOSITY.1, VERBOSITY.0))
     } else {
         (Format::OpenAiChat, VERBOSITY)
     };
-    let mut own = request.wire(format.as_str());
-    let mut theirs = request.wire(other.as_str());
+    let mut own = request.wire_fields(format.as_str());
+    let mut theirs = request.wire_fields(other.as_str());
     if theirs.is_empty() {
         return (own, request.clone());
     }
@@ -92,7 +92,11 @@ pub(crate) fn shared(request: &Extra, format: Format) -> (Extra, Extra) {
         .into_iter()
         .chain([verbosity])
     {
-        if own.get(to).is_some() || !theirs.get(from).is_some_and(|value| both_take(to, value)) {
+        if own.get(to).is_some()
+            || !theirs
+                .get(from)
+                .is_some_and(|value| is_supported_by_both(to, value))
+        {
             continue;
         }
         if let Some(value) = theirs.remove(from) {
@@ -105,17 +109,17 @@ pub(crate) fn shared(request: &Extra, format: Format) -> (Extra, Extra) {
         }
     }
     let mut rest = request.clone();
-    rest.set_wire(other.as_str(), theirs);
+    rest.set_wire_fields(other.as_str(), theirs);
     (own, rest)
 }
 
 /// Reads `tools`, each with the format's own reader.
-pub(crate) fn read_tools(
+pub(crate) fn parse_tools(
     value: &RawValue,
     read: impl Fn(&str) -> Result<ToolDefinition, Error>,
 ) -> Result<Vec<ToolDefinition>, Error> {
     let tools: Vec<&RawValue> = serde_json::from_str(value.get())
-        .map_err(|_| unexpected("an array of tools", value.get()))?;
+        .map_err(|_| unexpected_value("an array of tools", value.get()))?;
     let read = |(index, tool): (usize, &&RawValue)| {
         read(tool.get()).map_err(|error| error.at_index(index))
     };
@@ -124,7 +128,7 @@ pub(crate) fn read_tools(
 
 /// Reads `tool_choice`: a word, the one function that `named` finds in it, or what is kept whole because
 /// not every format can say it.
-pub(crate) fn read_choice(
+pub(crate) fn parse_tool_choice(
     value: &RawValue,
     format: Format,
     named: impl Fn(&str) -> Option<String>,
@@ -144,18 +148,18 @@ pub(crate) fn read_choice(
 }
 
 /// Figures of a response's usage; the object is kept whole elsewhere.
-pub(crate) struct Figures<'f>(pub(crate) &'f Fields<'f>);
+pub(crate) struct UsageFields<'f>(pub(crate) &'f Fields<'f>);
 
-impl Figures<'_> {
+impl UsageFields<'_> {
     /// The figure of that name, if it is one.
     pub(crate) fn get(&self, name: &str) -> Option<u64> {
         serde_json::from_str(self.0.get(&[name])?.get()).ok()
     }
 
     /// The figure of that name in an object of details.
-    pub(crate) fn detail(&self, group: &str, name: &str) -> Option<u64> {
+    pub(crate) fn get_nested(&self, group: &str, name: &str) -> Option<u64> {
         let inner = Fields::parse(self.0.get(&[group])?.get()).ok()?;
-        Figures(&inner).get(name)
+        UsageFields(&inner).get(name)
     }
 }
 
@@ -163,14 +167,14 @@ impl Figures<'_> {
 const MODEL: &str = "~model";
 
 /// Notes that a request names no model, as where a deployment's address does.
-pub(crate) fn note_model(request: &Transcript, wire: &mut Extra) {
+pub(crate) fn record_missing_model(request: &Transcript, wire: &mut Extra) {
     if request.model.is_none() {
-        hint(wire, MODEL, "absent");
+        set_hint(wire, MODEL, "absent");
     }
 }
 
 /// The model to write; nothing if this format's own request named none.
-pub(crate) fn model<'t>(
+pub(crate) fn required_model<'t>(
     request: &'t Transcript,
     wire: &Extra,
     losses: &mut Losses,
@@ -178,7 +182,7 @@ pub(crate) fn model<'t>(
     if let Some(model) = &request.model {
         return Some(model);
     }
-    if hinted(wire, MODEL).is_some() {
+    if hint(wire, MODEL).is_some() {
         return None;
     }
     let why = "the provider demands a model; none is named";
@@ -187,7 +191,7 @@ pub(crate) fn model<'t>(
 }
 
 /// An error about a value of the wrong type or an unknown word.
-pub(crate) fn unexpected(expected: &'static str, found: &str) -> Error {
+pub(crate) fn unexpected_value(expected: &'static str, found: &str) -> Error {
     Error::Unexpected {
         path: String::new(),
         expected,
@@ -196,7 +200,7 @@ pub(crate) fn unexpected(expected: &'static str, found: &str) -> Error {
 }
 
 /// Fields with a prefix before their names.
-pub(crate) fn prefixed(prefix: &str, fields: Extra) -> impl Iterator<Item = (String, Raw)> {
+pub(crate) fn with_key_prefix(prefix: &str, fields: Extra) -> impl Iterator<Item = (String, Raw)> {
     let fields: Vec<_> = fields
         .iter()
         .map(|(k, v)| (format!("{prefix}{k}"), v.clone()))
@@ -205,14 +209,14 @@ pub(crate) fn prefixed(prefix: &str, fields: Extra) -> impl Iterator<Item = (Str
 }
 
 /// The fields whose names have the prefix, without it.
-pub(crate) fn unprefixed(prefix: &str, fields: &Extra) -> Extra {
+pub(crate) fn strip_key_prefix(prefix: &str, fields: &Extra) -> Extra {
     let strip =
         |(key, value): (&str, &Raw)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone()));
     fields.iter().filter_map(strip).collect()
 }
 
 /// The fields without those that have one of the prefixes.
-pub(crate) fn without(prefixes: &[&str], fields: &Extra) -> Extra {
+pub(crate) fn without_key_prefixes(prefixes: &[&str], fields: &Extra) -> Extra {
     fields
         .iter()
         .filter(|(key, _)| !prefixes.iter().any(|prefix| key.starts_with(prefix)))

@@ -13,24 +13,24 @@ use std::collections::BTreeMap;
 /// use contexture_wire::OpenCalls;
 ///
 /// let mut open = OpenCalls::default();
-/// open.call("call_1", 0);
-/// open.call("call_1", 1);
+/// open.add_call("call_1", 0);
+/// open.add_call("call_1", 1);
 /// open.end_step();
-/// open.answer(&"call_1", 2);
-/// open.answer(&"call_1", 3);
-/// assert_eq!(open.pairs().collect::<Vec<_>>(), [(0, 2), (1, 3)]);
+/// open.match_output(&"call_1", 2);
+/// open.match_output(&"call_1", 3);
+/// assert_eq!(open.into_pairs().collect::<Vec<_>>(), [(0, 2), (1, 3)]);
 /// ```
 #[derive(Debug)]
 pub struct OpenCalls<K> {
     step: usize,
     /// A key stays when all its calls are answered.
-    open: BTreeMap<K, Vec<Step>>,
-    done: Vec<Step>,
+    open: BTreeMap<K, Vec<StepCalls>>,
+    done: Vec<StepCalls>,
 }
 
 /// The calls of one key in one step, and the outputs that answer some of them.
 #[derive(Debug)]
-struct Step {
+struct StepCalls {
     step: usize,
     calls: Vec<usize>,
     outputs: Vec<usize>,
@@ -38,8 +38,8 @@ struct Step {
 
 /// What an output answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// A call, see [`OpenCalls::pairs`].
+pub enum OutputMatch {
+    /// A call, see [`OpenCalls::into_pairs`].
     Call,
     /// Calls that all have their outputs already.
     Late,
@@ -64,11 +64,11 @@ impl<K: Ord> OpenCalls<K> {
     }
 
     /// A call.
-    pub fn call(&mut self, key: K, index: usize) {
+    pub fn add_call(&mut self, key: K, index: usize) {
         let steps = self.open.entry(key).or_default();
         match steps.last_mut() {
             Some(last) if last.step == self.step => last.calls.push(index),
-            _ => steps.push(Step {
+            _ => steps.push(StepCalls {
                 step: self.step,
                 calls: vec![index],
                 outputs: Vec::new(),
@@ -77,22 +77,22 @@ impl<K: Ord> OpenCalls<K> {
     }
 
     /// An output.
-    pub fn answer(&mut self, key: &K, index: usize) -> Answer {
+    pub fn match_output(&mut self, key: &K, index: usize) -> OutputMatch {
         let Some(steps) = self.open.get_mut(key) else {
-            return Answer::Unknown;
+            return OutputMatch::Unknown;
         };
         let Some(last) = steps.last_mut() else {
-            return Answer::Late;
+            return OutputMatch::Late;
         };
         last.outputs.push(index);
         if last.outputs.len() == last.calls.len() {
             self.done.extend(steps.pop());
         }
-        Answer::Call
+        OutputMatch::Call
     }
 
     /// Each call that was answered, with its output.
-    pub fn pairs(self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn into_pairs(self) -> impl Iterator<Item = (usize, usize)> {
         let steps = self
             .done
             .into_iter()
@@ -109,32 +109,32 @@ mod tests {
     use super::*;
 
     /// Calls and outputs of one id by their letters; a space ends a step.
-    fn check(history: &str, expected: &[(usize, usize)], last: Answer) {
+    fn check(history: &str, expected: &[(usize, usize)], last: OutputMatch) {
         let mut open = OpenCalls::default();
-        let mut answer = Answer::Unknown;
+        let mut answer = OutputMatch::Unknown;
         for (index, letter) in history.chars().enumerate() {
             match letter {
-                'c' => open.call("id", index),
+                'c' => open.add_call("id", index),
                 'o' => {
                     open.end_step();
-                    answer = open.answer(&"id", index);
+                    answer = open.match_output(&"id", index);
                 }
                 _ => open.end_step(),
             }
         }
-        let mut pairs: Vec<_> = open.pairs().collect();
+        let mut pairs: Vec<_> = open.into_pairs().collect();
         pairs.sort_unstable();
         assert_eq!((pairs.as_slice(), answer), (expected, last), "{history}");
     }
 
     #[test]
     fn the_nearest_step_first_and_in_it_the_order_of_the_calls() {
-        check("o", &[], Answer::Unknown);
-        check("ccoo", &[(0, 2), (1, 3)], Answer::Call);
-        check("ccooo", &[(0, 2), (1, 3)], Answer::Late);
-        check("cco", &[(1, 2)], Answer::Call);
-        check("c ccooo", &[(0, 6), (2, 4), (3, 5)], Answer::Call);
-        check("ccoco", &[(1, 2), (3, 4)], Answer::Call);
-        check("c co", &[(2, 3)], Answer::Call);
+        check("o", &[], OutputMatch::Unknown);
+        check("ccoo", &[(0, 2), (1, 3)], OutputMatch::Call);
+        check("ccooo", &[(0, 2), (1, 3)], OutputMatch::Late);
+        check("cco", &[(1, 2)], OutputMatch::Call);
+        check("c ccooo", &[(0, 6), (2, 4), (3, 5)], OutputMatch::Call);
+        check("ccoco", &[(1, 2), (3, 4)], OutputMatch::Call);
+        check("c co", &[(2, 3)], OutputMatch::Call);
     }
 }

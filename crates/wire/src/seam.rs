@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use contexture_ir::Fields;
 
 use crate::format::Format;
-use crate::json::{Object, array};
+use crate::json::{ObjectWriter, json_array};
 
 /// The elements of two chunks of people's words, the last message of one and the first of the other
 /// joined into one.
@@ -22,13 +22,13 @@ pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String
         Format::Gemini => "parts",
         Format::OpenAiChat | Format::OpenAiResponses | Format::Ui | Format::Items => return None,
     };
-    let (before, after) = (elements(first)?, elements(second)?);
+    let (before, after) = (parse_elements(first)?, parse_elements(second)?);
     let (last, before) = before.split_last()?;
     let (next, after) = after.split_first()?;
-    let parts = [spoken(last, key)?, spoken(next, key)?].concat();
-    let mut joined = Object::new();
+    let parts = [user_parts(last, key)?, user_parts(next, key)?].concat();
+    let mut joined = ObjectWriter::new();
     joined.string("role", "user");
-    joined.raw(key, &array(parts.iter().map(|part| part.get())));
+    joined.raw(key, &json_array(parts.iter().map(|part| part.get())));
     let joined = joined.finish();
     let all = before.iter().map(|one| one.get());
     let all: Vec<&str> = all
@@ -38,15 +38,15 @@ pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String
     Some(all.join(","))
 }
 
-fn elements(chunk: &str) -> Option<Vec<Box<RawValue>>> {
+fn parse_elements(chunk: &str) -> Option<Vec<Box<RawValue>>> {
     serde_json::from_str(&format!("[{chunk}]")).ok()
 }
 
 /// The parts of a message of the user's that is nothing but that.
-fn spoken(message: &RawValue, key: &'static str) -> Option<Vec<Box<RawValue>>> {
+fn user_parts(message: &RawValue, key: &'static str) -> Option<Vec<Box<RawValue>>> {
     let mut fields = Fields::parse(message.get()).ok()?;
     let role = fields.take_string(&["role"]).ok()??;
-    let parts = fields.take(&[key]).ok()??;
+    let parts = fields.take_field(&[key]).ok()??;
     let plain = role == "user" && fields.is_empty();
     plain.then(|| serde_json::from_str(parts.get()).ok())?
 }

@@ -141,7 +141,7 @@ impl StreamFailure {
     /// What the body of an answer with an error status says, in any provider's shape. Of a body that is none,
     /// the first 500 characters are the message.
     #[must_use]
-    pub fn of_body(body: &str) -> Self {
+    pub fn from_body(body: &str) -> Self {
         let mut body = body.trim();
         // Streams of arrays fail in an array.
         if let Some(inner) = body
@@ -152,12 +152,12 @@ impl StreamFailure {
         }
         let fields = Fields::parse(body).unwrap_or_default();
         if let Some(error) = fields.get(&["error", "detail"]) {
-            return failure(error);
+            return parse_failure(error);
         }
-        if string(&fields, "message").is_some()
+        if string_field(&fields, "message").is_some()
             && let Ok(own) = serde_json::from_str(body)
         {
-            return failure(own);
+            return parse_failure(own);
         }
         Self {
             message: body.chars().take(500).collect(),
@@ -173,7 +173,7 @@ pub enum StreamError {
     /// The format has no streams.
     #[error(
         "{format} is no provider's format and has no streams: expected {}",
-        names()
+        provider_names()
     )]
     NoStream {
         /// The format.
@@ -216,19 +216,19 @@ pub enum StreamError {
     },
 }
 
-fn names() -> String {
+fn provider_names() -> String {
     Format::PROVIDERS.map(Format::as_str).join(", ")
 }
 
 /// Whether an event meant anything to its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    Something,
-    Nothing,
+pub(crate) enum ParsedEvent {
+    Recognized,
+    Ignored,
 }
 
 /// An error object of any provider: `{type, status, code, message}`.
-pub(crate) fn failure(error: &RawValue) -> StreamFailure {
+pub(crate) fn parse_failure(error: &RawValue) -> StreamFailure {
     let Ok(fields) = Fields::parse(error.get()) else {
         let message: Option<String> = serde_json::from_str(error.get()).ok();
         return StreamFailure {
@@ -248,16 +248,16 @@ pub(crate) fn failure(error: &RawValue) -> StreamFailure {
 }
 
 /// A string value.
-pub(crate) fn text(value: &RawValue) -> Option<String> {
+pub(crate) fn string_value(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
 /// A string member.
-pub(crate) fn string(fields: &Fields<'_>, name: &str) -> Option<String> {
-    fields.get(&[name]).and_then(text)
+pub(crate) fn string_field(fields: &Fields<'_>, name: &str) -> Option<String> {
+    fields.get(&[name]).and_then(string_value)
 }
 
 /// A member that is a place in a list.
-pub(crate) fn place(fields: &Fields<'_>, name: &str) -> Option<u64> {
+pub(crate) fn index_field(fields: &Fields<'_>, name: &str) -> Option<u64> {
     fields.get(&[name])?.get().parse().ok()
 }

@@ -5,10 +5,10 @@
 
 /// `text` between `<system>` tags.
 pub(crate) fn system_tag(text: &str) -> String {
-    format!("<system>\n{}\n</system>", defuse(text))
+    format!("<system>\n{}\n</system>", escape_system_tags(text))
 }
 
-fn defuse(text: &str) -> String {
+fn escape_system_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Ttl {
+pub enum CacheTtl {
     /// The provider's usual time: five minutes at Anthropic, thirty at OpenAI.
     #[default]
     Usual,

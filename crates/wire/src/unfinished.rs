@@ -7,7 +7,7 @@
 use contexture_ir::{Extension, Extra, Fields, Item, Raw, Status, Transcript};
 
 use crate::format::Format;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 
 /// The mark: `true`, or the text of unfinished arguments.
 pub(crate) const MARK: &str = "ctx:unfinished";
@@ -19,15 +19,17 @@ const NATIVE: [&str; 2] = ["block", "call"];
 const PLACES: [&str; 2] = [MARK, "answer.ctx:unfinished"];
 
 /// The mark of a piece that has no arguments.
-pub(crate) fn mark() -> Raw {
+pub(crate) fn truncation_mark() -> Raw {
     Raw::parse("true").unwrap_or_else(|_| Raw::null())
 }
 
 /// Takes the marks away and says what they mean.
-pub(crate) fn settle(format: Format, transcript: &mut Transcript) {
+pub(crate) fn take_truncation_marks(format: Format, transcript: &mut Transcript) {
     for item in &mut transcript.items {
-        let own = item.extra_mut().and_then(|extra| taken(format, extra));
-        let marked = own.is_some() | said(format, item);
+        let own = item
+            .extra_mut()
+            .and_then(|extra| remove_mark(format, extra));
+        let marked = own.is_some() | has_truncated_part(format, item);
         match item {
             Item::Message(message) if marked => message.status = Some(Status::Incomplete),
             Item::FunctionCall(call) => {
@@ -41,14 +43,14 @@ pub(crate) fn settle(format: Format, transcript: &mut Transcript) {
             Item::Reasoning(reasoning) if own.is_some() => {
                 reasoning.status = Some(Status::Incomplete);
             }
-            Item::Extension(extension) => withdraw(extension),
+            Item::Extension(extension) => mark_incomplete(extension),
             _ => {}
         }
     }
 }
 
 /// Whether one of a message's parts was marked.
-fn said(format: Format, item: &mut Item) -> bool {
+fn has_truncated_part(format: Format, item: &mut Item) -> bool {
     let mut any = false;
     let Item::Message(message) = item else {
         return any;
@@ -56,23 +58,23 @@ fn said(format: Format, item: &mut Item) -> bool {
     for part in &mut message.content {
         any |= part
             .extra_mut()
-            .is_some_and(|extra| taken(format, extra).is_some());
+            .is_some_and(|extra| remove_mark(format, extra).is_some());
     }
     any
 }
 
-fn taken(format: Format, extra: &mut Extra) -> Option<Raw> {
+fn remove_mark(format: Format, extra: &mut Extra) -> Option<Raw> {
     if extra.is_empty() {
         return None;
     }
-    let mut wire = extra.wire(format.as_str());
+    let mut wire = extra.wire_fields(format.as_str());
     let mark = PLACES.into_iter().find_map(|place| wire.remove(place))?;
-    extra.set_wire(format.as_str(), wire);
+    extra.set_wire_fields(format.as_str(), wire);
     Some(mark)
 }
 
 /// A provider's own piece that was not whole: kept, but nobody is sent it.
-fn withdraw(item: &mut Extension) {
+fn mark_incomplete(item: &mut Extension) {
     let marked = |raw: &Raw| {
         let fields = raw.fields()?;
         let native = fields.get(&NATIVE)?;
@@ -81,7 +83,7 @@ fn withdraw(item: &mut Extension) {
     if marked(&item.raw).is_none() {
         return;
     }
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", MARK).raw("item", item.raw.get());
     if let Ok(raw) = Raw::parse(object.finish()) {
         item.kind = MARK.to_owned();

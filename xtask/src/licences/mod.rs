@@ -11,28 +11,28 @@ use std::fs;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use crate::licences::spdx::Expression;
-use crate::metadata::{Metadata, Package, Reach};
+use crate::licences::spdx::SpdxExpression;
+use crate::metadata::{Metadata, MetadataScope, Package};
 use crate::shell;
 
 const LIST: &str = "deny.toml";
 
 /// What we read of `deny.toml`.
 #[derive(Debug, Deserialize)]
-struct Rules {
-    licenses: Terms,
+struct DenyConfig {
+    licenses: LicenceRules,
 }
 
 #[derive(Debug, Deserialize)]
-struct Terms {
+struct LicenceRules {
     allow: Vec<String>,
     /// Terms allowed for one crate only.
     #[serde(default)]
-    exceptions: Vec<Exception>,
+    exceptions: Vec<LicenceException>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Exception {
+struct LicenceException {
     #[serde(rename = "crate")]
     package: String,
     allow: Vec<String>,
@@ -42,12 +42,12 @@ struct Exception {
 ///
 /// # Errors
 /// When a package's terms are missing, unreadable or not allowed; all such packages are listed.
-pub(crate) fn run() -> Result<()> {
-    let text = fs::read_to_string(shell::root().join(LIST))
+pub(crate) fn check_licences() -> Result<()> {
+    let text = fs::read_to_string(shell::workspace_root().join(LIST))
         .with_context(|| format!("cannot read {LIST}"))?;
-    let rules: Rules =
+    let rules: DenyConfig =
         toml::from_str(&text).with_context(|| format!("cannot understand {LIST}"))?;
-    let metadata = Metadata::load(Reach::Everything)?;
+    let metadata = Metadata::load(MetadataScope::Everything)?;
     let packages: Vec<&Package> = metadata
         .packages
         .iter()
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
         .collect();
     let faults: Vec<String> = packages
         .iter()
-        .filter_map(|package| fault(package, &rules))
+        .filter_map(|package| find_licence_fault(package, &rules))
         .collect();
     for fault in &faults {
         println!("{fault}");
@@ -67,19 +67,23 @@ pub(crate) fn run() -> Result<()> {
             packages.len()
         );
     }
-    println!("   {} dependencies: {}", packages.len(), summary(&packages));
-    deny()
+    println!(
+        "   {} dependencies: {}",
+        packages.len(),
+        summarize_licences(&packages)
+    );
+    run_cargo_deny()
 }
 
 /// Why this package is not allowed, and what to do.
-fn fault(package: &Package, rules: &Rules) -> Option<String> {
+fn find_licence_fault(package: &Package, rules: &DenyConfig) -> Option<String> {
     let name = format!("{} {}", package.name, package.version);
     let Some(terms) = &package.license else {
         return Some(format!(
             "{name}: declares no licence; add an exception to {LIST} after reading it"
         ));
     };
-    let expression = match Expression::parse(terms) {
+    let expression = match SpdxExpression::parse(terms) {
         Ok(expression) => expression,
         Err(error) => {
             return Some(format!(
@@ -87,7 +91,7 @@ fn fault(package: &Package, rules: &Rules) -> Option<String> {
             ));
         }
     };
-    let is_ours = |exception: &&Exception| exception.package == package.name;
+    let is_ours = |exception: &&LicenceException| exception.package == package.name;
     let exceptions = rules.licenses.exceptions.iter().filter(is_ours);
     let allowed: Vec<&String> = rules
         .licenses
@@ -105,7 +109,7 @@ fn fault(package: &Package, rules: &Rules) -> Option<String> {
 }
 
 /// How often each expression occurs, most frequent first.
-fn summary(packages: &[&Package]) -> String {
+fn summarize_licences(packages: &[&Package]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for terms in packages
         .iter()
@@ -122,14 +126,14 @@ fn summary(packages: &[&Package]) -> String {
     words.join(", ")
 }
 
-fn deny() -> Result<()> {
-    let mut installed = shell::cargo();
+fn run_cargo_deny() -> Result<()> {
+    let mut installed = shell::cargo_command();
     installed.args(["deny", "--version"]);
-    if !shell::succeeds(installed) {
+    if !shell::can_run(installed) {
         println!("   cargo-deny is not installed; bans and sources were not checked");
         return Ok(());
     }
-    let mut deny = shell::cargo();
+    let mut deny = shell::cargo_command();
     deny.args([
         "deny",
         "check",
@@ -138,7 +142,7 @@ fn deny() -> Result<()> {
         "bans",
         "sources",
     ]);
-    shell::run(deny)
+    shell::run_command(deny)
 }
 
 #[cfg(test)]
@@ -153,7 +157,7 @@ mod tests {
             license: terms.map(str::to_owned),
             ..Package::default()
         };
-        fault(&package, &toml::from_str(rules).unwrap())
+        find_licence_fault(&package, &toml::from_str(rules).unwrap())
     }
 
     #[test]
@@ -176,8 +180,8 @@ mod tests {
 
     #[test]
     fn the_list_of_the_workspace_is_understood() {
-        let text = fs::read_to_string(shell::root().join(LIST)).unwrap();
-        let rules: Rules = toml::from_str(&text).unwrap();
+        let text = fs::read_to_string(shell::workspace_root().join(LIST)).unwrap();
+        let rules: DenyConfig = toml::from_str(&text).unwrap();
         assert!(rules.licenses.allow.contains(&"MIT".to_owned()));
     }
 }

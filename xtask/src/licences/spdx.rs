@@ -5,19 +5,19 @@
 
 /// What one must accept.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Expression {
+pub(crate) enum SpdxExpression {
     /// A licence, its exception included: `Apache-2.0 WITH LLVM-exception`.
     Licence(String),
     /// One of these.
-    Any(Vec<Expression>),
+    Any(Vec<SpdxExpression>),
     /// Each of these.
-    All(Vec<Expression>),
+    All(Vec<SpdxExpression>),
 }
 
 /// Deeper nesting than this is nonsense.
-const DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
-impl Expression {
+impl SpdxExpression {
     /// Reads an expression.
     ///
     /// # Errors
@@ -28,11 +28,11 @@ impl Expression {
             .replace(')', " ) ")
             .replace('/', " OR ");
         let words: Vec<&str> = spaced.split_whitespace().collect();
-        let mut reader = Reader {
+        let mut reader = SpdxParser {
             words: words.as_slice(),
             depth: 0,
         };
-        let expression = reader.any()?;
+        let expression = reader.parse_or()?;
         match reader.words.first() {
             None => Ok(expression),
             Some(word) => Err(format!("`{word}` is one too many")),
@@ -49,65 +49,68 @@ impl Expression {
     }
 }
 
-struct Reader<'a> {
+struct SpdxParser<'a> {
     words: &'a [&'a str],
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn take(&mut self) -> Option<&'a str> {
+impl<'a> SpdxParser<'a> {
+    fn next_word(&mut self) -> Option<&'a str> {
         let (first, rest) = self.words.split_first()?;
         self.words = rest;
         Some(first)
     }
 
-    fn takes(&mut self, word: &str) -> bool {
+    fn eat_word(&mut self, word: &str) -> bool {
         let is_next = self.words.first().is_some_and(|next| *next == word);
         if is_next {
-            self.take();
+            self.next_word();
         }
         is_next
     }
 
-    fn any(&mut self) -> Result<Expression, String> {
-        let mut parts = vec![self.all()?];
-        while self.takes("OR") {
-            parts.push(self.all()?);
+    fn parse_or(&mut self) -> Result<SpdxExpression, String> {
+        let mut parts = vec![self.parse_and()?];
+        while self.eat_word("OR") {
+            parts.push(self.parse_and()?);
         }
-        Ok(single_or(parts, Expression::Any))
+        Ok(single_or(parts, SpdxExpression::Any))
     }
 
-    fn all(&mut self) -> Result<Expression, String> {
-        let mut parts = vec![self.one()?];
-        while self.takes("AND") {
-            parts.push(self.one()?);
+    fn parse_and(&mut self) -> Result<SpdxExpression, String> {
+        let mut parts = vec![self.parse_term()?];
+        while self.eat_word("AND") {
+            parts.push(self.parse_term()?);
         }
-        Ok(single_or(parts, Expression::All))
+        Ok(single_or(parts, SpdxExpression::All))
     }
 
-    fn one(&mut self) -> Result<Expression, String> {
-        if self.takes("(") {
+    fn parse_term(&mut self) -> Result<SpdxExpression, String> {
+        if self.eat_word("(") {
             self.depth += 1;
-            if self.depth > DEPTH {
+            if self.depth > MAX_DEPTH {
                 return Err("too deep".to_owned());
             }
-            let inner = self.any()?;
+            let inner = self.parse_or()?;
             self.depth -= 1;
-            return if self.takes(")") {
+            return if self.eat_word(")") {
                 Ok(inner)
             } else {
                 Err("`)` is missing".to_owned())
             };
         }
-        let name = self.name()?;
-        if self.takes("WITH") {
-            return Ok(Expression::Licence(format!("{name} WITH {}", self.name()?)));
+        let name = self.parse_name()?;
+        if self.eat_word("WITH") {
+            return Ok(SpdxExpression::Licence(format!(
+                "{name} WITH {}",
+                self.parse_name()?
+            )));
         }
-        Ok(Expression::Licence(name.to_owned()))
+        Ok(SpdxExpression::Licence(name.to_owned()))
     }
 
-    fn name(&mut self) -> Result<&'a str, String> {
-        match self.take() {
+    fn parse_name(&mut self) -> Result<&'a str, String> {
+        match self.next_word() {
             Some(word) if !matches!(word, "AND" | "OR" | "WITH" | "(" | ")") => Ok(word),
             Some(word) => Err(format!("a licence was expected, not `{word}`")),
             None => Err("a licence was expected at the end".to_owned()),
@@ -115,7 +118,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn single_or(mut parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression) -> Expression {
+fn single_or(
+    mut parts: Vec<SpdxExpression>,
+    join: fn(Vec<SpdxExpression>) -> SpdxExpression,
+) -> SpdxExpression {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,
         Some(last) => {
@@ -131,7 +137,7 @@ mod tests {
     use super::*;
 
     fn satisfied(text: &str, allowed: &[&str]) -> bool {
-        Expression::parse(text)
+        SpdxExpression::parse(text)
             .unwrap()
             .is_satisfied(&|licence| allowed.contains(&licence))
     }
@@ -173,7 +179,7 @@ mod tests {
             "MIT WITH",
             &"(".repeat(50),
         ] {
-            assert!(Expression::parse(text).is_err(), "{text}");
+            assert!(SpdxExpression::parse(text).is_err(), "{text}");
         }
     }
 }

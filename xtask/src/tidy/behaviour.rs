@@ -8,28 +8,30 @@
 use std::collections::BTreeSet;
 
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 const FOLDER: &str = "docs/behaviour/";
 const NOT_YET: &str = "not yet";
 
 /// Checks the last cell of every row of every table.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_behaviour_tables(workspace: &Workspace) -> Vec<Finding> {
     let papers = workspace
         .files
         .iter()
         .filter(|file| file.path.starts_with(FOLDER) && file.path.ends_with(".md"));
-    let functions = functions(workspace);
-    papers.flat_map(|paper| rows(paper, &functions)).collect()
+    let functions = function_paths(workspace);
+    papers
+        .flat_map(|paper| check_rows(paper, &functions))
+        .collect()
 }
 
 /// Every function of every crate: the path of its file without the extension, and its name.
-fn functions(workspace: &Workspace) -> BTreeSet<(&str, &str)> {
+fn function_paths(workspace: &Workspace) -> BTreeSet<(&str, &str)> {
     let mut functions = BTreeSet::new();
-    for (file, source) in workspace.rust() {
+    for (file, source) in workspace.rust_files() {
         let path = file.path.strip_suffix(".rs").unwrap_or(&file.path);
         let path = path.strip_suffix("/mod").unwrap_or(path);
-        for pair in source.all.windows(2) {
+        for pair in source.all_tokens.windows(2) {
             if let [keyword, name] = pair
                 && keyword.text == "fn"
             {
@@ -40,7 +42,7 @@ fn functions(workspace: &Workspace) -> BTreeSet<(&str, &str)> {
     functions
 }
 
-fn rows(paper: &File, functions: &BTreeSet<(&str, &str)>) -> Vec<Finding> {
+fn check_rows(paper: &WorkspaceFile, functions: &BTreeSet<(&str, &str)>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut in_table = false;
     for (number, line) in paper
@@ -66,17 +68,19 @@ fn rows(paper: &File, functions: &BTreeSet<(&str, &str)>) -> Vec<Finding> {
         }
         let tests: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
         if tests.is_empty() {
-            findings.push(Finding::at(
+            findings.push(Finding::on_line(
                 &paper.path,
                 number + 1,
                 "names no test",
                 "name one as `crate::module::name`, or say `not yet`",
             ));
         }
-        let lost = tests.iter().filter(|test| !exists(test, functions));
+        let lost = tests
+            .iter()
+            .filter(|test| !is_existing_function(test, functions));
         findings.extend(lost.map(|test| {
             let what = format!("names the test `{test}`, which is not there");
-            Finding::at(
+            Finding::on_line(
                 &paper.path,
                 number + 1,
                 what,
@@ -88,7 +92,7 @@ fn rows(paper: &File, functions: &BTreeSet<(&str, &str)>) -> Vec<Finding> {
 }
 
 /// Whether there is a function of this name in the file of this module of this crate.
-fn exists(test: &str, functions: &BTreeSet<(&str, &str)>) -> bool {
+fn is_existing_function(test: &str, functions: &BTreeSet<(&str, &str)>) -> bool {
     let mut path: Vec<&str> = test.split("::").collect();
     let (Some(name), true) = (path.pop(), path.len() >= 2) else {
         return false;
@@ -116,7 +120,10 @@ mod tests {
             ("crates/a/src/deep/mod.rs", "mod tests { fn inside() {} }"),
             ("crates/ab/tests/it/b.rs", "// fn said() {}"),
         ]);
-        check(&workspace).iter().map(ToString::to_string).collect()
+        check_behaviour_tables(&workspace)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]

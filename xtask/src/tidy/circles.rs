@@ -10,21 +10,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::{self, Kind, Mention, is_name};
+use crate::tidy::paths::{self, Mention, MentionKind, is_name};
 use crate::tidy::source::Token;
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// Reports one circle for each knot of files that know each other.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_module_cycles(workspace: &Workspace) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Vec<Module<'_>>> = BTreeMap::new();
-    for (file, source) in workspace.shipped() {
-        if let Some((home, module)) = file.home().zip(Module::new(file, &source.code)) {
+    for (file, source) in workspace.shipped_files() {
+        if let Some((home, module)) = file.crate_directory().zip(Module::new(file, &source.code)) {
             crates.entry(home).or_default().push(module);
         }
     }
     crates
         .into_values()
-        .flat_map(|modules| Tree::new(modules).circles())
+        .flat_map(|modules| ModuleGraph::new(modules).find_cycles())
         .collect()
 }
 
@@ -36,13 +36,13 @@ struct Module<'a> {
     /// Names of the items the file defines at its top level, and macros anywhere.
     defines: BTreeSet<&'a str>,
     /// Names that occur in code, outside `use`.
-    used: BTreeSet<String>,
+    used_names: BTreeSet<String>,
 }
 
 impl<'a> Module<'a> {
     /// Nothing for files that are crates of their own.
-    fn new(file: &'a File, code: &'a [Token]) -> Option<Self> {
-        let below = file.in_src()?.strip_suffix(".rs")?;
+    fn new(file: &'a WorkspaceFile, code: &'a [Token]) -> Option<Self> {
+        let below = file.path_in_src()?.strip_suffix(".rs")?;
         if below.starts_with("bin/") {
             return None;
         }
@@ -50,8 +50,10 @@ impl<'a> Module<'a> {
         if name.last().is_some_and(|last| last == "mod") || below == "lib" || below == "main" {
             name.pop();
         }
-        let mentions = paths::mentions(code);
-        let in_code = mentions.iter().filter(|mention| mention.kind == Kind::Code);
+        let mentions = paths::path_mentions(code);
+        let in_code = mentions
+            .iter()
+            .filter(|mention| mention.kind == MentionKind::Code);
         let used = in_code
             .filter_map(|mention| mention.segments.first().cloned())
             .collect();
@@ -59,8 +61,8 @@ impl<'a> Module<'a> {
             path: &file.path,
             name,
             mentions,
-            defines: definitions(code),
-            used,
+            defines: defined_names(code),
+            used_names: used,
         })
     }
 }
@@ -77,7 +79,7 @@ const DEFINING: &[&str] = &[
     "macro_rules",
 ];
 
-fn definitions(code: &[Token]) -> BTreeSet<&str> {
+fn defined_names(code: &[Token]) -> BTreeSet<&str> {
     let mut depth = 0usize;
     let mut names = BTreeSet::new();
     for (at, token) in code.iter().enumerate() {
@@ -101,12 +103,12 @@ fn definitions(code: &[Token]) -> BTreeSet<&str> {
 /// An edge, with the line it comes from.
 type Edges = BTreeMap<usize, usize>;
 
-struct Tree<'a> {
+struct ModuleGraph<'a> {
     modules: Vec<Module<'a>>,
     by_name: BTreeMap<Vec<String>, usize>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> ModuleGraph<'a> {
     fn new(modules: Vec<Module<'a>>) -> Self {
         let mut by_name = BTreeMap::new();
         for (at, module) in modules.iter().enumerate() {
@@ -124,22 +126,24 @@ impl<'a> Tree<'a> {
         Self { modules, by_name }
     }
 
-    fn circles(&self) -> Vec<Finding> {
-        let edges: Vec<Edges> = (0..self.modules.len()).map(|at| self.edges(at)).collect();
+    fn find_cycles(&self) -> Vec<Finding> {
+        let edges: Vec<Edges> = (0..self.modules.len())
+            .map(|at| self.module_edges(at))
+            .collect();
         let mut reported = BTreeSet::new();
         let mut findings = Vec::new();
         for start in 0..self.modules.len() {
-            if let Some(circle) = shortest_circle(&edges, start)
+            if let Some(circle) = shortest_cycle(&edges, start)
                 && circle.iter().all(|at| !reported.contains(at))
             {
                 reported.extend(circle.iter().copied());
-                findings.extend(self.finding(&edges, &circle));
+                findings.extend(self.cycle_finding(&edges, &circle));
             }
         }
         findings
     }
 
-    fn finding(&self, edges: &[Edges], circle: &[usize]) -> Option<Finding> {
+    fn cycle_finding(&self, edges: &[Edges], circle: &[usize]) -> Option<Finding> {
         let first = self.modules.get(*circle.first()?)?;
         let mut text = String::from("imports form a circle: ");
         let next = circle.iter().skip(1).chain(circle.first());
@@ -154,7 +158,7 @@ impl<'a> Tree<'a> {
             text.push_str(&format!("{name}:{at} → "));
         }
         text.push_str("the first");
-        Some(Finding::at(
+        Some(Finding::on_line(
             first.path,
             line,
             text,
@@ -163,23 +167,25 @@ impl<'a> Tree<'a> {
     }
 
     /// The files that this one knows, each with the first line that names it.
-    fn edges(&self, at: usize) -> Edges {
+    fn module_edges(&self, at: usize) -> Edges {
         let mut edges = Edges::new();
         let Some(module) = self.modules.get(at) else {
             return edges;
         };
         for mention in &module.mentions {
             let passes_on = match &mention.kind {
-                Kind::Import { name, public } => *public && !module.used.contains(name),
-                Kind::Glob { public } => *public,
-                Kind::Code => false,
+                MentionKind::Import { name, public } => {
+                    *public && !module.used_names.contains(name)
+                }
+                MentionKind::Glob { public } => *public,
+                MentionKind::Code => false,
             };
             if passes_on {
                 continue;
             }
             if let Some(target) = self
-                .absolute(module, mention)
-                .and_then(|path| self.definer(&path))
+                .absolute_path(module, mention)
+                .and_then(|path| self.defining_module(&path))
                 && target != at
             {
                 edges.entry(target).or_insert(mention.line);
@@ -189,8 +195,13 @@ impl<'a> Tree<'a> {
     }
 
     /// The path from the crate's root, or nothing when it leads out of the crate or nowhere we know.
-    fn absolute(&self, module: &Module<'_>, mention: &Mention) -> Option<Vec<String>> {
-        let mut base: Vec<String> = module.name.iter().chain(&mention.inside).cloned().collect();
+    fn absolute_path(&self, module: &Module<'_>, mention: &Mention) -> Option<Vec<String>> {
+        let mut base: Vec<String> = module
+            .name
+            .iter()
+            .chain(&mention.inline_modules)
+            .cloned()
+            .collect();
         let mut segments = mention.segments.as_slice();
         match segments.first()?.as_str() {
             "crate" => {
@@ -210,7 +221,7 @@ impl<'a> Tree<'a> {
             child => {
                 base.truncate(module.name.len());
                 base.push(child.to_owned());
-                let is_path = segments.len() > 1 || mention.kind != Kind::Code;
+                let is_path = segments.len() > 1 || mention.kind != MentionKind::Code;
                 if !is_path || !self.by_name.contains_key(&base) {
                     return None;
                 }
@@ -222,11 +233,11 @@ impl<'a> Tree<'a> {
     }
 
     /// The file that defines what the path names.
-    fn definer(&self, path: &[String]) -> Option<usize> {
-        self.definer_within(path, &mut BTreeSet::new())
+    fn defining_module(&self, path: &[String]) -> Option<usize> {
+        self.follow_reexports(path, &mut BTreeSet::new())
     }
 
-    fn definer_within(&self, path: &[String], seen: &mut BTreeSet<Vec<String>>) -> Option<usize> {
+    fn follow_reexports(&self, path: &[String], seen: &mut BTreeSet<Vec<String>>) -> Option<usize> {
         // Re-exports may go in circles themselves.
         if !seen.insert(path.to_vec()) {
             return None;
@@ -246,29 +257,31 @@ impl<'a> Tree<'a> {
         for mention in module
             .mentions
             .iter()
-            .filter(|mention| mention.inside.is_empty())
+            .filter(|mention| mention.inline_modules.is_empty())
         {
             let through = match &mention.kind {
-                Kind::Import { name: local, .. } if local == name => self.absolute(module, mention),
-                Kind::Glob { .. } => self.through_glob(module, mention, name),
+                MentionKind::Import { name: local, .. } if local == name => {
+                    self.absolute_path(module, mention)
+                }
+                MentionKind::Glob { .. } => self.resolve_glob(module, mention, name),
                 _ => None,
             };
             if let Some(mut through) = through {
                 through.extend(rest.iter().cloned());
-                return self.definer_within(&through, seen).or(Some(at));
+                return self.follow_reexports(&through, seen).or(Some(at));
             }
         }
         Some(at)
     }
 
     /// The name below a glob's module, if that module defines it.
-    fn through_glob(
+    fn resolve_glob(
         &self,
         module: &Module<'_>,
         mention: &Mention,
         name: &str,
     ) -> Option<Vec<String>> {
-        let mut path = self.absolute(module, mention)?;
+        let mut path = self.absolute_path(module, mention)?;
         let target = self.modules.get(*self.by_name.get(&path)?)?;
         path.push(name.to_owned());
         target.defines.contains(name).then_some(path)
@@ -276,7 +289,7 @@ impl<'a> Tree<'a> {
 }
 
 /// The shortest way from a file back to itself.
-fn shortest_circle(edges: &[Edges], start: usize) -> Option<Vec<usize>> {
+fn shortest_cycle(edges: &[Edges], start: usize) -> Option<Vec<usize>> {
     let mut before: BTreeMap<usize, usize> = BTreeMap::new();
     let mut queue = std::collections::VecDeque::from([start]);
     while let Some(at) = queue.pop_front() {
@@ -315,7 +328,7 @@ mod tests {
             .zip(files)
             .map(|(path, (_, text))| (path.as_str(), *text))
             .collect();
-        check(&Workspace::of(&files))
+        check_module_cycles(&Workspace::of(&files))
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -358,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_needs_its_parent_while_the_parent_uses_it_is_a_circle() {
+    fn child_and_parent_that_use_each_other_are_a_cycle() {
         let parent = "mod child; pub use child::f; pub struct P; ";
         let child = "use super::P; pub fn f(_: P) {}";
         let lib = ("lib.rs", "mod parent;");

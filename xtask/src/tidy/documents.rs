@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
-const PAPERS: &[&str] = &[
+const REQUIRED_DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -18,33 +18,33 @@ const PAPERS: &[&str] = &[
 ];
 /// What a newcomer types and a build machine runs: the same.
 const TEST_COMMAND: &str = "cargo xtask test";
-const SAYING_IT: &[&str] = &["README.md", "CONTRIBUTING.md", ".ci/run"];
-const MAP: &str = "ARCHITECTURE.md";
+const TEST_COMMAND_DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", ".ci/run"];
+const CODE_MAP: &str = "ARCHITECTURE.md";
 const MAP_LINES: usize = 300;
 
 /// Checks which documents exist, the map's length and completeness, descriptions of crates, and links.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_documents(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for paper in PAPERS
+    for paper in REQUIRED_DOCUMENTS
         .iter()
-        .filter(|paper| workspace.text(paper).is_none())
+        .filter(|paper| workspace.file_text(paper).is_none())
     {
-        findings.push(Finding::about(paper, "is missing", "write it"));
+        findings.push(Finding::on_file(paper, "is missing", "write it"));
     }
-    for paper in SAYING_IT {
+    for paper in TEST_COMMAND_DOCUMENTS {
         if workspace
-            .text(paper)
+            .file_text(paper)
             .is_some_and(|text| !text.contains(TEST_COMMAND))
         {
             let what = format!("does not say `{TEST_COMMAND}`");
-            findings.push(Finding::about(
+            findings.push(Finding::on_file(
                 paper,
                 what,
                 "everybody runs the tests by the same command",
             ));
         }
     }
-    findings.extend(map(workspace));
+    findings.extend(check_code_map(workspace));
     for package in &workspace.packages {
         if package
             .description
@@ -53,7 +53,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
             .is_empty()
         {
             let manifest = format!("{}/Cargo.toml", package.directory());
-            findings.push(Finding::about(
+            findings.push(Finding::on_file(
                 &manifest,
                 "has no description",
                 "say what the crate is in one line",
@@ -64,34 +64,38 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
         .files
         .iter()
         .filter(|file| file.path.ends_with(".md") && !file.is_data());
-    findings.extend(markdown.flat_map(|file| links(workspace, file)));
+    findings.extend(markdown.flat_map(|file| check_links(workspace, file)));
     findings
 }
 
-fn map(workspace: &Workspace) -> Vec<Finding> {
-    let Some(text) = workspace.text(MAP) else {
+fn check_code_map(workspace: &Workspace) -> Vec<Finding> {
+    let Some(text) = workspace.file_text(CODE_MAP) else {
         return Vec::new();
     };
     let mut findings = Vec::new();
     let lines = text.lines().count();
     if lines > MAP_LINES {
         let what = format!("{lines} lines, {MAP_LINES} are allowed");
-        findings.push(Finding::about(
-            MAP,
+        findings.push(Finding::on_file(
+            CODE_MAP,
             what,
             "move detail to module docs or docs/design",
         ));
     }
-    let homes: BTreeSet<&str> = workspace.files.iter().filter_map(File::home).collect();
-    for home in homes.into_iter().filter(|home| !names(text, home)) {
+    let homes: BTreeSet<&str> = workspace
+        .files
+        .iter()
+        .filter_map(WorkspaceFile::crate_directory)
+        .collect();
+    for home in homes.into_iter().filter(|home| !is_crate_named(text, home)) {
         let what = format!("does not name {home}");
-        findings.push(Finding::about(MAP, what, "put the crate on the map"));
+        findings.push(Finding::on_file(CODE_MAP, what, "put the crate on the map"));
     }
     findings
 }
 
 /// True when `crates/store` occurs and is not only the beginning of `crates/store-sqlite`.
-fn names(text: &str, home: &str) -> bool {
+fn is_crate_named(text: &str, home: &str) -> bool {
     text.match_indices(home).any(|(at, _)| {
         let after = text
             .get(at + home.len()..)
@@ -103,7 +107,7 @@ fn names(text: &str, home: &str) -> bool {
 }
 
 /// Relative links to files that are not there.
-fn links(workspace: &Workspace, file: &File) -> Vec<Finding> {
+fn check_links(workspace: &Workspace, file: &WorkspaceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut in_code = false;
     for (number, line) in file.text.as_deref().unwrap_or_default().lines().enumerate() {
@@ -117,16 +121,21 @@ fn links(workspace: &Workspace, file: &File) -> Vec<Finding> {
         for target in targets.filter(|_| !in_code) {
             let path = target.split('#').next().unwrap_or_default();
             let is_elsewhere = path.is_empty() || path.contains(':') || path.contains(' ');
-            if !is_elsewhere && !exists(workspace, &file.path, path) {
+            if !is_elsewhere && !is_existing_path(workspace, &file.path, path) {
                 let what = format!("links to `{target}`, which is not there");
-                findings.push(Finding::at(&file.path, number + 1, what, "mend the link"));
+                findings.push(Finding::on_line(
+                    &file.path,
+                    number + 1,
+                    what,
+                    "mend the link",
+                ));
             }
         }
     }
     findings
 }
 
-fn exists(workspace: &Workspace, from: &str, link: &str) -> bool {
+fn is_existing_path(workspace: &Workspace, from: &str, link: &str) -> bool {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in link.split('/') {
@@ -154,7 +163,7 @@ mod tests {
     use crate::metadata::Package;
 
     fn found(files: &[(&str, &str)], about: &str) -> Vec<String> {
-        let findings = check(&Workspace::of(files));
+        let findings = check_documents(&Workspace::of(files));
         findings
             .iter()
             .filter(|finding| finding.path == about)
@@ -179,12 +188,12 @@ mod tests {
 
     #[test]
     fn the_map_is_short_and_names_every_crate() {
-        assert_eq!(found(&[(MAP, &"a\n".repeat(301))], MAP).len(), 1);
+        assert_eq!(found(&[(CODE_MAP, &"a\n".repeat(301))], CODE_MAP).len(), 1);
         let crates = [
             ("crates/store/src/lib.rs", ""),
             ("crates/store-sqlite/src/lib.rs", ""),
         ];
-        let with = |text| found(&[crates[0], crates[1], (MAP, text)], MAP).len();
+        let with = |text| found(&[crates[0], crates[1], (CODE_MAP, text)], CODE_MAP).len();
         assert_eq!(with("`crates/store-sqlite`"), 1);
         assert_eq!(with("`crates/store`, `crates/store-sqlite`"), 0);
     }
@@ -195,7 +204,7 @@ mod tests {
             name: "contexture-ir".to_owned(),
             ..Package::default()
         }];
-        let findings = check(&Workspace {
+        let findings = check_documents(&Workspace {
             packages,
             ..Workspace::default()
         });

@@ -14,7 +14,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// A finding about one line.
-    pub(crate) fn at(
+    pub(crate) fn on_line(
         path: &str,
         line: usize,
         what: impl Into<String>,
@@ -29,8 +29,8 @@ impl Finding {
     }
 
     /// A finding about a whole file or directory.
-    pub(crate) fn about(path: &str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::at(path, 0, what, remedy)
+    pub(crate) fn on_file(path: &str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::on_line(path, 0, what, remedy)
     }
 }
 
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn a_finding_names_place_fault_and_remedy() {
-        let finding = Finding::at("a.rs", 3, "uses a clock", "take it as a parameter");
+        let finding = Finding::on_line("a.rs", 3, "uses a clock", "take it as a parameter");
         assert_eq!(
             finding.to_string(),
             "a.rs:3: uses a clock; take it as a parameter"
         );
-        let finding = Finding::about("a.rs", "is too long", "split it");
+        let finding = Finding::on_file("a.rs", "is too long", "split it");
         assert_eq!(finding.to_string(), "a.rs: is too long; split it");
     }
 }

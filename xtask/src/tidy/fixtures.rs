@@ -10,50 +10,50 @@
 use std::collections::BTreeMap;
 
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// Beside data: where it comes from and under which terms. `README` serves for data that is our own.
-const ORIGINS: &[&str] = &["LICENSE", "LICENCE", "COPYING", "NOTICE", "README"];
+const ORIGIN_FILES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "NOTICE", "README"];
 
 /// Below these, in a crate, stands data.
-const FOLDERS: &[&str] = &["/tests/fixtures", "/data"];
+const DATA_FOLDERS: &[&str] = &["/tests/fixtures", "/data"];
 /// The crate whose data all others use.
-const SHARED: &str = "crates/testdata";
+const SHARED_CRATE: &str = "crates/testdata";
 
 /// Checks the fixtures of every crate, and the origin of all data.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_fixtures(workspace: &Workspace) -> Vec<Finding> {
     let mut code: BTreeMap<&str, String> = BTreeMap::new();
-    for (file, _) in workspace.rust() {
-        if let Some(home) = file.home() {
+    for (file, _) in workspace.rust_files() {
+        if let Some(home) = file.crate_directory() {
             let text = file.text.as_deref().unwrap_or_default();
-            for reader in [home, SHARED] {
+            for reader in [home, SHARED_CRATE] {
                 code.entry(reader).or_default().push_str(text);
             }
         }
     }
-    let mut findings = without_origin(workspace);
+    let mut findings = find_without_origin(workspace);
     for file in workspace
         .files
         .iter()
         .filter(|file| !is_origin(file.name()))
     {
-        if let Some((home, folder)) = file.home().zip(folder(&file.path))
-            && (home == SHARED || folder.ends_with("fixtures"))
+        if let Some((home, folder)) = file.crate_directory().zip(data_folder(&file.path))
+            && (home == SHARED_CRATE || folder.ends_with("fixtures"))
         {
             let code = code.get(home).map_or("", String::as_str);
-            findings.extend(unclaimed(file, &folder, code));
+            findings.extend(find_unclaimed(file, &folder, code));
         }
     }
     findings
 }
 
 /// The folder of data this path is below: `crates/ir/tests/fixtures`, `examples`.
-fn folder(path: &str) -> Option<String> {
+fn data_folder(path: &str) -> Option<String> {
     if path.starts_with("examples/") {
         return (!path.ends_with(".rs")).then(|| "examples".to_owned());
     }
     let name = path.strip_prefix("crates/")?.split('/').next()?;
-    let folders = FOLDERS
+    let folders = DATA_FOLDERS
         .iter()
         .map(|folder| format!("crates/{name}{folder}"));
     folders
@@ -62,12 +62,12 @@ fn folder(path: &str) -> Option<String> {
 }
 
 fn is_origin(name: &str) -> bool {
-    ORIGINS
+    ORIGIN_FILES
         .iter()
         .any(|origin| name.to_uppercase().starts_with(origin))
 }
 
-fn unclaimed(file: &File, folder: &str, code: &str) -> Option<Finding> {
+fn find_unclaimed(file: &WorkspaceFile, folder: &str, code: &str) -> Option<Finding> {
     let below = file.path.strip_prefix(folder)?;
     let directories = below
         .rsplit_once('/')
@@ -80,15 +80,15 @@ fn unclaimed(file: &File, folder: &str, code: &str) -> Option<Finding> {
     let is_claimed = names.any(|name| code.contains(name));
     (!is_claimed).then(|| {
         let remedy = "name it (or its directory) in a test, or delete it";
-        Finding::about(&file.path, "no test claims this fixture", remedy)
+        Finding::on_file(&file.path, "no test claims this fixture", remedy)
     })
 }
 
 /// Folders of data, and directories directly below them, with no word about where the data comes from.
-fn without_origin(workspace: &Workspace) -> Vec<Finding> {
+fn find_without_origin(workspace: &Workspace) -> Vec<Finding> {
     let mut spoken: BTreeMap<String, bool> = BTreeMap::new();
     for file in &workspace.files {
-        if let Some(folder) = folder(&file.path) {
+        if let Some(folder) = data_folder(&file.path) {
             let below = file.path.get(folder.len() + 1..).unwrap_or_default();
             let directory = below
                 .split_once('/')
@@ -107,7 +107,7 @@ fn without_origin(workspace: &Workspace) -> Vec<Finding> {
         .map(|directory| {
             let remedy =
                 "put the licence beside it, or a README.md saying that the data is our own";
-            Finding::about(directory, "data without its origin", remedy)
+            Finding::on_file(directory, "data without its origin", remedy)
         })
         .collect()
 }
@@ -124,7 +124,7 @@ mod tests {
     fn found(paths: &[&str]) -> Vec<String> {
         let mut files = vec![TEST];
         files.extend(paths.iter().map(|path| (*path, "{}")));
-        check(&Workspace::of(&files))
+        check_fixtures(&Workspace::of(&files))
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -155,7 +155,7 @@ mod tests {
             ("crates/b/src/lib.rs", ""),
             ("crates/b/tests/fixtures/used.json", "{}"),
         ];
-        let findings = check(&Workspace::of(&files));
+        let findings = check_fixtures(&Workspace::of(&files));
         assert!(
             findings
                 .iter()

@@ -4,11 +4,11 @@
 
 use crate::metadata::{Dependency, Package};
 use crate::tidy::finding::Finding;
-use crate::tidy::rooms::{self, FOR_TESTS, RESERVED, Room};
+use crate::tidy::rooms::{self, CrateRule, FOR_TESTS, RESERVED_LIBRARIES};
 use crate::tidy::workspace::Workspace;
 
 /// Checks every dependency of every package of ours.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_layers(workspace: &Workspace) -> Vec<Finding> {
     let ours: Vec<&str> = workspace
         .packages
         .iter()
@@ -24,9 +24,9 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
 fn check_package(package: &Package, ours: &[&str]) -> Vec<Finding> {
     let manifest = format!("{}/Cargo.toml", package.directory());
     let mut findings = Vec::new();
-    let Some(room) = rooms::room(&package.name) else {
+    let Some(room) = rooms::find_crate_rule(&package.name) else {
         let what = format!("`{}` has no room", package.name);
-        findings.push(Finding::about(
+        findings.push(Finding::on_file(
             &manifest,
             what,
             "give it a floor in xtask/src/tidy/rooms.rs",
@@ -40,7 +40,7 @@ fn check_package(package: &Package, ours: &[&str]) -> Vec<Finding> {
     };
     if package.directory() != expected {
         let what = format!("`{}` does not live in {expected}", package.name);
-        findings.push(Finding::about(
+        findings.push(Finding::on_file(
             &manifest,
             what,
             "name packages `contexture-` + directory",
@@ -48,23 +48,26 @@ fn check_package(package: &Package, ours: &[&str]) -> Vec<Finding> {
     }
     for dependency in &package.dependencies {
         let fault = if ours.contains(&dependency.name.as_str()) {
-            arrow(room, dependency)
+            check_internal_dependency(room, dependency)
         } else {
-            reserved(room, dependency)
+            check_reserved_library(room, dependency)
         };
-        findings.extend(fault.map(|(what, remedy)| Finding::about(&manifest, what, remedy)));
+        findings.extend(fault.map(|(what, remedy)| Finding::on_file(&manifest, what, remedy)));
     }
     findings
 }
 
 /// What is wrong with depending on another crate of ours, and what to do.
-fn arrow(room: &Room, dependency: &Dependency) -> Option<(String, String)> {
+fn check_internal_dependency(
+    room: &CrateRule,
+    dependency: &Dependency,
+) -> Option<(String, String)> {
     // A crate that has no room is reported where it stands.
-    let to = rooms::room(&dependency.name)?;
+    let to = rooms::find_crate_rule(&dependency.name)?;
     let what = |why: &str| format!("`{}` depends on `{}`, {why}", room.package, to.package);
     let for_tests = FOR_TESTS.contains(&to.package);
     if dependency.kind.as_deref() == Some("dev") {
-        let allowed = to.floor <= room.floor || for_tests;
+        let allowed = to.layer <= room.layer || for_tests;
         return (!allowed).then(|| {
             (
                 what("which stands above it, for its tests"),
@@ -79,7 +82,7 @@ fn arrow(room: &Room, dependency: &Dependency) -> Option<(String, String)> {
             "make it a development dependency".into(),
         ));
     }
-    if let Some(only) = room.only {
+    if let Some(only) = room.allowed_dependencies {
         return (!only.contains(&to.package)).then(|| {
             (
                 what("outside what it may know"),
@@ -87,9 +90,9 @@ fn arrow(room: &Room, dependency: &Dependency) -> Option<(String, String)> {
             )
         });
     }
-    let allowed = to.floor < room.floor || room.peers.contains(&to.package);
+    let allowed = to.layer < room.layer || room.allowed_peers.contains(&to.package);
     (!allowed).then(|| {
-        let where_ = if to.floor == room.floor {
+        let where_ = if to.layer == room.layer {
             "on the same floor"
         } else {
             "which stands above it"
@@ -99,18 +102,18 @@ fn arrow(room: &Room, dependency: &Dependency) -> Option<(String, String)> {
 }
 
 /// What is wrong with depending on a library, and what to do.
-fn reserved(room: &Room, dependency: &Dependency) -> Option<(String, String)> {
+fn check_reserved_library(room: &CrateRule, dependency: &Dependency) -> Option<(String, String)> {
     if dependency.kind.as_deref() == Some("dev") {
         return None;
     }
     let name = dependency.name.as_str();
-    let rule = RESERVED
+    let rule = RESERVED_LIBRARIES
         .iter()
-        .find(|rule| rule.libraries.contains(&name) && !rule.rooms.contains(&room.package))?;
+        .find(|rule| rule.libraries.contains(&name) && !rule.crates.contains(&room.package))?;
     let what = format!("`{}` depends on `{name}`, but {}", room.package, rule.why);
     Some((
         what,
-        format!("move that work to {}", rule.rooms.join(" or ")),
+        format!("move that work to {}", rule.crates.join(" or ")),
     ))
 }
 
@@ -124,7 +127,7 @@ mod tests {
             "contexture" => "contexture",
             name => name.trim_start_matches("contexture-"),
         };
-        let manifest = shell::root()
+        let manifest = shell::workspace_root()
             .join("crates")
             .join(directory)
             .join("Cargo.toml");
@@ -144,7 +147,7 @@ mod tests {
 
     /// The findings for a package with one dependency.
     fn faults(from: &str, to: &str, kind: Option<&str>) -> String {
-        let findings = check(&Workspace {
+        let findings = check_layers(&Workspace {
             packages: vec![package(from, &[(to, kind)]), package(to, &[])],
             ..Workspace::default()
         });
@@ -204,7 +207,7 @@ mod tests {
             packages: vec![package("contexture-attic", &[])],
             ..Workspace::default()
         };
-        let findings = check(&workspace);
+        let findings = check_layers(&workspace);
         assert!(
             findings[0]
                 .to_string()
@@ -217,7 +220,7 @@ mod tests {
     fn a_package_lives_in_the_directory_of_its_name() {
         let mut moved = package("contexture-wire", &[]);
         moved.manifest_path = moved.manifest_path.replace("wire", "wires");
-        let findings = check(&Workspace {
+        let findings = check_layers(&Workspace {
             packages: vec![moved],
             ..Workspace::default()
         });

@@ -27,34 +27,34 @@ use anyhow::{Result, bail};
 use crate::tidy::finding::Finding;
 use crate::tidy::workspace::Workspace;
 
-type Check = fn(&Workspace) -> Vec<Finding>;
+type TidyCheck = fn(&Workspace) -> Vec<Finding>;
 
-const CHECKS: &[Check] = &[
-    layers::check,
-    purity::check,
-    sizes::check,
-    modules::check,
-    circles::check,
-    names::check,
-    signatures::check,
-    silence::check,
-    words::check,
-    fixtures::check,
-    documents::check,
-    behaviour::check,
+const CHECKS: &[TidyCheck] = &[
+    layers::check_layers,
+    purity::check_purity,
+    sizes::check_sizes,
+    modules::check_modules,
+    circles::check_module_cycles,
+    names::check_names,
+    signatures::check_signatures,
+    silence::check_suppressions,
+    words::check_committed_text,
+    fixtures::check_fixtures,
+    documents::check_documents,
+    behaviour::check_behaviour_tables,
 ];
 
 /// Prints every finding and what is worth a second look.
 ///
 /// # Errors
 /// When there is a finding, or the workspace cannot be read.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run_checks() -> Result<()> {
     let workspace = Workspace::load()?;
-    let findings = check(&workspace);
+    let findings = collect_findings(&workspace);
     for finding in &findings {
         println!("{finding}");
     }
-    let long = sizes::worth_a_look(&workspace);
+    let long = sizes::files_over_soft_limit(&workspace);
     if !long.is_empty() {
         let list: Vec<String> = long
             .iter()
@@ -72,7 +72,7 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-fn check(workspace: &Workspace) -> Vec<Finding> {
+fn collect_findings(workspace: &Workspace) -> Vec<Finding> {
     let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(workspace)).collect();
     findings.sort();
     findings.dedup();
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_workspace_is_tidy() {
-        let findings = check(&Workspace::load().unwrap());
+        let findings = collect_findings(&Workspace::load().unwrap());
         let list: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert!(
             list.is_empty(),

@@ -4,10 +4,10 @@
 //! that, in all its files.
 
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::{self, Kind};
+use crate::tidy::paths::{self, MentionKind};
 use crate::tidy::rooms::FACADE;
-use crate::tidy::source::{Source, Token};
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::source::{LexedSource, Token};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// Words that define something.
 const DEFINITIONS: &[&str] = &[
@@ -24,50 +24,50 @@ const DEFINITIONS: &[&str] = &[
 ];
 
 /// Checks module docs of all source files, and the shape of the tables of contents.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_modules(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in workspace
         .files
         .iter()
         .filter(|file| file.is_rust() && !file.is_data())
     {
-        findings.extend(lexes(file));
-        if file.in_src().is_some() || file.path.contains("/benches/") {
-            findings.extend(module_docs(file));
+        findings.extend(check_lexes(file));
+        if file.path_in_src().is_some() || file.path.contains("/benches/") {
+            findings.extend(check_module_docs(file));
         }
     }
-    for (file, source) in workspace.shipped() {
-        let is_facade = file.home() == Some(FACADE);
-        if is_facade || file.in_src() == Some("lib.rs") {
-            findings.extend(only_contents(file, source));
+    for (file, source) in workspace.shipped_files() {
+        let is_facade = file.crate_directory() == Some(FACADE);
+        if is_facade || file.path_in_src() == Some("lib.rs") {
+            findings.extend(check_only_reexports(file, source));
         }
     }
     findings
 }
 
-fn lexes(file: &File) -> Option<Finding> {
+fn check_lexes(file: &WorkspaceFile) -> Option<Finding> {
     let error = file.lex_error.as_ref()?;
-    Some(Finding::about(
+    Some(Finding::on_file(
         &file.path,
         format!("is not Rust ({error})"),
         "mend it, or move it to fixtures",
     ))
 }
 
-fn module_docs(file: &File) -> Option<Finding> {
+fn check_module_docs(file: &WorkspaceFile) -> Option<Finding> {
     let first = file.text.as_deref()?.lines().next().unwrap_or_default();
     let documented = first
         .strip_prefix("//!")
         .is_some_and(|rest| !rest.trim().is_empty());
     (!documented).then(|| {
         let remedy = "begin with `//!`: purpose, invariants, and what is not here";
-        Finding::at(&file.path, 1, "has no module docs", remedy)
+        Finding::on_line(&file.path, 1, "has no module docs", remedy)
     })
 }
 
-fn only_contents(file: &File, source: &Source) -> Vec<Finding> {
+fn check_only_reexports(file: &WorkspaceFile, source: &LexedSource) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let defined: Vec<&Token> = definitions(&source.code).collect();
+    let defined: Vec<&Token> = definition_tokens(&source.code).collect();
     if let Some(first) = defined.first() {
         let what = format!(
             "a table of contents defines {} things, first a `{}`",
@@ -75,12 +75,12 @@ fn only_contents(file: &File, source: &Source) -> Vec<Finding> {
             first.text
         );
         let remedy = "move them to files of their own and re-export them";
-        findings.push(Finding::at(&file.path, first.line, what, remedy));
+        findings.push(Finding::on_line(&file.path, first.line, what, remedy));
     }
-    for mention in paths::mentions(&source.code) {
-        if mention.kind == (Kind::Glob { public: true }) {
+    for mention in paths::path_mentions(&source.code) {
+        if mention.kind == (MentionKind::Glob { public: true }) {
             let what = format!("`pub use {}::*`", mention.segments.join("::"));
-            findings.push(Finding::at(
+            findings.push(Finding::on_line(
                 &file.path,
                 mention.line,
                 what,
@@ -92,7 +92,7 @@ fn only_contents(file: &File, source: &Source) -> Vec<Finding> {
 }
 
 /// Defining words outside attributes (`#![cfg_attr(…, type_length_limit)]` defines nothing).
-fn definitions(code: &[Token]) -> impl Iterator<Item = &Token> {
+fn definition_tokens(code: &[Token]) -> impl Iterator<Item = &Token> {
     let mut brackets = 0usize;
     code.iter().filter(move |token| {
         match token.text.as_str() {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        check(&Workspace::of(&[(path, text)]))
+        check_modules(&Workspace::of(&[(path, text)]))
             .iter()
             .map(ToString::to_string)
             .collect()

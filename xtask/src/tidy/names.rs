@@ -1,58 +1,66 @@
 //! Names say what is inside. `utils` says nothing, and neither does a type called `Manager`.
 
 use crate::tidy::finding::Finding;
-use crate::tidy::source::{Source, Token};
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::source::{LexedSource, Token};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
-const MODULES: &[&str] = &[
+const EMPTY_MODULE_NAMES: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "stuff",
 ];
 /// Words for a type by themselves: too wide, or taken by the language.
-const TYPES: &[&str] = &["Context", "Thread"];
-const ENDINGS: &[&str] = &["Manager", "Helper", "Helpers", "Util", "Utils"];
+const EMPTY_TYPE_NAMES: &[&str] = &["Context", "Thread"];
+const EMPTY_TYPE_SUFFIXES: &[&str] = &["Manager", "Helper", "Helpers", "Util", "Utils"];
 
 /// Checks file, directory, module and type names of all Rust code, tests included.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_names(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in workspace.rust() {
-        findings.extend(path(file));
-        findings.extend(declared(file, source));
+    for (file, source) in workspace.rust_files() {
+        findings.extend(check_path(file));
+        findings.extend(check_declarations(file, source));
     }
     findings
 }
 
-fn path(file: &File) -> Option<Finding> {
+fn check_path(file: &WorkspaceFile) -> Option<Finding> {
     let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
-    let empty = stem.split('/').find(|part| MODULES.contains(part))?;
+    let empty = stem
+        .split('/')
+        .find(|part| EMPTY_MODULE_NAMES.contains(part))?;
     let what = format!("is called `{empty}`");
-    Some(Finding::about(
+    Some(Finding::on_file(
         &file.path,
         what,
         "name it after what is inside",
     ))
 }
 
-fn declared(file: &File, source: &Source) -> Vec<Finding> {
-    let pairs = source.all.windows(2).filter_map(|window| match window {
-        [keyword, name] => Some((keyword, name)),
-        _ => None,
-    });
+fn check_declarations(file: &WorkspaceFile, source: &LexedSource) -> Vec<Finding> {
+    let pairs = source
+        .all_tokens
+        .windows(2)
+        .filter_map(|window| match window {
+            [keyword, name] => Some((keyword, name)),
+            _ => None,
+        });
     pairs
         .filter_map(|(keyword, name)| {
-            fault(keyword, name)
-                .map(|(what, remedy)| Finding::at(&file.path, name.line, what, remedy))
+            find_name_fault(keyword, name)
+                .map(|(what, remedy)| Finding::on_line(&file.path, name.line, what, remedy))
         })
         .collect()
 }
 
-fn fault(keyword: &Token, name: &Token) -> Option<(String, &'static str)> {
+fn find_name_fault(keyword: &Token, name: &Token) -> Option<(String, &'static str)> {
     let text = name.text.as_str();
     match keyword.text.as_str() {
-        "mod" if MODULES.contains(&text) => {
+        "mod" if EMPTY_MODULE_NAMES.contains(&text) => {
             Some((format!("module `{text}`"), "name it after what is inside"))
         }
         "struct" | "enum" | "union" | "trait" | "type"
-            if TYPES.contains(&text) || ENDINGS.iter().any(|ending| text.ends_with(ending)) =>
+            if EMPTY_TYPE_NAMES.contains(&text)
+                || EMPTY_TYPE_SUFFIXES
+                    .iter()
+                    .any(|ending| text.ends_with(ending)) =>
         {
             Some((
                 format!("type `{text}`"),
@@ -68,7 +76,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> usize {
-        check(&Workspace::of(&[(path, text)])).len()
+        check_names(&Workspace::of(&[(path, text)])).len()
     }
 
     #[test]

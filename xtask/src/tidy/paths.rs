@@ -11,13 +11,13 @@ pub(crate) struct Mention {
     pub(crate) segments: Vec<String>,
     pub(crate) line: usize,
     /// The inline modules (`mod x { … }`) around it.
-    pub(crate) inside: Vec<String>,
-    pub(crate) kind: Kind,
+    pub(crate) inline_modules: Vec<String>,
+    pub(crate) kind: MentionKind,
 }
 
 /// How the path was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MentionKind {
     /// In code, an attribute or a macro.
     Code,
     /// `use path`, known here as `name`. `public` when it is a re-export of any visibility.
@@ -27,34 +27,34 @@ pub(crate) enum Kind {
 }
 
 /// Every path of the tokens, in order.
-pub(crate) fn mentions(tokens: &[Token]) -> Vec<Mention> {
-    Reader {
+pub(crate) fn path_mentions(tokens: &[Token]) -> Vec<Mention> {
+    PathScanner {
         tokens,
         at: 0,
-        inside: Vec::new(),
-        found: Vec::new(),
+        inline_modules: Vec::new(),
+        mentions: Vec::new(),
     }
-    .read()
+    .scan_mentions()
 }
 
-struct Reader<'a> {
+struct PathScanner<'a> {
     tokens: &'a [Token],
     at: usize,
     /// Inline modules we are in, with the number of open braces at which each one ends.
-    inside: Vec<(String, usize)>,
-    found: Vec<Mention>,
+    inline_modules: Vec<(String, usize)>,
+    mentions: Vec<Mention>,
 }
 
-impl<'a> Reader<'a> {
-    fn read(mut self) -> Vec<Mention> {
+impl<'a> PathScanner<'a> {
+    fn scan_mentions(mut self) -> Vec<Mention> {
         let mut braces = 0usize;
         let mut public = false;
-        while let Some(text) = self.word(0) {
+        while let Some(text) = self.peek_text(0) {
             match text {
                 "{" => braces += 1,
                 "}" => {
                     braces = braces.saturating_sub(1);
-                    self.inside.retain(|(_, end)| *end <= braces);
+                    self.inline_modules.retain(|(_, end)| *end <= braces);
                 }
                 _ => {}
             }
@@ -62,48 +62,48 @@ impl<'a> Reader<'a> {
                 public = true;
                 self.at += 1;
                 self.skip_restriction();
-            } else if text == "use" && self.begins_use() {
+            } else if text == "use" && self.is_use_declaration() {
                 self.at += 1;
-                self.use_tree(&mut Vec::new(), public);
+                self.read_use_tree(&mut Vec::new(), public);
                 public = false;
-            } else if text == "mod" && self.word(2) == Some("{") {
-                self.inside
-                    .push((self.word(1).unwrap_or_default().to_owned(), braces + 1));
+            } else if text == "mod" && self.peek_text(2) == Some("{") {
+                self.inline_modules
+                    .push((self.peek_text(1).unwrap_or_default().to_owned(), braces + 1));
                 self.at += 2;
                 public = false;
             } else if is_name(text) {
                 public = false;
-                self.code_path();
+                self.read_code_path();
             } else {
                 public = false;
                 self.at += 1;
             }
         }
-        self.found
+        self.mentions
     }
 
-    fn word(&self, ahead: usize) -> Option<&'a str> {
+    fn peek_text(&self, ahead: usize) -> Option<&'a str> {
         self.tokens
             .get(self.at + ahead)
             .map(|token| token.text.as_str())
     }
 
     fn is_colons(&self, ahead: usize) -> bool {
-        self.word(ahead) == Some(":") && self.word(ahead + 1) == Some(":")
+        self.peek_text(ahead) == Some(":") && self.peek_text(ahead + 1) == Some(":")
     }
 
     /// `use<'a>` in a return type is not a declaration.
-    fn begins_use(&self) -> bool {
-        self.word(1)
+    fn is_use_declaration(&self) -> bool {
+        self.peek_text(1)
             .is_some_and(|next| is_name(next) || matches!(next, "{" | ":" | "*"))
     }
 
     /// The `(crate)` of `pub(crate)`.
     fn skip_restriction(&mut self) {
-        let restricted = self.word(0) == Some("(")
-            && matches!(self.word(1), Some("crate" | "super" | "self" | "in"));
+        let restricted = self.peek_text(0) == Some("(")
+            && matches!(self.peek_text(1), Some("crate" | "super" | "self" | "in"));
         if restricted {
-            while self.word(0).is_some_and(|text| text != ")") {
+            while self.peek_text(0).is_some_and(|text| text != ")") {
                 self.at += 1;
             }
             self.at += 1;
@@ -111,17 +111,17 @@ impl<'a> Reader<'a> {
     }
 
     /// One branch of a `use` declaration, after the segments in `before`.
-    fn use_tree(&mut self, before: &mut Vec<String>, public: bool) {
+    fn read_use_tree(&mut self, before: &mut Vec<String>, public: bool) {
         let depth = before.len();
         let line = self.tokens.get(self.at).map_or(0, |token| token.line);
-        while let Some(text) = self.word(0) {
+        while let Some(text) = self.peek_text(0) {
             match text {
                 ":" => self.at += 1,
                 "{" => {
                     self.at += 1;
-                    while self.word(0).is_some_and(|text| text != "}") {
-                        self.use_tree(before, public);
-                        if self.word(0) == Some(",") {
+                    while self.peek_text(0).is_some_and(|text| text != "}") {
+                        self.read_use_tree(before, public);
+                        if self.peek_text(0) == Some(",") {
                             self.at += 1;
                         }
                     }
@@ -130,14 +130,14 @@ impl<'a> Reader<'a> {
                 }
                 "*" => {
                     self.at += 1;
-                    self.note(before.clone(), line, Kind::Glob { public });
+                    self.record_mention(before.clone(), line, MentionKind::Glob { public });
                     break;
                 }
                 name if is_name(name) => {
                     before.push(name.to_owned());
                     self.at += 1;
                     if !self.is_colons(0) {
-                        self.import(before, line, public);
+                        self.record_import(before, line, public);
                         break;
                     }
                 }
@@ -150,40 +150,44 @@ impl<'a> Reader<'a> {
         before.truncate(depth);
     }
 
-    fn import(&mut self, path: &[String], line: usize, public: bool) {
+    fn record_import(&mut self, path: &[String], line: usize, public: bool) {
         let mut segments = path.to_vec();
         if segments.len() > 1 && segments.last().is_some_and(|last| last == "self") {
             segments.pop();
         }
         let mut name = segments.last().cloned().unwrap_or_default();
-        if self.word(0) == Some("as") {
-            name = self.word(1).unwrap_or_default().to_owned();
+        if self.peek_text(0) == Some("as") {
+            name = self.peek_text(1).unwrap_or_default().to_owned();
             self.at += 2;
         }
-        self.note(segments, line, Kind::Import { name, public });
+        self.record_mention(segments, line, MentionKind::Import { name, public });
     }
 
-    fn code_path(&mut self) {
+    fn read_code_path(&mut self) {
         let line = self.tokens.get(self.at).map_or(0, |token| token.line);
         let mut segments = Vec::new();
-        while let Some(text) = self.word(0).filter(|text| is_name(text)) {
+        while let Some(text) = self.peek_text(0).filter(|text| is_name(text)) {
             segments.push(text.to_owned());
             self.at += 1;
-            let goes_on = self.is_colons(0) && self.word(2).is_some_and(is_name);
+            let goes_on = self.is_colons(0) && self.peek_text(2).is_some_and(is_name);
             if !goes_on {
                 break;
             }
             self.at += 2;
         }
-        self.note(segments, line, Kind::Code);
+        self.record_mention(segments, line, MentionKind::Code);
     }
 
-    fn note(&mut self, segments: Vec<String>, line: usize, kind: Kind) {
-        let inside = self.inside.iter().map(|(name, _)| name.clone()).collect();
-        self.found.push(Mention {
+    fn record_mention(&mut self, segments: Vec<String>, line: usize, kind: MentionKind) {
+        let inside = self
+            .inline_modules
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect();
+        self.mentions.push(Mention {
             segments,
             line,
-            inside,
+            inline_modules: inside,
             kind,
         });
     }
@@ -198,10 +202,10 @@ pub(crate) fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::Source;
+    use crate::tidy::source::LexedSource;
 
     fn of(text: &str) -> Vec<Mention> {
-        mentions(&Source::lex(text).unwrap().code)
+        path_mentions(&LexedSource::lex(text).unwrap().code)
     }
 
     fn written(text: &str) -> Vec<String> {
@@ -224,13 +228,16 @@ mod tests {
     #[test]
     fn imports_know_their_name_and_visibility() {
         let found = of("pub(crate) use a::b as c; use d;");
-        let import = |name: &str, public| Kind::Import {
+        let import = |name: &str, public| MentionKind::Import {
             name: name.to_owned(),
             public,
         };
         assert_eq!(found[0].kind, import("c", true));
         assert_eq!(found[1].kind, import("d", false));
-        assert_eq!(of("pub use a::*;")[0].kind, Kind::Glob { public: true });
+        assert_eq!(
+            of("pub use a::*;")[0].kind,
+            MentionKind::Glob { public: true }
+        );
     }
 
     #[test]
@@ -254,7 +261,7 @@ mod tests {
                 .iter()
                 .find(|mention| mention.segments == [name])
                 .unwrap()
-                .inside
+                .inline_modules
                 .join("::")
         };
         assert_eq!(

@@ -7,17 +7,17 @@
 
 use crate::metadata::Package;
 use crate::tidy::finding::Finding;
-use crate::tidy::paths::{self, Kind, Mention};
-use crate::tidy::rooms::{self, IMPURE};
-use crate::tidy::source::Source;
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::paths::{self, Mention, MentionKind};
+use crate::tidy::rooms::{self, IMPURE_LIBRARIES};
+use crate::tidy::source::LexedSource;
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// What a pure crate's `lib.rs` must say, for clippy.
 pub(crate) const OPT_IN: &str =
     "#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]";
 
 /// Paths nobody pure may name; what stands below them is meant too.
-const PATHS: &[(&str, &str)] = &[
+const FORBIDDEN_PATHS: &[(&str, &str)] = &[
     ("std::fs", "take the bytes as a parameter"),
     ("std::net", "take the bytes as a parameter"),
     ("std::os", "take the value as a parameter"),
@@ -29,55 +29,60 @@ const PATHS: &[(&str, &str)] = &[
     ("std::io::stdin", "take a reader or bytes"),
     ("std::io::stdout", "return the text"),
     ("std::io::stderr", "return the text"),
-    ("std::collections::HashMap", ORDERED),
-    ("std::collections::HashSet", ORDERED),
-    ("std::collections::hash_map", ORDERED),
-    ("std::hash::RandomState", ORDERED),
+    ("std::collections::HashMap", USE_ORDERED_MAP),
+    ("std::collections::HashSet", USE_ORDERED_MAP),
+    ("std::collections::hash_map", USE_ORDERED_MAP),
+    ("std::hash::RandomState", USE_ORDERED_MAP),
     ("tokio", "leave async to the engine"),
     ("rand", "take ids and seeds as parameters"),
 ];
 
 /// Single words that are wrong wherever they stand, so that an import under another path does not hide them.
-const WORDS: &[(&str, &str)] = &[
+const FORBIDDEN_WORDS: &[(&str, &str)] = &[
     ("async", "leave async to the engine"),
     ("await", "leave async to the engine"),
-    ("HashMap", ORDERED),
-    ("HashSet", ORDERED),
+    ("HashMap", USE_ORDERED_MAP),
+    ("HashSet", USE_ORDERED_MAP),
     ("SystemTime", "take the time as a parameter"),
     ("Instant", "take the time as a parameter"),
 ];
 
-const ORDERED: &str = "use BTreeMap, IndexMap or Vec: the iteration order can reach bytes";
+const USE_ORDERED_MAP: &str = "use BTreeMap, IndexMap or Vec: the iteration order can reach bytes";
 
 /// Checks the code and the dependencies of the pure crates.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_purity(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in workspace
         .packages
         .iter()
         .filter(|package| is_pure(&package.name))
     {
-        findings.extend(dependencies(package));
+        findings.extend(check_dependencies(package));
     }
-    for (file, source) in workspace.shipped().filter(|(file, _)| in_pure_crate(file)) {
-        findings.extend(mentions(file, source));
-        if file.in_src() == Some("lib.rs") {
-            findings.extend(opt_in(file));
+    for (file, source) in workspace
+        .shipped_files()
+        .filter(|(file, _)| is_in_pure_crate(file))
+    {
+        findings.extend(check_mentions(file, source));
+        if file.path_in_src() == Some("lib.rs") {
+            findings.extend(check_lint_opt_in(file));
         }
     }
     findings
 }
 
 fn is_pure(package: &str) -> bool {
-    rooms::room(package).is_some_and(|room| room.pure)
+    rooms::find_crate_rule(package).is_some_and(|room| room.pure)
 }
 
-fn in_pure_crate(file: &File) -> bool {
-    let name = file.home().and_then(|home| home.strip_prefix("crates/"));
+fn is_in_pure_crate(file: &WorkspaceFile) -> bool {
+    let name = file
+        .crate_directory()
+        .and_then(|home| home.strip_prefix("crates/"));
     name.is_some_and(|name| is_pure(&format!("contexture-{name}")))
 }
 
-fn dependencies(package: &Package) -> Vec<Finding> {
+fn check_dependencies(package: &Package) -> Vec<Finding> {
     let manifest = format!("{}/Cargo.toml", package.directory());
     let normal = package
         .dependencies
@@ -85,12 +90,14 @@ fn dependencies(package: &Package) -> Vec<Finding> {
         .filter(|dependency| dependency.kind.is_none());
     normal
         .filter_map(|dependency| {
-            let (name, why) = IMPURE.iter().find(|(name, _)| *name == dependency.name)?;
+            let (name, why) = IMPURE_LIBRARIES
+                .iter()
+                .find(|(name, _)| *name == dependency.name)?;
             let what = format!(
                 "`{}` is pure and depends on `{name}`, which {why}",
                 package.name
             );
-            Some(Finding::about(
+            Some(Finding::on_file(
                 &manifest,
                 what,
                 "do that work in a crate above",
@@ -99,12 +106,12 @@ fn dependencies(package: &Package) -> Vec<Finding> {
         .collect()
 }
 
-fn mentions(file: &File, source: &Source) -> Vec<Finding> {
+fn check_mentions(file: &WorkspaceFile, source: &LexedSource) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for mention in paths::mentions(&source.code) {
-        if let Some((name, remedy)) = forbidden(&mention) {
+    for mention in paths::path_mentions(&source.code) {
+        if let Some((name, remedy)) = find_forbidden_path(&mention) {
             let what = format!("a pure crate mentions `{name}`");
-            let finding = Finding::at(&file.path, mention.line, what, remedy);
+            let finding = Finding::on_line(&file.path, mention.line, what, remedy);
             if findings.last() != Some(&finding) {
                 findings.push(finding);
             }
@@ -113,7 +120,7 @@ fn mentions(file: &File, source: &Source) -> Vec<Finding> {
     findings
 }
 
-fn forbidden(mention: &Mention) -> Option<(&'static str, &'static str)> {
+fn find_forbidden_path(mention: &Mention) -> Option<(&'static str, &'static str)> {
     let mut path = mention.segments.join("::");
     if let Some(rest) = path
         .strip_prefix("core::")
@@ -126,28 +133,29 @@ fn forbidden(mention: &Mention) -> Option<(&'static str, &'static str)> {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
     // `use std::collections::*` brings the hash maps in; a lone word such as a variable `rand` is not a path.
-    let brings_maps = path == "std::collections" && matches!(mention.kind, Kind::Glob { .. });
+    let brings_maps =
+        path == "std::collections" && matches!(mention.kind, MentionKind::Glob { .. });
     if brings_maps {
-        return Some(("std::collections::*", ORDERED));
+        return Some(("std::collections::*", USE_ORDERED_MAP));
     }
-    let is_import = mention.kind != Kind::Code;
-    let by_path = PATHS
+    let is_import = mention.kind != MentionKind::Code;
+    let by_path = FORBIDDEN_PATHS
         .iter()
         .find(|(banned, _)| below(banned) && (is_import || mention.segments.len() > 1));
     by_path
         .or_else(|| {
-            WORDS
+            FORBIDDEN_WORDS
                 .iter()
                 .find(|(word, _)| mention.segments.iter().any(|s| s == word))
         })
         .copied()
 }
 
-fn opt_in(file: &File) -> Option<Finding> {
+fn check_lint_opt_in(file: &WorkspaceFile) -> Option<Finding> {
     let squeezed = |text: &str| text.split_whitespace().collect::<String>();
     let text = squeezed(file.text.as_deref().unwrap_or_default());
     (!text.contains(&squeezed(OPT_IN))).then(|| {
-        Finding::about(
+        Finding::on_file(
             &file.path,
             "a pure crate without clippy's list of disallowed things",
             format!("add `{OPT_IN}` below the module docs"),
@@ -166,7 +174,7 @@ mod tests {
     /// The names found in one file of a pure crate.
     fn found(code: &str) -> Vec<String> {
         let workspace = Workspace::of(&[("crates/ir/src/a.rs", code)]);
-        check(&workspace)
+        check_purity(&workspace)
             .into_iter()
             .map(|finding| finding.what)
             .collect()
@@ -212,12 +220,13 @@ mod tests {
     #[test]
     fn crates_that_are_not_pure_may() {
         let workspace = Workspace::of(&[("crates/cli/src/a.rs", "use std::fs;")]);
-        assert_eq!(check(&workspace), []);
+        assert_eq!(check_purity(&workspace), []);
     }
 
     #[test]
     fn a_pure_crate_opts_in_to_clippys_list() {
-        let check = |text: &str| check(&Workspace::of(&[("crates/ir/src/lib.rs", text)])).len();
+        let check =
+            |text: &str| check_purity(&Workspace::of(&[("crates/ir/src/lib.rs", text)])).len();
         assert_eq!(check("//! Docs.\nmod a;"), 1);
         assert_eq!(check(&format!("//! Docs.\n{OPT_IN}\nmod a;")), 0);
     }
@@ -244,7 +253,7 @@ mod tests {
         ]);
         command.arg("--out-dir").arg(directory.path()).arg(&file);
         let output = command
-            .env("CLIPPY_CONF_DIR", shell::root())
+            .env("CLIPPY_CONF_DIR", shell::workspace_root())
             .output()
             .ok()?;
         Some(String::from_utf8_lossy(&output.stderr).into_owned())
@@ -285,7 +294,7 @@ mod tests {
             }],
             ..Package::default()
         };
-        assert_eq!(dependencies(&with(None)).len(), 1);
-        assert_eq!(dependencies(&with(Some("dev"))), []);
+        assert_eq!(check_dependencies(&with(None)).len(), 1);
+        assert_eq!(check_dependencies(&with(Some("dev"))), []);
     }
 }

@@ -13,23 +13,23 @@
 
 /// One crate of the workspace.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct CrateRule {
     pub(crate) package: &'static str,
-    pub(crate) floor: u8,
+    pub(crate) layer: u8,
     /// No input or output, async, clock, randomness or environment.
     pub(crate) pure: bool,
-    pub(crate) peers: &'static [&'static str],
-    pub(crate) only: Option<&'static [&'static str]>,
+    pub(crate) allowed_peers: &'static [&'static str],
+    pub(crate) allowed_dependencies: Option<&'static [&'static str]>,
 }
 
-impl Room {
+impl CrateRule {
     const fn new(package: &'static str, floor: u8) -> Self {
         Self {
             package,
-            floor,
+            layer: floor,
             pure: false,
-            peers: &[],
-            only: None,
+            allowed_peers: &[],
+            allowed_dependencies: None,
         }
     }
 
@@ -43,7 +43,7 @@ impl Room {
     /// A storage backend knows the contract it fulfils and the vocabulary, nothing else.
     const fn backend(package: &'static str) -> Self {
         Self {
-            only: Some(&["contexture-ir", "contexture-store"]),
+            allowed_dependencies: Some(&["contexture-ir", "contexture-store"]),
             ..Self::new(package, 3)
         }
     }
@@ -60,109 +60,109 @@ pub(crate) const FOR_TESTS: &[&str] = &[
 pub(crate) const FACADE: &str = "crates/contexture";
 
 /// Every crate there is or will be. A package of the workspace that is missing here is a finding.
-pub(crate) const ROOMS: &[Room] = &[
-    Room {
-        only: Some(&[]),
-        ..Room::new("contexture-testdata", 0)
+pub(crate) const CRATE_RULES: &[CrateRule] = &[
+    CrateRule {
+        allowed_dependencies: Some(&[]),
+        ..CrateRule::new("contexture-testdata", 0)
     },
-    Room {
-        only: Some(&["contexture-testdata"]),
-        ..Room::new("contexture-upstream-testkit", 1)
+    CrateRule {
+        allowed_dependencies: Some(&["contexture-testdata"]),
+        ..CrateRule::new("contexture-upstream-testkit", 1)
     },
-    Room::pure("contexture-ir", 0),
-    Room::pure("contexture-catalogue", 0),
-    Room::pure("contexture-render", 1),
-    Room::pure("contexture-tokens", 1),
-    Room::pure("contexture-wire", 1),
-    Room::pure("contexture-tools", 1),
-    Room::pure("contexture-compile", 2),
-    Room::pure("contexture-sessions", 2),
-    Room {
-        only: Some(&["contexture-ir", "contexture-wire"]),
-        ..Room::new("contexture-telemetry", 2)
+    CrateRule::pure("contexture-ir", 0),
+    CrateRule::pure("contexture-catalogue", 0),
+    CrateRule::pure("contexture-render", 1),
+    CrateRule::pure("contexture-tokens", 1),
+    CrateRule::pure("contexture-wire", 1),
+    CrateRule::pure("contexture-tools", 1),
+    CrateRule::pure("contexture-compile", 2),
+    CrateRule::pure("contexture-sessions", 2),
+    CrateRule {
+        allowed_dependencies: Some(&["contexture-ir", "contexture-wire"]),
+        ..CrateRule::new("contexture-telemetry", 2)
     },
-    Room::new("contexture-store", 2),
-    Room::new("contexture-llm", 2),
-    Room::new("contexture-layers", 3),
-    Room::new("contexture-client", 3),
-    Room::backend("contexture-store-sqlite"),
-    Room::backend("contexture-store-postgres"),
-    Room::backend("contexture-store-testkit"),
-    Room {
-        only: Some(&["contexture-ir"]),
-        ..Room::new("contexture-offload", 3)
+    CrateRule::new("contexture-store", 2),
+    CrateRule::new("contexture-models", 2),
+    CrateRule::new("contexture-layers", 3),
+    CrateRule::new("contexture-models-http", 3),
+    CrateRule::backend("contexture-store-sqlite"),
+    CrateRule::backend("contexture-store-postgres"),
+    CrateRule::backend("contexture-store-testkit"),
+    CrateRule {
+        allowed_dependencies: Some(&["contexture-ir"]),
+        ..CrateRule::new("contexture-offload", 3)
     },
-    Room {
-        only: Some(&["contexture-telemetry"]),
-        ..Room::new("contexture-otlp", 3)
+    CrateRule {
+        allowed_dependencies: Some(&["contexture-telemetry"]),
+        ..CrateRule::new("contexture-otlp", 3)
     },
-    Room::new("contexture-engine", 4),
-    Room {
-        peers: &["contexture-engine"],
-        ..Room::new("contexture-runs", 4)
+    CrateRule::new("contexture-engine", 4),
+    CrateRule {
+        allowed_peers: &["contexture-engine"],
+        ..CrateRule::new("contexture-runs", 4)
     },
-    Room::new("contexture", 5),
-    Room::new("contexture-mcp", 6),
-    Room::new("contexture-server", 7),
-    Room::new("contexture-cli", 8),
-    Room::new("xtask", 9),
+    CrateRule::new("contexture", 5),
+    CrateRule::new("contexture-mcp", 6),
+    CrateRule::new("contexture-server", 7),
+    CrateRule::new("contexture-cli", 8),
+    CrateRule::new("xtask", 9),
 ];
 
 /// The room of a package.
-pub(crate) fn room(package: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| room.package == package)
+pub(crate) fn find_crate_rule(package: &str) -> Option<&'static CrateRule> {
+    CRATE_RULES.iter().find(|room| room.package == package)
 }
 
 /// Libraries that only some rooms may depend on, and why. Tests may use them anywhere.
-pub(crate) struct Reserved {
+pub(crate) struct ReservedLibraries {
     pub(crate) libraries: &'static [&'static str],
-    pub(crate) rooms: &'static [&'static str],
+    pub(crate) crates: &'static [&'static str],
     pub(crate) why: &'static str,
 }
 
 /// Who alone knows SQL, HTTP and terminals.
-pub(crate) const RESERVED: &[Reserved] = &[
-    Reserved {
+pub(crate) const RESERVED_LIBRARIES: &[ReservedLibraries] = &[
+    ReservedLibraries {
         libraries: &["rusqlite", "libsqlite3-sys", "sqlx"],
-        rooms: &["contexture-store-sqlite"],
+        crates: &["contexture-store-sqlite"],
         why: "only the SQLite backend knows SQLite",
     },
-    Reserved {
+    ReservedLibraries {
         libraries: &[
             "tokio-postgres",
             "postgres",
             "deadpool-postgres",
             "refinery",
         ],
-        rooms: &["contexture-store-postgres"],
+        crates: &["contexture-store-postgres"],
         why: "only the PostgreSQL backend knows PostgreSQL",
     },
-    Reserved {
+    ReservedLibraries {
         libraries: &["axum", "tower-http", "utoipa", "utoipa-axum"],
-        rooms: &["contexture-server"],
+        crates: &["contexture-server"],
         why: "only the server serves HTTP",
     },
-    Reserved {
+    ReservedLibraries {
         libraries: &["reqwest", "ureq", "sse-stream"],
-        rooms: &["contexture-client", "contexture-otlp"],
+        crates: &["contexture-models-http", "contexture-otlp"],
         why: "only the client calls HTTP, and what sends traces",
     },
-    Reserved {
+    ReservedLibraries {
         libraries: &["opentelemetry", "opentelemetry_sdk", "opentelemetry-otlp"],
-        rooms: &["contexture-otlp"],
+        crates: &["contexture-otlp"],
         why: "only otlp knows OpenTelemetry's types; others tell `tracing` and `metrics`",
     },
-    Reserved {
+    ReservedLibraries {
         libraries: &["object_store"],
-        rooms: &["contexture-offload"],
+        crates: &["contexture-offload"],
         why: "only offload knows object stores",
     },
-    Reserved {
+    ReservedLibraries {
         libraries: &["rmcp"],
-        rooms: &["contexture-mcp"],
+        crates: &["contexture-mcp"],
         why: "only mcp speaks MCP",
     },
-    Reserved {
+    ReservedLibraries {
         libraries: &[
             "anyhow",
             "clap",
@@ -171,13 +171,13 @@ pub(crate) const RESERVED: &[Reserved] = &[
             "owo-colors",
             "anstream",
         ],
-        rooms: &["contexture-cli", "xtask"],
+        crates: &["contexture-cli", "xtask"],
         why: "only programs talk to a terminal; libraries return typed errors",
     },
 ];
 
 /// Libraries a pure crate may not depend on, and why.
-pub(crate) const IMPURE: &[(&str, &str)] = &[
+pub(crate) const IMPURE_LIBRARIES: &[(&str, &str)] = &[
     ("tokio", "is a runtime"),
     ("tokio-util", "is a runtime"),
     ("tokio-stream", "is a runtime"),
@@ -213,30 +213,34 @@ mod tests {
 
     #[test]
     fn every_room_named_by_a_rule_exists() {
-        let named = RESERVED.iter().flat_map(|reserved| reserved.rooms.iter());
-        let peers = ROOMS.iter().flat_map(|room| room.peers.iter());
-        let only = ROOMS
+        let named = RESERVED_LIBRARIES
             .iter()
-            .flat_map(|room| room.only.unwrap_or_default().iter());
+            .flat_map(|reserved| reserved.crates.iter());
+        let peers = CRATE_RULES
+            .iter()
+            .flat_map(|room| room.allowed_peers.iter());
+        let only = CRATE_RULES
+            .iter()
+            .flat_map(|room| room.allowed_dependencies.unwrap_or_default().iter());
         for name in named.chain(peers).chain(only).chain(FOR_TESTS) {
-            assert!(room(name).is_some(), "{name} is not a room");
+            assert!(find_crate_rule(name).is_some(), "{name} is not a room");
         }
-        assert!(room("contexture").is_some());
+        assert!(find_crate_rule("contexture").is_some());
     }
 
     #[test]
     fn pure_rooms_stand_only_on_pure_rooms() {
-        let ships = |room: &Room| !FOR_TESTS.contains(&room.package);
+        let ships = |room: &CrateRule| !FOR_TESTS.contains(&room.package);
         let impure_below = |floor| {
-            ROOMS
+            CRATE_RULES
                 .iter()
-                .any(|room| !room.pure && ships(room) && room.floor < floor)
+                .any(|room| !room.pure && ships(room) && room.layer < floor)
         };
         assert!(
-            ROOMS
+            CRATE_RULES
                 .iter()
                 .filter(|room| room.pure)
-                .all(|room| !impure_below(room.floor))
+                .all(|room| !impure_below(room.layer))
         );
     }
 }

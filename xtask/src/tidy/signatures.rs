@@ -6,18 +6,18 @@ use crate::tidy::source::Token;
 use crate::tidy::workspace::Workspace;
 
 /// Checks every `pub fn` outside tests, programs and this one excepted: nobody calls those.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
-    let libraries = workspace
-        .shipped()
-        .filter(|(file, _)| file.path.starts_with("crates/") && file.home() != Some("crates/cli"));
+pub(crate) fn check_signatures(workspace: &Workspace) -> Vec<Finding> {
+    let libraries = workspace.shipped_files().filter(|(file, _)| {
+        file.path.starts_with("crates/") && file.crate_directory() != Some("crates/cli")
+    });
     let mut findings = Vec::new();
     for (file, source) in libraries {
         for at in 0..source.code.len() {
             let rest = source.code.get(at..).unwrap_or_default();
-            if let Some((name, parameter)) = bool_parameter(rest) {
+            if let Some((name, parameter)) = find_bool_parameter(rest) {
                 let what = format!("public `{}` takes a bool (`{}`)", name.text, parameter.text);
                 let remedy = "take an enum of two, or an options struct";
-                findings.push(Finding::at(&file.path, parameter.line, what, remedy));
+                findings.push(Finding::on_line(&file.path, parameter.line, what, remedy));
             }
         }
     }
@@ -25,7 +25,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
 }
 
 /// The function's and the parameter's name, if these tokens begin a public function with such a parameter.
-fn bool_parameter(tokens: &[Token]) -> Option<(&Token, &Token)> {
+fn find_bool_parameter(tokens: &[Token]) -> Option<(&Token, &Token)> {
     let (first, rest) = tokens.split_first()?;
     if first.text != "pub" {
         return None;
@@ -39,7 +39,7 @@ fn bool_parameter(tokens: &[Token]) -> Option<(&Token, &Token)> {
     if keyword.text != "fn" || !is_name(&name.text) {
         return None;
     }
-    let rest = rest.get(parameters(rest)?..)?;
+    let rest = rest.get(parameters_start(rest)?..)?;
     let mut depth = 0usize;
     for (at, token) in rest.iter().enumerate() {
         match token.text.as_str() {
@@ -63,7 +63,7 @@ fn bool_parameter(tokens: &[Token]) -> Option<(&Token, &Token)> {
 }
 
 /// Where the list of parameters begins: the first `(` that is not inside `<…>`.
-fn parameters(tokens: &[Token]) -> Option<usize> {
+fn parameters_start(tokens: &[Token]) -> Option<usize> {
     let mut angles = 0usize;
     let mut before = "";
     for (at, token) in tokens.iter().enumerate() {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> usize {
-        check(&Workspace::of(&[(path, text)])).len()
+        check_signatures(&Workspace::of(&[(path, text)])).len()
     }
 
     #[test]

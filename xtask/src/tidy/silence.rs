@@ -4,51 +4,51 @@
 //! only with its reason beside it.
 
 use crate::tidy::finding::Finding;
-use crate::tidy::source::{Source, Token};
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::source::{LexedSource, Token};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
-const MACROS: &[(&str, &str)] = &[
+const LEFTOVER_MACROS: &[(&str, &str)] = &[
     ("todo", "finish it"),
     ("unimplemented", "finish it"),
     ("dbg", "take it out"),
 ];
 
 /// Checks all Rust code, tests included.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_suppressions(workspace: &Workspace) -> Vec<Finding> {
     workspace
-        .rust()
+        .rust_files()
         .flat_map(|(file, source)| check_file(file, source))
         .collect()
 }
 
-fn check_file(file: &File, source: &Source) -> Vec<Finding> {
+fn check_file(file: &WorkspaceFile, source: &LexedSource) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for at in 0..source.all.len() {
-        let rest = source.all.get(at..).unwrap_or_default();
+    for at in 0..source.all_tokens.len() {
+        let rest = source.all_tokens.get(at..).unwrap_or_default();
         findings.extend(
-            leftover(rest)
-                .or_else(|| unexplained(rest))
-                .map(|(line, what, remedy)| Finding::at(&file.path, line, what, remedy)),
+            find_leftover_macro(rest)
+                .or_else(|| find_unexplained_attribute(rest))
+                .map(|(line, what, remedy)| Finding::on_line(&file.path, line, what, remedy)),
         );
     }
     findings
 }
 
-type Fault = (usize, String, &'static str);
+type SuppressionFault = (usize, String, &'static str);
 
-fn leftover(tokens: &[Token]) -> Option<Fault> {
+fn find_leftover_macro(tokens: &[Token]) -> Option<SuppressionFault> {
     let [name, bang, open, ..] = tokens else {
         return None;
     };
     let is_call = bang.text == "!" && matches!(open.text.as_str(), "(" | "[" | "{");
-    let (word, remedy) = MACROS
+    let (word, remedy) = LEFTOVER_MACROS
         .iter()
         .find(|(word, _)| is_call && *word == name.text)?;
     Some((name.line, format!("`{word}!`"), remedy))
 }
 
 /// `#[ignore]`, `#[allow(…)]`, `#![expect(…)]` and their `cfg_attr` forms, without a reason.
-fn unexplained(tokens: &[Token]) -> Option<Fault> {
+fn find_unexplained_attribute(tokens: &[Token]) -> Option<SuppressionFault> {
     let [hash, rest @ ..] = tokens else {
         return None;
     };
@@ -60,7 +60,7 @@ fn unexplained(tokens: &[Token]) -> Option<Fault> {
     if hash.text != "#" {
         return None;
     }
-    let words = attribute_words(attribute);
+    let words = attribute_tokens(attribute);
     let has = |word: &str| words.iter().any(|token| token.text == word);
     if words.first().is_some_and(|first| first.text == "ignore") && !has("=") {
         return Some((
@@ -81,7 +81,7 @@ fn unexplained(tokens: &[Token]) -> Option<Fault> {
 }
 
 /// The tokens up to the bracket that closes the attribute.
-fn attribute_words(tokens: &[Token]) -> &[Token] {
+fn attribute_tokens(tokens: &[Token]) -> &[Token] {
     let mut depth = 0usize;
     let end = tokens.iter().position(|token| match token.text.as_str() {
         "[" => {
@@ -106,7 +106,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<String> {
         let workspace = Workspace::of(&[("crates/a/src/b.rs", text)]);
-        check(&workspace)
+        check_suppressions(&workspace)
             .into_iter()
             .map(|finding| finding.what)
             .collect()

@@ -2,11 +2,11 @@
 //!
 //! Tests are not counted: neither `#[cfg(test)]` items nor files under `tests/`.
 
-use crate::tidy::exempt::{BIG_FILES, Exempt, LONG_FILES, LONG_FUNCTIONS};
+use crate::tidy::exempt::{BIG_FILES, Exemption, LONG_FILES, LONG_FUNCTIONS};
 use crate::tidy::finding::Finding;
 use crate::tidy::paths::is_name;
 use crate::tidy::source::Token;
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// Over this a file is worth a second look; `cargo xtask tidy` lists it.
 const SOFT_LINES: usize = 500;
@@ -16,34 +16,37 @@ const FILE_BYTES: u64 = 1 << 20;
 
 /// The excuses that apply; a parameter so that tests bring their own.
 #[derive(Debug, Clone, Copy)]
-struct Excuses {
-    files: &'static [Exempt],
-    functions: &'static [Exempt],
-    big: &'static [Exempt],
+struct SizeExemptions {
+    files: &'static [Exemption],
+    functions: &'static [Exemption],
+    big: &'static [Exemption],
 }
 
-const EXCUSES: Excuses = Excuses {
+const EXEMPTIONS: SizeExemptions = SizeExemptions {
     files: LONG_FILES,
     functions: LONG_FUNCTIONS,
     big: BIG_FILES,
 };
 
 /// Checks lines of files, lines of functions, bytes of files.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
-    check_with(workspace, EXCUSES)
+pub(crate) fn check_sizes(workspace: &Workspace) -> Vec<Finding> {
+    check_with(workspace, EXEMPTIONS)
 }
 
-fn check_with(workspace: &Workspace, excuses: Excuses) -> Vec<Finding> {
+fn check_with(workspace: &Workspace, excuses: SizeExemptions) -> Vec<Finding> {
     let mut findings = Vec::new();
-    findings.extend(excused(long_files(workspace), excuses.files));
-    findings.extend(excused(long_functions(workspace), excuses.functions));
-    findings.extend(excused(big_files(workspace), excuses.big));
+    findings.extend(apply_exemptions(long_files(workspace), excuses.files));
+    findings.extend(apply_exemptions(
+        long_functions(workspace),
+        excuses.functions,
+    ));
+    findings.extend(apply_exemptions(big_files(workspace), excuses.big));
     findings
 }
 
 /// Files over the soft limit, longest first: worth splitting, not wrong.
-pub(crate) fn worth_a_look(workspace: &Workspace) -> Vec<(usize, &str)> {
-    let mut files: Vec<(usize, &str)> = counted(workspace)
+pub(crate) fn files_over_soft_limit(workspace: &Workspace) -> Vec<(usize, &str)> {
+    let mut files: Vec<(usize, &str)> = files_with_line_count(workspace)
         .map(|(file, lines)| (lines, file.path.as_str()))
         .filter(|(lines, _)| *lines > SOFT_LINES)
         .collect();
@@ -52,36 +55,37 @@ pub(crate) fn worth_a_look(workspace: &Workspace) -> Vec<(usize, &str)> {
 }
 
 /// Rust files with their lines outside tests.
-fn counted(workspace: &Workspace) -> impl Iterator<Item = (&File, usize)> {
-    let code = workspace.rust().filter(|(file, source)| {
-        !source.only_tests && !file.path.contains("/tests/") && file.name() != "tests.rs"
+fn files_with_line_count(workspace: &Workspace) -> impl Iterator<Item = (&WorkspaceFile, usize)> {
+    let code = workspace.rust_files().filter(|(file, source)| {
+        !source.is_test_only && !file.path.contains("/tests/") && file.name() != "tests.rs"
     });
     code.map(|(file, source)| (file, source.lines))
 }
 
 /// Findings, each with the name under which it may be excused.
-type Named = Vec<(String, Finding)>;
+type NamedFindings = Vec<(String, Finding)>;
 
-fn long_files(workspace: &Workspace) -> Named {
-    let long = counted(workspace).filter(|(_, lines)| *lines > HARD_LINES);
+fn long_files(workspace: &Workspace) -> NamedFindings {
+    let long = files_with_line_count(workspace).filter(|(_, lines)| *lines > HARD_LINES);
     long.map(|(file, lines)| {
         let what = format!("{lines} lines without tests, {HARD_LINES} are allowed");
         (
             file.path.clone(),
-            Finding::about(&file.path, what, "split it by concept"),
+            Finding::on_file(&file.path, what, "split it by concept"),
         )
     })
     .collect()
 }
 
-fn long_functions(workspace: &Workspace) -> Named {
+fn long_functions(workspace: &Workspace) -> NamedFindings {
     let mut named = Vec::new();
-    for (file, source) in workspace.shipped() {
-        for function in functions(&source.code) {
+    for (file, source) in workspace.shipped_files() {
+        for function in function_sizes(&source.code) {
             if function.lines > FUNCTION_LINES {
-                let Function { name, line, lines } = function;
+                let FunctionSize { name, line, lines } = function;
                 let what = format!("`{name}` has {lines} lines, {FUNCTION_LINES} are allowed");
-                let finding = Finding::at(&file.path, line, what, "split it into steps with names");
+                let finding =
+                    Finding::on_line(&file.path, line, what, "split it into steps with names");
                 named.push((format!("{}::{name}", file.path), finding));
             }
         }
@@ -89,14 +93,14 @@ fn long_functions(workspace: &Workspace) -> Named {
     named
 }
 
-struct Function {
+struct FunctionSize {
     name: String,
     line: usize,
     lines: usize,
 }
 
 /// Every `fn name … { … }`, with the lines of its body.
-fn functions(code: &[Token]) -> Vec<Function> {
+fn function_sizes(code: &[Token]) -> Vec<FunctionSize> {
     let mut found = Vec::new();
     for (at, window) in code.windows(2).enumerate() {
         let [keyword, name] = window else { continue };
@@ -104,9 +108,9 @@ fn functions(code: &[Token]) -> Vec<Function> {
             continue;
         }
         let rest = code.get(at..).unwrap_or_default();
-        if let Some((open, close)) = body(rest) {
+        if let Some((open, close)) = body_lines(rest) {
             let lines = close.saturating_sub(open).saturating_sub(1);
-            found.push(Function {
+            found.push(FunctionSize {
                 name: name.text.clone(),
                 line: keyword.line,
                 lines,
@@ -117,7 +121,7 @@ fn functions(code: &[Token]) -> Vec<Function> {
 }
 
 /// The lines of the braces around the body; nothing for a declaration that ends with `;`.
-fn body(tokens: &[Token]) -> Option<(usize, usize)> {
+fn body_lines(tokens: &[Token]) -> Option<(usize, usize)> {
     let mut depth = 0usize;
     let mut open = None;
     for token in tokens {
@@ -142,7 +146,7 @@ fn body(tokens: &[Token]) -> Option<(usize, usize)> {
     None
 }
 
-fn big_files(workspace: &Workspace) -> Named {
+fn big_files(workspace: &Workspace) -> NamedFindings {
     let big = workspace
         .files
         .iter()
@@ -150,13 +154,16 @@ fn big_files(workspace: &Workspace) -> Named {
     big.map(|file| {
         let what = format!("{} bytes, {FILE_BYTES} are allowed", file.bytes);
         let remedy = "make it smaller, compress it, or excuse it in xtask/src/tidy/exempt.rs";
-        (file.path.clone(), Finding::about(&file.path, what, remedy))
+        (
+            file.path.clone(),
+            Finding::on_file(&file.path, what, remedy),
+        )
     })
     .collect()
 }
 
 /// Leaves out what is excused; adds excuses that nothing needs.
-fn excused(named: Named, excuses: &[Exempt]) -> Vec<Finding> {
+fn apply_exemptions(named: NamedFindings, excuses: &[Exemption]) -> Vec<Finding> {
     let stale = excuses
         .iter()
         .filter(|excuse| !named.iter().any(|(name, _)| name == excuse.what))
@@ -165,7 +172,7 @@ fn excused(named: Named, excuses: &[Exempt]) -> Vec<Finding> {
                 "{} is excused ({}) but needs no excuse",
                 excuse.what, excuse.reason
             );
-            Finding::about("xtask/src/tidy/exempt.rs", what, "remove the entry")
+            Finding::on_file("xtask/src/tidy/exempt.rs", what, "remove the entry")
         });
     let stale: Vec<Finding> = stale.collect();
     let is_excused = |name: &str| excuses.iter().any(|excuse| excuse.what == name);
@@ -180,7 +187,7 @@ fn excused(named: Named, excuses: &[Exempt]) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    const NOBODY: Excuses = Excuses {
+    const NOBODY: SizeExemptions = SizeExemptions {
         files: &[],
         functions: &[],
         big: &[],
@@ -190,7 +197,7 @@ mod tests {
         "const A: u8 = 1;\n".repeat(n)
     }
 
-    fn found(path: &str, text: &str, excuses: Excuses) -> Vec<String> {
+    fn found(path: &str, text: &str, excuses: SizeExemptions) -> Vec<String> {
         let findings = check_with(&Workspace::of(&[(path, text)]), excuses);
         findings.iter().map(ToString::to_string).collect()
     }
@@ -217,7 +224,10 @@ mod tests {
             ("crates/a/src/b.rs", &lines(501)),
             ("crates/a/src/c.rs", ""),
         ]);
-        assert_eq!(worth_a_look(&workspace), [(501, "crates/a/src/b.rs")]);
+        assert_eq!(
+            files_over_soft_limit(&workspace),
+            [(501, "crates/a/src/b.rs")]
+        );
         assert_eq!(check_with(&workspace, NOBODY), []);
     }
 
@@ -244,8 +254,8 @@ mod tests {
 
     #[test]
     fn an_excuse_is_heard_and_a_stale_one_is_found() {
-        const EXCUSED: Excuses = Excuses {
-            files: &[Exempt {
+        const EXCUSED: SizeExemptions = SizeExemptions {
+            files: &[Exemption {
                 what: "crates/a/src/b.rs",
                 reason: "one table",
             }],

@@ -21,20 +21,20 @@ pub(crate) struct Token {
 
 /// What remains of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct LexedSource {
     /// Code outside tests, documentation comments dropped.
     pub(crate) code: Vec<Token>,
     /// All code, tests included.
-    pub(crate) all: Vec<Token>,
+    pub(crate) all_tokens: Vec<Token>,
     /// Lines of the file that do not belong to a test item.
     pub(crate) lines: usize,
     /// Files declared by `#[cfg(test)] mod name;`.
     pub(crate) test_modules: BTreeSet<String>,
     /// The whole file is behind `#![cfg(test)]`.
-    pub(crate) only_tests: bool,
+    pub(crate) is_test_only: bool,
 }
 
-impl Source {
+impl LexedSource {
     /// Lexes a file.
     ///
     /// # Errors
@@ -45,20 +45,20 @@ impl Source {
             lines: text.lines().count(),
             ..Self::default()
         };
-        source.only_tests = starts_as_test_only(&stream);
-        flatten(&stream, &mut source.all);
-        source.keep(stream);
+        source.is_test_only = is_test_only_file(&stream);
+        flatten_stream(&stream, &mut source.all_tokens);
+        source.collect_code(stream);
         Ok(source)
     }
 
-    fn keep(&mut self, stream: TokenStream) {
+    fn collect_code(&mut self, stream: TokenStream) {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
         let mut rest = trees.as_slice();
         while let Some((first, after)) = rest.split_first() {
             let (attributes, item) = leading_attributes(rest);
             if attributes.iter().any(is_test_attribute) {
                 let (skipped, remaining) = split_item(item);
-                self.forget(first, skipped);
+                self.skip_test_item(first, skipped);
                 rest = remaining;
             } else if !attributes.is_empty() {
                 for attribute in attributes.iter().filter(|a| !is_doc(a)) {
@@ -80,20 +80,20 @@ impl Source {
             {
                 rest = after;
             } else {
-                self.keep_tree(first);
+                self.collect_tree(first);
                 rest = after;
             }
         }
     }
 
-    fn keep_tree(&mut self, tree: &TokenTree) {
+    fn collect_tree(&mut self, tree: &TokenTree) {
         if let TokenTree::Group(group) = tree {
-            let (open, close) = brackets(group.delimiter());
+            let (open, close) = bracket_pair(group.delimiter());
             self.code.push(Token {
                 text: open.to_owned(),
                 line: line_of(tree),
             });
-            self.keep(group.stream());
+            self.collect_code(group.stream());
             self.code.push(Token {
                 text: close.to_owned(),
                 line: last_line_of(tree),
@@ -104,7 +104,7 @@ impl Source {
     }
 
     /// Takes a test item out of the count of lines, and notes the file it declares.
-    fn forget(&mut self, first: &TokenTree, item: &[TokenTree]) {
+    fn skip_test_item(&mut self, first: &TokenTree, item: &[TokenTree]) {
         let end = item
             .last()
             .map_or_else(|| last_line_of(first), last_line_of);
@@ -121,7 +121,7 @@ impl Source {
     }
 }
 
-fn starts_as_test_only(stream: &TokenStream) -> bool {
+fn is_test_only_file(stream: &TokenStream) -> bool {
     let trees: Vec<TokenTree> = stream.clone().into_iter().collect();
     trees.windows(3).any(|window| match window {
         [TokenTree::Punct(hash), TokenTree::Punct(bang), attribute] => {
@@ -152,14 +152,14 @@ fn is_test_attribute(attribute: &TokenTree) -> bool {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     match trees.as_slice() {
         [TokenTree::Ident(cfg), TokenTree::Group(condition)] if cfg == "cfg" => {
-            requires_test(condition.stream())
+            is_test_condition(condition.stream())
         }
         [.., TokenTree::Ident(last)] => last == "test",
         _ => false,
     }
 }
 
-fn requires_test(condition: TokenStream) -> bool {
+fn is_test_condition(condition: TokenStream) -> bool {
     let trees: Vec<TokenTree> = condition.into_iter().collect();
     match trees.as_slice() {
         [TokenTree::Ident(word)] => word == "test",
@@ -225,7 +225,7 @@ fn split_item(trees: &[TokenTree]) -> (&[TokenTree], &[TokenTree]) {
     trees.split_at(end.map_or(trees.len(), |end| end + 1))
 }
 
-fn flatten(stream: &TokenStream, out: &mut Vec<Token>) {
+fn flatten_stream(stream: &TokenStream, out: &mut Vec<Token>) {
     for tree in stream.clone() {
         flatten_tree(&tree, out);
     }
@@ -233,12 +233,12 @@ fn flatten(stream: &TokenStream, out: &mut Vec<Token>) {
 
 fn flatten_tree(tree: &TokenTree, out: &mut Vec<Token>) {
     if let TokenTree::Group(group) = tree {
-        let (open, close) = brackets(group.delimiter());
+        let (open, close) = bracket_pair(group.delimiter());
         out.push(Token {
             text: open.to_owned(),
             line: line_of(tree),
         });
-        flatten(&group.stream(), out);
+        flatten_stream(&group.stream(), out);
         out.push(Token {
             text: close.to_owned(),
             line: last_line_of(tree),
@@ -251,7 +251,7 @@ fn flatten_tree(tree: &TokenTree, out: &mut Vec<Token>) {
     }
 }
 
-fn brackets(delimiter: Delimiter) -> (&'static str, &'static str) {
+fn bracket_pair(delimiter: Delimiter) -> (&'static str, &'static str) {
     match delimiter {
         Delimiter::Parenthesis => ("(", ")"),
         Delimiter::Brace => ("{", "}"),
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn code(text: &str) -> String {
-        let source = Source::lex(text).unwrap();
+        let source = LexedSource::lex(text).unwrap();
         source
             .code
             .iter()
@@ -328,20 +328,28 @@ mod tests {
     #[test]
     fn lines_of_tests_are_not_counted() {
         let source =
-            Source::lex("fn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn t() {}\n}\n").unwrap();
+            LexedSource::lex("fn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn t() {}\n}\n").unwrap();
         assert_eq!(source.lines, 2);
-        assert!(Source::lex("#![cfg(test)]\nfn t() {}").unwrap().only_tests);
-        assert!(!Source::lex("#![warn(x)]\nfn t() {}").unwrap().only_tests);
+        assert!(
+            LexedSource::lex("#![cfg(test)]\nfn t() {}")
+                .unwrap()
+                .is_test_only
+        );
+        assert!(
+            !LexedSource::lex("#![warn(x)]\nfn t() {}")
+                .unwrap()
+                .is_test_only
+        );
     }
 
     #[test]
     fn files_that_only_tests_declare_are_noted() {
-        let source = Source::lex("#[cfg(test)]\nmod samples;\nmod real;").unwrap();
+        let source = LexedSource::lex("#[cfg(test)]\nmod samples;\nmod real;").unwrap();
         assert_eq!(source.test_modules.iter().collect::<Vec<_>>(), ["samples"]);
     }
 
     #[test]
     fn what_is_not_rust_is_an_error() {
-        assert!(Source::lex("fn f() { ").is_err());
+        assert!(LexedSource::lex("fn f() { ").is_err());
     }
 }

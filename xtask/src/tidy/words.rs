@@ -4,35 +4,34 @@
 //! are written in two halves so that this file is not its own first finding.
 
 use crate::tidy::finding::Finding;
-use crate::tidy::workspace::{File, Workspace};
+use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
 /// What no text may contain, compared without case.
-const WORDS: &[(&str, &str)] = &[
-    (concat!("/ho", "me/"), MACHINE),
-    (concat!("/ro", "ot/"), MACHINE),
-    (concat!("/wo", "rk/"), MACHINE),
-    (concat!("/us", "ers/"), MACHINE),
-    (concat!("/tm", "p/h/"), MACHINE),
-    (concat!("../sh", "ared"), MACHINE),
-    (concat!(".lib", "rary/"), MACHINE),
-    (concat!("fa", "rm-"), WORKPLACE),
-    (concat!("sub", "agent"), WORKPLACE),
+const FORBIDDEN_WORDS: &[(&str, &str)] = &[
+    (concat!("/ho", "me/"), MACHINE_REMEDY),
+    (concat!("/ro", "ot/"), MACHINE_REMEDY),
+    (concat!("/wo", "rk/"), MACHINE_REMEDY),
+    (concat!("/us", "ers/"), MACHINE_REMEDY),
+    (concat!("/tm", "p/h/"), MACHINE_REMEDY),
+    (concat!("../sh", "ared"), MACHINE_REMEDY),
+    (concat!(".lib", "rary/"), MACHINE_REMEDY),
+    (concat!("fa", "rm-"), WORKPLACE_REMEDY),
 ];
 
 /// What no Rust file may contain, capitals as written.
-const MARKS: &[&str] = &[
+const UNFINISHED_MARKS: &[&str] = &[
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
     concat!("XX", "X"),
 ];
 
-const MACHINE: &str = "use a path inside the repository";
-const WORKPLACE: &str = "say it in the project's own words";
+const MACHINE_REMEDY: &str = "use a path inside the repository";
+const WORKPLACE_REMEDY: &str = "say it in the project's own words";
 /// A number after these is a ticket.
-const TICKETS: &[&str] = &["issue", "ticket"];
+const TICKET_WORDS: &[&str] = &["issue", "ticket"];
 
 /// Checks all text files that are ours.
-pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+pub(crate) fn check_committed_text(workspace: &Workspace) -> Vec<Finding> {
     workspace
         .files
         .iter()
@@ -41,27 +40,27 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
         .collect()
 }
 
-fn check_file(file: &File) -> Vec<Finding> {
+fn check_file(file: &WorkspaceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in file.text.as_deref().unwrap_or_default().lines().enumerate() {
         let lower = line.to_lowercase();
-        for (word, remedy) in WORDS {
+        for (word, remedy) in FORBIDDEN_WORDS {
             let word = word.to_lowercase();
-            if stands_alone(&lower, &word) {
+            if is_standalone_word(&lower, &word) {
                 let what = format!("says `{word}`");
-                findings.push(Finding::at(&file.path, number + 1, what, *remedy));
+                findings.push(Finding::on_line(&file.path, number + 1, what, *remedy));
             }
         }
-        let marks = MARKS
+        let marks = UNFINISHED_MARKS
             .iter()
-            .filter(|mark| file.is_rust() && stands_alone(line, mark));
+            .filter(|mark| file.is_rust() && is_standalone_word(line, mark));
         findings.extend(marks.map(|mark| {
             let remedy = "finish it, or write it down in docs/design";
-            Finding::at(&file.path, number + 1, format!("says `{mark}`"), remedy)
+            Finding::on_line(&file.path, number + 1, format!("says `{mark}`"), remedy)
         }));
-        if let Some(ticket) = ticket(&lower) {
+        if let Some(ticket) = find_ticket(&lower) {
             let what = format!("says `{ticket}`");
-            findings.push(Finding::at(
+            findings.push(Finding::on_line(
                 &file.path,
                 number + 1,
                 what,
@@ -73,7 +72,7 @@ fn check_file(file: &File) -> Vec<Finding> {
 }
 
 /// The word occurs, and not as the tail of a longer word or of a URL's path.
-fn stands_alone(line: &str, word: &str) -> bool {
+fn is_standalone_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).unwrap_or_default().chars().next_back();
         !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '~'))
@@ -81,8 +80,8 @@ fn stands_alone(line: &str, word: &str) -> bool {
 }
 
 /// A ticket's word with a number after it, with or without `#`: it means nothing to a reader.
-fn ticket(line: &str) -> Option<String> {
-    for name in TICKETS {
+fn find_ticket(line: &str) -> Option<String> {
+    for name in TICKET_WORDS {
         for (at, _) in line.match_indices(name) {
             let before = line.get(..at).unwrap_or_default().chars().next_back();
             if before.is_some_and(char::is_alphanumeric) {
@@ -110,7 +109,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> usize {
-        check(&Workspace::of(&[("docs/a.md", text)])).len()
+        check_committed_text(&Workspace::of(&[("docs/a.md", text)])).len()
     }
 
     #[test]
@@ -142,7 +141,7 @@ mod tests {
     #[test]
     fn marks_of_unfinished_work_are_found_in_code() {
         let mark = concat!("//! A.\n// TO", "DO later");
-        let check = |path: &str| check(&Workspace::of(&[(path, mark)])).len();
+        let check = |path: &str| check_committed_text(&Workspace::of(&[(path, mark)])).len();
         assert_eq!((check("crates/a/src/b.rs"), check("docs/a.md")), (1, 0));
     }
 
@@ -150,6 +149,6 @@ mod tests {
     fn recorded_data_is_left_alone() {
         let text = concat!("cd /wo", "rk/repo");
         let workspace = Workspace::of(&[("crates/a/tests/fixtures/b/c.json", text)]);
-        assert_eq!(check(&workspace), []);
+        assert_eq!(check_committed_text(&workspace), []);
     }
 }

@@ -9,31 +9,31 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::metadata::{Metadata, Package, Reach};
+use crate::metadata::{Metadata, MetadataScope, Package};
 use crate::shell;
-use crate::tidy::source::Source;
+use crate::tidy::source::LexedSource;
 
 /// Everything the checks know.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<WorkspaceFile>,
     pub(crate) packages: Vec<Package>,
 }
 
 /// One file of the repository.
 #[derive(Debug, Default)]
-pub(crate) struct File {
+pub(crate) struct WorkspaceFile {
     /// Relative to the root, with forward slashes.
     pub(crate) path: String,
     pub(crate) bytes: u64,
     /// Nothing when the file is not UTF-8 text.
     pub(crate) text: Option<String>,
     /// Nothing when the file is not Rust or does not lex (`lex_error` then says why).
-    pub(crate) source: Option<Source>,
+    pub(crate) source: Option<LexedSource>,
     pub(crate) lex_error: Option<String>,
 }
 
-impl File {
+impl WorkspaceFile {
     /// A file with this text; Rust files are lexed.
     pub(crate) fn new(path: &str, bytes: Vec<u8>) -> Self {
         let mut file = Self {
@@ -45,7 +45,7 @@ impl File {
         if file.is_rust()
             && let Some(text) = &file.text
         {
-            match Source::lex(text) {
+            match LexedSource::lex(text) {
                 Ok(source) => file.source = Some(source),
                 Err(error) => file.lex_error = Some(error),
             }
@@ -63,13 +63,13 @@ impl File {
     }
 
     /// The crate's directory: `crates/ir` for `crates/ir/src/id.rs`, `xtask` for its files.
-    pub(crate) fn home(&self) -> Option<&str> {
-        home(&self.path)
+    pub(crate) fn crate_directory(&self) -> Option<&str> {
+        crate_directory_of(&self.path)
     }
 
     /// The path below the crate's `src`, if the file is there.
-    pub(crate) fn in_src(&self) -> Option<&str> {
-        let home = self.home()?;
+    pub(crate) fn path_in_src(&self) -> Option<&str> {
+        let home = self.crate_directory()?;
         self.path.strip_prefix(home)?.strip_prefix("/src/")
     }
 
@@ -87,7 +87,7 @@ impl File {
     }
 }
 
-fn home(path: &str) -> Option<&str> {
+fn crate_directory_of(path: &str) -> Option<&str> {
     if path.starts_with("xtask/") {
         return path.get(.."xtask".len());
     }
@@ -101,11 +101,11 @@ impl Workspace {
     /// # Errors
     /// When cargo cannot describe the workspace or a file cannot be read.
     pub(crate) fn load() -> Result<Self> {
-        let packages = Metadata::load(Reach::Workspace)?.packages;
-        let root = shell::root();
-        let mut paths = match listed_by_git(&root) {
+        let packages = Metadata::load(MetadataScope::Workspace)?.packages;
+        let root = shell::workspace_root();
+        let mut paths = match list_git_files(&root) {
             Some(paths) => paths,
-            None => walked(&root, &root)?,
+            None => walk_files(&root, &root)?,
         };
         paths.sort();
         let mut workspace = Self {
@@ -117,7 +117,7 @@ impl Workspace {
             // git lists what was deleted but not yet committed, and symbolic links.
             if full.is_file() {
                 let bytes = fs::read(&full).with_context(|| format!("cannot read {path}"))?;
-                workspace.files.push(File::new(&path, bytes));
+                workspace.files.push(WorkspaceFile::new(&path, bytes));
             }
         }
         workspace.mark_test_only();
@@ -129,7 +129,7 @@ impl Workspace {
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let files = files
             .iter()
-            .map(|(path, text)| File::new(path, text.as_bytes().to_vec()));
+            .map(|(path, text)| WorkspaceFile::new(path, text.as_bytes().to_vec()));
         let mut workspace = Self {
             files: files.collect(),
             packages: Vec::new(),
@@ -139,7 +139,7 @@ impl Workspace {
     }
 
     /// Rust files with their source, outside test data.
-    pub(crate) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
+    pub(crate) fn rust_files(&self) -> impl Iterator<Item = (&WorkspaceFile, &LexedSource)> {
         self.files
             .iter()
             .filter(|file| !file.is_data())
@@ -147,13 +147,13 @@ impl Workspace {
     }
 
     /// Rust files under some crate's `src` that are not only for tests.
-    pub(crate) fn shipped(&self) -> impl Iterator<Item = (&File, &Source)> {
-        self.rust()
-            .filter(|(file, source)| file.in_src().is_some() && !source.only_tests)
+    pub(crate) fn shipped_files(&self) -> impl Iterator<Item = (&WorkspaceFile, &LexedSource)> {
+        self.rust_files()
+            .filter(|(file, source)| file.path_in_src().is_some() && !source.is_test_only)
     }
 
     /// The text of the file at this path.
-    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+    pub(crate) fn file_text(&self, path: &str) -> Option<&str> {
         self.files
             .iter()
             .find(|file| file.path == path)?
@@ -164,7 +164,10 @@ impl Workspace {
     /// Files that a `#[cfg(test)] mod name;` declares are tests, and so is what stands below them.
     fn mark_test_only(&mut self) {
         let mut marked: Vec<String> = Vec::new();
-        for (file, source) in self.rust().filter(|(file, _)| file.in_src().is_some()) {
+        for (file, source) in self
+            .rust_files()
+            .filter(|(file, _)| file.path_in_src().is_some())
+        {
             let below = directory_of_children(&file.path);
             marked.extend(
                 source
@@ -180,7 +183,7 @@ impl Workspace {
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             });
             if let Some(source) = file.source.as_mut().filter(|_| is_marked) {
-                source.only_tests = true;
+                source.is_test_only = true;
             }
         }
     }
@@ -197,7 +200,7 @@ pub(crate) fn directory_of_children(path: &str) -> String {
 }
 
 /// Tracked and new files, without the ignored; `None` outside a git checkout.
-fn listed_by_git(root: &Path) -> Option<Vec<String>> {
+fn list_git_files(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git")
         .args([
             "ls-files",
@@ -220,7 +223,7 @@ fn listed_by_git(root: &Path) -> Option<Vec<String>> {
 }
 
 /// The same for an unpacked archive: everything but build output.
-fn walked(root: &Path, directory: &Path) -> Result<Vec<String>> {
+fn walk_files(root: &Path, directory: &Path) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     let entries =
         fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
@@ -233,7 +236,7 @@ fn walked(root: &Path, directory: &Path) -> Result<Vec<String>> {
             .into_owned();
         if path.is_dir() {
             if name != ".git" && !name.starts_with("target") {
-                paths.extend(walked(root, &path)?);
+                paths.extend(walk_files(root, &path)?);
             }
         } else if let Ok(relative) = path.strip_prefix(root) {
             paths.push(relative.to_string_lossy().replace('\\', "/"));
@@ -248,19 +251,25 @@ mod tests {
 
     #[test]
     fn a_file_knows_its_crate_and_its_place() {
-        let file = File::new("crates/ir/src/id/node.rs", Vec::new());
+        let file = WorkspaceFile::new("crates/ir/src/id/node.rs", Vec::new());
         assert_eq!(
-            (file.home(), file.in_src()),
+            (file.crate_directory(), file.path_in_src()),
             (Some("crates/ir"), Some("id/node.rs"))
         );
-        let file = File::new("xtask/src/main.rs", Vec::new());
+        let file = WorkspaceFile::new("xtask/src/main.rs", Vec::new());
         assert_eq!(
-            (file.home(), file.in_src()),
+            (file.crate_directory(), file.path_in_src()),
             (Some("xtask"), Some("main.rs"))
         );
-        let file = File::new("crates/ir/tests/it/main.rs", Vec::new());
-        assert_eq!((file.home(), file.in_src()), (Some("crates/ir"), None));
-        assert_eq!(File::new("README.md", Vec::new()).home(), None);
+        let file = WorkspaceFile::new("crates/ir/tests/it/main.rs", Vec::new());
+        assert_eq!(
+            (file.crate_directory(), file.path_in_src()),
+            (Some("crates/ir"), None)
+        );
+        assert_eq!(
+            WorkspaceFile::new("README.md", Vec::new()).crate_directory(),
+            None
+        );
     }
 
     #[test]
@@ -272,13 +281,16 @@ mod tests {
             ("crates/a/src/b/samples_not.rs", ""),
             ("crates/a/src/b/real.rs", ""),
         ]);
-        let shipped: Vec<_> = workspace.shipped().map(|(file, _)| file.name()).collect();
+        let shipped: Vec<_> = workspace
+            .shipped_files()
+            .map(|(file, _)| file.name())
+            .collect();
         assert_eq!(shipped, ["lib.rs", "b.rs", "samples_not.rs", "real.rs"]);
     }
 
     #[test]
     fn git_and_the_walk_list_the_same_rust_files() {
-        let root = shell::root();
+        let root = shell::workspace_root();
         let rust = |paths: Vec<String>| {
             let mut rust: Vec<_> = paths
                 .into_iter()
@@ -287,9 +299,9 @@ mod tests {
             rust.sort();
             rust
         };
-        let walk = rust(walked(&root, &root).unwrap());
+        let walk = rust(walk_files(&root, &root).unwrap());
         assert!(walk.contains(&"xtask/src/main.rs".to_owned()));
-        if let Some(listed) = listed_by_git(&root) {
+        if let Some(listed) = list_git_files(&root) {
             assert_eq!(rust(listed), walk);
         }
     }

@@ -22,7 +22,7 @@ mod soak;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use contexture_upstream_testkit::{Answer, Gate, Received, Upstream};
+use contexture_upstream_testkit::{Gate, Received, Upstream, UpstreamResponse};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
@@ -111,19 +111,19 @@ async fn ask(
     answer
 }
 
-fn answered(_: &Received) -> Answer {
+fn answered(_: &Received) -> UpstreamResponse {
     let message = json!({ "role": "assistant", "content": "Fine." });
     let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
     let document =
         json!({ "id": "c", "object": "chat.completion", "model": "gpt-5", "choices": [choice] });
-    Answer::json(200, &document)
+    UpstreamResponse::json(200, &document)
 }
 
 async fn upstream(
-    answer: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+    answer: impl Fn(&Received) -> UpstreamResponse + Send + Sync + 'static,
 ) -> (Upstream, SocketAddr) {
     let upstream = Upstream::start(answer).await;
-    let address = upstream.base().strip_prefix("http://").unwrap().parse();
+    let address = upstream.base_url().strip_prefix("http://").unwrap().parse();
     (upstream, address.unwrap())
 }
 
@@ -267,7 +267,7 @@ async fn throughput(time: Duration) {
 /// Streams that are all open at once, each having begun.
 async fn streams() {
     let directory = tempfile::tempdir().unwrap();
-    let gate = Gate::closed();
+    let gate = Gate::new_closed();
     let held = gate.clone();
     let (_upstream, direct) = upstream(move |_| {
         let delta = |text: &str| {
@@ -275,7 +275,7 @@ async fn streams() {
             let chunk = json!({ "id": "c", "object": "chat.completion.chunk", "model": "gpt-5", "choices": [choice] });
             format!("data: {chunk}\n\n")
         };
-        Answer::events([delta("Fi"), delta("ne."), "data: [DONE]\n\n".to_owned()]).through(&held)
+        UpstreamResponse::event_stream([delta("Fi"), delta("ne."), "data: [DONE]\n\n".to_owned()]).gated_by(&held)
     })
     .await;
     let ours = Process::contexture(direct, directory.path(), PASS);
@@ -297,7 +297,7 @@ async fn streams() {
             "  memory of contexture serve: {before} MB before, {now} MB with all open, at most {most} MB"
         );
     }
-    gate.admit(2 * STREAMS);
+    gate.release_chunks(2 * STREAMS);
     for answer in open {
         let rest = answer.collect().await.unwrap().to_bytes();
         assert!(rest.ends_with(b"data: [DONE]\n\n"));

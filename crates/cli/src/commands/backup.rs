@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use crate::database::{self, Missing, upkeep};
+use crate::database::{self, WhenMissing, require_maintenance};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::grouped;
+use crate::printable::group_thousands;
 use crate::say;
 
 /// Copy the database to a new file, while others go on writing to it
@@ -31,13 +31,15 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The file exists or cannot be written, or the database cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let engine = database::open(globals, Missing::Refuse).await?;
-    let done = upkeep(&engine)?.back_up(&arguments.file).await?;
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    let done = require_maintenance(&engine)?
+        .back_up(&arguments.file)
+        .await?;
     let file = arguments.file.display().to_string();
     if globals.json {
-        say::json(&json!({ "file": file, "bytes": done.bytes }))?;
+        say::print_json(&json!({ "file": file, "bytes": done.bytes }))?;
     } else if !globals.quiet {
-        say::styled(&format!("{file}: {} bytes\n", grouped(done.bytes)))?;
+        say::print_styled(&format!("{file}: {} bytes\n", group_thousands(done.bytes)))?;
     }
     Ok(Exit::Done)
 }

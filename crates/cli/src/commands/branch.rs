@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{counted, pad, pad_left, short, width};
+use crate::printable::{count_with_noun, display_width, pad_left, pad_right, short_id};
 use crate::{database, say};
 
 /// List, make, switch or delete branches
@@ -25,11 +25,11 @@ Examples:
   contexture branch delete support-42 main-v2")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: BranchAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum BranchAction {
     /// List the branches
     List {
         /// The conversation
@@ -67,40 +67,40 @@ enum Action {
 /// There is no such conversation or branch, or the name is taken.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     match &arguments.action {
-        Action::List { conversation } => {
-            let chat = database::conversation(globals, conversation, None).await?;
-            list(&chat, globals).await?;
+        BranchAction::List { conversation } => {
+            let chat = database::open_conversation(globals, conversation, None).await?;
+            print_branches(&chat, globals).await?;
         }
-        Action::Create {
+        BranchAction::Create {
             conversation,
             name,
             from,
         } => {
-            let chat = database::conversation(globals, conversation, from.as_deref()).await?;
+            let chat = database::open_conversation(globals, conversation, from.as_deref()).await?;
             let branch = chat.create_branch(name).await?;
-            tell("made", &branch, globals)?;
+            print_branch("made", &branch, globals)?;
         }
-        Action::Switch { conversation, name } => {
-            let chat = database::conversation(globals, conversation, None).await?;
+        BranchAction::Switch { conversation, name } => {
+            let chat = database::open_conversation(globals, conversation, None).await?;
             let branch = chat.switch_branch(name).await?;
-            tell("switched to", &branch, globals)?;
+            print_branch("switched to", &branch, globals)?;
         }
-        Action::Delete { conversation, name } => {
-            let chat = database::conversation(globals, conversation, None).await?;
+        BranchAction::Delete { conversation, name } => {
+            let chat = database::open_conversation(globals, conversation, None).await?;
             let branches = chat.refs().await?.branches;
             let branch = branches.iter().find(|branch| branch.name.as_str() == name);
             let head = branch.and_then(|branch| branch.head);
             chat.delete_branch(name).await?;
             if globals.json {
                 let head = head.map(|head| head.to_string());
-                say::json(&json!({ "deleted": name, "head": head }))?;
+                say::print_json(&json!({ "deleted": name, "head": head }))?;
             } else if !globals.quiet {
-                say::styled(&format!("deleted branch {name}\n"))?;
+                say::print_styled(&format!("deleted branch {name}\n"))?;
                 if let Some(head) = head {
-                    say::aside(&format!(
+                    say::print_stderr(&format!(
                         "its messages stay: `contexture rewind {} {}` goes back to them\n",
                         chat.id(),
-                        short(&head.to_string())
+                        short_id(&head.to_string())
                     ));
                 }
             }
@@ -113,15 +113,15 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 ///
 /// # Errors
 /// The output cannot be written.
-pub(crate) fn tell(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()> {
+pub(crate) fn print_branch(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()> {
     if globals.json {
-        return say::json(&BranchDocument::from(branch));
+        return say::print_json(&BranchDocument::from(branch));
     }
     if globals.quiet {
         return Ok(());
     }
-    let messages = counted(branch.messages, "message");
-    say::styled(&format!(
+    let messages = count_with_noun(branch.messages, "message");
+    say::print_styled(&format!(
         "{what} branch {} · {messages}\n",
         branch.name.as_str().green()
     ))
@@ -131,29 +131,33 @@ pub(crate) fn tell(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()
 ///
 /// # Errors
 /// The store's, or the output cannot be written.
-pub(crate) async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
+pub(crate) async fn print_branches(chat: &Conversation, globals: &Globals) -> Outcome<()> {
     let refs = chat.refs().await?;
     if globals.json {
         let branches = refs.branches.iter().map(Into::into).collect();
-        return say::json(&BranchesDocument { branches });
+        return say::print_json(&BranchesDocument { branches });
     }
     let names = refs
         .branches
         .iter()
-        .map(|branch| width(branch.name.as_str()))
+        .map(|branch| display_width(branch.name.as_str()))
         .max();
     let counts: Vec<String> = refs
         .branches
         .iter()
-        .map(|branch| counted(branch.messages, "message"))
+        .map(|branch| count_with_noun(branch.messages, "message"))
         .collect();
-    let wide = counts.iter().map(|count| width(count)).max().unwrap_or(0);
+    let wide = counts
+        .iter()
+        .map(|count| display_width(count))
+        .max()
+        .unwrap_or(0);
     let mut out = String::new();
     for (branch, count) in refs.branches.iter().zip(&counts) {
         let mark = if branch.active { "@" } else { " " };
-        let name = pad(branch.name.as_str(), names.unwrap_or(0));
+        let name = pad_right(branch.name.as_str(), names.unwrap_or(0));
         let head = branch.head.map_or("(empty)".to_owned(), |head| {
-            short(&head.to_string()).to_owned()
+            short_id(&head.to_string()).to_owned()
         });
         let _ = writeln!(
             out,
@@ -163,5 +167,5 @@ pub(crate) async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> 
             head.magenta()
         );
     }
-    say::styled(&out)
+    say::print_styled(&out)
 }

@@ -9,11 +9,11 @@ use contexture_server::documents::{CheckpointDocument, CheckpointsDocument};
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 
-use crate::ago::{ago, now_ms};
+use crate::ago::{now_ms, relative_time};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::{pad, short, width};
+use crate::printable::{display_width, pad_right, short_id};
 use crate::{database, say};
 
 /// Name the place where a branch ends, to come back to with `restore`
@@ -42,23 +42,23 @@ pub(crate) struct Arguments {
 /// There is no such conversation, branch or checkpoint, or the branch is empty.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
     match &arguments.name {
         None if arguments.delete => {
             return Err(Failure::usage("--delete needs the checkpoint's name"));
         }
-        None => list(&chat, globals).await?,
+        None => print_checkpoints(&chat, globals).await?,
         Some(name) if arguments.delete => {
             chat.delete_checkpoint(name).await?;
             if globals.json {
-                say::json(&json!({ "deleted": name }))?;
+                say::print_json(&json!({ "deleted": name }))?;
             } else if !globals.quiet {
-                say::styled(&format!("deleted checkpoint {name}; its messages stay\n"))?;
+                say::print_styled(&format!("deleted checkpoint {name}; its messages stay\n"))?;
             }
         }
         Some(name) => {
             let checkpoint = chat.checkpoint(name).await?;
-            tell(&checkpoint, globals)?;
+            print_checkpoint(&checkpoint, globals)?;
         }
     }
     Ok(Exit::Done)
@@ -68,26 +68,30 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 ///
 /// # Errors
 /// The output cannot be written.
-pub(crate) fn tell(checkpoint: &Checkpoint, globals: &Globals) -> Outcome<()> {
+pub(crate) fn print_checkpoint(checkpoint: &Checkpoint, globals: &Globals) -> Outcome<()> {
     let (name, id) = (checkpoint.name.as_str(), checkpoint.node.to_string());
     if globals.json {
-        return say::json(&CheckpointDocument::from(checkpoint));
+        return say::print_json(&CheckpointDocument::from(checkpoint));
     }
     if globals.quiet {
         return Ok(());
     }
-    say::styled(&format!("◆ {} · {}\n", name.green(), short(&id).magenta()))
+    say::print_styled(&format!(
+        "◆ {} · {}\n",
+        name.green(),
+        short_id(&id).magenta()
+    ))
 }
 
-async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
+async fn print_checkpoints(chat: &Conversation, globals: &Globals) -> Outcome<()> {
     let checkpoints = chat.refs().await?.checkpoints;
     if globals.json {
         let checkpoints = checkpoints.iter().map(Into::into).collect();
-        return say::json(&CheckpointsDocument { checkpoints });
+        return say::print_json(&CheckpointsDocument { checkpoints });
     }
     let wide = checkpoints
         .iter()
-        .map(|checkpoint| width(checkpoint.name.as_str()))
+        .map(|checkpoint| display_width(checkpoint.name.as_str()))
         .max();
     let now = now_ms();
     let mut out = String::new();
@@ -96,10 +100,10 @@ async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
         let _ = writeln!(
             out,
             "◆ {}  {}  {}",
-            pad(checkpoint.name.as_str(), wide.unwrap_or(0)).green(),
-            short(&id).magenta(),
-            ago(checkpoint.at_ms, now).dimmed()
+            pad_right(checkpoint.name.as_str(), wide.unwrap_or(0)).green(),
+            short_id(&id).magenta(),
+            relative_time(checkpoint.at_ms, now).dimmed()
         );
     }
-    say::styled(&out)
+    say::print_styled(&out)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::compile::Target;
 use contexture::engine::{
-    CompactOptions, CompactSpan, CompactionDraft, Compactor, ModelCompactor, WrittenSummary,
+    CompactOptions, CompactSpan, CompactionDraft, Compactor, GivenSummary, ModelCompactor,
 };
 use contexture::{Conversation, Format};
 use contexture_server::documents::CompactionDocument;
@@ -17,11 +17,11 @@ use owo_colors::OwoColorize as _;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
-use crate::place::{Place, find};
-use crate::printable::{counted, grouped, lines, short};
+use crate::input::InputSource;
+use crate::place::{NodeRef, resolve_node_ref};
+use crate::printable::{count_with_noun, group_thousands, printable_lines, short_id};
 use crate::talk::AnswerArguments;
-use crate::words::{target_format, tokens};
+use crate::words::{parse_tokens, target_format};
 use crate::{database, models, say};
 
 /// Put a manifest in the place of a conversation's older part
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// The conversation
     conversation: String,
     /// From one message to another, by their ids; default: what no longer fits, else the older half
-    #[arg(long, value_name = "ID..ID", value_parser = span)]
+    #[arg(long, value_name = "ID..ID", value_parser = parse_span)]
     span: Option<Range<String>>,
     /// A file with a summary to stand before the manifest; `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "base_url", "script", "replay"])]
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long = "for", value_name = "MODEL")]
     made_for: Option<String>,
     /// Tokens the model can hold; default: the model's
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     window: Option<u64>,
     /// How much of the window stays as it is, in per cent; at most half of the history
     #[arg(long, value_name = "PERCENT", default_value = "40", value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -79,13 +79,13 @@ pub(crate) struct Arguments {
 /// asked writes no summary.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
-    let mut chat = database::conversation(globals, &arguments.conversation, branch).await?;
-    let mut options = options(arguments, &chat).await?;
+    let mut chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
+    let mut options = build_options(arguments, &chat).await?;
     let asked = arguments.model.is_some() || !arguments.answer.is_empty();
     if asked {
-        options.compactor = asking(arguments, &mut chat, globals).await?;
+        options.compactor = build_model_compactor(arguments, &mut chat, globals).await?;
     }
-    let model = models::choose(arguments.made_for.as_deref(), None, None, arguments.to);
+    let model = models::choose_model(arguments.made_for.as_deref(), None, None, arguments.to);
     let mut target = Target::new(arguments.to, model);
     if let Some(window) = arguments.window {
         target = target.window(window);
@@ -93,44 +93,44 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let draft = chat.draft_compaction(&target, &options).await?;
     if let Some(why) = draft.failure.as_ref().filter(|_| asked) {
         let message = format!("no summary: {why}");
-        return Err(Failure::new(Exit::Model, "no_summary", message).hint(
+        return Err(Failure::new(Exit::Model, "no_summary", message).with_hint(
             "nothing was changed; try again or name another model; without --model the manifest stands alone",
         ));
     }
     if arguments.dry_run {
-        tell(&draft, None, globals)?;
+        print_compaction(&draft, None, globals)?;
         if !globals.json {
-            say::raw(&lines(&(draft.summary.join("\n\n") + "\n")))?;
+            say::print_text(&printable_lines(&(draft.summary.join("\n\n") + "\n")))?;
         }
         return Ok(Exit::Done);
     }
     let stored = chat.store_compaction(draft).await?;
-    tell(&stored.draft, Some(stored.node.to_string()), globals)?;
+    print_compaction(&stored.draft, Some(stored.node.to_string()), globals)?;
     Ok(Exit::Done)
 }
 
-async fn options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactOptions> {
+async fn build_options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactOptions> {
     let mut options = CompactOptions {
         keep: arguments.keep,
         ..CompactOptions::default()
     };
     if let Some(span) = &arguments.span {
         // A message is all of its nodes: from its first, to its last.
-        let first = match find(chat, &span.start).await? {
-            Place::Message(_, nodes) => nodes.first().map(|node| node.id),
-            Place::Node(node) => Some(node.id),
+        let first = match resolve_node_ref(chat, &span.start).await? {
+            NodeRef::Message(_, nodes) => nodes.first().map(|node| node.id),
+            NodeRef::Node(node) => Some(node.id),
         };
-        let last = match find(chat, &span.end).await? {
-            Place::Message(_, nodes) => nodes.last().map(|node| node.id),
-            Place::Node(node) => Some(node.id),
+        let last = match resolve_node_ref(chat, &span.end).await? {
+            NodeRef::Message(_, nodes) => nodes.last().map(|node| node.id),
+            NodeRef::Node(node) => Some(node.id),
         };
         if let (Some(first), Some(last)) = (first, last) {
             options.span = CompactSpan::Nodes { first, last };
         }
     }
     if let Some(summary) = &arguments.summary {
-        let text = Source::or_stdin(Some(summary)).read()?;
-        let summary = WrittenSummary::new(text.trim());
+        let text = InputSource::or_stdin(Some(summary)).read_text()?;
+        let summary = GivenSummary::new(text.trim());
         options.compactor =
             Arc::new(summary.ok_or_else(|| Failure::usage("the summary is empty"))?);
     }
@@ -138,18 +138,18 @@ async fn options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactO
 }
 
 /// The model that writes the summary; the conversation is opened again among models that have it.
-async fn asking(
+async fn build_model_compactor(
     arguments: &Arguments,
     chat: &mut Conversation,
     globals: &Globals,
 ) -> Outcome<Arc<dyn Compactor>> {
     let (answer, named) = (&arguments.answer, arguments.model.as_deref());
-    let format = answer.format(None, named)?;
-    let model = answer.model(format)?;
-    if let Some(catalogue) = answer.catalogue(format, named, None, globals) {
-        *chat = database::among(chat, catalogue).await?;
+    let format = answer.resolve_format(None, named)?;
+    let model = answer.build_model(format)?;
+    if let Some(catalogue) = answer.catalogue_with_model(format, named, None, globals) {
+        *chat = database::reopen_with_catalogue(chat, catalogue).await?;
     }
-    let target = Target::new(format, models::choose(named, None, None, format));
+    let target = Target::new(format, models::choose_model(named, None, None, format));
     Ok(Arc::new(ModelCompactor::new(model, target)))
 }
 
@@ -157,37 +157,37 @@ async fn asking(
 ///
 /// # Errors
 /// The output cannot be written.
-pub(crate) fn tell(
+pub(crate) fn print_compaction(
     draft: &CompactionDraft,
     node: Option<String>,
     globals: &Globals,
 ) -> Outcome<()> {
     if globals.json {
-        return say::json(&CompactionDocument::new(draft, node));
+        return say::print_json(&CompactionDocument::new(draft, node));
     }
     if globals.quiet {
         return Ok(());
     }
     let name = match &node {
-        Some(node) => format!("compaction {}", short(node).magenta()),
+        Some(node) => format!("compaction {}", short_id(node).magenta()),
         None => "a compaction".to_owned(),
     };
-    let items = counted(draft.items as u64, "item");
+    let items = count_with_noun(draft.items as u64, "item");
     let verb = if node.is_some() {
         "stands"
     } else {
         "would stand"
     };
-    say::styled(&format!(
+    say::print_styled(&format!(
         "{name} {verb} for {items}, {} to {}: {} → {} tokens\n",
-        short(&draft.first.to_string()),
-        short(&draft.last.to_string()),
-        grouped(draft.tokens),
-        grouped(draft.summary_tokens),
+        short_id(&draft.first.to_string()),
+        short_id(&draft.last.to_string()),
+        group_thousands(draft.tokens),
+        group_thousands(draft.summary_tokens),
     ))
 }
 
-fn span(text: &str) -> Result<Range<String>, String> {
+fn parse_span(text: &str) -> Result<Range<String>, String> {
     match text.split_once("..") {
         Some((first, last)) if !first.is_empty() && !last.is_empty() => {
             Ok(first.to_owned()..last.to_owned())

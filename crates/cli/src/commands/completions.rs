@@ -26,6 +26,6 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, mut command: clap::Command) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "contexture", &mut script);
-    say::raw(&String::from_utf8_lossy(&script))?;
+    say::print_text(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

@@ -7,16 +7,18 @@ use contexture::store::{Conversation, ListConversations};
 use contexture_server::documents::{ConversationDocument, ConversationsDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{ago, now_ms};
-use crate::database::{self, Missing};
+use crate::ago::{now_ms, relative_time};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{clip, counted, one_line, pad, pad_left, width};
+use crate::printable::{
+    clip_to_width, count_with_noun, display_width, one_line, pad_left, pad_right,
+};
 use crate::say;
 
 /// The most columns a title takes.
-const TITLE: usize = 48;
+const TITLE_COLUMNS: usize = 48;
 
 /// List the conversations, most recently changed first
 #[derive(Debug, Args)]
@@ -38,8 +40,8 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The database cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let engine = database::open(globals, Missing::Refuse).await?;
-    let owner = database::owner(globals)?;
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    let owner = database::resolve_owner(globals)?;
     let mut list = ListConversations {
         resource: arguments.resource.clone(),
         ..ListConversations::default()
@@ -48,7 +50,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let more = loop {
         let left = arguments.limit.saturating_sub(found.len());
         list.limit = Some(left.clamp(1, 500));
-        let page = engine.conversations(&owner, list.clone()).await?;
+        let page = engine.list_conversations(&owner, list.clone()).await?;
         found.extend(page.conversations.into_iter().take(left));
         match page.next {
             Some(next) if found.len() < arguments.limit => list.after = Some(next),
@@ -57,30 +59,30 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     if globals.json {
         let conversations = found.iter().map(ConversationDocument::from).collect();
-        say::json(&ConversationsDocument {
+        say::print_json(&ConversationsDocument {
             conversations,
             more,
             next: None,
         })?;
     } else {
-        say::styled(&table(&found))?;
+        say::print_styled(&conversation_table(&found))?;
         if !globals.quiet {
-            note(&found, more);
+            print_list_note(&found, more);
         }
     }
     Ok(Exit::Done)
 }
 
-fn note(found: &[Conversation], more: bool) {
+fn print_list_note(found: &[Conversation], more: bool) {
     if found.is_empty() {
-        say::aside("no conversations; `contexture import FILE` keeps a session\n");
+        say::print_stderr("no conversations; `contexture import FILE` keeps a session\n");
     } else if more {
-        let shown = counted(found.len() as u64, "conversation");
-        say::aside(&format!("{shown}, and there are more: -n NUMBER\n"));
+        let shown = count_with_noun(found.len() as u64, "conversation");
+        say::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
 }
 
-fn table(found: &[Conversation]) -> String {
+fn conversation_table(found: &[Conversation]) -> String {
     let now = now_ms();
     let rows: Vec<[String; 5]> = found
         .iter()
@@ -92,21 +94,25 @@ fn table(found: &[Conversation]) -> String {
             };
             [
                 conversation.id.to_string(),
-                counted(conversation.messages, "message"),
+                count_with_noun(conversation.messages, "message"),
                 branches,
-                ago(conversation.updated_ms, now),
-                clip(&title, TITLE),
+                relative_time(conversation.updated_ms, now),
+                clip_to_width(&title, TITLE_COLUMNS),
             ]
         })
         .collect();
     let wide = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
-        cells.map(|cell| width(cell)).max().unwrap_or(0)
+        cells.map(|cell| display_width(cell)).max().unwrap_or(0)
     };
     let (ids, messages, branches, times) = (wide(0), wide(1), wide(2), wide(3));
     let mut out = String::new();
     for [id, count, branch, time, title] in &rows {
-        let mut row = format!("{}  {}", pad(id, ids).bold(), pad_left(count, messages));
+        let mut row = format!(
+            "{}  {}",
+            pad_right(id, ids).bold(),
+            pad_left(count, messages)
+        );
         if branches > 0 {
             let _ = write!(row, "  {}", pad_left(branch, branches));
         }

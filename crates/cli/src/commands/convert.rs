@@ -9,7 +9,7 @@ use owo_colors::OwoColorize as _;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::words::wire_format;
 use crate::{say, session, stream};
 
@@ -51,40 +51,45 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The input cannot be read or is not of its format, or the model is not known.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let converter = converter(arguments)?;
-    let source = Source::or_stdin(arguments.file.as_deref());
+    let converter = build_converter(arguments)?;
+    let source = InputSource::or_stdin(arguments.file.as_deref());
     if arguments.jsonl {
-        return stream::serve(&mut source.open()?, |line| {
-            let converted = document(convert(arguments, &converter, line)?)?;
+        return stream::answer_lines(&mut source.open_reader()?, |line| {
+            let converted = to_document(convert_text(arguments, &converter, line)?)?;
             serde_json::to_string(&converted)
                 .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))
         });
     }
-    let text = source.read()?;
-    let converted = convert(arguments, &converter, &text).map_err(|failure| failure.of(&source))?;
+    let text = source.read_text()?;
+    let converted = convert_text(arguments, &converter, &text)
+        .map_err(|failure| failure.with_context(&source))?;
     if globals.json {
-        say::json(&document(converted)?)?;
+        say::print_json(&to_document(converted)?)?;
     } else {
-        say::raw(&converted.json)?;
+        say::print_text(&converted.json)?;
         if !globals.quiet {
-            report(&converted);
+            print_losses(&converted);
         }
     }
     Ok(Exit::Done)
 }
 
-fn converter(arguments: &Arguments) -> Outcome<Converter<'_>> {
+fn build_converter(arguments: &Arguments) -> Outcome<Converter<'_>> {
     let mut converter = Converter::new(Catalogue::builtin(), arguments.to);
     if let Some(model) = &arguments.model {
-        converter = converter.model(model)?;
+        converter = converter.for_model(model)?;
     }
     if arguments.repair {
-        converter = converter.repairing();
+        converter = converter.with_repairs();
     }
     Ok(converter)
 }
 
-fn convert(arguments: &Arguments, converter: &Converter<'_>, text: &str) -> Outcome<Converted> {
+fn convert_text(
+    arguments: &Arguments,
+    converter: &Converter<'_>,
+    text: &str,
+) -> Outcome<Converted> {
     let from = match arguments.from {
         Some(format) => format,
         None => session::document_format(text, arguments.file.as_deref().unwrap_or_default())?,
@@ -92,12 +97,12 @@ fn convert(arguments: &Arguments, converter: &Converter<'_>, text: &str) -> Outc
     Ok(converter.convert(from, text)?)
 }
 
-fn document(converted: Converted) -> Outcome<ConvertedDocument> {
+fn to_document(converted: Converted) -> Outcome<ConvertedDocument> {
     ConvertedDocument::try_from(converted)
         .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))
 }
 
-fn report(converted: &Converted) {
+fn print_losses(converted: &Converted) {
     let mut out = String::new();
     for repair in converted.repairs.iter().flatten() {
         out.push_str(&format!(
@@ -110,5 +115,5 @@ fn report(converted: &Converted) {
     for loss in &converted.losses {
         out.push_str(&format!("{} {loss}\n", "lost".yellow()));
     }
-    say::aside(&out);
+    say::print_stderr(&out);
 }

@@ -10,8 +10,8 @@ use crate::exit::Exit;
 use crate::explain::not_json;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
-use crate::printable::{grouped, pad_left, width};
+use crate::input::InputSource;
+use crate::printable::{display_width, group_thousands, pad_left};
 use crate::{say, stream};
 
 /// Count the tokens of texts
@@ -44,27 +44,27 @@ pub(crate) struct Arguments {
 /// # Errors
 /// An unknown encoding or model, or a file that cannot be read. What was counted before is shown.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let encoding = encoding(arguments)?;
+    let encoding = resolve_encoding(arguments)?;
     let counter = counter_for(encoding);
     if arguments.jsonl {
-        return lines(arguments, counter);
+        return count_lines(arguments, counter);
     }
-    let mut rows: Vec<(Source, TokenCount)> = Vec::new();
+    let mut rows: Vec<(InputSource, TokenCount)> = Vec::new();
     let names = if arguments.files.is_empty() {
         vec!["-".to_owned()]
     } else {
         arguments.files.clone()
     };
     for name in &names {
-        let source = Source::from(name.as_str());
-        let text = source.read()?;
+        let source = InputSource::from(name.as_str());
+        let text = source.read_text()?;
         let count = counter.count(&text);
         rows.push((source, count));
     }
     let total: TokenCount = rows.iter().map(|(_, count)| *count).sum();
     if globals.json {
         let files = rows.iter();
-        say::json(&FilesDocument {
+        say::print_json(&FilesDocument {
             total: total.into(),
             encoding: encoding.name(),
             files: files
@@ -72,12 +72,12 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                 .collect(),
         })?;
     } else {
-        say::raw(&table(&rows, total))?;
+        say::print_text(&count_table(&rows, total))?;
     }
     Ok(Exit::Done)
 }
 
-fn encoding(arguments: &Arguments) -> Outcome<Encoding> {
+fn resolve_encoding(arguments: &Arguments) -> Outcome<Encoding> {
     if let Some(model) = &arguments.model {
         return Ok(Catalogue::builtin().resolve(model)?.encoding);
     }
@@ -87,19 +87,19 @@ fn encoding(arguments: &Arguments) -> Outcome<Encoding> {
             let known = Encoding::NAMES.join(", ");
             let failure = Failure::usage(format!("unknown encoding {name:?}"));
             failure
-                .note(format!("known: {known}"))
-                .hint("for the encoding of a model: --model NAME")
+                .with_note(format!("known: {known}"))
+                .with_hint("for the encoding of a model: --model NAME")
         }),
     }
 }
 
-fn lines(arguments: &Arguments, counter: &dyn TokenCounter) -> Outcome {
+fn count_lines(arguments: &Arguments, counter: &dyn TokenCounter) -> Outcome {
     let source = match arguments.files.as_slice() {
-        [] => Source::Stdin,
-        [one] => Source::from(one.as_str()),
+        [] => InputSource::Stdin,
+        [one] => InputSource::from(one.as_str()),
         _ => return Err(Failure::usage("--jsonl reads one file, or standard input")),
     };
-    stream::serve(&mut source.open()?, |line| {
+    stream::answer_lines(&mut source.open_reader()?, |line| {
         let text: String = serde_json::from_str(line).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => {
                 Failure::bad_input("not_a_string", "expected a JSON string")
@@ -128,10 +128,10 @@ struct FileDocument {
 }
 
 impl FileDocument {
-    fn new(source: &Source, count: TokenCount) -> Self {
+    fn new(source: &InputSource, count: TokenCount) -> Self {
         let file = match source {
-            Source::Stdin => "-".to_owned(),
-            Source::File(path) => path.to_string_lossy().into_owned(),
+            InputSource::Stdin => "-".to_owned(),
+            InputSource::File(path) => path.to_string_lossy().into_owned(),
         };
         let count = count.into();
         Self { file, count }
@@ -139,16 +139,20 @@ impl FileDocument {
 }
 
 /// Right-aligned figures, as `wc` has them; the bounds of an estimate behind.
-fn table(rows: &[(Source, TokenCount)], total: TokenCount) -> String {
+fn count_table(rows: &[(InputSource, TokenCount)], total: TokenCount) -> String {
     let figure = |count: &TokenCount| {
         let about = if count.is_exact() { "" } else { "~" };
-        format!("{about}{}", grouped(count.count))
+        format!("{about}{}", group_thousands(count.count))
     };
     let bounds = |count: &TokenCount| match count.is_exact() {
         true => String::new(),
-        false => format!("  ({} … {})", grouped(count.low), grouped(count.high)),
+        false => format!(
+            "  ({} … {})",
+            group_thousands(count.low),
+            group_thousands(count.high)
+        ),
     };
-    let wide = width(&figure(&total));
+    let wide = display_width(&figure(&total));
     let mut out = String::new();
     let mut line = |name: &str, count: &TokenCount| {
         out.push_str(&pad_left(&figure(count), wide));
@@ -157,12 +161,12 @@ fn table(rows: &[(Source, TokenCount)], total: TokenCount) -> String {
         out.push('\n');
     };
     match rows {
-        [(Source::Stdin, count)] => line("", count),
+        [(InputSource::Stdin, count)] => line("", count),
         rows => {
             for (source, count) in rows {
                 let name = match source {
-                    Source::Stdin => "-".to_owned(),
-                    Source::File(path) => path.display().to_string(),
+                    InputSource::Stdin => "-".to_owned(),
+                    InputSource::File(path) => path.display().to_string(),
                 };
                 line(&format!("  {name}"), count);
             }

@@ -4,11 +4,11 @@ use clap::Args;
 use contexture::store::{EraseScope, erase_all};
 use serde_json::json;
 
-use crate::database::{self, Missing};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::counted;
+use crate::printable::count_with_noun;
 use crate::say;
 
 /// Delete a conversation, or everything of an owner or about a subject
@@ -47,15 +47,15 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be written.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let owner = database::owner(globals)?;
+    let owner = database::resolve_owner(globals)?;
     let (conversations, values) = match &arguments.conversation {
         Some(id) => {
-            let chat = database::conversation(globals, id, None).await?;
-            chat.engine().delete(&owner, chat.id()).await?;
+            let chat = database::open_conversation(globals, id, None).await?;
+            chat.engine().delete_conversation(&owner, chat.id()).await?;
             (1, 0)
         }
         None => {
-            let engine = database::open(globals, Missing::Refuse).await?;
+            let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
             let scope = match &arguments.resource {
                 Some(name) => EraseScope::Resource(name.clone()),
                 None => EraseScope::Owner,
@@ -65,14 +65,14 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
     };
     if globals.json {
-        say::json(&json!({ "conversations": conversations, "values": values }))?;
+        say::print_json(&json!({ "conversations": conversations, "values": values }))?;
     } else if !globals.quiet {
         let values = match values {
             0 => String::new(),
-            many => format!(" and {}", counted(many, "value")),
+            many => format!(" and {}", count_with_noun(many, "value")),
         };
-        let what = counted(conversations, "conversation");
-        say::styled(&format!("{what}{values} deleted\n"))?;
+        let what = count_with_noun(conversations, "conversation");
+        say::print_styled(&format!("{what}{values} deleted\n"))?;
     }
     Ok(Exit::Done)
 }

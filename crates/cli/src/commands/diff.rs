@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
-use crate::printable::{grouped, one_line};
-use crate::words::{tokens, wire_format};
+use crate::input::InputSource;
+use crate::printable::{group_thousands, one_line};
+use crate::words::{parse_tokens, wire_format};
 use crate::{models, say, session};
 
 /// Compare two requests as the provider's prompt cache does
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     model: Option<String>,
     /// How many tokens may be billed again before it counts as a break
-    #[arg(long, value_name = "TOKENS", default_value = "0", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", default_value = "0", value_parser = parse_tokens)]
     tolerate: u64,
 }
 
@@ -51,22 +51,23 @@ pub(crate) struct Arguments {
 /// # Errors
 /// A file cannot be read or is no request, or the model is not known.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let sources = [&arguments.first, &arguments.second].map(|name| Source::from(name.as_str()));
-    if sources.iter().all(|source| *source == Source::Stdin) {
+    let sources =
+        [&arguments.first, &arguments.second].map(|name| InputSource::from(name.as_str()));
+    if sources.iter().all(|source| *source == InputSource::Stdin) {
         return Err(Failure::usage("only one of the two can be standard input"));
     }
     let [first, second] = &sources;
-    let (old, new) = (first.read()?, second.read()?);
+    let (old, new) = (first.read_text()?, second.read_text()?);
     let format = match arguments.from {
         Some(format) => format,
         None => session::document_format(&new, &arguments.second)?,
     };
-    let model = model(arguments, format, &new)?;
+    let model = resolve_model(arguments, format, &new)?;
     let encoding = match model {
         Some(model) => model.encoding,
         None => {
             Catalogue::builtin()
-                .resolve(models::general(format))?
+                .resolve(models::default_model(format))?
                 .encoding
         }
     };
@@ -78,12 +79,12 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let found = cache_diff(&old, &new, &target).map_err(|error| {
         let why = std::error::Error::source(&error).map_or(String::new(), |why| format!(": {why}"));
         Failure::bad_input("not_a_request", format!("{error}{why}"))
-            .hint("name the format of both with --from FORMAT")
+            .with_hint("name the format of both with --from FORMAT")
     })?;
     if globals.json {
-        say::json(&found)?;
+        say::print_json(&found)?;
     } else {
-        say::styled(&text(&found))?;
+        say::print_styled(&format_diff(&found))?;
     }
     let lost = found.rebilled > arguments.tolerate || arguments.tolerate == 0;
     Ok(if found.holds || !lost {
@@ -94,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 }
 
 /// The model named, else the one the request names if the catalogue knows it.
-fn model(
+fn resolve_model(
     arguments: &Arguments,
     format: Format,
     request: &str,
@@ -109,15 +110,15 @@ fn model(
         let what = named.map_or("the request names no model".to_owned(), |name| {
             format!("the catalogue has no model {name:?}")
         });
-        say::warning(&format!(
+        say::print_warning(&format!(
             "{what}: no prices and no minimum; --model NAME says which it is (for {format}, say, {})",
-            models::general(format)
+            models::default_model(format)
         ));
     }
     Ok(known)
 }
 
-fn text(found: &CacheDiff) -> String {
+fn format_diff(found: &CacheDiff) -> String {
     let mut out = String::new();
     let mut line = |label: &str, text: &str| {
         out.push_str(&format!("  {label:<11}{text}\n"));
@@ -135,35 +136,35 @@ fn text(found: &CacheDiff) -> String {
                     "holds".green()
                 ),
             );
-            shown(one, &mut line);
+            write_difference(one, &mut line);
         }
         Some(one) => {
             let place = format!(
                 "at byte {} of {}",
-                grouped(one.byte as u64),
-                grouped(one.bytes as u64)
+                group_thousands(one.byte as u64),
+                group_thousands(one.bytes as u64)
             );
             line("prefix", &format!("{} {place}", "breaks".red().bold()));
-            shown(one, &mut line);
+            write_difference(one, &mut line);
         }
     }
     let read = format!(
         "{} of {} tokens, at a best guess",
-        grouped(found.read),
-        grouped(found.tokens)
+        group_thousands(found.read),
+        group_thousands(found.tokens)
     );
     line("read", &read);
     if found.rebilled > 0 {
         let money = found.money.map_or_else(String::new, |money| {
             format!(
                 ", {} instead of {}",
-                dollars(money.now),
-                dollars(money.cached)
+                format_dollars(money.now),
+                format_dollars(money.cached)
             )
         });
         line(
             "re-billed",
-            &format!("{} tokens{money}", grouped(found.rebilled)),
+            &format!("{} tokens{money}", group_thousands(found.rebilled)),
         );
     }
     if let Some(one) = found.difference.as_ref().filter(|_| !found.holds) {
@@ -172,7 +173,7 @@ fn text(found: &CacheDiff) -> String {
     out
 }
 
-fn shown(one: &Difference, line: &mut impl FnMut(&str, &str)) {
+fn write_difference(one: &Difference, line: &mut impl FnMut(&str, &str)) {
     let tool = one
         .tool
         .as_ref()
@@ -184,7 +185,7 @@ fn shown(one: &Difference, line: &mut impl FnMut(&str, &str)) {
 }
 
 /// Pico-dollars as dollars, to a tenth of a cent, or to a millionth where that would be nothing.
-fn dollars(pico: u128) -> String {
+fn format_dollars(pico: u128) -> String {
     let micro = pico / 1_000_000;
     let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
     if micro >= 1_000 {

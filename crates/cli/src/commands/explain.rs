@@ -12,11 +12,11 @@ use contexture::compile::{
 use contexture::tokens::counter_for;
 use serde_json::json;
 
-use crate::commands::compile::subject::{Items, Subject, SubjectArguments};
+use crate::commands::compile::subject::{CompiledSource, IncludeItems, SourceArguments};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::{grouped, lines, pad, pad_left};
+use crate::printable::{group_thousands, pad_left, pad_right, printable_lines};
 use crate::view::ViewArguments;
 use crate::words::target_format;
 use crate::{say, terminal};
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = target_format())]
     to: Format,
     #[command(flatten)]
-    subject: SubjectArguments,
+    subject: SourceArguments,
     /// Write one HTML page instead of the table; `-`: to standard output
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -59,89 +59,92 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let order = arguments
         .subject
-        .order(Some(arguments.to), &arguments.view)?;
+        .compile_settings(Some(arguments.to), &arguments.view)?;
     let wanted = if arguments.items {
-        Items::Wanted
+        IncludeItems::Yes
     } else {
-        Items::NotWanted
+        IncludeItems::No
     };
     let subject = arguments
         .subject
-        .compile(&arguments.source, &order, wanted, globals)?;
-    let report = &subject.product.report;
+        .compile_source(&arguments.source, &order, wanted, globals)?;
+    let report = &subject.output.report;
     if let Some(path) = &arguments.html {
-        page(path, &render_html(report, &subject.title))?;
+        write_page(path, &render_html(report, &subject.title))?;
     }
     let items = match wanted {
-        Items::Wanted => Some(verdicts(&subject, &order.catalogue())?),
-        Items::NotWanted => None,
+        IncludeItems::Yes => Some(compute_verdicts(&subject, &order.catalogue())?),
+        IncludeItems::No => None,
     };
     match (&arguments.html, globals.json) {
         (_, true) if arguments.html.as_deref() != Some(Path::new("-")) => {
-            as_json(report, items.as_deref())?;
+            print_json_report(report, items.as_deref())?;
         }
         (None, _) => {
-            let table = render_table(report, Width(terminal::columns(120)));
-            say::styled(&format!("\n  {}\n\n{table}", lines(&subject.title)))?;
-            say::styled(&items.map_or(String::new(), |items| listed(&items)))?;
+            let table = render_table(report, Width(terminal::column_count(120)));
+            say::print_styled(&format!(
+                "\n  {}\n\n{table}",
+                printable_lines(&subject.title)
+            ))?;
+            say::print_styled(&items.map_or(String::new(), |items| format_verdicts(&items)))?;
         }
         (Some(_), _) => {}
     }
     Ok(Exit::Done)
 }
 
-fn verdicts(subject: &Subject, catalogue: &Catalogue) -> Outcome<Vec<ItemVerdict>> {
-    let report = &subject.product.report;
+fn compute_verdicts(subject: &CompiledSource, catalogue: &Catalogue) -> Outcome<Vec<ItemVerdict>> {
+    let report = &subject.output.report;
     let spec = catalogue.resolve(&report.target.model)?;
     let format: Format = report
         .target
         .format
         .parse()
         .map_err(|_| Failure::usage("the report names no format"))?;
-    let request = Target::new(format, &report.target.model).request(catalogue)?;
+    let request = Target::new(format, &report.target.model).build_request(catalogue)?;
     let counter = counter_for(spec.encoding);
     Ok(explain_items(report, &subject.path, &request, counter))
 }
 
-fn as_json(report: &Report, items: Option<&[ItemVerdict]>) -> Outcome<()> {
+fn print_json_report(report: &Report, items: Option<&[ItemVerdict]>) -> Outcome<()> {
     match items {
-        None => say::json(report),
-        Some(items) => say::json(&json!({ "report": report, "items": items })),
+        None => say::print_json(report),
+        Some(items) => say::print_json(&json!({ "report": report, "items": items })),
     }
 }
 
 /// A line for each item.
-fn listed(items: &[ItemVerdict]) -> String {
+fn format_verdicts(items: &[ItemVerdict]) -> String {
     let wide = |of: fn(&ItemVerdict) -> String| items.iter().map(|one| of(one).len()).max();
     let index = wide(|one| one.index.to_string()).unwrap_or(0);
     let kind = wide(|one| one.kind.to_owned()).unwrap_or(0);
     let verdict = wide(|one| one.verdict.to_owned()).unwrap_or(0);
-    let tokens = wide(|one| grouped(one.tokens)).unwrap_or(0);
-    let shown = wide(|one| grouped(one.shown)).unwrap_or(0);
+    let tokens = wide(|one| group_thousands(one.tokens)).unwrap_or(0);
+    let shown = wide(|one| group_thousands(one.shown)).unwrap_or(0);
     let mut out = String::from("\n");
     for one in items {
         let _ = writeln!(
             out,
             "  {}  {}  {} → {}  {}  {}  {}",
             pad_left(&one.index.to_string(), index),
-            pad(one.kind, kind),
-            pad_left(&grouped(one.tokens), tokens),
-            pad_left(&grouped(one.shown), shown),
-            pad(one.verdict, verdict),
+            pad_right(one.kind, kind),
+            pad_left(&group_thousands(one.tokens), tokens),
+            pad_left(&group_thousands(one.shown), shown),
+            pad_right(one.verdict, verdict),
             one.link,
-            lines(&one.rule),
+            printable_lines(&one.rule),
         );
     }
     out
 }
 
-fn page(path: &Path, html: &str) -> Outcome<()> {
+fn write_page(path: &Path, html: &str) -> Outcome<()> {
     if path == Path::new("-") {
-        return say::raw(html);
+        return say::print_text(html);
     }
     std::fs::write(path, html).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
         Failure::new(Exit::Stream, "write", message)
-            .hint("name a file in a directory that exists and that you may write to")
+            .with_hint("name a file in a directory that exists and that you may write to")
     })
 }

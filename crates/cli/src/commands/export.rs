@@ -60,17 +60,17 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, it cannot be written in that format, or the file cannot be written.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let whole = arguments.to.as_deref() == Some(portable::NAME);
+    let whole = arguments.to.as_deref() == Some(portable::FORMAT_NAME);
     if arguments.all || whole {
-        return lines(arguments, globals).await;
+        return export_lines(arguments, globals).await;
     }
     let branch = arguments.branch.as_deref();
     let id = arguments.conversation.as_deref().unwrap_or_default();
-    let chat = database::conversation(globals, id, branch).await?;
+    let chat = database::open_conversation(globals, id, branch).await?;
     let format = match &arguments.to {
         Some(name) => name.parse::<SessionFormat>()?,
         None => match chat
-            .session(SessionFormat::Wire(Format::Items))
+            .export_session(SessionFormat::Wire(Format::Items))
             .await?
             .format
         {
@@ -81,32 +81,32 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     let text = chat.export(format).await?;
     match &arguments.output {
-        None => say::raw(&text)?,
-        Some(path) => fs::write(path, text).map_err(|error| unwritable(path, &error))?,
+        None => say::print_text(&text)?,
+        Some(path) => fs::write(path, text).map_err(|error| unwritable_file(path, &error))?,
     }
     Ok(Exit::Done)
 }
 
 /// Writes whole conversations as lines.
-async fn lines(arguments: &Arguments, globals: &Globals) -> Outcome {
+async fn export_lines(arguments: &Arguments, globals: &Globals) -> Outcome {
     if arguments.branch.is_some() {
         let message = "--to contexture writes all branches: it takes no --branch";
         return Err(Failure::usage(message));
     }
-    let owner = database::owner(globals)?;
+    let owner = database::resolve_owner(globals)?;
     let named = arguments.conversation.as_deref();
     let resource = arguments.resource.as_deref();
-    let (engine, ids) = database::chosen(globals, named, resource).await?;
+    let (engine, ids) = database::select_conversations(globals, named, resource).await?;
     let mut out: Box<dyn Write> = match &arguments.output {
         None => Box::new(BufWriter::new(io::stdout())),
         Some(path) => {
-            let file = fs::File::create(path).map_err(|error| unwritable(path, &error))?;
+            let file = fs::File::create(path).map_err(|error| unwritable_file(path, &error))?;
             Box::new(BufWriter::new(file))
         }
     };
     let store = engine.store();
     for id in &ids {
-        portable::export(&**store, &owner, id, &mut out).await?;
+        portable::export_conversation(&**store, &owner, id, &mut out).await?;
     }
     if arguments.all {
         portable::export_values(&**store, &owner, resource, &mut out).await?;
@@ -115,14 +115,14 @@ async fn lines(arguments: &Arguments, globals: &Globals) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
+fn unwritable_file(path: &Path, error: &io::Error) -> Failure {
     let message = format!("cannot write `{}`: {error}", path.display());
     Failure::new(Exit::Stream, "write", message)
-        .hint("name a file in a directory that exists and that you may write to")
+        .with_hint("name a file in a directory that exists and that you may write to")
 }
 
 /// The formats of sessions, and our own.
 fn export_format() -> PossibleValuesParser {
     let names = SessionFormat::ALL.map(SessionFormat::as_str);
-    PossibleValuesParser::new(names.into_iter().chain([portable::NAME]))
+    PossibleValuesParser::new(names.into_iter().chain([portable::FORMAT_NAME]))
 }

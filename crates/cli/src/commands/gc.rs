@@ -5,11 +5,11 @@ use contexture::store::{CollectRequest, list_all};
 use serde_json::json;
 
 use crate::ago::now_ms;
-use crate::database::{self, Missing, upkeep};
+use crate::database::{self, WhenMissing, require_maintenance};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{counted, grouped};
+use crate::printable::{count_with_noun, group_thousands};
 use crate::say;
 
 /// Remove blobs that nothing names, and give unused space back to the file system
@@ -27,14 +27,14 @@ pub(crate) struct Arguments {}
 /// # Errors
 /// The database cannot be read or written.
 pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
-    let owner = database::owner(globals)?;
-    let engine = database::open(globals, Missing::Refuse).await?;
-    let upkeep = upkeep(&engine)?;
+    let owner = database::resolve_owner(globals)?;
+    let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+    let upkeep = require_maintenance(&engine)?;
     let (mut blobs, mut bytes, mut waiting) = (0, 0, 0);
     for id in list_all(&**engine.store(), &owner, None).await? {
         loop {
-            let request = CollectRequest::at(now_ms());
-            let done = upkeep.collect(&owner, &id, request).await?;
+            let request = CollectRequest::new(now_ms());
+            let done = upkeep.collect_blobs(&owner, &id, request).await?;
             blobs += done.blobs.count;
             bytes += done.blobs.bytes;
             if !done.more {
@@ -43,9 +43,9 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
             }
         }
     }
-    let size = upkeep.compact().await?;
+    let size = upkeep.compact_storage().await?;
     if globals.json {
-        say::json(&json!({
+        say::print_json(&json!({
             "blobs": blobs, "bytes": bytes, "waiting": waiting,
             "before": size.before, "after": size.after,
         }))?;
@@ -53,18 +53,18 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
         let gained = size.before.saturating_sub(size.after);
         let mut text = format!(
             "{} removed ({} bytes)",
-            counted(blobs, "blob"),
-            grouped(bytes)
+            count_with_noun(blobs, "blob"),
+            group_thousands(bytes)
         );
         if waiting > 0 {
             text.push_str(&format!(", {waiting} may go in an hour"));
         }
         text.push_str(&format!(
             "; the database is {} bytes, {} less\n",
-            grouped(size.after),
-            grouped(gained)
+            group_thousands(size.after),
+            group_thousands(gained)
         ));
-        say::styled(&text)?;
+        say::print_styled(&text)?;
     }
     Ok(Exit::Done)
 }

@@ -21,11 +21,11 @@ Examples:
   contexture keys new --name scraper --scope admin >> contexture.toml")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: KeyAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum KeyAction {
     /// Make a key: the lines for the configuration to standard output, the key itself to standard error
     New {
         /// What it is called in logs and routes
@@ -33,19 +33,19 @@ enum Action {
         name: String,
         /// What its bearer may do; default: read, write, proxy
         #[arg(long = "scope", value_name = "SCOPE")]
-        scopes: Vec<Scope>,
+        scopes: Vec<ScopeArgument>,
     },
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Scope {
+enum ScopeArgument {
     Read,
     Write,
     Proxy,
     Admin,
 }
 
-impl Scope {
+impl ScopeArgument {
     const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -61,8 +61,8 @@ impl Scope {
 /// # Errors
 /// The system has no randomness, or the output cannot be written.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let Action::New { name, scopes } = &arguments.action;
-    let owner = database::owner(globals)?;
+    let KeyAction::New { name, scopes } = &arguments.action;
+    let owner = database::resolve_owner(globals)?;
     let key = NewKey::random()
         .map_err(|error| Failure::new(Exit::Fault, "randomness", error.to_string()))?;
     let hash = key.hash().to_string();
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         } else {
             Some(scopes)
         };
-        say::json(&json!({
+        say::print_json(&json!({
             "key": key.secret(), "name": name, "sha256": hash, "owner": owner.as_str(), "scopes": scopes,
         }))?;
         return Ok(Exit::Done);
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if !scopes.is_empty() {
         lines.push_str(&format!("scopes = {scopes:?}\n"));
     }
-    say::raw(&lines)?;
-    say::aside(&format!("key, shown this once: {}\n", key.secret()));
+    say::print_text(&lines)?;
+    say::print_stderr(&format!("key, shown this once: {}\n", key.secret()));
     Ok(Exit::Done)
 }

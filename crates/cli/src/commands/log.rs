@@ -3,24 +3,27 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::engine::item;
+use contexture::engine::parse_node_item;
 use contexture::engine::tree::{
-    Covered, Entries, Entry, Row, Summary, Tree, first, load, rows, shorten,
+    ConversationTree, CoveredEntries, EntrySummary, TreeEntries, TreeEntry, TreeRow,
+    elide_long_stretches, first_entries, layout_rows, load_tree,
 };
 use contexture::ir::NodeId;
 use contexture::tokens::{Encoding, counter_for};
 use contexture_server::documents::LogDocument;
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{ago, now_ms};
+use crate::ago::{now_ms, relative_time};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{clip, counted, grouped, pad, pad_left, width};
+use crate::printable::{
+    clip_to_width, count_with_noun, display_width, group_thousands, pad_left, pad_right,
+};
 use crate::{database, say, terminal};
 
 /// The most columns that names of branches and checkpoints take.
-const LABELS: usize = 28;
+const LABEL_COLUMNS: usize = 28;
 /// The width of a drawing that does not go to a terminal.
 const PLAIN_WIDTH: usize = 100;
 
@@ -57,28 +60,28 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let chat = database::conversation(globals, &arguments.conversation, None).await?;
-    let tree = load(&chat).await?;
-    let entries = Entries::of(&tree);
+    let chat = database::open_conversation(globals, &arguments.conversation, None).await?;
+    let tree = load_tree(&chat).await?;
+    let entries = TreeEntries::from_tree(&tree);
     let covers = chat.compactions().await?;
-    let covered = Covered::of(&covers, &tree, &entries);
-    let mut all = rows(&entries);
+    let covered = CoveredEntries::from_covers(&covers, &tree, &entries);
+    let mut all = layout_rows(&entries);
     if !arguments.all {
         if !globals.json {
-            all = shorten(covered.fold(all, &entries), &entries);
+            all = elide_long_stretches(covered.fold_rows(all, &entries), &entries);
         }
-        all = first(&all, &entries, arguments.limit);
+        all = first_entries(&all, &entries, arguments.limit);
     }
     if globals.json {
         let document = LogDocument::new(chat.id(), &tree, &entries, &all, &covers);
-        say::json(&document?)?;
+        say::print_json(&document?)?;
     } else {
-        say::styled(&drawing(&tree, &entries, &all, &covered)?)?;
+        say::print_styled(&draw_log(&tree, &entries, &all, &covered)?)?;
     }
     Ok(Exit::Done)
 }
 
-fn id_of(entry: &Entry, digits: usize) -> String {
+fn short_entry_id(entry: &TreeEntry, digits: usize) -> String {
     let id = entry
         .head()
         .map(|node| node.id.to_string())
@@ -87,48 +90,68 @@ fn id_of(entry: &Entry, digits: usize) -> String {
 }
 
 /// One row, before its columns are aligned.
-struct Line {
+struct LogLine {
     graph: String,
     label: String,
     id: String,
     role: &'static str,
     text: String,
     figures: [String; 3],
-    mark: Mark,
+    mark: LineMark,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum LineMark {
     Active,
     Entry,
     Other,
 }
 
-fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], covered: &Covered) -> Outcome<String> {
+fn draw_log(
+    tree: &ConversationTree,
+    entries: &TreeEntries,
+    rows: &[TreeRow],
+    covered: &CoveredEntries,
+) -> Outcome<String> {
     let counter = counter_for(Encoding::O200kBase);
     let (digits, now) = (tree.id_digits(), now_ms());
     let mut lines = Vec::new();
     for row in rows {
         lines.push(match row {
-            Row::Entry { lane, entry } => match entries.0.get(*entry) {
-                Some(entry) => entry_line(entry, *lane, &Summary::of(entry, counter)?, digits, now),
+            TreeRow::Entry { lane, entry } => match entries.0.get(*entry) {
+                Some(entry) => entry_line(
+                    entry,
+                    *lane,
+                    &EntrySummary::from_entry(entry, counter)?,
+                    digits,
+                    now,
+                ),
                 None => continue,
             },
-            Row::Join { lane } => graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new()),
-            Row::Elided { lane, entries } => graph_line(
+            TreeRow::Join { lane } => {
+                graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new())
+            }
+            TreeRow::Elided { lane, entries } => graph_line(
                 format!("{}⋮", "│ ".repeat(*lane)),
-                counted(*entries as u64, "message"),
+                count_with_noun(*entries as u64, "message"),
             ),
-            Row::Covered {
+            TreeRow::Covered {
                 lane,
                 entry,
                 entries: count,
             } => graph_line(
                 format!("{}⋮", "│ ".repeat(*lane)),
-                stood_for(covered.by(*entry), *count, (tree, entries, covered), digits)?,
+                describe_covered(
+                    covered.covering_compaction(*entry),
+                    *count,
+                    (tree, entries, covered),
+                    digits,
+                )?,
             ),
-            Row::Hidden { entries, heads } => graph_line("⋮".to_owned(), beyond(*entries, *heads)),
-            Row::Gap => graph_line(String::new(), String::new()),
+            TreeRow::Hidden { entries, heads } => {
+                graph_line("⋮".to_owned(), describe_hidden(*entries, *heads))
+            }
+            TreeRow::Gap => graph_line(String::new(), String::new()),
         });
     }
     let mut out = String::new();
@@ -141,111 +164,119 @@ fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], covered: &Covered) -> O
         let mark = if branch.active { "@" } else { "○" };
         let _ = writeln!(out, "{mark}  {}  (empty)", branch.name.as_str().green());
     }
-    align(&lines, &mut out);
+    align_columns(&lines, &mut out);
     Ok(out)
 }
 
 /// How many messages a compaction stands for, and what that saves.
-fn stood_for(
+fn describe_covered(
     compaction: Option<NodeId>,
     count: usize,
-    (tree, entries, covered): (&Tree, &Entries, &Covered),
+    (tree, entries, covered): (&ConversationTree, &TreeEntries, &CoveredEntries),
     digits: usize,
 ) -> Outcome<String> {
     let counter = counter_for(Encoding::O200kBase);
     let id = compaction.map(|id| id.to_string()).unwrap_or_default();
     let mut tokens = 0;
     for (place, entry) in entries.0.iter().enumerate() {
-        if covered.by(place) == compaction {
-            tokens += Summary::of(entry, counter)?.tokens;
+        if covered.covering_compaction(place) == compaction {
+            tokens += EntrySummary::from_entry(entry, counter)?.tokens;
         }
     }
     let node = compaction.and_then(|id| tree.nodes.get(*tree.places.get(&id)?));
-    let after = node.map(|node| item(node)).transpose()?;
+    let after = node.map(|node| parse_node_item(node)).transpose()?;
     let after = after.map_or(0, |item| counter.count(&item.text()).count);
     Ok(format!(
         "{} (↳ covered by compaction {}: {} → {} tok)",
-        counted(count as u64, "message"),
+        count_with_noun(count as u64, "message"),
         id.get(..digits).unwrap_or(&id),
-        grouped(tokens),
-        grouped(after)
+        group_thousands(tokens),
+        group_thousands(after)
     ))
 }
 
 /// What is beyond the limit.
-fn beyond(entries: usize, heads: usize) -> String {
-    let mut text = format!("{} more", counted(entries as u64, "message"));
+fn describe_hidden(entries: usize, heads: usize) -> String {
+    let mut text = format!("{} more", count_with_noun(entries as u64, "message"));
     if heads > 0 {
         let _ = write!(
             text,
             ", {} of them where a branch ends",
-            grouped(heads as u64)
+            group_thousands(heads as u64)
         );
     }
     text + "; --all shows them"
 }
 
-fn graph_line(graph: String, text: String) -> Line {
-    Line {
+fn graph_line(graph: String, text: String) -> LogLine {
+    LogLine {
         graph,
         label: String::new(),
         id: String::new(),
         role: "",
         text,
         figures: Default::default(),
-        mark: Mark::Other,
+        mark: LineMark::Other,
     }
 }
 
-fn entry_line(entry: &Entry, lane: usize, said: &Summary, digits: usize, now: i64) -> Line {
+fn entry_line(
+    entry: &TreeEntry,
+    lane: usize,
+    said: &EntrySummary,
+    digits: usize,
+    now: i64,
+) -> LogLine {
     let mark = if entry.active { "@" } else { "○" };
     let checkpoints = entry.checkpoints.iter().map(|name| format!("◆ {name}"));
     let labels: Vec<String> = entry.branches.iter().cloned().chain(checkpoints).collect();
-    let calls = match entry.calls() {
+    let calls = match entry.call_count() {
         0 => String::new(),
-        calls => counted(calls, "call"),
+        calls => count_with_noun(calls, "call"),
     };
     let created = entry.head().map_or(now, |node| node.created_ms);
-    Line {
+    LogLine {
         graph: format!("{}{mark}", "│ ".repeat(lane)),
-        label: clip(&labels.join(" "), LABELS),
-        id: id_of(entry, digits),
+        label: clip_to_width(&labels.join(" "), LABEL_COLUMNS),
+        id: short_entry_id(entry, digits),
         role: entry.role(),
         text: said.text.clone(),
         figures: [
-            ago(created, now),
+            relative_time(created, now),
             calls,
-            format!("{} tok", grouped(said.tokens)),
+            format!("{} tok", group_thousands(said.tokens)),
         ],
         mark: if entry.active {
-            Mark::Active
+            LineMark::Active
         } else {
-            Mark::Entry
+            LineMark::Entry
         },
     }
 }
 
 /// Sets the columns: graph, names, id, role, text, time, calls, tokens.
-fn align(lines: &[Line], out: &mut String) {
-    let widest = |of: &dyn Fn(&Line) -> usize| lines.iter().map(of).max().unwrap_or(0);
+fn align_columns(lines: &[LogLine], out: &mut String) {
+    let widest = |of: &dyn Fn(&LogLine) -> usize| lines.iter().map(of).max().unwrap_or(0);
     let graph = widest(&|line| {
-        if line.mark == Mark::Other {
+        if line.mark == LineMark::Other {
             0
         } else {
-            width(&line.graph)
+            display_width(&line.graph)
         }
     });
-    let label = widest(&|line| width(&line.label));
+    let label = widest(&|line| display_width(&line.label));
     let id = widest(&|line| line.id.len());
     let role = widest(&|line| line.role.len());
     let figures: Vec<usize> = (0..3)
-        .map(|at| widest(&|line| line.figures.get(at).map_or(0, |text| width(text))))
+        .map(|at| widest(&|line| line.figures.get(at).map_or(0, |text| display_width(text))))
         .collect();
     let right: usize = figures.iter().map(|figure| figure + 2).sum();
     let fixed = graph + label + id + role + right + 8;
-    let text = terminal::columns(PLAIN_WIDTH).saturating_sub(fixed).max(20);
+    let text = terminal::column_count(PLAIN_WIDTH)
+        .saturating_sub(fixed)
+        .max(20);
     for line in lines {
-        if line.mark == Mark::Other {
+        if line.mark == LineMark::Other {
             let row = format!("{}  {}", line.graph, line.text.dimmed());
             let row = if line.text.is_empty() {
                 line.graph.clone()
@@ -255,12 +286,12 @@ fn align(lines: &[Line], out: &mut String) {
             let _ = writeln!(out, "{}", row.trim_end());
             continue;
         }
-        let graph = pad(&line.graph, graph);
+        let graph = pad_right(&line.graph, graph);
         let graph = match line.mark {
-            Mark::Active => graph.replace('@', &"@".green().bold().to_string()),
+            LineMark::Active => graph.replace('@', &"@".green().bold().to_string()),
             _ => graph,
         };
-        let names = pad(&line.label, label);
+        let names = pad_right(&line.label, label);
         let mut row = format!("{graph}  ");
         if label > 0 {
             let _ = write!(row, "{}  ", names.green());
@@ -268,10 +299,10 @@ fn align(lines: &[Line], out: &mut String) {
         let _ = write!(
             row,
             "{}  {}  ",
-            pad(&line.id, id).magenta(),
-            pad(line.role, role).cyan()
+            pad_right(&line.id, id).magenta(),
+            pad_right(line.role, role).cyan()
         );
-        let _ = write!(row, "{}", pad(&clip(&line.text, text), text));
+        let _ = write!(row, "{}", pad_right(&clip_to_width(&line.text, text), text));
         for (figure, wide) in line
             .figures
             .iter()

@@ -3,7 +3,7 @@
 use clap::Args;
 use contexture_mcp::{Access, Caller, serve_stdio};
 
-use crate::database::{self, Missing};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
@@ -32,17 +32,17 @@ pub(crate) struct Arguments {
 /// The database cannot be opened, or the client does not speak the protocol.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     // An agent that is told to keep a note may be the first to keep anything.
-    let engine = database::open(globals, Missing::Make).await?;
+    let engine = database::open_engine(globals, WhenMissing::Create).await?;
     let access = match arguments.read_only {
         true => Access::Read,
         false => Access::Write,
     };
-    let caller = Caller::new(database::owner(globals)?, access);
+    let caller = Caller::new(database::resolve_owner(globals)?, access);
     serve_stdio(engine, caller).await.map_err(|error| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
         let message = format!("{error}{}", cause.unwrap_or_default());
         Failure::new(Exit::BadInput, "protocol", message)
-            .hint("this command is meant to be started by a client, see docs/mcp.md")
+            .with_hint("this command is meant to be started by a client, see docs/mcp.md")
     })?;
     Ok(Exit::Done)
 }

@@ -5,7 +5,7 @@ use contexture::store_postgres;
 use contexture::store_sqlite;
 use serde_json::json;
 
-use crate::database::{self, Missing};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {}
 /// # Errors
 /// The database cannot be reached, or refuses.
 pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
-    let address = database::address(globals)?;
+    let address = database::resolve_address(globals)?;
     let (from, to) = if database::is_postgres(&address) {
         let from = store_postgres::migrate(&address).await?;
         // Otherwise the first search of each conversation would wait for this.
@@ -35,13 +35,13 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
         store.index_texts().await?;
         (from, store_postgres::FORMAT)
     } else {
-        database::open(globals, Missing::Refuse).await?;
+        database::open_engine(globals, WhenMissing::Refuse).await?;
         (store_sqlite::FORMAT, store_sqlite::FORMAT)
     };
     if globals.json {
-        say::json(&json!({ "from": from, "format": to }))?;
+        say::print_json(&json!({ "from": from, "format": to }))?;
     } else if !globals.quiet {
-        say::styled(&match from {
+        say::print_styled(&match from {
             0 => format!("tables made, format {to}\n"),
             _ if from >= to => format!("nothing to do, format {to}\n"),
             _ => format!("upgraded from format {from} to {to}\n"),

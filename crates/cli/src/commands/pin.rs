@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::place::{Place, find};
+use crate::place::{NodeRef, resolve_node_ref};
 use crate::{database, say};
 
 /// Keep a message in view, whatever is cleared or cut
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 
 /// What is done with the pins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum PinAction {
     Pin,
     Unpin,
 }
@@ -39,27 +39,27 @@ pub(crate) enum Deed {
 ///
 /// # Errors
 /// There is no such conversation or message.
-pub(crate) async fn run(arguments: &Arguments, deed: Deed, globals: &Globals) -> Outcome {
+pub(crate) async fn run(arguments: &Arguments, deed: PinAction, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
-    let nodes = match find(&chat, &arguments.message).await? {
-        Place::Message(_, nodes) => nodes.iter().map(|node| node.id).collect(),
-        Place::Node(node) => vec![node.id],
+    let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
+    let nodes = match resolve_node_ref(&chat, &arguments.message).await? {
+        NodeRef::Message(_, nodes) => nodes.iter().map(|node| node.id).collect(),
+        NodeRef::Node(node) => vec![node.id],
     };
     let mut changed = Vec::new();
     for node in nodes {
         let done = match deed {
-            Deed::Pin => chat.pin(node).await.map(|()| true)?,
-            Deed::Unpin => chat.unpin(node).await?,
+            PinAction::Pin => chat.pin(node).await.map(|()| true)?,
+            PinAction::Unpin => chat.unpin(node).await?,
         };
         changed.extend(done.then(|| node.to_string()));
     }
     let word = match deed {
-        Deed::Pin => "pinned",
-        Deed::Unpin => "unpinned",
+        PinAction::Pin => "pinned",
+        PinAction::Unpin => "unpinned",
     };
     if globals.json {
-        say::json(&json!({ word: changed }))?;
+        say::print_json(&json!({ word: changed }))?;
     } else if !globals.quiet {
         let short: Vec<&str> = changed.iter().filter_map(|id| id.get(..12)).collect();
         let told = if short.is_empty() {
@@ -67,7 +67,7 @@ pub(crate) async fn run(arguments: &Arguments, deed: Deed, globals: &Globals) ->
         } else {
             format!("{word} {}\n", short.join(" "))
         };
-        say::styled(&told)?;
+        say::print_styled(&told)?;
     }
     Ok(Exit::Done)
 }

@@ -3,15 +3,15 @@
 use clap::Args;
 use contexture::compile::Link;
 use contexture::compile::reading::{
-    Excerpt, Find, Found, Matcher, Pattern, Position, excerpt, find,
+    Excerpt, FindOptions, FoundLines, Matcher, Pattern, TextPosition, extract_excerpt, find_lines,
 };
-use contexture::engine::{For, Linked};
-use contexture_server::documents::{FoundDocument, PartDocument};
+use contexture::engine::{LinkTarget, MessageView};
+use contexture_server::documents::{ExcerptDocument, FoundDocument};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::{counted, lines};
+use crate::printable::{count_with_noun, printable_lines};
 use crate::{database, say};
 
 /// Read what a context://vfs/… link names
@@ -59,34 +59,43 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let lines = arguments
         .lines
         .as_deref()
-        .map_or(Ok((1, u64::MAX)), range)?;
+        .map_or(Ok((1, u64::MAX)), parse_line_range)?;
     let matcher = arguments
         .grep
         .as_deref()
-        .map(|text| matcher(text, arguments.regex));
+        .map(|text| build_matcher(text, arguments.regex));
     let matcher = matcher.transpose()?;
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
-    let linked = chat.linked(link, For::User).await?;
+    let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
+    let linked = chat.resolve_link(link, MessageView::User).await?;
     match matcher {
         Some(matcher) => {
-            let which = Find {
+            let which = FindOptions {
                 from: 1,
                 context: arguments.around,
                 limit: usize::MAX,
                 characters: usize::MAX,
             };
-            show_found(&linked, &find(&linked.text, &matcher, &which), globals)
+            print_matches(
+                &linked,
+                &find_lines(&linked.text, &matcher, &which),
+                globals,
+            )
         }
         None => {
             let (from, to) = lines;
             let count = to.saturating_sub(from).saturating_add(1);
-            let part = excerpt(&linked.text, Position::line(from), count, usize::MAX);
-            show_part(&linked, &part, globals)
+            let part = extract_excerpt(
+                &linked.text,
+                TextPosition::line_start(from),
+                count,
+                usize::MAX,
+            );
+            print_excerpt(&linked, &part, globals)
         }
     }
 }
 
-fn matcher(text: &str, regex: bool) -> Outcome<Matcher> {
+fn build_matcher(text: &str, regex: bool) -> Outcome<Matcher> {
     let pattern = if regex {
         Pattern::Regex(text.to_owned())
     } else {
@@ -96,7 +105,7 @@ fn matcher(text: &str, regex: bool) -> Outcome<Matcher> {
 }
 
 /// Both ends of `from..to`, either of which may be left out.
-fn range(text: &str) -> Outcome<(u64, u64)> {
+fn parse_line_range(text: &str) -> Outcome<(u64, u64)> {
     let end = |text: &str, absent: u64| match text {
         "" => Some(absent),
         digits => digits.parse().ok().filter(|line| *line > 0),
@@ -109,21 +118,21 @@ fn range(text: &str) -> Outcome<(u64, u64)> {
     })
 }
 
-fn show_part(linked: &Linked, part: &Excerpt<'_>, globals: &Globals) -> Outcome {
+fn print_excerpt(linked: &LinkTarget, part: &Excerpt<'_>, globals: &Globals) -> Outcome {
     if globals.json {
-        say::json(&PartDocument::new(linked, part))?;
+        say::print_json(&ExcerptDocument::new(linked, part))?;
     } else if !part.text.is_empty() {
-        say::raw(&lines(part.text))?;
+        say::print_text(&printable_lines(part.text))?;
     } else if !globals.quiet {
-        let count = counted(part.lines, "line");
-        say::aside(&format!("nothing there: it has {count}\n"));
+        let count = count_with_noun(part.lines, "line");
+        say::print_stderr(&format!("nothing there: it has {count}\n"));
     }
     Ok(Exit::Done)
 }
 
-fn show_found(linked: &Linked, found: &Found, globals: &Globals) -> Outcome {
+fn print_matches(linked: &LinkTarget, found: &FoundLines, globals: &Globals) -> Outcome {
     if globals.json {
-        say::json(&FoundDocument::new(linked, found))?;
+        say::print_json(&FoundDocument::new(linked, found))?;
         return Ok(Exit::Done);
     }
     let mut out = String::new();
@@ -137,9 +146,9 @@ fn show_found(linked: &Linked, found: &Found, globals: &Globals) -> Outcome {
         before = Some(line.number);
     }
     if !out.is_empty() {
-        say::raw(&lines(&out))?;
+        say::print_text(&printable_lines(&out))?;
     } else if !globals.quiet {
-        say::aside("no line matches\n");
+        say::print_stderr("no line matches\n");
     }
     Ok(Exit::Done)
 }

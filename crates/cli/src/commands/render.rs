@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::words::render_format;
 use crate::{say, stream};
 
@@ -33,14 +33,14 @@ pub(crate) struct Arguments {
     /// Gather fragments of one name under its plural: among the children of a fragment, or
     /// `--group=everywhere` in the list itself, too
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "children", value_name = "WHERE")]
-    group: Option<Group>,
+    group: Option<GroupArgument>,
     /// One JSON document a line in, one a line out
     #[arg(long)]
     jsonl: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Group {
+enum GroupArgument {
     Children,
     Everywhere,
 }
@@ -52,28 +52,29 @@ enum Group {
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let grouping = match arguments.group {
         None => Grouping::Off,
-        Some(Group::Children) => Grouping::Children,
-        Some(Group::Everywhere) => Grouping::Everywhere,
+        Some(GroupArgument::Children) => Grouping::Children,
+        Some(GroupArgument::Everywhere) => Grouping::Everywhere,
     };
     let renderer = arguments.format.renderer(grouping);
-    let source = Source::or_stdin(arguments.file.as_deref());
+    let source = InputSource::or_stdin(arguments.file.as_deref());
     if arguments.jsonl {
-        return stream::serve(&mut source.open()?, |line| {
-            let output = render(&*renderer, &parse_fragments(line)?)?;
+        return stream::answer_lines(&mut source.open_reader()?, |line| {
+            let output = render_fragments(&*renderer, &parse_fragments(line)?)?;
             Ok(json!({ "output": output }).to_string())
         });
     }
-    let text = source.read()?;
-    let fragments = parse_fragments(&text).map_err(|error| Failure::from(error).of(&source))?;
-    let output = render(&*renderer, &fragments)?;
+    let text = source.read_text()?;
+    let fragments =
+        parse_fragments(&text).map_err(|error| Failure::from(error).with_context(&source))?;
+    let output = render_fragments(&*renderer, &fragments)?;
     if globals.json {
-        say::json(&json!({ "output": output }))?;
+        say::print_json(&json!({ "output": output }))?;
     } else {
-        say::raw(&output)?;
+        say::print_text(&output)?;
     }
     Ok(Exit::Done)
 }
 
-fn render(renderer: &dyn Renderer, fragments: &[Fragment]) -> Outcome<String> {
+fn render_fragments(renderer: &dyn Renderer, fragments: &[Fragment]) -> Outcome<String> {
     Ok(renderer.render(fragments)?)
 }

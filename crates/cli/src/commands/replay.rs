@@ -3,7 +3,7 @@
 use clap::Args;
 use contexture::engine::{Conversation, EngineError, Replayed};
 use contexture::ir::ResponseId;
-use contexture::store::{At, Error as StoreError};
+use contexture::store::{Error as StoreError, PathEnd};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -42,18 +42,18 @@ pub(crate) struct Arguments {
 /// There is no such conversation or answer, or its request cannot be compiled again.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
-    let known = chat.responses(At::Branch(chat.branch())).await?;
+    let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
+    let known = chat.response_ids(PathEnd::Branch(chat.branch())).await?;
     match &arguments.response {
-        Some(name) => one(&chat, find(&known, name)?, globals).await,
-        None => all(&chat, &known, globals).await,
+        Some(name) => replay_one(&chat, find_response(&known, name)?, globals).await,
+        None => replay_all(&chat, &known, globals).await,
     }
 }
 
-fn find(known: &[ResponseId], name: &str) -> Outcome<ResponseId> {
+fn find_response(known: &[ResponseId], name: &str) -> Outcome<ResponseId> {
     let none = |what: String| {
         Failure::new(Exit::NotFound, "not_found", what)
-            .hint("`contexture replay CONVERSATION --all` lists the answers of a branch")
+            .with_hint("`contexture replay CONVERSATION --all` lists the answers of a branch")
     };
     if name == "last" {
         let last = known.last().copied();
@@ -67,24 +67,24 @@ fn find(known: &[ResponseId], name: &str) -> Outcome<ResponseId> {
     }
 }
 
-async fn one(chat: &Conversation, id: ResponseId, globals: &Globals) -> Outcome {
+async fn replay_one(chat: &Conversation, id: ResponseId, globals: &Globals) -> Outcome {
     let replayed = chat.replay(id).await?;
     if globals.json {
-        let mut shown = row(id, Ok(&replayed));
+        let mut shown = replay_document(id, Ok(&replayed));
         if let Value::Object(shown) = &mut shown {
             shown.insert("payload".to_owned(), replayed.payload.to_json().into());
         }
-        say::json(&shown)?;
+        say::print_json(&shown)?;
     } else {
-        say::raw(&format!("{}\n", replayed.payload))?;
+        say::print_text(&format!("{}\n", replayed.payload))?;
         if !globals.quiet {
-            say::aside(&format!("{}\n", told(Ok(&replayed))));
+            say::print_stderr(&format!("{}\n", describe_replay(Ok(&replayed))));
         }
     }
-    Ok(exit(replayed.is_equal()))
+    Ok(exit_code(replayed.is_equal()))
 }
 
-async fn all(chat: &Conversation, known: &[ResponseId], globals: &Globals) -> Outcome {
+async fn replay_all(chat: &Conversation, known: &[ResponseId], globals: &Globals) -> Outcome {
     let mut equal = true;
     let mut rows = Vec::new();
     for id in known {
@@ -102,23 +102,23 @@ async fn all(chat: &Conversation, known: &[ResponseId], globals: &Globals) -> Ou
         }
         equal &= replayed.as_ref().is_ok_and(Replayed::is_equal);
         if globals.json {
-            rows.push(row(*id, replayed.as_ref()));
+            rows.push(replay_document(*id, replayed.as_ref()));
         } else {
-            say::styled(&format!("{id}  {}\n", told(replayed.as_ref())))?;
+            say::print_styled(&format!("{id}  {}\n", describe_replay(replayed.as_ref())))?;
         }
     }
     if globals.json {
-        say::json(&rows)?;
+        say::print_json(&rows)?;
     }
-    Ok(exit(equal))
+    Ok(exit_code(equal))
 }
 
-const fn exit(equal: bool) -> Exit {
+const fn exit_code(equal: bool) -> Exit {
     if equal { Exit::Done } else { Exit::Findings }
 }
 
 /// What became of it, in one line.
-fn told(replayed: Result<&Replayed, &EngineError>) -> String {
+fn describe_replay(replayed: Result<&Replayed, &EngineError>) -> String {
     match replayed {
         Ok(replayed) if replayed.is_equal() => {
             format!("equal: {} bytes", replayed.payload.len())
@@ -126,16 +126,16 @@ fn told(replayed: Result<&Replayed, &EngineError>) -> String {
         Ok(replayed) => {
             let at = replayed.differs_at.map(|at| format!(" at byte {at}"));
             let by = replayed
-                .is_of_another_compiler()
+                .has_other_compiler_version()
                 .then(|| format!(": compiled by version {}", replayed.compiler));
             let (at, by) = (at.unwrap_or_default(), by.unwrap_or_default());
             format!("differs{at}{by}")
         }
-        Err(error) => format!("unreplayable: {}", why(error)),
+        Err(error) => format!("unreplayable: {}", unreplayable_reason(error)),
     }
 }
 
-fn why(error: &EngineError) -> String {
+fn unreplayable_reason(error: &EngineError) -> String {
     match error {
         EngineError::Unreplayable { why, .. } => why.to_string(),
         EngineError::Store(_) => "only its items are kept".to_owned(),
@@ -143,7 +143,7 @@ fn why(error: &EngineError) -> String {
     }
 }
 
-fn row(id: ResponseId, replayed: Result<&Replayed, &EngineError>) -> Value {
+fn replay_document(id: ResponseId, replayed: Result<&Replayed, &EngineError>) -> Value {
     match replayed {
         Ok(replayed) => json!({
             "response": id.to_string(),
@@ -158,7 +158,7 @@ fn row(id: ResponseId, replayed: Result<&Replayed, &EngineError>) -> Value {
         Err(error) => json!({
             "response": id.to_string(),
             "outcome": "unreplayable",
-            "why": why(error),
+            "why": unreplayable_reason(error),
         }),
     }
 }

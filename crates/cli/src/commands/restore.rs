@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::commands::branch::tell;
+use crate::commands::branch::print_branch;
 use crate::database;
 use crate::exit::Exit;
 use crate::failure::Outcome;
@@ -25,8 +25,8 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation or checkpoint.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let chat = database::conversation(globals, &arguments.conversation, None).await?;
+    let chat = database::open_conversation(globals, &arguments.conversation, None).await?;
     let branch = chat.restore(&arguments.checkpoint).await?;
-    tell("now on", &branch, globals)?;
+    print_branch("now on", &branch, globals)?;
     Ok(Exit::Done)
 }

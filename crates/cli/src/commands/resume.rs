@@ -5,16 +5,16 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::Conversation;
 use contexture::ir::{NodeId, RunId};
-use contexture::runs::{Decision, Run, RunEntry, decide, runs};
+use contexture::runs::{ApprovalDecision, Run, RunEntry, list_runs, store_decision};
 use serde_json::json;
 
-use crate::database::{self, Missing};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::place::{Place, find};
-use crate::printable::short;
-use crate::talk::{TalkArguments, Teller, WhereArguments, drive, tell};
+use crate::place::{NodeRef, resolve_node_ref};
+use crate::printable::short_id;
+use crate::talk::{AgentArguments, ConversationArguments, RunPrinter, drive_run, print_run_result};
 
 /// The fewest digits of a run's id.
 const FEWEST: usize = 4;
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     )]
     reason: String,
     #[command(flatten)]
-    talk: TalkArguments,
+    talk: AgentArguments,
 }
 
 /// Runs the command.
@@ -58,60 +58,69 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such run or call, it has ended, there is no model to ask, or the run's.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let engine = arguments.talk.engine(Missing::Refuse, globals).await?;
-    let owner = database::owner(globals)?;
-    let entry = named(runs(&engine, &owner, None).await?, &arguments.run)?;
+    let engine = arguments
+        .talk
+        .open_engine(WhenMissing::Refuse, globals)
+        .await?;
+    let owner = database::resolve_owner(globals)?;
+    let entry = find_run(list_runs(&engine, &owner, None).await?, &arguments.run)?;
     let (Some(id), Some(conversation)) = (entry.id(), &entry.conversation) else {
         let message = format!("the entry of run {:?} cannot be read", entry.run);
         return Err(Failure::new(Exit::Database, "damaged", message));
     };
-    let model = arguments.talk.model()?;
-    let place = WhereArguments {
+    let model = arguments.talk.build_model()?;
+    let place = ConversationArguments {
         conversation: Some(conversation.to_string()),
         branch: Some(entry.branch.clone()),
         resource: None,
     };
     let talk = &arguments.talk;
-    let chat = talk.open(&engine, &place, globals).await?;
-    decisions(arguments, &chat, id).await?;
-    let teller = Arc::new(Teller::new(globals));
-    let agent = talk.agent(&chat, model, Arc::clone(&teller))?;
+    let chat = talk.open_conversation(&engine, &place, globals).await?;
+    store_decisions(arguments, &chat, id).await?;
+    let teller = Arc::new(RunPrinter::new(globals));
+    let agent = talk.build_agent(&chat, model, Arc::clone(&teller))?;
     let mut run = Run::resume(&chat, id, &agent).await?;
-    let driven = drive(&mut run).await;
-    teller.close();
-    tell(driven, &run, talk, globals).await
+    let driven = drive_run(&mut run).await;
+    teller.close_line();
+    print_run_result(driven, &run, talk, globals).await
 }
 
 /// Stores what was decided.
-async fn decisions(arguments: &Arguments, chat: &Conversation, run: RunId) -> Outcome<()> {
+async fn store_decisions(arguments: &Arguments, chat: &Conversation, run: RunId) -> Outcome<()> {
     for call in &arguments.allow {
-        decide(chat, run, node(chat, call).await?, Decision::Allow).await?;
+        store_decision(
+            chat,
+            run,
+            find_call_node(chat, call).await?,
+            ApprovalDecision::Allow,
+        )
+        .await?;
     }
     for call in &arguments.deny {
         let reason = arguments.reason.clone();
-        let decision = Decision::Deny { reason };
-        decide(chat, run, node(chat, call).await?, decision).await?;
+        let decision = ApprovalDecision::Deny { reason };
+        store_decision(chat, run, find_call_node(chat, call).await?, decision).await?;
     }
     Ok(())
 }
 
 /// The node of a call.
-async fn node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
-    match find(chat, name).await? {
-        Place::Node(node) => Ok(node.id),
-        Place::Message(..) => {
+async fn find_call_node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
+    match resolve_node_ref(chat, name).await? {
+        NodeRef::Node(node) => Ok(node.id),
+        NodeRef::Message(..) => {
             let message = format!("{name:?} is a message, expected one call of it");
-            Err(Failure::usage(message).hint("give the id that `run` told"))
+            Err(Failure::usage(message).with_hint("give the id that `run` told"))
         }
     }
 }
 
 /// The run of this name.
-fn named(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
+fn find_run(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
     let small = name.to_ascii_lowercase();
     if small.len() < FEWEST {
         let message = format!("{name:?} is too short for an id: give at least {FEWEST} digits");
-        return Err(Failure::usage(message).hint("`contexture runs` lists the runs"));
+        return Err(Failure::usage(message).with_hint("`contexture runs` lists the runs"));
     }
     let mut found: Vec<RunEntry> = runs
         .into_iter()
@@ -120,15 +129,15 @@ fn named(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
     match found.len() {
         0 => Err(
             Failure::new(Exit::NotFound, "not_found", format!("no run {name:?}"))
-                .hint("`contexture runs` lists those of this owner"),
+                .with_hint("`contexture runs` lists those of this owner"),
         ),
         1 => Ok(found.remove(0)),
         _ => {
-            let names: Vec<&str> = found.iter().map(|run| short(&run.run)).collect();
+            let names: Vec<&str> = found.iter().map(|run| short_id(&run.run)).collect();
             let message = format!("more than one run begins with {name:?}");
             Err(Failure::new(Exit::Conflict, "ambiguous", message)
-                .details(json!({ "candidates": names }))
-                .hint("give more of the id"))
+                .with_details(json!({ "candidates": names }))
+                .with_hint("give more of the id"))
         }
     }
 }

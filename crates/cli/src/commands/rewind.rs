@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use crate::commands::branch::tell;
+use crate::commands::branch::print_branch;
 use crate::database;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::place::{Place, find};
+use crate::place::{NodeRef, resolve_node_ref};
 
 /// Go back to a message, or before the first: a new active branch that ends there
 ///
@@ -38,14 +38,14 @@ pub(crate) struct Arguments {
 /// There is no such conversation or message, or it is on several branches and ends differently.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
     let branch = match &arguments.message {
         None => chat.clear().await?,
-        Some(message) => match find(&chat, message).await? {
-            Place::Message(id, _) => chat.rewind(&id).await?,
-            Place::Node(node) => chat.rewind_to(node.id).await?,
+        Some(message) => match resolve_node_ref(&chat, message).await? {
+            NodeRef::Message(id, _) => chat.rewind(&id).await?,
+            NodeRef::Node(node) => chat.rewind_to(node.id).await?,
         },
     };
-    tell("now on", &branch, globals)?;
+    print_branch("now on", &branch, globals)?;
     Ok(Exit::Done)
 }

@@ -6,12 +6,12 @@ use clap::Args;
 use contexture::runs::Run;
 use contexture::{Item, Message, Role};
 
-use crate::database::Missing;
+use crate::database::WhenMissing;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::say;
-use crate::talk::{TalkArguments, Teller, WhereArguments, drive, tell};
+use crate::talk::{AgentArguments, ConversationArguments, RunPrinter, drive_run, print_run_result};
 
 /// Say something to a model, and carry out what it calls until it has answered
 ///
@@ -36,9 +36,9 @@ pub(crate) struct Arguments {
     /// A file with what is said, `-` for standard input
     file: String,
     #[command(flatten)]
-    place: WhereArguments,
+    place: ConversationArguments,
     #[command(flatten)]
-    talk: TalkArguments,
+    talk: AgentArguments,
 }
 
 /// Runs the command.
@@ -46,28 +46,33 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The input cannot be read, there is no model to ask, or the run's.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let source = Source::from(arguments.file.as_str());
-    let text = source.read()?;
+    let source = InputSource::from(arguments.file.as_str());
+    let text = source.read_text()?;
     let text = text.trim_end();
     if text.is_empty() {
         let message = format!("{source} is empty: nothing is said");
         return Err(Failure::bad_input("empty", message));
     }
-    let engine = arguments.talk.engine(Missing::Make, globals).await?;
+    let engine = arguments
+        .talk
+        .open_engine(WhenMissing::Create, globals)
+        .await?;
     // What is wrong with the options is told before anything is kept.
-    let model = arguments.talk.model()?;
+    let model = arguments.talk.build_model()?;
     let chat = arguments
         .talk
-        .open(&engine, &arguments.place, globals)
+        .open_conversation(&engine, &arguments.place, globals)
         .await?;
-    let teller = Arc::new(Teller::new(globals));
-    let agent = arguments.talk.agent(&chat, model, Arc::clone(&teller))?;
+    let teller = Arc::new(RunPrinter::new(globals));
+    let agent = arguments
+        .talk
+        .build_agent(&chat, model, Arc::clone(&teller))?;
     if arguments.place.conversation.is_none() && !globals.quiet && !globals.json {
-        say::aside(&format!("conversation {}\n", chat.id()));
+        say::print_stderr(&format!("conversation {}\n", chat.id()));
     }
     let said = Item::Message(Message::text(Role::User, text));
     let mut run = Run::begin(&chat, &agent, [said]).await?;
-    let driven = drive(&mut run).await;
-    teller.close();
-    tell(driven, &run, &arguments.talk, globals).await
+    let driven = drive_run(&mut run).await;
+    teller.close_line();
+    print_run_result(driven, &run, &arguments.talk, globals).await
 }

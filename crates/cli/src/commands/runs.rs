@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::runs::{RunEntry, RunStatus, WaitingCall, runs, waiting_calls};
+use contexture::runs::{RunEntry, RunStatus, WaitingCall, list_runs, waiting_calls};
 use contexture_server::documents::{RunDocument, RunsDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{ago, now_ms};
-use crate::database::{self, Missing};
+use crate::ago::{now_ms, relative_time};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{one_line, pad, short, width};
+use crate::printable::{display_width, one_line, pad_right, short_id};
 use crate::say;
 use crate::talk::waiting_line;
 
@@ -36,39 +36,39 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be used.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let owner = database::owner(globals)?;
+    let owner = database::resolve_owner(globals)?;
     let (engine, found) = match &arguments.conversation {
         Some(id) => {
-            let chat = database::conversation(globals, id, None).await?;
-            let found = runs(chat.engine(), &owner, Some(&chat)).await?;
+            let chat = database::open_conversation(globals, id, None).await?;
+            let found = list_runs(chat.engine(), &owner, Some(&chat)).await?;
             (chat.engine().clone(), found)
         }
         None => {
-            let engine = database::open(globals, Missing::Refuse).await?;
-            let found = runs(&engine, &owner, None).await?;
+            let engine = database::open_engine(globals, WhenMissing::Refuse).await?;
+            let found = list_runs(&engine, &owner, None).await?;
             (engine, found)
         }
     };
     let mut rows = Vec::with_capacity(found.len());
     for run in found {
         let waiting = waiting_calls(&engine, &owner, &run).await?;
-        rows.push(Row { run, waiting });
+        rows.push(RunRow { run, waiting });
     }
     if globals.json {
-        let document = |row: &Row| RunDocument::new(&row.run, &row.waiting);
+        let document = |row: &RunRow| RunDocument::new(&row.run, &row.waiting);
         let runs = rows.iter().map(document).collect();
-        say::json(&RunsDocument { runs })?;
+        say::print_json(&RunsDocument { runs })?;
         return Ok(Exit::Done);
     }
-    say::styled(&table(&rows))?;
+    say::print_styled(&run_table(&rows))?;
     if globals.quiet {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        say::aside("no runs; `contexture run FILE` makes one\n");
+        say::print_stderr("no runs; `contexture run FILE` makes one\n");
     }
     if rows.iter().any(|row| !row.waiting.is_empty()) {
-        say::aside(
+        say::print_stderr(
             "decide with `contexture resume RUN --allow CALL`, or `--deny CALL --reason TEXT`\n",
         );
     }
@@ -76,24 +76,24 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 }
 
 /// A run, and the calls of it that wait for a decision.
-struct Row {
+struct RunRow {
     run: RunEntry,
     waiting: Vec<WaitingCall>,
 }
 
-fn conversation(run: &RunEntry) -> &str {
+fn conversation_id(run: &RunEntry) -> &str {
     run.conversation.as_ref().map_or("", |id| id.as_str())
 }
 
-fn table(rows: &[Row]) -> String {
-    let place = |run: &RunEntry| format!("{} {}", conversation(run), run.branch);
-    let places = rows.iter().map(|row| width(&place(&row.run))).max();
-    let agents = rows.iter().map(|row| width(&row.run.agent)).max();
+fn run_table(rows: &[RunRow]) -> String {
+    let place = |run: &RunEntry| format!("{} {}", conversation_id(run), run.branch);
+    let places = rows.iter().map(|row| display_width(&place(&row.run))).max();
+    let agents = rows.iter().map(|row| display_width(&row.run.agent)).max();
     let (places, agents) = (places.unwrap_or(0), agents.unwrap_or(0));
     let now = now_ms();
     let mut out = String::new();
-    for Row { run, waiting } in rows {
-        let status = pad(run.status.as_str(), "completed".len());
+    for RunRow { run, waiting } in rows {
+        let status = pad_right(run.status.as_str(), "completed".len());
         let status = match run.status {
             RunStatus::Completed => status.green().to_string(),
             RunStatus::Failed => status.red().to_string(),
@@ -108,10 +108,10 @@ fn table(rows: &[Row]) -> String {
         };
         let line = format!(
             "{status}  {}  {}  {}  {}  {told}",
-            short(&run.run).magenta(),
-            pad(&place(run), places),
-            pad(&run.agent, agents),
-            pad(&ago(run.began_ms, now), 6).dimmed(),
+            short_id(&run.run).magenta(),
+            pad_right(&place(run), places),
+            pad_right(&run.agent, agents),
+            pad_right(&relative_time(run.began_ms, now), 6).dimmed(),
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }

@@ -6,22 +6,22 @@ use clap::Args;
 use contexture::ir::BranchName;
 use contexture::store::rules::Query;
 use contexture::store::{
-    At, Coverage, Hidden, Hit, SearchPage, SearchRequest, SearchScope, Snippet,
+    HiddenContent, Hit, PathEnd, SearchCoverage, SearchPage, SearchRequest, SearchScope, Snippet,
 };
 use contexture_server::documents::{ItemKind, SearchDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{ago, now_ms};
-use crate::database::{self, Missing};
+use crate::ago::{now_ms, relative_time};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{counted, one_line};
+use crate::printable::{count_with_noun, one_line};
 use crate::say;
 use crate::words;
 
 /// Digits of a node's id: enough to be the only one.
-const DIGITS: usize = 8;
+const ID_DIGITS: usize = 8;
 
 /// Find what was said: messages, calls, outputs, summaries
 #[derive(Debug, Args)]
@@ -75,40 +75,52 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let (engine, scope) = match &arguments.conversation {
         Some(id) => {
             let branch = arguments.branch.as_deref();
-            let chat = database::conversation(globals, id, branch).await?;
-            (chat.engine().clone(), scope(chat.id().clone(), branch)?)
+            let chat = database::open_conversation(globals, id, branch).await?;
+            (
+                chat.engine().clone(),
+                conversation_scope(chat.id().clone(), branch)?,
+            )
         }
         None => {
             let scope = match &arguments.resource {
                 Some(resource) => SearchScope::Resource(resource.clone()),
                 None => SearchScope::Owner,
             };
-            (database::open(globals, Missing::Refuse).await?, scope)
+            (
+                database::open_engine(globals, WhenMissing::Refuse).await?,
+                scope,
+            )
         }
     };
     let request = SearchRequest {
-        kinds: arguments.kinds.iter().map(|kind| kind.stored()).collect(),
+        kinds: arguments
+            .kinds
+            .iter()
+            .map(|kind| kind.node_kind())
+            .collect(),
         hidden: if arguments.hidden {
-            Hidden::Include
+            HiddenContent::Include
         } else {
-            Hidden::LeaveOut
+            HiddenContent::LeaveOut
         },
         limit: arguments.limit,
         ..SearchRequest::new(query.clone(), scope)
     };
-    let page = engine.search(&database::owner(globals)?, request).await?;
+    let page = engine
+        .search(&database::resolve_owner(globals)?, request)
+        .await?;
     if globals.json {
-        say::json(&SearchDocument::from(&page))?;
+        say::print_json(&SearchDocument::from(&page))?;
     } else {
-        say::styled(&text(&page.hits))?;
+        say::print_styled(&format_hits(&page.hits))?;
         if !globals.quiet {
-            note(&page, &query);
+            print_search_note(&page, &query);
         }
     }
     Ok(Exit::Done)
 }
 
-fn scope(
+fn conversation_scope(
     conversation: contexture::ir::ConversationId,
     branch: Option<&str>,
 ) -> Outcome<SearchScope> {
@@ -117,35 +129,41 @@ fn scope(
             let branch = BranchName::new(branch).map_err(contexture::EngineError::from)?;
             SearchScope::Path {
                 conversation,
-                at: At::Branch(branch),
+                at: PathEnd::Branch(branch),
             }
         }
         None => SearchScope::Conversation(conversation),
     })
 }
 
-fn note(page: &SearchPage, query: &str) {
+fn print_search_note(page: &SearchPage, query: &str) {
     let count = page.hits.len();
     if Query::parse(query).is_empty() {
-        say::aside("nothing to look for: the query has signs only, no word\n");
+        say::print_stderr("nothing to look for: the query has signs only, no word\n");
     } else if count == 0 {
-        say::aside("nothing found\n");
+        say::print_stderr("nothing found\n");
     } else if page.next.is_some() {
-        let shown = counted(count as u64, "hit");
-        say::aside(&format!("{shown}, and there are more: -n NUMBER\n"));
+        let shown = count_with_noun(count as u64, "hit");
+        say::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
-    if page.coverage == Coverage::Newest {
-        say::aside("only the newest of what may fit was looked at; say more to reach the rest\n");
+    if page.coverage == SearchCoverage::Newest {
+        say::print_stderr(
+            "only the newest of what may fit was looked at; say more to reach the rest\n",
+        );
     }
 }
 
-fn text(hits: &[Hit]) -> String {
+fn format_hits(hits: &[Hit]) -> String {
     let now = now_ms();
     let mut out = String::new();
     for hit in hits {
         let id = hit.node.to_string();
-        let id = id.get(..DIGITS).unwrap_or(&id);
-        let about = format!("{}  {}", hit.kind.word(), ago(hit.created_ms, now));
+        let id = id.get(..ID_DIGITS).unwrap_or(&id);
+        let about = format!(
+            "{}  {}",
+            hit.kind.as_str(),
+            relative_time(hit.created_ms, now)
+        );
         let _ = writeln!(
             out,
             "{}  {}  {}",
@@ -153,13 +171,13 @@ fn text(hits: &[Hit]) -> String {
             id.cyan(),
             about.dimmed()
         );
-        let _ = writeln!(out, "  {}", shown(&hit.snippet));
+        let _ = writeln!(out, "  {}", format_snippet(&hit.snippet));
     }
     out
 }
 
 /// The snippet on one line, its matches marked by colour.
-fn shown(snippet: &Snippet) -> String {
+fn format_snippet(snippet: &Snippet) -> String {
     let piece = |from: usize, to: usize| {
         let text = snippet.text.get(from..to).unwrap_or_default();
         let mut out = one_line(text);
@@ -194,7 +212,7 @@ mod tests {
             matches: vec![7..8, 17..18],
         };
         anstream::ColorChoice::Never.write_global();
-        let plain = anstream::adapter::strip_str(&shown(&snippet)).to_string();
+        let plain = anstream::adapter::strip_str(&format_snippet(&snippet)).to_string();
         assert_eq!(plain, "…a b [31m c b");
     }
 }

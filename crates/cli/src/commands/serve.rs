@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use contexture_server::{App, Config, ConfigError, Overrides, ServeError, Server, UpstreamFault};
+use contexture_server::{
+    App, Config, ConfigError, Overrides, ServeError, Server, UpstreamConfigError,
+};
 use serde_json::json;
 
-use crate::database::{self, Missing};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
-use crate::explain::chain;
+use crate::explain::error_chain;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::logs::{LogFormat, LogOptions};
@@ -47,35 +49,35 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         Some(file) => Config::load(file)?,
         None => Config::default(),
     };
-    let config = config.with(Overrides {
+    let config = config.with_overrides(Overrides {
         listen: arguments.listen,
         db: globals.db.clone(),
-        owner: globals.owner_given()?,
+        owner: globals.explicit_owner()?,
     });
     let globals = Globals {
         db: config.server.db.clone(),
         ..globals.clone()
     };
-    let _telling = arguments.logs.begin()?;
-    let engine = database::open(&globals, Missing::Make).await?;
+    let _telling = arguments.logs.start_logging()?;
+    let engine = database::open_engine(&globals, WhenMissing::Create).await?;
     let server = Server::bind(App::new(engine, config)?).await?;
-    let address = server.address();
+    let address = server.local_addr();
     if globals.json {
-        say::json(&json!({ "listening": address.to_string() }))?;
+        say::print_json(&json!({ "listening": address.to_string() }))?;
     } else if arguments.logs.log_format == LogFormat::Json {
         // Nothing but events is on standard error.
         tracing::info!(%address, "listening");
     } else if !globals.quiet {
-        say::aside(&format!("listening on http://{address}\n"));
+        say::print_stderr(&format!("listening on http://{address}\n"));
     }
     tokio::select! {
-        () = server.run(ending()) => Ok(Exit::Done),
-        () = twice() => Ok(Exit::Interrupted),
+        () = server.run_until(wait_for_shutdown_signal()) => Ok(Exit::Done),
+        () = wait_for_second_ctrl_c() => Ok(Exit::Interrupted),
     }
 }
 
 /// Ctrl-C or what service managers send.
-async fn ending() {
+async fn wait_for_shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -94,7 +96,7 @@ async fn ending() {
 }
 
 /// A second Ctrl-C.
-async fn twice() {
+async fn wait_for_second_ctrl_c() {
     for _ in 0..2 {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
@@ -106,26 +108,26 @@ impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let place = json!({ "file": error.file, "line": error.line, "key": error.key });
         Self::bad_input("configuration", error.to_string())
-            .details(place)
-            .hint("docs/http.md lists what may be said")
+            .with_details(place)
+            .with_hint("docs/http.md lists what may be said")
     }
 }
 
-impl From<UpstreamFault> for Failure {
-    fn from(error: UpstreamFault) -> Self {
-        Self::bad_input("upstream", chain(&error))
-            .hint("set the variable, or name another one in the configuration")
+impl From<UpstreamConfigError> for Failure {
+    fn from(error: UpstreamConfigError) -> Self {
+        Self::bad_input("upstream", error_chain(&error))
+            .with_hint("set the variable, or name another one in the configuration")
     }
 }
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
-        let message = chain(&error);
+        let message = error_chain(&error);
         match error {
             ServeError::NoKeys { .. } => Self::new(Exit::Refused, "no_keys", message)
-                .hint("`contexture keys new` makes a key for the configuration"),
+                .with_hint("`contexture keys new` makes a key for the configuration"),
             _ => Self::new(Exit::Stream, "listen", message)
-                .hint("is another server there? --listen names another address"),
+                .with_hint("is another server there? --listen names another address"),
         }
     }
 }

@@ -12,14 +12,14 @@ use contexture_server::documents::NodeDocument;
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
 
-use crate::ago::{ago, instant, now_ms};
+use crate::ago::{format_timestamp, now_ms, relative_time};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::place::{Place, find};
-use crate::printable::{lines, one_line};
+use crate::place::{NodeRef, resolve_node_ref};
+use crate::printable::{one_line, printable_lines};
 use crate::{database, say};
-use contexture::engine::item;
+use contexture::engine::parse_node_item;
 
 /// Show one message, whole
 #[derive(Debug, Args)]
@@ -39,31 +39,31 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation or message, or the beginning fits several.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let chat = database::conversation(globals, &arguments.conversation, None).await?;
-    let nodes = nodes(&chat, &arguments.message).await?;
+    let chat = database::open_conversation(globals, &arguments.conversation, None).await?;
+    let nodes = load_nodes(&chat, &arguments.message).await?;
     if globals.json {
-        say::json(&document(&nodes)?)?;
+        say::print_json(&to_document(&nodes)?)?;
     } else {
-        say::styled(&text(&nodes)?)?;
+        say::print_styled(&format_nodes(&nodes)?)?;
     }
     Ok(Exit::Done)
 }
 
 /// The nodes to show, oldest first: those of the message up to the place.
-async fn nodes(chat: &Conversation, name: &str) -> Outcome<Vec<Arc<Node>>> {
-    let (last, nodes) = match find(chat, name).await? {
-        Place::Message(_, mut nodes) => {
+async fn load_nodes(chat: &Conversation, name: &str) -> Outcome<Vec<Arc<Node>>> {
+    let (last, nodes) = match resolve_node_ref(chat, name).await? {
+        NodeRef::Message(_, mut nodes) => {
             nodes.sort_by_key(|node| node.depth);
             let Some(last) = nodes.last().map(Arc::clone) else {
                 return Ok(nodes);
             };
             (last, nodes)
         }
-        Place::Node(node) => {
+        NodeRef::Node(node) => {
             let Some(message) = node.message_id.clone() else {
                 return Ok(vec![node]);
             };
-            (node, of_message(chat, message).await?)
+            (node, load_message_nodes(chat, message).await?)
         }
     };
     let by_id: HashMap<_, _> = nodes.iter().map(|node| (node.id, node)).collect();
@@ -77,52 +77,54 @@ async fn nodes(chat: &Conversation, name: &str) -> Outcome<Vec<Arc<Node>>> {
     Ok(path)
 }
 
-async fn of_message(chat: &Conversation, message: MessageId) -> Outcome<Vec<Arc<Node>>> {
+async fn load_message_nodes(chat: &Conversation, message: MessageId) -> Outcome<Vec<Arc<Node>>> {
     let store = chat.engine().store();
     let query = NodeQuery::Message(message);
     store
-        .nodes(chat.owner(), chat.id(), query)
+        .find_nodes(chat.owner(), chat.id(), query)
         .await
         .map_err(Failure::from)
 }
 
 #[derive(Serialize)]
-struct Document {
+struct MessageItemsDocument {
     message: Option<String>,
     items: Vec<NodeDocument>,
 }
 
-fn document(nodes: &[Arc<Node>]) -> Outcome<Document> {
+fn to_document(nodes: &[Arc<Node>]) -> Outcome<MessageItemsDocument> {
     let items = nodes.iter().map(|node| NodeDocument::try_from(&**node));
-    Ok(Document {
-        message: nodes.first().map(|node| node.message().into_owned()),
+    Ok(MessageItemsDocument {
+        message: nodes
+            .first()
+            .map(|node| node.effective_message_id().into_owned()),
         items: items.collect::<Result<_, _>>()?,
     })
 }
 
-fn text(nodes: &[Arc<Node>]) -> Outcome<String> {
+fn format_nodes(nodes: &[Arc<Node>]) -> Outcome<String> {
     let mut out = String::new();
     let now = now_ms();
     for (at, node) in nodes.iter().enumerate() {
         if at > 0 {
             out.push('\n');
         }
-        let item = item(node)?;
+        let item = parse_node_item(node)?;
         let when = format!(
             "{} ({})",
-            instant(node.created_ms),
-            ago(node.created_ms, now)
+            format_timestamp(node.created_ms),
+            relative_time(node.created_ms, now)
         );
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            heading(&item).bold(),
+            item_heading(&item).bold(),
             node.id.to_string().magenta(),
             when.dimmed()
         );
-        let body = body(&item);
+        let body = item_body(&item);
         if !body.is_empty() {
-            out.push_str(&lines(&body));
+            out.push_str(&printable_lines(&body));
             if !body.ends_with('\n') {
                 out.push('\n');
             }
@@ -131,7 +133,7 @@ fn text(nodes: &[Arc<Node>]) -> Outcome<String> {
     Ok(out)
 }
 
-fn heading(item: &Item) -> String {
+fn item_heading(item: &Item) -> String {
     match item {
         Item::Message(message) => message.role.as_str().to_owned(),
         Item::FunctionCall(call) => format!(
@@ -151,13 +153,13 @@ fn heading(item: &Item) -> String {
     }
 }
 
-fn body(item: &Item) -> String {
+fn item_body(item: &Item) -> String {
     match item {
-        Item::Message(message) => parts(&message.content),
+        Item::Message(message) => format_parts(&message.content),
         Item::FunctionCall(call) => call.arguments.clone(),
         Item::FunctionCallOutput(output) => match &output.output {
             Output::Text(text) => text.clone(),
-            Output::Parts(content) => parts(content),
+            Output::Parts(content) => format_parts(content),
         },
         Item::Extension(extension) => extension.raw.get().to_owned(),
         other => other.text(),
@@ -165,7 +167,7 @@ fn body(item: &Item) -> String {
 }
 
 /// Texts as they are, everything else by its kind.
-fn parts(parts: &[Part]) -> String {
+fn format_parts(parts: &[Part]) -> String {
     let texts = parts.iter().map(|part| match part.as_text() {
         Some(text) => text.to_owned(),
         None => format!("[{}]", one_line(part.kind())),

@@ -12,12 +12,14 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::{clip, counted, lines, one_line, pad, width};
-use crate::skill_folders::{Found, Problem, read};
+use crate::printable::{
+    clip_to_width, count_with_noun, display_width, one_line, pad_right, printable_lines,
+};
+use crate::skill_folders::{ScannedSkills, SkillProblem, scan_skills};
 use crate::{say, terminal};
 
 /// The fewest columns a description takes.
-const NARROWEST: usize = 20;
+const MIN_DESCRIPTION_COLUMNS: usize = 20;
 
 /// List, check or show skills
 #[derive(Debug, Args)]
@@ -32,32 +34,32 @@ Examples:
   contexture compile support-42 --to anthropic --skills .agents/skills")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: SkillAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum SkillAction {
     /// List the skills as a model sees them: names and descriptions
     List {
         #[command(flatten)]
-        folders: Folders,
+        folders: FolderArguments,
     },
     /// Hold every skill against the specification; a problem makes the exit code 1
     Check {
         #[command(flatten)]
-        folders: Folders,
+        folders: FolderArguments,
     },
     /// Show a skill's instructions
     Show {
         /// The skill
         name: String,
         #[command(flatten)]
-        folders: Folders,
+        folders: FolderArguments,
     },
 }
 
 #[derive(Debug, Args)]
-struct Folders {
+struct FolderArguments {
     /// Folders that hold skills
     #[arg(required = true, value_name = "FOLDER")]
     folders: Vec<PathBuf>,
@@ -69,14 +71,18 @@ struct Folders {
 /// A folder cannot be read, or there is no such skill.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     match &arguments.action {
-        Action::List { folders } => list(&read(&folders.folders, UnknownFields::Note)?, globals),
+        SkillAction::List { folders } => print_skills(
+            &scan_skills(&folders.folders, UnknownFields::Note)?,
+            globals,
+        ),
         // As strict as the specification's own checker.
-        Action::Check { folders } => {
-            check(&read(&folders.folders, UnknownFields::Refuse)?, globals)
-        }
-        Action::Show { name, folders } => {
-            let found = read(&folders.folders, UnknownFields::Note)?;
-            show(&found, name, globals)
+        SkillAction::Check { folders } => check_skills(
+            &scan_skills(&folders.folders, UnknownFields::Refuse)?,
+            globals,
+        ),
+        SkillAction::Show { name, folders } => {
+            let found = scan_skills(&folders.folders, UnknownFields::Note)?;
+            print_skill(&found, name, globals)
         }
     }
 }
@@ -85,90 +91,97 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 ///
 /// # Errors
 /// The output cannot be written.
-pub(crate) fn list(found: &Found, globals: &Globals) -> Outcome {
+pub(crate) fn print_skills(found: &ScannedSkills, globals: &Globals) -> Outcome {
     if globals.json {
-        let document = |skill| SkillDocument::listed(skill).placed(skill);
+        let document = |skill| SkillDocument::without_instructions(skill).with_folder(skill);
         let skills: Vec<_> = found.skills.iter().map(document).collect();
-        say::json(&json!({ "skills": skills, "problems": found.problems }))?;
+        say::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(Exit::Done);
     }
-    let names = found.skills.iter().map(|skill| width(&skill.name)).max();
+    let names = found
+        .skills
+        .iter()
+        .map(|skill| display_width(&skill.name))
+        .max();
     let names = names.unwrap_or(0);
-    let rest = terminal::columns(120).saturating_sub(names + 2);
+    let rest = terminal::column_count(120).saturating_sub(names + 2);
     let mut out = String::new();
     for skill in &found.skills {
-        let about = clip(&one_line(&skill.description), rest.max(NARROWEST));
-        let _ = writeln!(out, "{}  {about}", pad(&skill.name, names).bold());
+        let about = clip_to_width(
+            &one_line(&skill.description),
+            rest.max(MIN_DESCRIPTION_COLUMNS),
+        );
+        let _ = writeln!(out, "{}  {about}", pad_right(&skill.name, names).bold());
     }
-    say::styled(&out)?;
+    say::print_styled(&out)?;
     if !globals.quiet {
         for problem in &found.problems {
-            say::warning(&problem.to_string());
+            say::print_warning(&problem.to_string());
         }
         if found.skills.is_empty() {
-            say::aside("no skills; each is a folder with a SKILL.md\n");
+            say::print_stderr("no skills; each is a folder with a SKILL.md\n");
         }
     }
     Ok(Exit::Done)
 }
 
-fn check(found: &Found, globals: &Globals) -> Outcome {
+fn check_skills(found: &ScannedSkills, globals: &Globals) -> Outcome {
     let exit = match found.problems.is_empty() {
         true => Exit::Done,
         false => Exit::Findings,
     };
     if globals.json {
         let skills: Vec<&str> = found.skills.iter().map(|skill| &*skill.name).collect();
-        say::json(&json!({ "skills": skills, "problems": found.problems }))?;
+        say::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(exit);
     }
     let mut out = String::new();
-    for Problem {
+    for SkillProblem {
         path,
         rule,
         message,
     } in &found.problems
     {
-        let _ = writeln!(out, "{}  {}", lines(path).bold(), rule.yellow());
+        let _ = writeln!(out, "{}  {}", printable_lines(path).bold(), rule.yellow());
         let _ = writeln!(out, "  {}", one_line(message));
     }
-    say::styled(&out)?;
+    say::print_styled(&out)?;
     if !globals.quiet {
-        let skills = counted(found.skills.len() as u64, "skill");
+        let skills = count_with_noun(found.skills.len() as u64, "skill");
         let problems = match found.problems.len() as u64 {
             0 => "no problems".to_owned(),
-            count => counted(count, "problem"),
+            count => count_with_noun(count, "problem"),
         };
-        say::aside(&format!("{skills}, {problems}\n"));
+        say::print_stderr(&format!("{skills}, {problems}\n"));
     }
     Ok(exit)
 }
 
-fn show(found: &Found, name: &str, globals: &Globals) -> Outcome {
+fn print_skill(found: &ScannedSkills, name: &str, globals: &Globals) -> Outcome {
     let Some(skill) = found.skills.iter().find(|skill| skill.name == name) else {
-        return Err(missing(found, name));
+        return Err(skill_not_found(found, name));
     };
     if globals.json {
-        say::json(&SkillDocument::whole(skill).placed(skill))?;
+        say::print_json(&SkillDocument::with_instructions(skill).with_folder(skill))?;
     } else {
-        say::raw(&lines(&skill.instructions))?;
+        say::print_text(&printable_lines(&skill.instructions))?;
     }
     Ok(Exit::Done)
 }
 
 /// There is no such skill; why it is none, if it lies there.
-fn missing(found: &Found, name: &str) -> Failure {
+fn skill_not_found(found: &ScannedSkills, name: &str) -> Failure {
     let failure = Failure::new(Exit::NotFound, "no_skill", format!("no skill {name:?}"));
     let of_it = found
         .problems
         .iter()
         .filter(|problem| Path::new(&problem.path).ends_with(name));
     let failure = of_it.fold(failure, |failure, problem| {
-        failure.note(problem.to_string())
+        failure.with_note(problem.to_string())
     });
     let names: Vec<&str> = found.skills.iter().map(|skill| &*skill.name).collect();
     match names.as_slice() {
-        [] => failure.hint("the folders hold no skill: FOLDER/NAME/SKILL.md"),
-        names => failure.hint(format!("there are: {}", names.join(", "))),
+        [] => failure.with_hint("the folders hold no skill: FOLDER/NAME/SKILL.md"),
+        names => failure.with_hint(format!("there are: {}", names.join(", "))),
     }
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::store::Amount;
+use contexture::store::StorageAmount;
 use serde_json::{Map, Value, json};
 
-use crate::database::{self, upkeep};
+use crate::database::{self, require_maintenance};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{grouped, pad, pad_left};
+use crate::printable::{group_thousands, pad_left, pad_right};
 use crate::say;
 
 /// Show what a conversation takes in the database
@@ -31,13 +31,15 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, or the database cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let chat = database::conversation(globals, &arguments.conversation, None).await?;
-    let owner = database::owner(globals)?;
-    let counted = upkeep(chat.engine())?.statistics(&owner, chat.id()).await?;
-    let mut rows: Vec<(&str, Amount)> = counted
+    let chat = database::open_conversation(globals, &arguments.conversation, None).await?;
+    let owner = database::resolve_owner(globals)?;
+    let counted = require_maintenance(chat.engine())?
+        .read_statistics(&owner, chat.id())
+        .await?;
+    let mut rows: Vec<(&str, StorageAmount)> = counted
         .nodes
         .iter()
-        .map(|(kind, amount)| (kind.word(), *amount))
+        .map(|(kind, amount)| (kind.as_str(), *amount))
         .collect();
     rows.extend([
         ("state", counted.roots),
@@ -45,7 +47,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         ("blobs", counted.blobs),
         ("values beside", counted.entries),
     ]);
-    let plain = |count: u64| Amount { count, bytes: 0 };
+    let plain = |count: u64| StorageAmount { count, bytes: 0 };
     rows.extend([
         ("names", plain(counted.names)),
         ("events", plain(counted.events)),
@@ -56,18 +58,18 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             let amount = json!({ "count": amount.count, "bytes": amount.bytes });
             (name.replace(' ', "_"), amount)
         });
-        say::json(&Value::Object(rows.collect::<Map<_, _>>()))?;
+        say::print_json(&Value::Object(rows.collect::<Map<_, _>>()))?;
     } else {
         let mut out = String::new();
         for (name, amount) in rows.iter().filter(|(_, amount)| amount.count > 0) {
-            let count = pad_left(&grouped(amount.count), 10);
+            let count = pad_left(&group_thousands(amount.count), 10);
             let bytes = match amount.bytes {
                 0 => String::new(),
-                bytes => format!("{} bytes", pad_left(&grouped(bytes), 14)),
+                bytes => format!("{} bytes", pad_left(&group_thousands(bytes), 14)),
             };
-            let _ = writeln!(out, "{}{count}{bytes}", pad(name, 18));
+            let _ = writeln!(out, "{}{count}{bytes}", pad_right(name, 18));
         }
-        say::styled(&out)?;
+        say::print_styled(&out)?;
     }
     Ok(Exit::Done)
 }

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 /// There is no such conversation, or no such compaction in effect.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
     let in_effect = chat.compactions().await?;
     let named = arguments
         .compaction
@@ -55,9 +55,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     chat.uncompact(entry.compaction).await?;
     let id = entry.compaction.to_string();
     if globals.json {
-        say::json(&json!({ "uncompacted": id }))?;
+        say::print_json(&json!({ "uncompacted": id }))?;
     } else if !globals.quiet {
-        say::styled(&format!(
+        say::print_styled(&format!(
             "compaction {} stands for nothing now\n",
             id.get(..12).unwrap_or(&id)
         ))?;

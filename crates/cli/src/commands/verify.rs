@@ -1,14 +1,14 @@
 //! `contexture verify`: is what is stored what was written?
 
 use clap::Args;
-use contexture::store::{Error as StoreError, verify};
+use contexture::store::{Error as StoreError, verify_conversation};
 use serde_json::json;
 
-use crate::database::{self, upkeep};
+use crate::database::{self, require_maintenance};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::counted;
+use crate::printable::count_with_noun;
 use crate::say;
 
 /// Check that what is stored is what was written
@@ -31,10 +31,10 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The database or the list of conversations cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let owner = database::owner(globals)?;
+    let owner = database::resolve_owner(globals)?;
     let named = arguments.conversation.as_deref();
-    let (engine, ids) = database::chosen(globals, named, None).await?;
-    let upkeep = upkeep(&engine)?;
+    let (engine, ids) = database::select_conversations(globals, named, None).await?;
+    let upkeep = require_maintenance(&engine)?;
     let (mut findings, mut checked, mut unchecked) = (Vec::new(), 0, None);
     if arguments.conversation.is_none() {
         match upkeep.verify_medium().await {
@@ -48,7 +48,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
     }
     for id in &ids {
-        let page = verify(upkeep, &owner, id).await?;
+        let page = verify_conversation(upkeep, &owner, id).await?;
         checked += page.checked;
         findings.extend(page.findings.iter().map(ToString::to_string));
     }
@@ -58,24 +58,24 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             "conversations": conversations, "checked": checked, "findings": findings,
             "unchecked": unchecked,
         });
-        say::json(&document)?;
+        say::print_json(&document)?;
     } else {
         for finding in &findings {
-            say::styled(&format!("{finding}\n"))?;
+            say::print_styled(&format!("{finding}\n"))?;
         }
         if !globals.quiet {
-            let what = counted(conversations, "conversation");
+            let what = count_with_noun(conversations, "conversation");
             let found = match findings.len() as u64 {
                 0 => "nothing is damaged".to_owned(),
-                count => counted(count, "finding"),
+                count => count_with_noun(count, "finding"),
             };
-            let rows = counted(checked, "row");
+            let rows = count_with_noun(checked, "row");
             if let Some(why) = &unchecked {
-                say::aside(&format!(
+                say::print_stderr(&format!(
                     "the database's own files were not checked: {why}\n"
                 ));
             }
-            say::styled(&format!("{what}, {rows} checked: {found}\n"))?;
+            say::print_styled(&format!("{what}, {rows} checked: {found}\n"))?;
         }
     }
     Ok(match findings.is_empty() {

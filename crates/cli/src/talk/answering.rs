@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use clap::Args;
 use contexture::catalogue::{CatalogueError, Encoding, ModelSpec, Prices};
-use contexture::client::ClientError;
-use contexture::llm::Model;
+use contexture::models::Model;
+use contexture::models_http::ClientError;
 use contexture::{Catalogue, Format, HttpModel, Provider, Target};
 
 use super::script;
-use crate::again::option;
+use crate::again::option_with_value;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
-use crate::printable::grouped;
+use crate::input::InputSource;
+use crate::printable::group_thousands;
 use crate::say;
 
 /// Tokens that a model is taken to hold of which nothing is known.
-const WINDOW: u64 = 32_000;
+const ASSUMED_WINDOW: u64 = 32_000;
 
 /// The options.
 #[derive(Clone, Debug, Default, Args)]
@@ -49,7 +49,11 @@ impl AnswerArguments {
     ///
     /// # Errors
     /// An unknown model, where models of any name cannot be.
-    pub(crate) fn format(&self, to: Option<Format>, model: Option<&str>) -> Outcome<Format> {
+    pub(crate) fn resolve_format(
+        &self,
+        to: Option<Format>,
+        model: Option<&str>,
+    ) -> Outcome<Format> {
         let Some(model) = model else {
             return Ok(to.unwrap_or(Format::Anthropic));
         };
@@ -59,9 +63,9 @@ impl AnswerArguments {
                 let format = to.unwrap_or(Format::OpenAiChat);
                 let unknown = Failure::from(error);
                 let hint = unknown.hint.clone().unwrap_or_default();
-                match self.elsewhere(format) {
+                match self.has_provider_override(format) {
                     true => Ok(format),
-                    false => Err(unknown.hint(format!(
+                    false => Err(unknown.with_hint(format!(
                         "{hint}; a server with models of its own is named by --base-url"
                     ))),
                 }
@@ -70,31 +74,31 @@ impl AnswerArguments {
     }
 
     /// The models that can be asked, if they are not just the catalogue's. What is assumed of one is told.
-    pub(crate) fn catalogue(
+    pub(crate) fn catalogue_with_model(
         &self,
         format: Format,
         model: Option<&str>,
         window: Option<u64>,
         globals: &Globals,
     ) -> Option<Catalogue> {
-        let name = model.filter(|_| self.elsewhere(format))?;
+        let name = model.filter(|_| self.has_provider_override(format))?;
         let known = Catalogue::builtin();
         let spec = match (
-            Target::new(format, name).request(known),
+            Target::new(format, name).build_request(known),
             known.resolve(name),
         ) {
             (Err(CatalogueError::WrongProvider { .. }), Ok(spec)) => {
                 // Somebody translates, and what they take for it nobody knows.
-                let mut spec = under(name, spec);
+                let mut spec = spec_with_id(name, spec);
                 spec.provider.clear();
                 spec.prices = Prices::default();
                 spec
             }
-            (_, Ok(spec)) => under(name, spec),
+            (_, Ok(spec)) => spec_with_id(name, spec),
             (_, Err(_)) => {
-                let held = window.unwrap_or(WINDOW);
+                let held = window.unwrap_or(ASSUMED_WINDOW);
                 if !globals.quiet {
-                    say::warning(&assumed(name, format, held, window.is_some()));
+                    say::print_warning(&assumption_warning(name, format, held, window.is_some()));
                 }
                 ModelSpec::new(name, held, Encoding::Other)
             }
@@ -106,19 +110,23 @@ impl AnswerArguments {
     ///
     /// # Errors
     /// A file of the options cannot be read, or there is no key.
-    pub(crate) fn model(&self, format: Format) -> Outcome<Arc<dyn Model>> {
+    pub(crate) fn build_model(&self, format: Format) -> Outcome<Arc<dyn Model>> {
         if let Some(path) = &self.script {
-            return Ok(Arc::new(script::scripted(&Source::File(path.clone()))?));
+            return Ok(Arc::new(script::load_scripted_model(&InputSource::File(
+                path.clone(),
+            ))?));
         }
         if let Some(path) = &self.replay {
-            return Ok(Arc::new(script::replayed(&Source::File(path.clone()))?));
+            return Ok(Arc::new(script::load_replay_model(&InputSource::File(
+                path.clone(),
+            ))?));
         }
         let provider = match &self.base_url {
-            Some(base) => Provider::from_env_at(format, base),
+            Some(base) => Provider::from_env_with_base_url(format, base),
             None => Provider::from_env(format),
         };
         let provider = provider.map_err(|error| match &error {
-            ClientError::NoKey { .. } => Failure::from(error).of(format),
+            ClientError::NoKey { .. } => Failure::from(error).with_context(format),
             _ => error.into(),
         })?;
         Ok(Arc::new(HttpModel::new(provider)?))
@@ -126,21 +134,23 @@ impl AnswerArguments {
 
     /// The options, to be typed again where something is to go on: a script's next line is not its first, so that
     /// what follows is another file.
-    pub(super) fn words(&self) -> Vec<String> {
+    pub(super) fn to_arguments(&self) -> Vec<String> {
         let Self {
             base_url,
             script,
             replay,
         } = self;
-        let base = base_url.iter().map(|base| option("--base-url", base));
-        let script = script.iter().map(|_| option("--script", "REST"));
+        let base = base_url
+            .iter()
+            .map(|base| option_with_value("--base-url", base));
+        let script = script.iter().map(|_| option_with_value("--script", "REST"));
         let replay = replay.iter();
-        let replay = replay.map(|path| option("--replay", path.display()));
+        let replay = replay.map(|path| option_with_value("--replay", path.display()));
         base.chain(script).chain(replay).flatten().collect()
     }
 
     /// Whether somebody else than the provider answers.
-    fn elsewhere(&self, format: Format) -> bool {
+    fn has_provider_override(&self, format: Format) -> bool {
         let variables: &[&str] = match format {
             Format::OpenAiChat | Format::OpenAiResponses => &["OPENAI_BASE_URL"],
             Format::Anthropic => &["ANTHROPIC_BASE_URL"],
@@ -153,14 +163,14 @@ impl AnswerArguments {
 }
 
 /// A model under the name that another address knows it by.
-fn under(name: &str, spec: &ModelSpec) -> ModelSpec {
+fn spec_with_id(name: &str, spec: &ModelSpec) -> ModelSpec {
     let mut spec = spec.clone();
     name.clone_into(&mut spec.id);
     spec
 }
 
-fn assumed(name: &str, format: Format, window: u64, said: bool) -> String {
-    let held = grouped(window);
+fn assumption_warning(name: &str, format: Format, window: u64, said: bool) -> String {
+    let held = group_thousands(window);
     let held = match said {
         true => format!("a window of {held} tokens"),
         false => format!("a window of {held} tokens (--window says another)"),

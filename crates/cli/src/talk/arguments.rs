@@ -3,33 +3,33 @@
 use std::sync::Arc;
 
 use clap::Args;
-use contexture::llm::Model;
-use contexture::runs::{Agent, Budget, Money};
+use contexture::models::Model;
+use contexture::runs::{Agent, Money, RunBudget};
 use contexture::tools::Policy;
 use contexture::{Conversation, Engine, EngineError, Format, Target};
 
 use super::answering::AnswerArguments;
-use super::reading::tools;
-use super::teller::Teller;
-use super::whereabouts::WhereArguments;
-use crate::again::option;
-use crate::database::{self, Missing};
+use super::reading::build_toolbox;
+use super::teller::RunPrinter;
+use super::whereabouts::ConversationArguments;
+use crate::again::option_with_value;
+use crate::database::{self, WhenMissing};
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::layering::LayerArguments;
-use crate::order::Order;
+use crate::order::CompileSettings;
 use crate::target::TargetArguments;
 use crate::view::ViewArguments;
-use crate::words::{provider_format, tokens};
+use crate::words::{parse_tokens, provider_format};
 
 /// What runs of the command line are called in lists.
 const AGENT: &str = "contexture";
 /// Digits of the name of a new conversation.
-const DIGITS: usize = 12;
+const NAME_DIGITS: usize = 12;
 
 /// The options.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct TalkArguments {
+pub(crate) struct AgentArguments {
     /// The format in which the model is asked; default: that of the model's provider; openai-chat of a
     /// model that only a server of its own knows; else anthropic
     #[arg(long, value_parser = provider_format())]
@@ -45,7 +45,7 @@ pub(crate) struct TalkArguments {
     #[arg(long, value_name = "TOOL")]
     ask: Vec<String>,
     /// Tokens a run may use, read and written: 50000, 50k
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     budget_tokens: Option<u64>,
     /// Dollars a run may cost, as far as prices are known: 0.50
     #[arg(long, value_name = "DOLLARS")]
@@ -55,27 +55,32 @@ pub(crate) struct TalkArguments {
     max_steps: Option<u64>,
 }
 
-impl TalkArguments {
+impl AgentArguments {
     /// Opens the conversation that is named, or a new one, on the named branch or the active one, with the options'
     /// layers and fragments.
     ///
     /// # Errors
     /// The store's, files of the options cannot be read, or the conversation is about another resource.
-    pub(crate) async fn open(
+    pub(crate) async fn open_conversation(
         &self,
         engine: &Engine,
-        place: &WhereArguments,
+        place: &ConversationArguments,
         globals: &Globals,
     ) -> Outcome<Conversation> {
-        let (system, layers) = (self.target.system()?, self.layers.layers(globals)?);
-        let WhereArguments {
+        let (system, layers) = (
+            self.target.read_system_fragments()?,
+            self.layers.build_layers(globals)?,
+        );
+        let ConversationArguments {
             conversation,
             branch,
             resource,
         } = place;
-        let id = conversation.clone().unwrap_or_else(|| fresh(engine));
+        let id = conversation
+            .clone()
+            .unwrap_or_else(|| new_conversation_name(engine));
         let mut builder = engine.conversation(&id);
-        builder = builder.owner(database::owner(globals)?.as_str());
+        builder = builder.owner(database::resolve_owner(globals)?.as_str());
         if let Some(branch) = branch {
             builder = builder.branch(branch);
         }
@@ -84,7 +89,10 @@ impl TalkArguments {
         }
         let chat = builder.open().await?;
         if resource.is_some() {
-            let record = engine.store().conversation(chat.owner(), chat.id()).await?;
+            let record = engine
+                .store()
+                .load_conversation(chat.owner(), chat.id())
+                .await?;
             if record.resource != *resource {
                 return Err(EngineError::OtherResource {
                     conversation: record.id,
@@ -101,7 +109,7 @@ impl TalkArguments {
     }
 
     /// The options with which `resume` goes on with what these began. Its budget a run keeps.
-    pub(crate) fn words(&self, globals: &Globals) -> Vec<String> {
+    pub(crate) fn to_arguments(&self, globals: &Globals) -> Vec<String> {
         let Self {
             to,
             target,
@@ -112,19 +120,19 @@ impl TalkArguments {
             budget_cost: _,
             max_steps: _,
         } = self;
-        let to = to.iter().map(|format| option("--to", format));
-        let ask = ask.iter().map(|tool| option("--ask", tool));
+        let to = to.iter().map(|format| option_with_value("--to", format));
+        let ask = ask.iter().map(|tool| option_with_value("--ask", tool));
         let mut words: Vec<String> = to.flatten().collect();
-        words.extend(target.words());
-        words.extend(layers.words());
+        words.extend(target.to_arguments());
+        words.extend(layers.to_arguments());
         words.extend(ask.flatten());
-        words.extend(answer.words());
-        words.extend(globals.words());
+        words.extend(answer.to_arguments());
+        words.extend(globals.to_arguments());
         words
     }
 
     /// The options about layers.
-    pub(crate) const fn layers(&self) -> &LayerArguments {
+    pub(crate) const fn layer_arguments(&self) -> &LayerArguments {
         &self.layers
     }
 
@@ -132,33 +140,33 @@ impl TalkArguments {
     ///
     /// # Errors
     /// An unknown model.
-    pub(crate) fn agent(
+    pub(crate) fn build_agent(
         &self,
         chat: &Conversation,
         model: Arc<dyn Model>,
-        teller: Arc<Teller>,
+        teller: Arc<RunPrinter>,
     ) -> Outcome<Agent> {
-        let budget = Budget {
+        let budget = RunBudget {
             tokens: self.budget_tokens,
             cost: self.budget_cost,
             steps: self.max_steps,
-            ..Budget::default()
+            ..RunBudget::default()
         };
         let asked = self.ask.iter();
         let policy = asked.fold(Policy::default(), |policy, tool| policy.ask(tool.as_str()));
-        Ok(Agent::new(AGENT, model, self.target()?)
-            .tools(tools(chat, policy)?)
-            .budget(budget)
-            .observer(move |event: &_| teller.see(event)))
+        Ok(Agent::new(AGENT, model, self.resolve_target()?)
+            .with_tools(build_toolbox(chat, policy)?)
+            .with_budget(budget)
+            .with_observer(move |event: &_| teller.print_event(event)))
     }
 
     /// What requests are compiled for.
     ///
     /// # Errors
     /// An unknown model.
-    pub(crate) fn target(&self) -> Outcome<Target> {
-        let order = Order {
-            to: self.format()?,
+    pub(crate) fn resolve_target(&self) -> Outcome<Target> {
+        let order = CompileSettings {
+            to: self.resolve_format()?,
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,
@@ -167,42 +175,52 @@ impl TalkArguments {
             renderer: Arc::new(contexture::XmlRenderer::default()),
             view: ViewArguments::default(),
         };
-        order.target(None, None)
+        order.resolve_target(None, None)
     }
 
     /// What answers: a script, a recording, or a provider.
     ///
     /// # Errors
     /// A file of the options cannot be read, the model is not known, or there is no key.
-    pub(crate) fn model(&self) -> Outcome<Arc<dyn Model>> {
-        self.answer.model(self.format()?)
+    pub(crate) fn build_model(&self) -> Outcome<Arc<dyn Model>> {
+        self.answer.build_model(self.resolve_format()?)
     }
 
     /// Opens the database, with the models that can be asked.
     ///
     /// # Errors
     /// The store's, or an unknown model.
-    pub(crate) async fn engine(&self, missing: Missing, globals: &Globals) -> Outcome<Engine> {
-        let (format, model) = (self.format()?, self.target.model.as_deref());
-        let engine = database::open(globals, missing).await?;
+    pub(crate) async fn open_engine(
+        &self,
+        missing: WhenMissing,
+        globals: &Globals,
+    ) -> Outcome<Engine> {
+        let (format, model) = (self.resolve_format()?, self.target.model.as_deref());
+        let engine = database::open_engine(globals, missing).await?;
         let window = self.target.window;
         Ok(
-            match self.answer.catalogue(format, model, window, globals) {
+            match self
+                .answer
+                .catalogue_with_model(format, model, window, globals)
+            {
                 Some(catalogue) => engine.with_catalogue(catalogue),
                 None => engine,
             },
         )
     }
 
-    fn format(&self) -> Outcome<Format> {
-        self.answer.format(self.to, self.target.model.as_deref())
+    fn resolve_format(&self) -> Outcome<Format> {
+        self.answer
+            .resolve_format(self.to, self.target.model.as_deref())
     }
 }
 
 /// A name that nobody has given yet.
-fn fresh(engine: &Engine) -> String {
-    let id = engine.fresh_run().to_string();
+fn new_conversation_name(engine: &Engine) -> String {
+    let id = engine.new_run_id().to_string();
     // Ids of one moment begin alike; they end by chance.
-    let end = id.get(id.len().saturating_sub(DIGITS)..).unwrap_or(&id);
+    let end = id
+        .get(id.len().saturating_sub(NAME_DIGITS)..)
+        .unwrap_or(&id);
     format!("chat-{end}")
 }

@@ -1,57 +1,60 @@
 //! How a run ended, for people and programs.
 
-use contexture::runs::{Ended, Run, open_calls};
+use contexture::runs::{Run, TurnEnd, open_calls};
 use contexture_server::documents::WaitingCallDocument;
 use serde_json::json;
 
-use super::arguments::TalkArguments;
-use super::interrupt::Driven;
-use super::waiting::what_to_do;
+use super::arguments::AgentArguments;
+use super::interrupt::DriveResult;
+use super::waiting::next_commands;
 use crate::again;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::short;
+use crate::printable::short_id;
 use crate::say;
 
 /// Tells how a run ended.
 ///
 /// # Errors
 /// The run's, or the output cannot be written.
-pub(crate) async fn tell(
-    driven: Driven,
+pub(crate) async fn print_run_result(
+    driven: DriveResult,
     run: &Run,
-    talk: &TalkArguments,
+    talk: &AgentArguments,
     globals: &Globals,
 ) -> Outcome<Exit> {
     let id = run.id().to_string();
     let chat = run.conversation();
     let turn = match driven {
-        Driven::Ended(turn) => turn.map_err(|error| {
+        DriveResult::Finished(turn) => turn.map_err(|error| {
             let failure = Failure::from(error);
             match &failure.details {
-                None => failure.details(json!({ "run": id })),
+                None => failure.with_details(json!({ "run": id })),
                 Some(_) => failure,
             }
         })?,
-        Driven::Left => {
-            let mut words = ["contexture", "resume", short(&id)]
+        DriveResult::Interrupted => {
+            let mut words = ["contexture", "resume", short_id(&id)]
                 .map(str::to_owned)
                 .to_vec();
-            words.extend(talk.words(globals));
-            let message = format!("the run {} was left where it stood", short(&id));
+            words.extend(talk.to_arguments(globals));
+            let message = format!("the run {} was left where it stood", short_id(&id));
             return Err(Failure::new(Exit::Interrupted, "left", message)
-                .details(json!({ "run": id }))
-                .hint(format!("`{}` goes on with it", again::line(&words))));
+                .with_details(json!({ "run": id }))
+                .with_hint(format!(
+                    "`{}` goes on with it",
+                    again::join_for_shell(&words)
+                )));
         }
     };
     let (end, reason) = match &turn.end {
-        Ended::Completed => ("completed", None),
-        Ended::Stopped { reason } => ("stopped", Some(reason)),
-        Ended::Waiting { .. } => ("waiting", None),
+        TurnEnd::Completed => ("completed", None),
+        TurnEnd::Stopped { reason } => ("stopped", Some(reason)),
+        TurnEnd::Waiting { .. } => ("waiting", None),
     };
     let waiting = match &turn.end {
-        Ended::Waiting { calls } => {
+        TurnEnd::Waiting { calls } => {
             Some(open_calls(chat.engine(), chat.owner(), chat.id(), calls).await?)
         }
         _ => None,
@@ -60,7 +63,7 @@ pub(crate) async fn tell(
         let calls: Option<Vec<WaitingCallDocument>> = waiting
             .as_ref()
             .map(|calls| calls.iter().map(Into::into).collect());
-        say::json(&json!({
+        say::print_json(&json!({
             "run": id,
             "conversation": chat.id().as_str(),
             "branch": turn.branch.as_str(),
@@ -75,7 +78,7 @@ pub(crate) async fn tell(
         return Ok(Exit::Done);
     };
     if !globals.json && !globals.quiet {
-        say::aside(&what_to_do(&id, &calls, &talk.words(globals)));
+        say::print_stderr(&next_commands(&id, &calls, &talk.to_arguments(globals)));
     }
     Ok(Exit::Findings)
 }

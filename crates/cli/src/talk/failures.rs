@@ -1,11 +1,11 @@
 //! Errors of runs and models in the words of the command line.
 
-use contexture::client::ClientError;
-use contexture::llm::ModelError;
-use contexture::runs::{Limited, RunError};
+use contexture::models::ModelError;
+use contexture::models_http::ClientError;
+use contexture::runs::{BudgetKind, RunError};
 
 use crate::exit::Exit;
-use crate::explain::chain;
+use crate::explain::error_chain;
 use crate::failure::Failure;
 
 impl From<ClientError> for Failure {
@@ -14,12 +14,12 @@ impl From<ClientError> for Failure {
         match &error {
             ClientError::NoKey { variables } => {
                 let variable = variables.first().copied().unwrap_or_default();
-                failure.hint(format!(
+                failure.with_hint(format!(
                     "export {variable}=…, ask another provider's model, or answer from a file with --script"
                 ))
             }
             ClientError::BadAddress { .. } => {
-                failure.hint("give --base-url like https://host.example/v1")
+                failure.with_hint("give --base-url like https://host.example/v1")
             }
             _ => failure,
         }
@@ -28,19 +28,19 @@ impl From<ClientError> for Failure {
 
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
-        let failure = Self::new(Exit::Model, error.kind(), chain(&error));
+        let failure = Self::new(Exit::Model, error.kind(), error_chain(&error));
         match &error {
             ModelError::NoAnswer { .. } => {
-                failure.hint("a line of the script or recording is needed for each request")
+                failure.with_hint("a line of the script or recording is needed for each request")
             }
-            ModelError::Forbidden { .. } => failure.hint("is it the right key for this address?"),
-            ModelError::Untrusted { .. } => failure.hint(
+            ModelError::Forbidden { .. } => failure.with_hint("is it the right key for this address?"),
+            ModelError::Untrusted { .. } => failure.with_hint(
                 "is the address right? SSL_CERT_FILE names the certificates of authorities that are trusted",
             ),
             ModelError::Refused { too_long: true, .. } => {
-                failure.hint("give the window that the model really has: --window TOKENS")
+                failure.with_hint("give the window that the model really has: --window TOKENS")
             }
-            error if error.is_retryable() => failure.hint("try again later"),
+            error if error.is_retryable() => failure.with_hint("try again later"),
             _ => failure,
         }
     }
@@ -51,21 +51,25 @@ impl From<RunError> for Failure {
         match error {
             RunError::Engine(error) => error.into(),
             RunError::Model(error) => error.into(),
-            RunError::Cancelled(_) => Self::new(Exit::Interrupted, error.kind(), chain(&error))
-                .hint("what was finished is kept; the conversation goes on from there"),
+            RunError::Cancelled(_) => {
+                Self::new(Exit::Interrupted, error.kind(), error_chain(&error))
+                    .with_hint("what was finished is kept; the conversation goes on from there")
+            }
             RunError::BudgetExceeded(exceeded) => {
                 let option = match exceeded.what {
-                    Limited::Tokens => "--budget-tokens",
-                    Limited::Cost => "--budget-cost",
+                    BudgetKind::Tokens => "--budget-tokens",
+                    BudgetKind::Cost => "--budget-cost",
                     _ => "--max-steps",
                 };
-                Self::new(Exit::Refused, "budget", exceeded.to_string()).hint(format!(
+                Self::new(Exit::Refused, "budget", exceeded.to_string()).with_hint(format!(
                     "what was finished is kept; go on with more: {option}"
                 ))
             }
-            RunError::ItemMismatch { .. } => Self::new(Exit::NotFound, error.kind(), chain(&error))
-                .hint("`contexture runs` lists the runs"),
-            error => Self::new(Exit::Model, error.kind(), chain(&error)),
+            RunError::ItemMismatch { .. } => {
+                Self::new(Exit::NotFound, error.kind(), error_chain(&error))
+                    .with_hint("`contexture runs` lists the runs")
+            }
+            error => Self::new(Exit::Model, error.kind(), error_chain(&error)),
         }
     }
 }

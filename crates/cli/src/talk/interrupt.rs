@@ -5,15 +5,15 @@ use tokio::signal::ctrl_c;
 
 /// How driving a run ended.
 #[derive(Debug)]
-pub(crate) enum Driven {
+pub(crate) enum DriveResult {
     /// The run ended, or waits.
-    Ended(Result<Turn, RunError>),
+    Finished(Result<Turn, RunError>),
     /// It was left where it stood: it can be resumed.
-    Left,
+    Interrupted,
 }
 
 /// Drives a run to its end.
-pub(crate) async fn drive(run: &mut Run) -> Driven {
+pub(crate) async fn drive_run(run: &mut Run) -> DriveResult {
     let handle = run.handle();
     let mut pressed = false;
     let driving = run.drive();
@@ -21,10 +21,10 @@ pub(crate) async fn drive(run: &mut Run) -> Driven {
     loop {
         tokio::select! {
             biased;
-            done = &mut driving => return Driven::Ended(done),
+            done = &mut driving => return DriveResult::Finished(done),
             Ok(()) = ctrl_c() => {
                 if pressed {
-                    return Driven::Left;
+                    return DriveResult::Interrupted;
                 }
                 pressed = true;
                 handle.abort("by Ctrl-C");

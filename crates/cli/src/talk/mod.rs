@@ -15,9 +15,9 @@ mod waiting;
 mod whereabouts;
 
 pub(crate) use answering::AnswerArguments;
-pub(crate) use arguments::TalkArguments;
-pub(crate) use ending::tell;
-pub(crate) use interrupt::drive;
-pub(crate) use teller::Teller;
-pub(crate) use waiting::{call_line, waiting_line, what_to_do};
-pub(crate) use whereabouts::WhereArguments;
+pub(crate) use arguments::AgentArguments;
+pub(crate) use ending::print_run_result;
+pub(crate) use interrupt::drive_run;
+pub(crate) use teller::RunPrinter;
+pub(crate) use waiting::{call_line, next_commands, waiting_line};
+pub(crate) use whereabouts::ConversationArguments;

@@ -3,7 +3,7 @@
 use contexture::Conversation;
 use contexture::compile::read_tool;
 use contexture::layers::Rerun;
-use contexture::runs::{Lane, ToolBox, ToolCall, ToolFailure, ToolOptions, ToolOutput};
+use contexture::runs::{ToolBox, ToolCall, ToolConcurrency, ToolFailure, ToolOptions, ToolOutput};
 use contexture::tools::{Policy, Tool};
 
 use crate::exit::Exit;
@@ -13,11 +13,11 @@ use crate::failure::{Failure, Outcome};
 ///
 /// # Errors
 /// None that should be.
-pub(crate) fn tools(chat: &Conversation, policy: Policy) -> Outcome<ToolBox> {
+pub(crate) fn build_toolbox(chat: &Conversation, policy: Policy) -> Outcome<ToolBox> {
     let mut tools = ToolBox::new(policy);
     let options = ToolOptions {
         rerun: Rerun::Again,
-        lane: Lane::Together,
+        lane: ToolConcurrency::Together,
         ..ToolOptions::default()
     };
     let chat = chat.clone();
@@ -25,14 +25,14 @@ pub(crate) fn tools(chat: &Conversation, policy: Policy) -> Outcome<ToolBox> {
         let chat = chat.clone();
         async move {
             let answer = chat.read_context(call.arguments.get()).await;
-            let answer = answer.map_err(ToolFailure::failed)?;
+            let answer = answer.map_err(ToolFailure::from_message)?;
             match answer.is_error {
-                true => Err(ToolFailure::failed(answer.text)),
+                true => Err(ToolFailure::from_message(answer.text)),
                 false => Ok(ToolOutput::from(answer.text)),
             }
         }
     };
-    let added = tools.add_with(Tool::new(read_tool()), options, read);
+    let added = tools.add_tool_with(Tool::new(read_tool()), options, read);
     added.map_err(|error| Failure::new(Exit::Fault, "tools", error.to_string()))?;
     Ok(tools)
 }

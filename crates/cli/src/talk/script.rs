@@ -11,37 +11,38 @@
 use std::collections::VecDeque;
 
 use contexture::ir::{FunctionCall, Raw, Transcript};
-use contexture::llm::{
-    Exchange, Matching, ModelError, ModelResponse, ReplayModel, Reply, ScriptedModel, text_response,
+use contexture::models::{
+    CannedReply, ModelError, ModelResponse, RecordedExchange, ReplayMatching, ReplayModel,
+    ScriptedModel, text_response,
 };
-use contexture::wire::Kind;
+use contexture::wire::DocumentKind;
 use contexture::{Dialect, Format, Item, Message, Role, lower};
 use serde::Deserialize;
 
 use crate::explain::not_json;
 use crate::failure::{Failure, Outcome};
-use crate::input::Source;
-use crate::printable::counted;
+use crate::input::InputSource;
+use crate::printable::count_with_noun;
 
 /// An answer of a script.
 #[derive(Clone, Debug)]
-enum Line {
+enum ScriptLine {
     Text(String),
-    Calls(Calls),
+    Calls(ScriptedCalls),
     Body(String),
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Calls {
+struct ScriptedCalls {
     #[serde(default)]
     text: Option<String>,
-    calls: Vec<Call>,
+    calls: Vec<ScriptedCall>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
+struct ScriptedCall {
     name: String,
     #[serde(default)]
     arguments: Option<Raw>,
@@ -49,7 +50,7 @@ struct Call {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Recorded {
+struct RecordedLine {
     request: Raw,
     response: Raw,
 }
@@ -58,18 +59,18 @@ struct Recorded {
 ///
 /// # Errors
 /// The file cannot be read, or a line is no answer.
-pub(crate) fn scripted(source: &Source) -> Outcome<ScriptedModel> {
-    let mut lines: VecDeque<Line> = each(source, line)?.into();
+pub(crate) fn load_scripted_model(source: &InputSource) -> Outcome<ScriptedModel> {
+    let mut lines: VecDeque<ScriptLine> = parse_each_line(source, parse_line)?.into();
     let all = lines.len();
     let mut asked = 0;
-    Ok(ScriptedModel::by(move |request| {
+    Ok(ScriptedModel::with_fn(move |request| {
         asked += 1;
         match lines.pop_front() {
-            Some(line) => Ok(ModelResponse::new(line.body(request.format, asked))),
+            Some(line) => Ok(ModelResponse::new(line.into_body(request.format, asked))),
             None => Err(ModelError::NoAnswer {
                 model: request.model.clone(),
                 call: asked,
-                why: format!("the script has {}", counted(all as u64, "answer")),
+                why: format!("the script has {}", count_with_noun(all as u64, "answer")),
             }),
         }
     }))
@@ -79,53 +80,54 @@ pub(crate) fn scripted(source: &Source) -> Outcome<ScriptedModel> {
 ///
 /// # Errors
 /// The file cannot be read, or a line is no exchange.
-pub(crate) fn replayed(source: &Source) -> Outcome<ReplayModel> {
-    let exchanges = each(source, |text| {
-        let recorded: Recorded = read(text)?;
-        Ok(Exchange {
+pub(crate) fn load_replay_model(source: &InputSource) -> Outcome<ReplayModel> {
+    let exchanges = parse_each_line(source, |text| {
+        let recorded: RecordedLine = parse_json(text)?;
+        Ok(RecordedExchange {
             request: recorded.request.get().to_owned(),
-            response: reply(&recorded.response)?,
+            response: parse_reply(&recorded.response)?,
         })
     })?;
-    Ok(ReplayModel::new(exchanges, Matching::Payload))
+    Ok(ReplayModel::new(exchanges, ReplayMatching::Payload))
 }
 
 /// What each line is that is not empty; at least one must be.
-fn each<T>(source: &Source, of: impl Fn(&str) -> Outcome<T>) -> Outcome<Vec<T>> {
-    let text = source.read()?;
+fn parse_each_line<T>(source: &InputSource, of: impl Fn(&str) -> Outcome<T>) -> Outcome<Vec<T>> {
+    let text = source.read_text()?;
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     let read = lines.map(|(at, line)| {
-        of(line).map_err(|failure| failure.of(format_args!("{source} line {}", at + 1)))
+        of(line).map_err(|failure| failure.with_context(format_args!("{source} line {}", at + 1)))
     });
     let read: Vec<T> = read.collect::<Outcome<_>>()?;
     if read.is_empty() {
         let message = format!("{source} is empty, expected an answer per line");
         return Err(Failure::bad_input("empty_script", message)
-            .hint("the shortest one is a text in quotes: \"Hello.\""));
+            .with_hint("the shortest one is a text in quotes: \"Hello.\""));
     }
     Ok(read)
 }
 
-fn line(text: &str) -> Outcome<Line> {
-    let raw: Raw = read(text)?;
+fn parse_line(text: &str) -> Outcome<ScriptLine> {
+    let raw: Raw = parse_json(text)?;
     let line = raw.get().trim_start();
     if line.starts_with('"') {
-        return Ok(Line::Text(read(line)?));
+        return Ok(ScriptLine::Text(parse_json(line)?));
     }
     if !line.starts_with('{') {
         let message = "expected a text in quotes or an object";
-        return Err(Failure::bad_input("not_an_answer", message)
-            .hint("an answer is \"text\", {\"text\", \"calls\"} or a provider's whole answer"));
+        return Err(Failure::bad_input("not_an_answer", message).with_hint(
+            "an answer is \"text\", {\"text\", \"calls\"} or a provider's whole answer",
+        ));
     }
-    let fields: std::collections::BTreeMap<String, Raw> = read(line)?;
+    let fields: std::collections::BTreeMap<String, Raw> = parse_json(line)?;
     match fields.contains_key("calls") {
-        true => Ok(Line::Calls(read(line)?)),
-        false => Ok(Line::Body(line.to_owned())),
+        true => Ok(ScriptLine::Calls(parse_json(line)?)),
+        false => Ok(ScriptLine::Body(line.to_owned())),
     }
 }
 
-fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Outcome<T> {
+fn parse_json<'de, T: Deserialize<'de>>(text: &'de str) -> Outcome<T> {
     serde_json::from_str(text).map_err(|error| match error.is_data() {
         true => {
             let text = error.to_string();
@@ -137,33 +139,33 @@ fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Outcome<T> {
 }
 
 /// A whole body, or the events of a stream.
-fn reply(response: &Raw) -> Outcome<Reply> {
+fn parse_reply(response: &Raw) -> Outcome<CannedReply> {
     let text = response.get();
     if !text.starts_with('[') {
-        return Ok(Reply::from(text));
+        return Ok(CannedReply::from(text));
     }
-    let events: Vec<Raw> = read(text)?;
+    let events: Vec<Raw> = parse_json(text)?;
     let data = events.iter().map(|event| {
         // `[DONE]` and the like are recorded as texts.
         let text = serde_json::from_str::<String>(event.get());
         Ok(text.unwrap_or_else(|_| event.get().to_owned()))
     });
-    Ok(Reply::Events(data.collect()))
+    Ok(CannedReply::Events(data.collect()))
 }
 
-impl Line {
+impl ScriptLine {
     /// The body by which a provider says it, as the answer to call `number`.
-    fn body(self, format: Format, number: usize) -> String {
+    fn into_body(self, format: Format, number: usize) -> String {
         match self {
             Self::Text(text) => text_response(format, &text),
             Self::Body(body) => body,
-            Self::Calls(said) => said.body(format, number),
+            Self::Calls(said) => said.into_body(format, number),
         }
     }
 }
 
-impl Calls {
-    fn body(self, format: Format, number: usize) -> String {
+impl ScriptedCalls {
+    fn into_body(self, format: Format, number: usize) -> String {
         let mut transcript = Transcript {
             model: Some("scripted".to_owned()),
             ..Transcript::default()
@@ -178,6 +180,6 @@ impl Calls {
             let call = FunctionCall::new(id, call.name, arguments);
             transcript.items.push(Item::FunctionCall(call));
         }
-        lower(&Dialect::of(format), Kind::Response, &transcript).json
+        lower(&Dialect::of(format), DocumentKind::Response, &transcript).json
     }
 }

@@ -4,100 +4,102 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use contexture::Item;
-use contexture::runs::{RunEvent, RunNews};
+use contexture::runs::{RunEvent, RunEventKind};
 use contexture::wire::StreamEvent;
 use owo_colors::OwoColorize as _;
 
 use super::waiting::call_line;
 use crate::globals::Globals;
-use crate::printable::{clip, counted, lines, one_line, short};
+use crate::printable::{clip_to_width, count_with_noun, one_line, printable_lines, short_id};
 use crate::say;
 
 /// Columns of what a tool says of its failure.
-const COLUMNS: usize = 80;
+const FAILURE_COLUMNS: usize = 80;
 
 /// Shows a run.
 #[derive(Debug)]
-pub(crate) struct Teller {
+pub(crate) struct RunPrinter {
     /// Whether the text is shown as it comes; programs are given all of it at the end.
-    text: bool,
+    prints_text: bool,
     /// Whether anything is said beside it.
-    beside: bool,
+    prints_status: bool,
     /// Whether the text goes to a terminal, which must not be moved by it.
-    terminal: bool,
+    is_terminal: bool,
     /// Whether the last line of text is still open.
-    open: Mutex<bool>,
+    line_open: Mutex<bool>,
 }
 
-impl Teller {
+impl RunPrinter {
     pub(crate) fn new(globals: &Globals) -> Self {
         Self {
-            text: !globals.json,
-            beside: !globals.json && !globals.quiet,
-            terminal: io::stdout().is_terminal(),
-            open: Mutex::new(false),
+            prints_text: !globals.json,
+            prints_status: !globals.json && !globals.quiet,
+            is_terminal: io::stdout().is_terminal(),
+            line_open: Mutex::new(false),
         }
     }
 
     /// Something happened.
-    pub(crate) fn see(&self, event: &RunEvent) {
+    pub(crate) fn print_event(&self, event: &RunEvent) {
         match &event.news {
-            RunNews::Delta(delta) => self.delta(delta),
-            RunNews::Answered { .. } => self.close(),
-            RunNews::Retrying { attempt, why } => self.aside(&format!(
+            RunEventKind::Delta(delta) => self.print_delta(delta),
+            RunEventKind::Answered { .. } => self.close_line(),
+            RunEventKind::Retrying { attempt, why } => self.print_status(&format!(
                 "{} attempt {attempt} failed: {}\n",
                 "↻".yellow(),
-                lines(why)
+                printable_lines(why)
             )),
-            RunNews::Refused { feedback } => self.aside(&format!(
+            RunEventKind::Refused { feedback } => self.print_status(&format!(
                 "{} the answer is not taken: {}\n",
                 "↻".yellow(),
                 one_line(feedback)
             )),
-            RunNews::ToolStarted { call, .. } => {
+            RunEventKind::ToolStarted { call, .. } => {
                 let call = call_line(&call.name, &call.arguments);
-                self.aside(&format!("{} {call}\n", "→".cyan()));
+                self.print_status(&format!("{} {call}\n", "→".cyan()));
             }
-            RunNews::ToolDone { output, .. } => {
+            RunEventKind::ToolDone { output, .. } => {
                 let failed = output.is_error == Some(true);
                 let text = Item::FunctionCallOutput(output.clone()).text();
                 let said = match failed {
-                    true => clip(&one_line(&text), COLUMNS).red().to_string(),
-                    false => counted(text.chars().count() as u64, "character")
+                    true => clip_to_width(&one_line(&text), FAILURE_COLUMNS)
+                        .red()
+                        .to_string(),
+                    false => count_with_noun(text.chars().count() as u64, "character")
                         .dimmed()
                         .to_string(),
                 };
-                self.aside(&format!("{} {said}\n", "←".cyan()));
+                self.print_status(&format!("{} {said}\n", "←".cyan()));
             }
-            RunNews::Ended { spent, .. } => {
+            RunEventKind::Ended { spent, .. } => {
                 let run = event.run.to_string();
-                let told = format!("run {} · {spent}", short(&run));
-                self.aside(&format!("{}\n", told.dimmed()));
+                let told = format!("run {} · {spent}", short_id(&run));
+                self.print_status(&format!("{}\n", told.dimmed()));
             }
             _ => {}
         }
     }
 
-    fn delta(&self, delta: &StreamEvent) {
+    fn print_delta(&self, delta: &StreamEvent) {
         match delta {
             StreamEvent::TextDelta { delta, .. } | StreamEvent::RefusalDelta { delta, .. } => {
-                self.write(delta);
+                self.print_text(delta);
             }
             // The answer begins, or begins anew.
-            StreamEvent::Started { .. } => self.close(),
+            StreamEvent::Started { .. } => self.close_line(),
             _ => {}
         }
     }
 
     /// Writes text. That nobody reads it ends nothing: the run is kept all the same.
-    fn write(&self, text: &str) {
-        if !self.text || text.is_empty() {
+    fn print_text(&self, text: &str) {
+        if !self.prints_text || text.is_empty() {
             return;
         }
-        let mut open = self.open();
+        let mut open = self.lock_line_open();
         let mut out = io::stdout().lock();
-        let _ = match self.terminal {
-            true => out.write_all(lines(text).as_bytes()),
+        let _ = match self.is_terminal {
+            true => out.write_all(printable_lines(text).as_bytes()),
             false => out.write_all(text.as_bytes()),
         };
         let _ = out.flush();
@@ -105,8 +107,8 @@ impl Teller {
     }
 
     /// Ends a line of text that is open.
-    pub(crate) fn close(&self) {
-        let mut open = self.open();
+    pub(crate) fn close_line(&self) {
+        let mut open = self.lock_line_open();
         if *open {
             let mut out = io::stdout().lock();
             let _ = out.write_all(b"\n");
@@ -115,14 +117,16 @@ impl Teller {
         *open = false;
     }
 
-    fn aside(&self, text: &str) {
-        self.close();
-        if self.beside {
-            say::aside(text);
+    fn print_status(&self, text: &str) {
+        self.close_line();
+        if self.prints_status {
+            say::print_stderr(text);
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, bool> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_line_open(&self) -> MutexGuard<'_, bool> {
+        self.line_open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,14 +4,14 @@ use contexture::runs::WaitingCall;
 use owo_colors::OwoColorize as _;
 
 use crate::again;
-use crate::printable::{clip, one_line, short};
+use crate::printable::{clip_to_width, one_line, short_id};
 
 /// Columns of a call's arguments.
-const ARGUMENTS: usize = 80;
+const ARGUMENT_COLUMNS: usize = 80;
 
 /// A tool and its arguments on one line, cut where they are long.
 pub(crate) fn call_line(tool: &str, arguments: &str) -> String {
-    let arguments = clip(&one_line(arguments), ARGUMENTS);
+    let arguments = clip_to_width(&one_line(arguments), ARGUMENT_COLUMNS);
     format!("{} {}", one_line(tool), arguments.dimmed())
 }
 
@@ -19,24 +19,24 @@ pub(crate) fn call_line(tool: &str, arguments: &str) -> String {
 pub(crate) fn waiting_line(call: &WaitingCall) -> String {
     let id = call.node.to_string();
     let line = call_line(&call.tool, &call.arguments);
-    format!("{}  {line}", short(&id).magenta())
+    format!("{}  {line}", short_id(&id).magenta())
 }
 
 /// What waits, and the commands that allow or deny it and go on; `options` are those the run was given.
-pub(crate) fn what_to_do(run: &str, calls: &[WaitingCall], options: &[String]) -> String {
-    let run = short(run);
+pub(crate) fn next_commands(run: &str, calls: &[WaitingCall], options: &[String]) -> String {
+    let run = short_id(run);
     let mut out = String::from("waits for your word:\n");
     for call in calls {
         out.push_str(&format!("  {}\n", waiting_line(call)));
     }
     let options = match options {
         [] => String::new(),
-        options => format!(" {}", again::line(options)),
+        options => format!(" {}", again::join_for_shell(options)),
     };
     let each = |option: &str| -> String {
         let calls = calls.iter().map(|call| call.node.to_string());
         calls
-            .map(|call| format!(" {option} {}", short(&call)))
+            .map(|call| format!(" {option} {}", short_id(&call)))
             .collect()
     };
     out.push_str(&format!(

@@ -4,7 +4,7 @@ use clap::Args;
 
 /// The options.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct WhereArguments {
+pub(crate) struct ConversationArguments {
     /// The conversation, made if there is none; default: a new one
     #[arg(long, short, value_name = "CONVERSATION")]
     pub(crate) conversation: Option<String>,

@@ -18,7 +18,7 @@ fn a_real_session_fits_every_target() {
         ));
         assert_eq!(run.code, 0, "{target}: {}", run.err);
         let payload: Value = serde_json::from_str(&run.out).unwrap();
-        let findings = request_validator(target).findings(&payload);
+        let findings = request_validator(target).validation_errors(&payload);
         assert!(findings.is_empty(), "{target}: {findings:?}");
         let report: Value = serde_json::from_str(&run.err).unwrap();
         let tokens = report["totals"]["tokens"].as_u64().unwrap();
@@ -140,7 +140,7 @@ fn every_window_gives_a_sound_payload_or_a_refusal() {
                 match run.code {
                     0 => {
                         let payload: Value = serde_json::from_str(&run.out).unwrap();
-                        let findings = request_validator(target).findings(&payload);
+                        let findings = request_validator(target).validation_errors(&payload);
                         assert!(
                             findings.is_empty(),
                             "{name} {target} {window}: {findings:?}"

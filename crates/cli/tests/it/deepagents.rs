@@ -1,6 +1,6 @@
 //! Databases of `@deepagents/context`.
 
-use contexture_testdata::{bytes, read};
+use contexture_testdata::{read_bytes, read_text};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::command::Place;
 
 fn place() -> Place {
     let place = Place::new();
-    place.write("chats.db", bytes("deepagents-context/chats.db.gz"));
+    place.write("chats.db", read_bytes("deepagents-context/chats.db.gz"));
     place
 }
 
@@ -70,7 +70,7 @@ fn a_chat_comes_out_as_its_messages() {
     let place = place();
     place.ok("import chats.db");
     let expected: Value =
-        serde_json::from_str(&read("deepagents-context/expected.json.gz")).unwrap();
+        serde_json::from_str(&read_text("deepagents-context/expected.json.gz")).unwrap();
     let chats = expected.as_array().unwrap();
     let support = chats
         .iter()

@@ -128,7 +128,7 @@ fn bad_command_lines() {
 }
 
 #[test]
-fn a_model_that_nobody_knows_is_compiled_for_where_its_window_is_said() {
+fn unknown_model_with_window_is_compiled_with_estimates() {
     let place = Place::new();
     place.write("chat.json", r#"[{"role":"user","content":"hi"}]"#);
     let run =

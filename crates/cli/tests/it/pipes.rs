@@ -165,7 +165,7 @@ fn compile() {
 
 #[test]
 fn a_log_of_lines_is_compiled_from_a_string() {
-    let log = contexture_testdata::read("claude-code/representative_messages.jsonl");
+    let log = contexture_testdata::read_text("claude-code/representative_messages.jsonl");
     let order = json!({ "from": "claude-code", "input": log, "to": "openai-responses" });
     let run = Place::new().feed("compile --jsonl", order.to_string());
     assert_eq!(run.code, 0, "{}", run.out);

@@ -1,6 +1,6 @@
 //! Session files in and out.
 
-use contexture_testdata::{read, swe_agent, tau_bench};
+use contexture_testdata::{read_text, swe_agent, tau_bench};
 use serde_json::Value;
 
 use crate::command::{Place, example};
@@ -209,7 +209,7 @@ fn many_sessions_of_one_file() {
 #[test]
 fn a_log_whose_records_form_a_tree() {
     let place = Place::new();
-    let text = read("claude-code/representative_messages.jsonl");
+    let text = read_text("claude-code/representative_messages.jsonl");
     let file = place.write("session.jsonl", &text);
     let id = imported(&place, &format!("import {}", file.display()));
     let lines = |text: &str| -> Vec<Value> { text.lines().map(parsed).collect() };
@@ -236,7 +236,7 @@ fn a_log_whose_records_form_a_tree() {
 #[test]
 fn a_log_of_many_trees_and_bad_records() {
     let place = Place::new();
-    let file = place.write("edge.jsonl", read("claude-code/edge_cases.jsonl"));
+    let file = place.write("edge.jsonl", read_text("claude-code/edge_cases.jsonl"));
     let run = place.run(&format!("import {} --keep-going", file.display()));
     assert_eq!(run.code, 1, "{}", run.err);
     assert!(run.out.contains("11 branches"), "{}", run.out);

@@ -1,6 +1,6 @@
 //! How much memory a server takes for streams that wait: of both connections, what came, and what is stored.
 
-use contexture_upstream_testkit::{Answer, Gate, Received, Upstream};
+use contexture_upstream_testkit::{Gate, Received, Upstream, UpstreamResponse};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -41,13 +41,13 @@ async fn stream(address: &str, number: usize) -> TcpStream {
 
 #[tokio::test]
 async fn streams_that_wait_are_small() {
-    let gate = Gate::closed();
+    let gate = Gate::new_closed();
     let upstream = {
         let gate = gate.clone();
         Upstream::start(move |_: &Received| {
             let event = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4.1",
                 "choices": [{"index": 0, "delta": {"role": "assistant", "content": "word "}, "finish_reason": null}]});
-            Answer::events((0..2).map(|_| format!("data: {event}\n\n"))).through(&gate)
+            UpstreamResponse::event_stream((0..2).map(|_| format!("data: {event}\n\n"))).gated_by(&gate)
         })
         .await
     };
@@ -55,7 +55,7 @@ async fn streams_that_wait_are_small() {
     let config = format!(
         "[server.limits]\nconcurrent = {}\n[upstreams.openai]\nformat = \"openai\"\nbase_url = \"{}\"\n",
         2 * MANY,
-        upstream.base()
+        upstream.base_url()
     );
     place.write("c.toml", config);
     let serving = Serving::start(&place, "--config c.toml --db new.db", &[]);

@@ -1,6 +1,6 @@
 //! Two servers on one PostgreSQL, one of them killed in the middle of its answers.
 
-use contexture_upstream_testkit::{Answer, Gate, Received, ScriptedProvider, Upstream};
+use contexture_upstream_testkit::{Gate, Received, ScriptedProvider, Upstream, UpstreamResponse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -139,7 +139,7 @@ async fn stored(server: &str, came: &Came) -> Value {
 }
 
 /// Answers at once, but what is said to be cut only half, until the gate opens.
-fn halting(gate: &Gate) -> impl Fn(&Received) -> Answer + Send + Sync + use<> {
+fn halting(gate: &Gate) -> impl Fn(&Received) -> UpstreamResponse + Send + Sync + use<> {
     use contexture_upstream_testkit::Provider as _;
     let gate = gate.clone();
     move |request| {
@@ -147,14 +147,14 @@ fn halting(gate: &Gate) -> impl Fn(&Received) -> Answer + Send + Sync + use<> {
             request.header("authorization"),
             Some(&*format!("Bearer {KEY}"))
         );
-        let answer = ScriptedProvider::default().answer(request);
+        let answer = ScriptedProvider::default().respond_to(request);
         let messages = request.json();
         let last = messages["messages"]
             .as_array()
             .and_then(|all| all.last().cloned());
         let cut = last.is_some_and(|last| last.to_string().contains("slowly"));
         match cut {
-            true => answer.in_pieces_of(20).through(&gate),
+            true => answer.in_pieces_of(20).gated_by(&gate),
             false => answer,
         }
     }
@@ -162,12 +162,12 @@ fn halting(gate: &Gate) -> impl Fn(&Received) -> Answer + Send + Sync + use<> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_is_killed_and_the_other_goes_on() {
-    let gate = Gate::closed();
+    let gate = Gate::new_closed();
     let upstream = Upstream::start(halting(&gate)).await;
     let place = Place::new();
     let config = format!(
         "[upstreams.openai]\nformat = \"openai\"\nbase_url = \"{}\"\nkey_env = \"PROVIDER_KEY\"\n",
-        upstream.base()
+        upstream.base_url()
     );
     place.write("c.toml", config);
     let owner = format!("two-{}", std::process::id());
@@ -192,7 +192,7 @@ async fn one_is_killed_and_the_other_goes_on() {
     }
 
     // All ask the first, which is killed when each of them has half an answer; they ask the other.
-    let before = upstream.received().len();
+    let before = upstream.received_requests().len();
     let asking: Vec<_> = talks
         .into_iter()
         .map(|mut talk| {
@@ -204,12 +204,12 @@ async fn one_is_killed_and_the_other_goes_on() {
         })
         .collect();
     upstream
-        .until(|seen| seen.received.len() == before + TALKS)
+        .wait_until(|seen| seen.received.len() == before + TALKS)
         .await;
     // `kill -9`.
     first.child.kill().unwrap();
-    upstream.until(|seen| seen.left == TALKS).await;
-    gate.admit(TALKS * 10_000);
+    upstream.wait_until(|seen| seen.left == TALKS).await;
+    gate.release_chunks(TALKS * 10_000);
     let mut after = Vec::new();
     for asked in asking {
         let (talk, came) = asked.await.unwrap();

@@ -1,6 +1,6 @@
 //! Whole conversations out and in again, copies of the database, checking it.
 
-use contexture::store::{Expected, KeyScope, KeyValues as _, PutEntry};
+use contexture::store::{ExpectedVersion, KeyScope, KeyValues as _, PutEntry};
 use contexture::{Owner, SqliteStore};
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn put(place: &Place, scope: KeyScope, key: &str) {
     let put = PutEntry {
         key: key.to_owned(),
         value: Some(key.as_bytes().into()),
-        expect: Expected::Any,
+        expect: ExpectedVersion::Any,
         at_ms: 1,
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -109,7 +109,7 @@ fn a_chat_that_nobody_answers_leaves_the_call_to_be_decided() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_at_the_question_calls_the_run_off_and_the_chat_goes_on() {
+fn ctrl_c_at_approval_prompt_aborts_run_and_chat_continues() {
     let place = Place::new();
     let call = json!({"calls": [{"name": "create_memory", "arguments": note()}]});
     place.write("answers.jsonl", format!("{call}\n\"Still here.\"\n"));

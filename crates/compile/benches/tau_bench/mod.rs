@@ -18,7 +18,7 @@ pub(crate) fn path(items: usize) -> Vec<PathItem> {
         let lifted = lift(Format::OpenAiChat, session.traj.get()).unwrap();
         lifted.transcript.items
     });
-    let path = PathItem::all(lifted);
+    let path = PathItem::from_items(lifted);
     let items = items.max(path.len());
     path.iter().cycle().take(items).cloned().collect()
 }

@@ -9,7 +9,8 @@ use serde::Serialize;
 /// The input tokens of one call or of many, by what is paid for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CacheUse {
+#[cfg_attr(test, schemars(rename = "CacheUse"))]
+pub struct CacheUsage {
     /// Read from the cache.
     pub read: u64,
     /// Written for the usual time, where writing has a price of its own.
@@ -20,10 +21,10 @@ pub struct CacheUse {
     pub fresh: u64,
 }
 
-impl CacheUse {
+impl CacheUsage {
     /// All input tokens.
     #[must_use]
-    pub const fn total(&self) -> u64 {
+    pub const fn total_tokens(&self) -> u64 {
         self.read
             .saturating_add(self.write)
             .saturating_add(self.write_long)
@@ -32,7 +33,7 @@ impl CacheUse {
 
     /// What they cost, in pico-dollars.
     #[must_use]
-    pub fn cost(&self, rates: &Rates) -> u128 {
+    pub fn input_cost(&self, rates: &Rates) -> u128 {
         let of = |tokens: u64, rate: u64| u128::from(tokens) * u128::from(rate);
         [
             of(self.read, rates.read),
@@ -45,7 +46,7 @@ impl CacheUse {
     }
 }
 
-impl Add for CacheUse {
+impl Add for CacheUsage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -58,13 +59,13 @@ impl Add for CacheUse {
     }
 }
 
-impl AddAssign for CacheUse {
+impl AddAssign for CacheUsage {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
-impl Sum for CacheUse {
+impl Sum for CacheUsage {
     fn sum<I: Iterator<Item = Self>>(uses: I) -> Self {
         uses.fold(Self::default(), Add::add)
     }
@@ -91,7 +92,7 @@ impl Rates {
     /// that for the longer one, which is what Anthropic asks for every model
     /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching#pricing>).
     #[must_use]
-    pub fn of(prices: &Prices, kind: CacheKind, input_tokens: u64) -> Option<Self> {
+    pub fn for_request(prices: &Prices, kind: CacheKind, input_tokens: u64) -> Option<Self> {
         let get = |meter| {
             let price = prices.get(meter, input_tokens)?;
             Some(price.micro_dollars_per_million())

@@ -18,7 +18,7 @@ use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::bill::Rates;
-use crate::cache::outline::{Lasts, Outline};
+use crate::cache::outline::{Outline, SegmentStability};
 use crate::cache::rules::CacheRules;
 use crate::cache::worth::CacheState;
 use crate::hex;
@@ -106,28 +106,28 @@ impl ContentIgnored {
 }
 
 /// What decides whether a cache object pays.
-pub(crate) struct Horizon {
+pub(crate) struct CallHorizon {
     /// How many calls are expected to come within an object's time.
     pub(crate) calls: u64,
     pub(crate) state: CacheState,
 }
 
 /// The cache object that would pay; `prefix` gives the hash over the first segments.
-pub(crate) fn advise(
+pub(crate) fn advise_cache_object(
     outline: &Outline,
     rules: &CacheRules,
     rates: Option<&Rates>,
-    horizon: &Horizon,
+    horizon: &CallHorizon,
     prefix: impl FnOnce(usize) -> ContentHash,
 ) -> Option<CacheAdvice> {
-    let applies = rules.has_objects() && horizon.state == CacheState::Cold;
+    let applies = rules.supports_cached_content() && horizon.state == CacheState::Cold;
     let (rates, storage) = (rates?, rules.storage_hour.filter(|_| applies)?);
     let all = outline.segments.iter();
-    let held = all.take_while(|one| one.lasts == Lasts::Epoch);
+    let held = all.take_while(|one| one.lasts == SegmentStability::Epoch);
     let (mut segments, mut tokens, mut bytes) = (0, 0_u64, 0);
     for one in held {
         segments += 1;
-        tokens = tokens.saturating_add(one.tokens.guess());
+        tokens = tokens.saturating_add(one.tokens.midpoint());
         bytes += one.bytes;
     }
     let minimum = if rules.minimum > 0 {

@@ -10,17 +10,17 @@
 use contexture_catalogue::{CacheKind, ModelSpec};
 use contexture_ir::Fields;
 use contexture_tokens::TokenCounter;
-use contexture_wire::{Format, mark_name};
+use contexture_wire::{Format, marker_field};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::cache::bill::Rates;
-use crate::cache::marks::{Mark, MarkPolicy, marks_of, place_marks};
-use crate::cache::outline::{Outline, Part};
-use crate::cache::read::{OutlineError, Reading, read};
+use crate::cache::marks::{CacheMarker, MarkerPolicy, active_markers, place_markers};
+use crate::cache::outline::{Outline, RequestPart};
+use crate::cache::read::{OutlineError, ParsedOutline, parse_outline};
 use crate::cache::rules::CacheRules;
-use crate::cache::settings::{scoped, settings, value};
-use crate::cache::trace::CacheTrace;
+use crate::cache::settings::{prefix_settings, scope_members, setting_value};
+use crate::cache::trace::CacheSimulator;
 
 /// How many characters are shown before and behind a difference.
 const SHOWN: (usize, usize) = (24, 48);
@@ -53,12 +53,12 @@ pub struct CacheDiff {
     pub rebilled: u64,
     /// What those cost; absent if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub money: Option<RebilledMoney>,
+    pub money: Option<RebilledCost>,
 }
 
 /// What tokens cost that are not read from a cache, in pico-dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct RebilledMoney {
+pub struct RebilledCost {
     /// As it is.
     pub now: u128,
     /// If they were read from the cache.
@@ -114,27 +114,31 @@ pub fn cache_diff(
     let DiffTarget {
         format, counter, ..
     } = *target;
-    let a = read(format, first, counter).map_err(DiffError::First)?;
-    let b = read(format, second, counter).map_err(DiffError::Second)?;
+    let a = parse_outline(format, first, counter).map_err(DiffError::First)?;
+    let b = parse_outline(format, second, counter).map_err(DiffError::Second)?;
     let rules = target.model.map_or_else(
         || CacheRules {
             kind: CacheKind::Automatic,
             usual_ms: 1,
             ..CacheRules::none(format)
         },
-        |model| CacheRules::of(model, format),
+        |model| CacheRules::for_model(model, format),
     );
-    let common = a.outline.common(&b.outline);
+    let common = a.outline.common_prefix(&b.outline);
     let (before, after) = (&a.outline.segments, &b.outline.segments);
     let differ =
         a.outline.scope != b.outline.scope || (common < before.len() && common < after.len());
-    let difference = differ.then(|| difference(&a, &b, second, common));
-    let marks = marks(&a.outline, &rules);
-    let cached = end(&a.outline, &rules, &marks);
-    let mut trace = CacheTrace::new(rules.clone());
-    trace.call(&a.outline, &marks, 0);
-    let full = trace.clone().call(&a.outline, &marks, 0).read;
-    let used = trace.call(&b.outline, &self::marks(&b.outline, &rules), 0);
+    let difference = differ.then(|| first_difference(&a, &b, second, common));
+    let marks = active_or_placed_markers(&a.outline, &rules);
+    let cached = cached_segment_count(&a.outline, &rules, &marks);
+    let mut trace = CacheSimulator::new(rules.clone());
+    trace.record_call(&a.outline, &marks, 0);
+    let full = trace.clone().record_call(&a.outline, &marks, 0).read;
+    let used = trace.record_call(
+        &b.outline,
+        &self::active_or_placed_markers(&b.outline, &rules),
+        0,
+    );
     let rebilled = if differ {
         full.saturating_sub(used.read)
     } else {
@@ -143,15 +147,15 @@ pub fn cache_diff(
     let tokens = b.outline.tokens();
     let rates = target
         .model
-        .and_then(|model| Rates::of(&model.prices, rules.kind, tokens));
+        .and_then(|model| Rates::for_request(&model.prices, rules.kind, tokens));
     let money = rates.map(|rates| {
         let times = |rate: u64| u128::from(rebilled) * u128::from(rate);
-        let now = if rules.by_marks() {
+        let now = if rules.is_marker_based() {
             rates.write
         } else {
             rates.input
         };
-        RebilledMoney {
+        RebilledCost {
             now: times(now),
             cached: times(rates.read),
         }
@@ -168,28 +172,34 @@ pub fn cache_diff(
 }
 
 /// The marks of a request; those that belong there if it has none.
-fn marks(outline: &Outline, rules: &CacheRules) -> Vec<Mark> {
+fn active_or_placed_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
     let own = outline.whole.is_some() || outline.segments.iter().any(|one| !one.marks.is_empty());
     match own {
-        true => marks_of(outline, rules),
-        false => place_marks(outline, rules, &[], MarkPolicy::default()).marks,
+        true => active_markers(outline, rules),
+        false => place_markers(outline, rules, &[], MarkerPolicy::default()).marks,
     }
 }
 
 /// How many segments of a request are cached.
-fn end(outline: &Outline, rules: &CacheRules, marks: &[Mark]) -> usize {
+fn cached_segment_count(outline: &Outline, rules: &CacheRules, marks: &[CacheMarker]) -> usize {
     let last = marks.iter().map(|mark| mark.segment + 1).max();
-    match last.filter(|_| rules.by_marks()) {
+    match last.filter(|_| rules.is_marker_based()) {
         Some(end) => end,
         None => outline.segments.len(),
     }
 }
 
-fn difference(a: &Reading<'_>, b: &Reading<'_>, second: &str, common: usize) -> Difference {
+fn first_difference(
+    a: &ParsedOutline<'_>,
+    b: &ParsedOutline<'_>,
+    second: &str,
+    common: usize,
+) -> Difference {
     let format = a.outline.format;
     let bytes = b.outline.segments.iter().map(|one| one.bytes).sum();
     if let Some((path, reason)) = scope_change(a, b) {
-        let said = |reading: &Reading<'_>| shorten(value(&reading.fields, &[path]), 0);
+        let said =
+            |reading: &ParsedOutline<'_>| text_around(setting_value(&reading.fields, &[path]), 0);
         return Difference {
             path: path.to_owned(),
             tool: None,
@@ -199,18 +209,19 @@ fn difference(a: &Reading<'_>, b: &Reading<'_>, second: &str, common: usize) -> 
             text_byte: b
                 .fields
                 .get(&[path])
-                .and_then(|one| offset(second, one.get())),
+                .and_then(|one| slice_offset(second, one.get())),
             before: said(a),
             after: said(b),
             hint: "a cache is never shared across these: keep it the same within a conversation",
         };
     }
-    let parts = |reading: &Reading<'_>| reading.outline.segments.get(common).map(|one| one.part);
-    let part = parts(a).min(parts(b)).unwrap_or(Part::Messages);
+    let parts =
+        |reading: &ParsedOutline<'_>| reading.outline.segments.get(common).map(|one| one.part);
+    let part = parts(a).min(parts(b)).unwrap_or(RequestPart::Messages);
     let owner = if parts(b) == Some(part) { b } else { a };
     let segment = owner.outline.segments.get(common);
     let path = segment.map_or_else(String::new, |one| one.path.clone());
-    let text = |reading: &Reading<'_>| reading.bare.get(common).cloned().unwrap_or_default();
+    let text = |reading: &ParsedOutline<'_>| reading.bare.get(common).cloned().unwrap_or_default();
     let (old, new) = (text(a), text(b));
     let before: usize = b
         .outline
@@ -219,84 +230,97 @@ fn difference(a: &Reading<'_>, b: &Reading<'_>, second: &str, common: usize) -> 
         .take(common)
         .map(|one| one.bytes)
         .sum();
-    let byte = before + shared(&old, &new);
+    let byte = before + common_prefix_len(&old, &new);
     let (here, there) = (a.texts.get(common).copied(), b.texts.get(common).copied());
     let same_place = parts(a) == parts(b);
     let leaf = match (here, there) {
-        (Some(here), Some(there)) if same_place => leaf(here, there, path.clone(), format, 32),
-        _ => Leaf {
+        (Some(here), Some(there)) if same_place => {
+            innermost_difference(here, there, path.clone(), format, 32)
+        }
+        _ => JsonDifference {
             path,
             before: here.filter(|_| parts(a) == Some(part)).unwrap_or_default(),
             after: there.filter(|_| parts(b) == Some(part)).unwrap_or_default(),
         },
     };
-    let at = shared(leaf.before, leaf.after);
+    let at = common_prefix_len(leaf.before, leaf.after);
     Difference {
-        tool: (part == Part::Tools)
+        tool: (part == RequestPart::Tools)
             .then(|| tool_name(owner.texts.get(common).copied().unwrap_or_default()))
             .flatten(),
-        reason: reason(format, part, segment.map_or(0, |one| one.index), leaf.after),
+        reason: change_reason(format, part, segment.map_or(0, |one| one.index), leaf.after),
         byte,
         bytes,
-        text_byte: offset(second, leaf.after).map(|start| start + at),
-        before: shorten(leaf.before, at),
-        after: shorten(leaf.after, at),
-        hint: hint(part),
+        text_byte: slice_offset(second, leaf.after).map(|start| start + at),
+        before: text_around(leaf.before, at),
+        after: text_around(leaf.after, at),
+        hint: change_hint(part),
         path: leaf.path,
     }
 }
 
 /// The member across which a cache is not shared that differs first, and the word for it.
-fn scope_change(a: &Reading<'_>, b: &Reading<'_>) -> Option<(&'static str, &'static str)> {
+fn scope_change(
+    a: &ParsedOutline<'_>,
+    b: &ParsedOutline<'_>,
+) -> Option<(&'static str, &'static str)> {
     if a.model != b.model {
         return Some(("model", "model_changed"));
     }
-    let own = |reading: &Reading<'_>, name: &str| value(&reading.fields, &[name]).to_owned();
-    let all = scoped(a.outline.format).iter().copied();
+    let own = |reading: &ParsedOutline<'_>, name: &str| {
+        setting_value(&reading.fields, &[name]).to_owned()
+    };
+    let all = scope_members(a.outline.format).iter().copied();
     all.into_iter()
         .find(|(name, _)| own(a, name) != own(b, name))
 }
 
-fn reason(format: Format, part: Part, setting: usize, after: &str) -> &'static str {
+fn change_reason(format: Format, part: RequestPart, setting: usize, after: &str) -> &'static str {
     let openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
     match part {
-        Part::Tools => "tools_changed",
-        Part::Form | Part::Settings => settings(format).get(setting).map_or("", |one| one.reason),
+        RequestPart::Tools => "tools_changed",
+        RequestPart::Form | RequestPart::Settings => prefix_settings(format)
+            .get(setting)
+            .map_or("", |one| one.reason),
         _ if openai && after.contains(r#""type":"compaction""#) => "context_compacted",
-        Part::System | Part::Messages if openai => "input_changed",
-        Part::System => "system_changed",
-        Part::Messages => "messages_changed",
+        RequestPart::System | RequestPart::Messages if openai => "input_changed",
+        RequestPart::System => "system_changed",
+        RequestPart::Messages => "messages_changed",
     }
 }
 
-const fn hint(part: Part) -> &'static str {
+const fn change_hint(part: RequestPart) -> &'static str {
     match part {
-        Part::Tools => {
+        RequestPart::Tools => {
             "tools stand before everything: keep their order and their words, and say what changes behind the history"
         }
-        Part::Form | Part::Settings => "keep this setting the same within a conversation",
-        Part::System => "say what changes behind the history: a tail or volatile contribution",
-        Part::Messages => {
+        RequestPart::Form | RequestPart::Settings => {
+            "keep this setting the same within a conversation"
+        }
+        RequestPart::System => {
+            "say what changes behind the history: a tail or volatile contribution"
+        }
+        RequestPart::Messages => {
             "earlier messages were edited: append instead, or clear and shorten them in few large steps"
         }
     }
 }
 
 /// The innermost values that differ.
-struct Leaf<'a> {
+struct JsonDifference<'a> {
     path: String,
     before: &'a str,
     after: &'a str,
 }
 
-fn leaf<'a>(
+fn innermost_difference<'a>(
     before: &'a str,
     after: &'a str,
     path: String,
     format: Format,
     depth: usize,
-) -> Leaf<'a> {
-    let whole = |path| Leaf {
+) -> JsonDifference<'a> {
+    let whole = |path| JsonDifference {
         path,
         before,
         after,
@@ -308,7 +332,7 @@ fn leaf<'a>(
         let own = |fields: &Fields<'a>| -> Vec<(String, &'a str)> {
             let all = fields
                 .iter()
-                .filter(|(key, _)| Some(*key) != mark_name(format));
+                .filter(|(key, _)| Some(*key) != marker_field(format));
             all.map(|(key, value)| (key.to_owned(), value.get()))
                 .collect()
         };
@@ -316,7 +340,7 @@ fn leaf<'a>(
         let first = a.iter().zip(&b).find(|(a, b)| a != b);
         return match first {
             Some(((name, before), (other, after))) if name == other => {
-                leaf(before, after, format!("{path}.{name}"), format, depth - 1)
+                innermost_difference(before, after, format!("{path}.{name}"), format, depth - 1)
             }
             _ => whole(path),
         };
@@ -325,7 +349,7 @@ fn leaf<'a>(
     if let (Some(a), Some(b)) = (list(before), list(after)) {
         let first = a.iter().zip(&b).position(|(a, b)| a.get() != b.get());
         return match first.and_then(|at| Some((at, a.get(at)?, b.get(at)?))) {
-            Some((at, before, after)) => leaf(
+            Some((at, before, after)) => innermost_difference(
                 before.get(),
                 after.get(),
                 format!("{path}[{at}]"),
@@ -339,13 +363,13 @@ fn leaf<'a>(
 }
 
 /// How many bytes both begin with, cut at a character.
-fn shared(a: &str, b: &str) -> usize {
+fn common_prefix_len(a: &str, b: &str) -> usize {
     let letters = a.chars().zip(b.chars()).take_while(|(a, b)| a == b);
     letters.map(|(letter, _)| letter.len_utf8()).sum()
 }
 
 /// A stretch of a text around a place.
-fn shorten(text: &str, at: usize) -> String {
+fn text_around(text: &str, at: usize) -> String {
     let (before, behind) = SHOWN;
     let (start, rest) = text.split_at_checked(at).unwrap_or((text, ""));
     let skipped = start.chars().count().saturating_sub(before);
@@ -364,14 +388,14 @@ fn shorten(text: &str, at: usize) -> String {
 }
 
 /// Where a slice of a text stands in it; nothing if it is none.
-fn offset(text: &str, part: &str) -> Option<usize> {
+fn slice_offset(text: &str, part: &str) -> Option<usize> {
     let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     (!part.is_empty() && start + part.len() <= text.len()).then_some(start)
 }
 
 fn tool_name(tool: &str) -> Option<String> {
     let fields = Fields::parse(tool).ok()?;
-    let own = value(&fields, &["name"]);
-    let inner = value(&fields, &["function", "name"]);
+    let own = setting_value(&fields, &["name"]);
+    let inner = setting_value(&fields, &["function", "name"]);
     serde_json::from_str(if own.is_empty() { inner } else { own }).ok()
 }

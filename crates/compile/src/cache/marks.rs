@@ -10,45 +10,45 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{ContentHash, Fields, quote};
-use contexture_wire::{Format, Ttl};
+use contexture_ir::{ContentHash, Fields, quote_json};
+use contexture_wire::{CacheTtl, Format};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::outline::{Lasts, Outline, Part};
+use crate::cache::outline::{Outline, RequestPart, SegmentStability};
 use crate::cache::rules::CacheRules;
-use crate::cache::settings::value;
+use crate::cache::settings::setting_value;
 use crate::hex;
 
 /// For how long what is marked is to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct MarkPolicy {
+pub struct MarkerPolicy {
     /// Tools, system prompt and anchors.
-    pub head: Ttl,
+    pub head: CacheTtl,
     /// The history.
-    pub history: Ttl,
+    pub history: CacheTtl,
 }
 
 /// One mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Mark {
+pub struct CacheMarker {
     /// The segment whose end it marks.
     pub segment: usize,
     /// For how long.
-    pub ttl: Ttl,
+    pub ttl: CacheTtl,
     /// Why it stands there.
-    pub why: MarkReason,
+    pub why: MarkerReason,
 }
 
-impl Mark {
+impl CacheMarker {
     /// A mark that was there before.
     #[must_use]
-    pub const fn given(segment: usize, ttl: Ttl) -> Self {
+    pub const fn existing(segment: usize, ttl: CacheTtl) -> Self {
         Self {
             segment,
             ttl,
-            why: MarkReason::Given,
+            why: MarkerReason::Given,
         }
     }
 }
@@ -58,7 +58,8 @@ impl Mark {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum MarkReason {
+#[cfg_attr(test, schemars(rename = "MarkReason"))]
+pub enum MarkerReason {
     /// The end of tools and system prompt.
     Head,
     /// The end of what stands before the history.
@@ -76,30 +77,30 @@ pub enum MarkReason {
 /// The marks of one payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Marking {
+pub struct MarkerPlan {
     /// All marks that will be in force, in the order of their segments.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<CacheMarker>,
     /// The segments whose own marks have to go, because there would be too many.
     pub strip: Vec<usize>,
     /// Whether the provider must be told to set no mark by itself: what it would mark is not there
     /// next time.
     pub only_ours: bool,
     /// The prefixes that can be read from the cache after this call, shortest first.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<CachedPrefix>,
 }
 
-impl Marking {
+impl MarkerPlan {
     /// Only the marks that came with the items, as many as the provider takes.
-    pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> Self {
+    pub(crate) fn from_existing(outline: &Outline, rules: &CacheRules) -> Self {
         if rules.max_marks == 0 {
             return Self {
-                kept: kept(outline, rules, &[]),
+                kept: cached_prefixes(outline, rules, &[]),
                 ..Self::default()
             };
         }
-        let (marks, strip) = given(outline, rules);
+        let (marks, strip) = existing_markers(outline, rules);
         Self {
-            kept: kept(outline, rules, &marks),
+            kept: cached_prefixes(outline, rules, &marks),
             marks,
             strip,
             only_ours: false,
@@ -109,7 +110,7 @@ impl Marking {
 
 /// A prefix that the provider is expected to keep. It goes from one compile to the next with the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct CachedPrefix {
     /// Its last segment.
     pub segment: usize,
     /// The hash over it, by which a plan of another path is noticed.
@@ -117,7 +118,7 @@ pub struct Kept {
     pub prefix: ContentHash,
     /// For how long.
     #[serde(default)]
-    pub ttl: Ttl,
+    pub ttl: CacheTtl,
 }
 
 /// Decides the marks of a payload. `previous` is what the call before left in the cache.
@@ -125,22 +126,25 @@ pub struct Kept {
 /// The same arguments give the same marks; an extended history moves none but the rolling one and its
 /// bridge.
 #[must_use]
-pub fn place_marks(
+pub fn place_markers(
     outline: &Outline,
     rules: &CacheRules,
-    previous: &[Kept],
-    policy: MarkPolicy,
-) -> Marking {
-    let mut marking = Marking::default();
+    previous: &[CachedPrefix],
+    policy: MarkerPolicy,
+) -> MarkerPlan {
+    let mut marking = MarkerPlan::default();
     if rules.max_marks > 0 {
-        let (given, strip) = given(outline, rules);
-        let passing = outline.segments.iter().any(|one| one.lasts == Lasts::Call);
+        let (given, strip) = existing_markers(outline, rules);
+        let passing = outline
+            .segments
+            .iter()
+            .any(|one| one.lasts == SegmentStability::Call);
         marking.only_ours = rules.marks_newest && passing;
         let newest = rules.marks_newest && !passing;
         let taken = given.len() + usize::from(newest) + usize::from(outline.whole.is_some());
-        let mut ours: Vec<Mark> = Vec::new();
+        let mut ours: Vec<CacheMarker> = Vec::new();
         let slots = rules.max_marks.saturating_sub(taken);
-        for mark in wanted(outline, rules, previous, policy, newest) {
+        for mark in desired_markers(outline, rules, previous, policy, newest) {
             let stands = given
                 .iter()
                 .chain(&ours)
@@ -153,48 +157,52 @@ pub fn place_marks(
         marking.marks = given.into_iter().chain(ours).collect();
         let last = outline.segments.len().checked_sub(1);
         let provider = |ttl| {
-            last.map(|segment| Mark {
+            last.map(|segment| CacheMarker {
                 segment,
                 ttl,
-                why: MarkReason::Provider,
+                why: MarkerReason::Provider,
             })
         };
         marking
             .marks
-            .extend(newest.then(|| provider(Ttl::Usual)).flatten());
+            .extend(newest.then(|| provider(CacheTtl::Usual)).flatten());
         marking.marks.extend(outline.whole.and_then(provider));
         marking.marks.sort_by_key(|mark| mark.segment);
-        settle_times(&mut marking.marks);
+        enforce_ttl_order(&mut marking.marks);
     }
-    marking.kept = kept(outline, rules, &marking.marks);
+    marking.kept = cached_prefixes(outline, rules, &marking.marks);
     marking
 }
 
 /// The mark at the top of a request, which the provider moves by itself.
-pub(crate) fn whole_mark(format: Format, fields: &Fields<'_>) -> Option<Ttl> {
+pub(crate) fn automatic_marker(format: Format, fields: &Fields<'_>) -> Option<CacheTtl> {
     if format != Format::Anthropic {
         return None;
     }
-    let mark = value(fields, &["cache_control", "type"]);
-    let long = value(fields, &["cache_control", "ttl"]) == quote("1h");
-    let ttl = if long { Ttl::Long } else { Ttl::Usual };
+    let mark = setting_value(fields, &["cache_control", "type"]);
+    let long = setting_value(fields, &["cache_control", "ttl"]) == quote_json("1h");
+    let ttl = if long {
+        CacheTtl::Long
+    } else {
+        CacheTtl::Usual
+    };
     (!mark.is_empty()).then_some(ttl)
 }
 
 /// The marks that are in force in a request that is sent as it stands: its own, as many as the provider takes, and
 /// those that the provider sets by itself.
 #[must_use]
-pub fn marks_of(outline: &Outline, rules: &CacheRules) -> Vec<Mark> {
+pub fn active_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
     if rules.max_marks == 0 {
         return Vec::new();
     }
-    let (mut marks, _) = given(outline, rules);
+    let (mut marks, _) = existing_markers(outline, rules);
     if let Some(segment) = outline.segments.len().checked_sub(1) {
-        let newest = rules.marks_newest.then_some(Ttl::Usual);
-        let provider = |ttl| Mark {
+        let newest = rules.marks_newest.then_some(CacheTtl::Usual);
+        let provider = |ttl| CacheMarker {
             segment,
             ttl,
-            why: MarkReason::Provider,
+            why: MarkerReason::Provider,
         };
         marks.extend(outline.whole.into_iter().chain(newest).map(provider));
     }
@@ -202,7 +210,10 @@ pub fn marks_of(outline: &Outline, rules: &CacheRules) -> Vec<Mark> {
 }
 
 /// The marks that came with the items and stay, and the segments whose marks go.
-pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> (Vec<Mark>, Vec<usize>) {
+pub(crate) fn existing_markers(
+    outline: &Outline,
+    rules: &CacheRules,
+) -> (Vec<CacheMarker>, Vec<usize>) {
     let most = rules
         .max_marks
         .saturating_sub(usize::from(outline.whole.is_some()));
@@ -211,7 +222,7 @@ pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> (Vec<Mark>, Vec<us
     // The oldest messages first, then whatever there is.
     for messages in [true, false] {
         for (at, segment) in outline.segments.iter().enumerate() {
-            let own = (segment.part == Part::Messages) == messages;
+            let own = (segment.part == RequestPart::Messages) == messages;
             if own && count > most && !segment.marks.is_empty() {
                 count -= segment.marks.len();
                 strip.insert(at);
@@ -222,41 +233,52 @@ pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> (Vec<Mark>, Vec<us
     let all = outline.segments.iter().enumerate();
     let marks = all
         .filter(|(at, _)| stays(at))
-        .flat_map(|(at, segment)| segment.marks.iter().map(move |ttl| Mark::given(at, *ttl)))
+        .flat_map(|(at, segment)| {
+            segment
+                .marks
+                .iter()
+                .map(move |ttl| CacheMarker::existing(at, *ttl))
+        })
         .collect();
     (marks, strip.into_iter().collect())
 }
 
 /// Where marks are wanted, the most useful first.
-fn wanted(
+fn desired_markers(
     outline: &Outline,
     rules: &CacheRules,
-    previous: &[Kept],
-    policy: MarkPolicy,
+    previous: &[CachedPrefix],
+    policy: MarkerPolicy,
     newest: bool,
-) -> Vec<Mark> {
-    let reaches = reaching(outline, rules);
+) -> Vec<CacheMarker> {
+    let reaches = first_cacheable_segment(outline, rules);
     let can =
         |segment: Option<usize>| segment.filter(|at| reaches.is_some_and(|least| *at >= least));
-    let head = outline.last(Lasts::Epoch..=Lasts::Epoch, |one| {
-        one.can_carry && one.part < Part::Messages
-    });
-    let anchor = outline.last(Lasts::Epoch..=Lasts::Epoch, |one| {
-        one.can_carry && one.part == Part::Messages
-    });
-    let rolling = outline.last(Lasts::Onwards..=Lasts::Onwards, |one| one.can_carry);
-    let bridge = rolling.and_then(|rolling| bridge(outline, rules, previous, rolling));
-    let mark =
-        |segment: Option<usize>, ttl, why| can(segment).map(|segment| Mark { segment, ttl, why });
+    let head = outline
+        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+            one.can_carry && one.part < RequestPart::Messages
+        });
+    let anchor = outline
+        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+            one.can_carry && one.part == RequestPart::Messages
+        });
+    let rolling = outline.last_segment_where(
+        SegmentStability::Onwards..=SegmentStability::Onwards,
+        |one| one.can_carry,
+    );
+    let bridge = rolling.and_then(|rolling| bridge_segment(outline, rules, previous, rolling));
+    let mark = |segment: Option<usize>, ttl, why| {
+        can(segment).map(|segment| CacheMarker { segment, ttl, why })
+    };
     [
         mark(
             rolling.filter(|_| !newest),
             policy.history,
-            MarkReason::Rolling,
+            MarkerReason::Rolling,
         ),
-        mark(head, policy.head, MarkReason::Head),
-        mark(bridge, policy.history, MarkReason::Bridge),
-        mark(anchor, policy.head, MarkReason::Anchor),
+        mark(head, policy.head, MarkerReason::Head),
+        mark(bridge, policy.history, MarkerReason::Bridge),
+        mark(anchor, policy.head, MarkerReason::Anchor),
     ]
     .into_iter()
     .flatten()
@@ -264,7 +286,7 @@ fn wanted(
 }
 
 /// The first segment at whose end the prefix may be long enough to be cached.
-fn reaching(outline: &Outline, rules: &CacheRules) -> Option<usize> {
+fn first_cacheable_segment(outline: &Outline, rules: &CacheRules) -> Option<usize> {
     let mut sum = 0_u64;
     outline.segments.iter().position(|segment| {
         sum = sum.saturating_add(segment.tokens.high);
@@ -274,16 +296,16 @@ fn reaching(outline: &Outline, rules: &CacheRules) -> Option<usize> {
 
 /// Where the last call's longest prefix ended that still stands, if it is out of the rolling mark's
 /// sight.
-fn bridge(
+fn bridge_segment(
     outline: &Outline,
     rules: &CacheRules,
-    previous: &[Kept],
+    previous: &[CachedPrefix],
     rolling: usize,
 ) -> Option<usize> {
     let lookback = rules.lookback?;
     let onwards = |at: usize| {
         let segment = outline.segments.get(at);
-        segment.is_some_and(|one| one.lasts == Lasts::Onwards && one.can_carry)
+        segment.is_some_and(|one| one.lasts == SegmentStability::Onwards && one.can_carry)
     };
     let before = previous
         .iter()
@@ -291,7 +313,7 @@ fn bridge(
         .map(|kept| (kept.segment, kept.prefix));
     let (at, _) = before
         .filter(|(at, _)| *at < rolling && onwards(*at))
-        .find(|(at, prefix)| outline.prefix(*at) == *prefix)?;
+        .find(|(at, prefix)| outline.prefix_hash(*at) == *prefix)?;
     (blocks_between(outline, at, rolling) >= lookback).then_some(at)
 }
 
@@ -302,18 +324,18 @@ pub(crate) fn blocks_between(outline: &Outline, from: usize, to: usize) -> usize
 }
 
 /// A longer time may not stand behind a shorter one: ours give way to those that came with the items.
-fn settle_times(marks: &mut [Mark]) {
-    let mut most = Ttl::Long;
+fn enforce_ttl_order(marks: &mut [CacheMarker]) {
+    let mut most = CacheTtl::Long;
     for mark in marks.iter_mut() {
         match mark.why {
-            MarkReason::Given => most = most.min(mark.ttl),
+            MarkerReason::Given => most = most.min(mark.ttl),
             _ => mark.ttl = mark.ttl.min(most),
         }
     }
-    let mut least = Ttl::Usual;
+    let mut least = CacheTtl::Usual;
     for mark in marks.iter_mut().rev() {
         mark.ttl = match mark.why {
-            MarkReason::Given => mark.ttl,
+            MarkerReason::Given => mark.ttl,
             _ => mark.ttl.max(least),
         };
         least = least.max(mark.ttl);
@@ -321,23 +343,31 @@ fn settle_times(marks: &mut [Mark]) {
 }
 
 /// The prefixes that the provider keeps after this call.
-fn kept(outline: &Outline, rules: &CacheRules, marks: &[Mark]) -> Vec<Kept> {
-    let sums = outline.cumulated();
+fn cached_prefixes(
+    outline: &Outline,
+    rules: &CacheRules,
+    marks: &[CacheMarker],
+) -> Vec<CachedPrefix> {
+    let sums = outline.cumulative_tokens();
     let long_enough = |at: &usize| sums.get(*at).is_some_and(|sum| *sum >= rules.minimum);
-    let ends: Vec<(usize, Ttl)> = if rules.by_marks() {
+    let ends: Vec<(usize, CacheTtl)> = if rules.is_marker_based() {
         marks.iter().map(|mark| (mark.segment, mark.ttl)).collect()
     } else {
         // A provider that caches by itself keeps every beginning; these are the ones that can return.
         let lasting = [
-            outline.last(Lasts::Epoch..=Lasts::Epoch, |one| one.part < Part::Messages),
-            outline.last(Lasts::Epoch..=Lasts::Epoch, |_| true),
-            outline.last(Lasts::Epoch..=Lasts::Onwards, |_| true),
-            outline.last(Lasts::Epoch..=Lasts::Call, |_| true),
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+                one.part < RequestPart::Messages
+            }),
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |_| true),
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Onwards, |_| {
+                true
+            }),
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Call, |_| true),
         ];
-        let mut lasting: Vec<(usize, Ttl)> = lasting
+        let mut lasting: Vec<(usize, CacheTtl)> = lasting
             .into_iter()
             .flatten()
-            .map(|at| (at, Ttl::Usual))
+            .map(|at| (at, CacheTtl::Usual))
             .collect();
         lasting.dedup();
         lasting
@@ -345,11 +375,12 @@ fn kept(outline: &Outline, rules: &CacheRules, marks: &[Mark]) -> Vec<Kept> {
     if rules.kind == contexture_catalogue::CacheKind::None {
         return Vec::new();
     }
-    let mut ends: Vec<(usize, Ttl)> = ends.into_iter().filter(|(at, _)| long_enough(at)).collect();
+    let mut ends: Vec<(usize, CacheTtl)> =
+        ends.into_iter().filter(|(at, _)| long_enough(at)).collect();
     ends.dedup_by_key(|(segment, _)| *segment);
-    let prefixes = outline.prefixes(ends.iter().map(|(segment, _)| *segment));
+    let prefixes = outline.prefix_hashes(ends.iter().map(|(segment, _)| *segment));
     let kept = ends.into_iter().zip(prefixes);
-    kept.map(|((segment, ttl), prefix)| Kept {
+    kept.map(|((segment, ttl), prefix)| CachedPrefix {
         segment,
         prefix,
         ttl,

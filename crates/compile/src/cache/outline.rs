@@ -8,10 +8,10 @@
 use std::ops::RangeInclusive;
 
 use contexture_ir::ContentHash;
-use contexture_wire::{Format, Ttl};
+use contexture_wire::{CacheTtl, Format};
 
-use crate::count::Tokens;
-use crate::digest::{digest, gathered};
+use crate::count::TokenBounds;
+use crate::digest::{concat_hashes, finish_content_hash};
 
 /// A payload as its provider's cache sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Outline {
     /// What it is made of, in the cache's order.
     pub segments: Vec<OutlineSegment>,
     /// The mark that stands for the whole request, where the provider moves it by itself.
-    pub whole: Option<Ttl>,
+    pub whole: Option<CacheTtl>,
 }
 
 /// A stretch of a payload.
@@ -32,7 +32,7 @@ pub struct Outline {
 #[non_exhaustive]
 pub struct OutlineSegment {
     /// Of which part of the request.
-    pub part: Part,
+    pub part: RequestPart,
     /// Its index: of a payload's pieces, or of the array in its JSON.
     pub index: usize,
     /// Where it stands in JSON, where it is of JSON: `messages[12].content[0]`.
@@ -42,20 +42,20 @@ pub struct OutlineSegment {
     /// Its length in the payload.
     pub bytes: usize,
     /// What it weighs: from at least to at most.
-    pub tokens: Tokens,
+    pub tokens: TokenBounds,
     /// How many content blocks it has, by which look-back is counted.
     pub blocks: usize,
     /// How long it stays.
-    pub lasts: Lasts,
+    pub lasts: SegmentStability,
     /// Whether the format lets it carry a mark.
     pub can_carry: bool,
     /// The marks in it that were there before any of ours.
-    pub marks: Vec<Ttl>,
+    pub marks: Vec<CacheTtl>,
 }
 
 /// The parts of a request, in the cache's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum RequestPart {
     /// The definitions of tools.
     Tools,
     /// The form of the answer and how much to think, where they stand before the system prompt.
@@ -68,7 +68,7 @@ pub enum Part {
     Messages,
 }
 
-impl Part {
+impl RequestPart {
     /// The lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -84,7 +84,7 @@ impl Part {
 
 /// How long a segment stays as and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lasts {
+pub enum SegmentStability {
     /// As long as the epoch: tools, system prompt, anchors.
     Epoch,
     /// From now on: history.
@@ -95,16 +95,16 @@ pub enum Lasts {
 
 impl OutlineSegment {
     /// A segment of nothing.
-    pub(crate) fn new(part: Part, index: usize, hash: ContentHash) -> Self {
+    pub(crate) fn new(part: RequestPart, index: usize, hash: ContentHash) -> Self {
         Self {
             part,
             index,
             path: String::new(),
             hash,
             bytes: 0,
-            tokens: Tokens::ZERO,
+            tokens: TokenBounds::ZERO,
             blocks: 0,
-            lasts: Lasts::Epoch,
+            lasts: SegmentStability::Epoch,
             can_carry: false,
             marks: Vec::new(),
         }
@@ -115,33 +115,33 @@ impl Outline {
     /// The hash over everything up to and including a segment; that of the scope if there is no such
     /// segment.
     #[must_use]
-    pub fn prefix(&self, segment: usize) -> ContentHash {
-        let first = self.prefixes([segment]).into_iter().next();
+    pub fn prefix_hash(&self, segment: usize) -> ContentHash {
+        let first = self.prefix_hashes([segment]).into_iter().next();
         first.unwrap_or_else(|| ContentHash::of(b""))
     }
 
     /// The same for several segments, in ascending order, at the cost of the last.
     #[must_use]
-    pub fn prefixes(&self, segments: impl IntoIterator<Item = usize>) -> Vec<ContentHash> {
+    pub fn prefix_hashes(&self, segments: impl IntoIterator<Item = usize>) -> Vec<ContentHash> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(ContentHash::of(self.scope.as_bytes()).as_bytes());
         let mut done = 0;
         let hash = |segment: usize| {
             let end = segment.saturating_add(1).min(self.segments.len());
             let new = self.segments.get(done..end).unwrap_or_default();
-            hasher.update(&gathered(new.iter().map(|one| &one.hash)));
+            hasher.update(&concat_hashes(new.iter().map(|one| &one.hash)));
             done = done.max(end);
-            digest(&hasher)
+            finish_content_hash(&hasher)
         };
         segments.into_iter().map(hash).collect()
     }
 
     /// The tokens up to and including each segment, at their best guess.
     #[must_use]
-    pub fn cumulated(&self) -> Vec<u64> {
+    pub fn cumulative_tokens(&self) -> Vec<u64> {
         let mut sum = 0_u64;
         let add = |segment: &OutlineSegment| {
-            sum = sum.saturating_add(segment.tokens.guess());
+            sum = sum.saturating_add(segment.tokens.midpoint());
             sum
         };
         self.segments.iter().map(add).collect()
@@ -150,19 +150,22 @@ impl Outline {
     /// All tokens at their best guess.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        let guesses = self.segments.iter().map(|segment| segment.tokens.guess());
+        let guesses = self
+            .segments
+            .iter()
+            .map(|segment| segment.tokens.midpoint());
         guesses.fold(0, u64::saturating_add)
     }
 
     /// All tokens, from at least to at most.
     #[must_use]
-    pub fn range(&self) -> Tokens {
+    pub fn token_bounds(&self) -> TokenBounds {
         self.segments.iter().map(|segment| segment.tokens).sum()
     }
 
     /// How many segments both begin with; 0 across scopes and formats.
     #[must_use]
-    pub fn common(&self, other: &Self) -> usize {
+    pub fn common_prefix(&self, other: &Self) -> usize {
         if (self.format, &self.scope) != (other.format, &other.scope) {
             return 0;
         }
@@ -171,7 +174,7 @@ impl Outline {
     }
 
     /// Some segments turned out not to be able to carry a mark.
-    pub(crate) fn forbid_marks(&mut self, segments: &[usize]) {
+    pub(crate) fn forbid_markers(&mut self, segments: &[usize]) {
         for at in segments {
             if let Some(segment) = self.segments.get_mut(*at) {
                 segment.can_carry = false;
@@ -180,9 +183,9 @@ impl Outline {
     }
 
     /// The last segment that lasts so long and satisfies a condition.
-    pub(crate) fn last(
+    pub(crate) fn last_segment_where(
         &self,
-        lasts: RangeInclusive<Lasts>,
+        lasts: RangeInclusive<SegmentStability>,
         like: impl Fn(&OutlineSegment) -> bool,
     ) -> Option<usize> {
         self.segments
@@ -193,13 +196,14 @@ impl Outline {
     /// The same without the oldest messages, so that at most `limit` tokens are left: what a host does
     /// that only slides a window. Structure is not its concern, so calls may lose their outputs.
     #[must_use]
-    pub fn window(&self, limit: u64) -> Self {
+    pub fn without_oldest_messages(&self, limit: u64) -> Self {
         let mut left = self.tokens();
         let fits = |segment: &&OutlineSegment| {
-            let old = segment.part == Part::Messages && segment.lasts == Lasts::Onwards;
+            let old =
+                segment.part == RequestPart::Messages && segment.lasts == SegmentStability::Onwards;
             let drop = old && left > limit;
             if drop {
-                left = left.saturating_sub(segment.tokens.guess());
+                left = left.saturating_sub(segment.tokens.midpoint());
             }
             !drop
         };

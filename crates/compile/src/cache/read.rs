@@ -5,15 +5,15 @@
 //! content block. Tokens are bounds from the texts in a block, media within wide ones. It knows of no
 //! band, so all messages count as history.
 
-use contexture_ir::{ContentHash, Fields, quote};
+use contexture_ir::{ContentHash, Fields, quote_json};
 use contexture_tokens::TokenCounter;
-use contexture_wire::{Format, Ttl, mark_name};
+use contexture_wire::{CacheTtl, Format, marker_field};
 use serde_json::value::RawValue;
 
-use crate::cache::marks::whole_mark;
-use crate::cache::outline::{Lasts, Outline, OutlineSegment, Part};
-use crate::cache::settings::{scoped, settings, value};
-use crate::count::{Framing, Tokens};
+use crate::cache::marks::automatic_marker;
+use crate::cache::outline::{Outline, OutlineSegment, RequestPart, SegmentStability};
+use crate::cache::settings::{prefix_settings, scope_members, setting_value};
+use crate::count::{Framing, TokenBounds};
 
 /// A text without blanks of at least so many bytes is taken for media or something sealed.
 const SEALED_BYTES: usize = 1_000;
@@ -38,7 +38,7 @@ pub enum OutlineError {
 
 /// A request cut into the blocks that a cache compares.
 #[derive(Debug)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct ParsedOutline<'a> {
     pub(crate) outline: Outline,
     /// The model it names.
     pub(crate) model: Option<String>,
@@ -54,21 +54,21 @@ impl Outline {
     ///
     /// # Errors
     /// [`OutlineError`].
-    pub fn read(
+    pub fn parse_request(
         format: Format,
         request: &str,
         counter: &dyn TokenCounter,
     ) -> Result<Self, OutlineError> {
-        Ok(read(format, request, counter)?.outline)
+        Ok(parse_outline(format, request, counter)?.outline)
     }
 }
 
 /// Cuts a request.
-pub(crate) fn read<'a>(
+pub(crate) fn parse_outline<'a>(
     format: Format,
     request: &'a str,
     counter: &dyn TokenCounter,
-) -> Result<Reading<'a>, OutlineError> {
+) -> Result<ParsedOutline<'a>, OutlineError> {
     let not = |expected| OutlineError::NotARequest { format, expected };
     if !Format::PROVIDERS.contains(&format) {
         return Err(not("only providers' formats are sent to a cache"));
@@ -83,15 +83,15 @@ pub(crate) fn read<'a>(
     let model: Option<String> = fields
         .get(&["model"])
         .and_then(|model| serde_json::from_str(model.get()).ok());
-    let mut cutter = Cutter {
+    let mut cutter = OutlineBuilder {
         format,
         counter,
         segments: Vec::new(),
         texts: Vec::new(),
         bare: Vec::new(),
     };
-    cutter.tools(&fields);
-    cutter.settings(&fields, Part::Form);
+    cutter.add_tools(&fields);
+    cutter.add_settings(&fields, RequestPart::Form);
     let system = [
         "system",
         "instructions",
@@ -101,16 +101,16 @@ pub(crate) fn read<'a>(
     if let Some(name) = system.iter().find(|name| fields.get(&[name]).is_some())
         && let Some(system) = fields.get(&[name])
     {
-        cutter.system(name, system);
+        cutter.add_system(name, system);
     }
-    cutter.messages(list, body, || not(expected), &fields)?;
+    cutter.add_messages(list, body, || not(expected), &fields)?;
     let mut scope = model.clone().unwrap_or_default();
-    for (name, _) in scoped(format) {
+    for (name, _) in scope_members(format) {
         scope.push('\n');
-        scope.push_str(value(&fields, &[name]));
+        scope.push_str(setting_value(&fields, &[name]));
     }
-    let whole = whole_mark(format, &fields);
-    Ok(Reading {
+    let whole = automatic_marker(format, &fields);
+    Ok(ParsedOutline {
         outline: Outline {
             format,
             scope,
@@ -124,7 +124,7 @@ pub(crate) fn read<'a>(
     })
 }
 
-struct Cutter<'a, 'c> {
+struct OutlineBuilder<'a, 'c> {
     format: Format,
     counter: &'c dyn TokenCounter,
     segments: Vec<OutlineSegment>,
@@ -132,48 +132,52 @@ struct Cutter<'a, 'c> {
     bare: Vec<String>,
 }
 
-impl<'a> Cutter<'a, '_> {
-    fn tools(&mut self, fields: &Fields<'a>) {
-        let framing = Framing::of(self.format);
+impl<'a> OutlineBuilder<'a, '_> {
+    fn add_tools(&mut self, fields: &Fields<'a>) {
+        let framing = Framing::for_format(self.format);
         let Some(name) = ["tools", "functions"]
             .into_iter()
             .find(|name| fields.get(&[name]).is_some())
         else {
             return;
         };
-        let all = fields.get(&[name]).and_then(array).unwrap_or_default();
+        let all = fields
+            .get(&[name])
+            .and_then(parse_array)
+            .unwrap_or_default();
         for (at, tool) in all.iter().enumerate() {
             let high = self.counter.count(tool.get()).high;
-            let mut tokens = Tokens::between(high * framing.tool_text / 100, high) + framing.tool;
+            let mut tokens =
+                TokenBounds::between(high * framing.tool_text / 100, high) + framing.tool;
             if at == 0 {
                 tokens += framing.tools;
             }
             let path = format!("{name}[{at}]");
-            self.push(Part::Tools, path, at, tool.get(), "", tokens);
+            self.push_segment(RequestPart::Tools, path, at, tool.get(), "", tokens);
         }
     }
 
-    fn settings(&mut self, fields: &Fields<'a>, part: Part) {
-        for (at, one) in settings(self.format).iter().enumerate() {
+    fn add_settings(&mut self, fields: &Fields<'a>, part: RequestPart) {
+        for (at, one) in prefix_settings(self.format).iter().enumerate() {
             if one.part == part {
-                let text = value(fields, one.path);
-                self.push(part, one.path.join("."), at, text, "", Tokens::ZERO);
+                let text = setting_value(fields, one.path);
+                self.push_segment(part, one.path.join("."), at, text, "", TokenBounds::ZERO);
             }
         }
     }
 
-    fn system(&mut self, name: &str, system: &'a RawValue) {
+    fn add_system(&mut self, name: &str, system: &'a RawValue) {
         let parts = Fields::parse(system.get()).ok();
         let parts = parts
             .and_then(|fields| fields.get(&["parts"]))
-            .and_then(array);
-        let blocks = array(system).or(parts);
+            .and_then(parse_array);
+        let blocks = parse_array(system).or(parts);
         match blocks {
             Some(blocks) => {
                 for (at, block) in blocks.iter().enumerate() {
-                    let tokens = self.weigh(block.get());
-                    self.push(
-                        Part::System,
+                    let tokens = self.estimate_tokens(block.get());
+                    self.push_segment(
+                        RequestPart::System,
                         format!("{name}[{at}]"),
                         at,
                         block.get(),
@@ -183,13 +187,21 @@ impl<'a> Cutter<'a, '_> {
                 }
             }
             None => {
-                let tokens = self.weigh(system.get()) + Framing::of(self.format).system;
-                self.push(Part::System, name.to_owned(), 0, system.get(), "", tokens);
+                let tokens =
+                    self.estimate_tokens(system.get()) + Framing::for_format(self.format).system;
+                self.push_segment(
+                    RequestPart::System,
+                    name.to_owned(),
+                    0,
+                    system.get(),
+                    "",
+                    tokens,
+                );
             }
         }
     }
 
-    fn messages(
+    fn add_messages(
         &mut self,
         list: &str,
         body: &'a RawValue,
@@ -197,9 +209,10 @@ impl<'a> Cutter<'a, '_> {
         fields: &Fields<'a>,
     ) -> Result<(), OutlineError> {
         if body.get().starts_with('"') && self.format == Format::OpenAiResponses {
-            let tokens = self.weigh(body.get()) + Framing::of(self.format).message;
-            self.push(
-                Part::Messages,
+            let tokens =
+                self.estimate_tokens(body.get()) + Framing::for_format(self.format).message;
+            self.push_segment(
+                RequestPart::Messages,
                 list.to_owned(),
                 0,
                 body.get(),
@@ -208,86 +221,97 @@ impl<'a> Cutter<'a, '_> {
             );
             return Ok(());
         }
-        let all = array(body).ok_or_else(&not)?;
+        let all = parse_array(body).ok_or_else(&not)?;
         let mut leading = self.format == Format::OpenAiChat;
         for (at, message) in all.into_iter().enumerate() {
             let inner = Fields::parse(message.get()).map_err(|_| not())?;
-            let role = value(&inner, &["role"]);
+            let role = setting_value(&inner, &["role"]);
             leading &= matches!(role, "\"system\"" | "\"developer\"");
-            if !leading && self.segments.iter().all(|one| one.part < Part::Settings) {
-                self.settings(fields, Part::Settings);
+            if !leading
+                && self
+                    .segments
+                    .iter()
+                    .all(|one| one.part < RequestPart::Settings)
+            {
+                self.add_settings(fields, RequestPart::Settings);
             }
             let part = if leading {
-                Part::System
+                RequestPart::System
             } else {
-                Part::Messages
+                RequestPart::Messages
             };
-            self.message(part, &format!("{list}[{at}]"), at, message, &inner);
+            self.add_message(part, &format!("{list}[{at}]"), at, message, &inner);
         }
         Ok(())
     }
 
-    fn message(
+    fn add_message(
         &mut self,
-        part: Part,
+        part: RequestPart,
         path: &str,
         at: usize,
         message: &'a RawValue,
         fields: &Fields<'a>,
     ) {
-        let framing = Framing::of(self.format).message;
+        let framing = Framing::for_format(self.format).message;
         let content = match self.format {
             Format::Gemini => "parts",
             _ => "content",
         };
-        let blocks = fields.get(&[content]).and_then(array);
+        let blocks = fields.get(&[content]).and_then(parse_array);
         let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) else {
-            let bare = self.plain(message, fields, content);
-            let tokens = self.weigh(message.get()) + framing;
-            self.add(part, path.to_owned(), at, message.get(), bare, tokens);
+            let bare = self.single_text_block(message, fields, content);
+            let tokens = self.estimate_tokens(message.get()) + framing;
+            self.push_bare_segment(part, path.to_owned(), at, message.get(), bare, tokens);
             return;
         };
         // What the message says beside its blocks belongs to the first of them.
-        let mut around = self.around(fields, content);
+        let mut around = self.fields_except(fields, content);
         let last = blocks.len() - 1;
         for (index, block) in blocks.into_iter().enumerate() {
-            let mut tokens = self.weigh(block.get());
+            let mut tokens = self.estimate_tokens(block.get());
             if index == 0 {
                 tokens += framing;
             }
-            if index == last && part == Part::Messages && self.format == Format::OpenAiChat {
+            if index == last && part == RequestPart::Messages && self.format == Format::OpenAiChat {
                 tokens += fields
                     .get(&["tool_calls"])
-                    .map_or(Tokens::ZERO, |calls| self.weigh(calls.get()));
+                    .map_or(TokenBounds::ZERO, |calls| self.estimate_tokens(calls.get()));
             }
             let path = format!("{path}.{content}[{index}]");
-            self.push(part, path, at, block.get(), &around, tokens);
+            self.push_segment(part, path, at, block.get(), &around, tokens);
             around.clear();
         }
     }
 
     /// A message whose content is one text, as if that were its only block, where it may be either.
-    fn plain(&self, message: &RawValue, fields: &Fields<'_>, content: &str) -> String {
+    fn single_text_block(&self, message: &RawValue, fields: &Fields<'_>, content: &str) -> String {
         let said = fields.get(&[content]).map_or("", RawValue::get);
         if self.format != Format::Anthropic || !said.starts_with('"') {
-            return bare(self.format, message.get());
+            return normalize_block(self.format, message.get());
         }
         let block = format!(r#"{{"type":"text","text":{said}}}"#);
-        format!("{}{block}", self.around(fields, content))
+        format!("{}{block}", self.fields_except(fields, content))
     }
 
-    fn around(&self, fields: &Fields<'_>, content: &str) -> String {
+    fn fields_except(&self, fields: &Fields<'_>, content: &str) -> String {
         let rest = fields.iter().filter(|(key, _)| *key != content);
-        rest.map(|(key, value)| format!("{}:{},", quote(key), bare(self.format, value.get())))
-            .collect()
+        rest.map(|(key, value)| {
+            format!(
+                "{}:{},",
+                quote_json(key),
+                normalize_block(self.format, value.get())
+            )
+        })
+        .collect()
     }
 
-    fn weigh(&self, json: &str) -> Tokens {
-        let mut total = Tokens::ZERO;
-        for text in strings(json) {
+    fn estimate_tokens(&self, json: &str) -> TokenBounds {
+        let mut total = TokenBounds::ZERO;
+        for text in readable_strings(json) {
             let sealed = text.len() >= SEALED_BYTES && !text.contains(char::is_whitespace);
             total += if sealed {
-                Tokens::between(0, (text.len() as u64 / 3).min(MEDIA_TOKENS))
+                TokenBounds::between(0, (text.len() as u64 / 3).min(MEDIA_TOKENS))
             } else {
                 self.counter.count(&text).into()
             };
@@ -295,41 +319,41 @@ impl<'a> Cutter<'a, '_> {
         total
     }
 
-    fn push(
+    fn push_segment(
         &mut self,
-        part: Part,
+        part: RequestPart,
         path: String,
         at: usize,
         text: &'a str,
         around: &str,
-        tokens: Tokens,
+        tokens: TokenBounds,
     ) {
-        let bare = format!("{around}{}", bare(self.format, text));
-        self.add(part, path, at, text, bare, tokens);
+        let bare = format!("{around}{}", normalize_block(self.format, text));
+        self.push_bare_segment(part, path, at, text, bare, tokens);
     }
 
-    fn add(
+    fn push_bare_segment(
         &mut self,
-        part: Part,
+        part: RequestPart,
         path: String,
         at: usize,
         text: &'a str,
         bare: String,
-        tokens: Tokens,
+        tokens: TokenBounds,
     ) {
-        let nothing = matches!(part, Part::Form | Part::Settings);
+        let nothing = matches!(part, RequestPart::Form | RequestPart::Settings);
         self.segments.push(OutlineSegment {
             path,
             bytes: bare.len(),
             tokens,
             blocks: usize::from(!nothing),
-            lasts: if part == Part::Messages {
-                Lasts::Onwards
+            lasts: if part == RequestPart::Messages {
+                SegmentStability::Onwards
             } else {
-                Lasts::Epoch
+                SegmentStability::Epoch
             },
             can_carry: !nothing,
-            marks: marks_in(self.format, text, NESTED),
+            marks: markers_in(self.format, text, NESTED),
             ..OutlineSegment::new(part, at, ContentHash::of(bare.as_bytes()))
         });
         self.texts.push(text);
@@ -337,63 +361,67 @@ impl<'a> Cutter<'a, '_> {
     }
 }
 
-fn array(value: &RawValue) -> Option<Vec<&RawValue>> {
+fn parse_array(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
 /// The marks on a block and on the blocks in it.
-fn marks_in(format: Format, text: &str, depth: usize) -> Vec<Ttl> {
-    let Some(name) = mark_name(format) else {
+fn markers_in(format: Format, text: &str, depth: usize) -> Vec<CacheTtl> {
+    let Some(name) = marker_field(format) else {
         return Vec::new();
     };
-    if !text.contains(&quote(name)) {
+    if !text.contains(&quote_json(name)) {
         return Vec::new();
     }
     let fields = Fields::parse(text).unwrap_or_default();
     let inner = fields.get(&["content", "output"]).filter(|_| depth > 0);
-    let inner = inner.and_then(array).into_iter().flatten();
-    let mut marks: Vec<Ttl> = inner
-        .flat_map(|block| marks_in(format, block.get(), depth - 1))
+    let inner = inner.and_then(parse_array).into_iter().flatten();
+    let mut marks: Vec<CacheTtl> = inner
+        .flat_map(|block| markers_in(format, block.get(), depth - 1))
         .collect();
-    marks.extend(fields.get(&[name]).map(|mark| ttl(mark.get())));
+    marks.extend(fields.get(&[name]).map(|mark| parse_ttl(mark.get())));
     marks
 }
 
-fn ttl(mark: &str) -> Ttl {
+fn parse_ttl(mark: &str) -> CacheTtl {
     let long = mark.contains("\"1h\"") || mark.contains("\"12h\"");
-    if long { Ttl::Long } else { Ttl::Usual }
+    if long {
+        CacheTtl::Long
+    } else {
+        CacheTtl::Usual
+    }
 }
 
 /// The text without white space and, where marks may stand, without marks. The order of members stays:
 /// it is part of what is cached.
-fn bare(format: Format, text: &str) -> String {
-    bare_to(format, text, NESTED)
+fn normalize_block(format: Format, text: &str) -> String {
+    normalize_to_depth(format, text, NESTED)
 }
 
-fn bare_to(format: Format, text: &str, depth: usize) -> String {
-    let name = mark_name(format).filter(|name| text.contains(&quote(name)));
+fn normalize_to_depth(format: Format, text: &str, depth: usize) -> String {
+    let name = marker_field(format).filter(|name| text.contains(&quote_json(name)));
     let Some(name) = name else {
-        return compact(text);
+        return compact_json(text);
     };
     let Ok(fields) = Fields::parse(text) else {
-        return compact(text);
+        return compact_json(text);
     };
     let mut out = String::from("{");
     for (key, value) in fields.iter().filter(|(key, _)| *key != name) {
         if out.len() > 1 {
             out.push(',');
         }
-        out.push_str(&quote(key));
+        out.push_str(&quote_json(key));
         out.push(':');
-        match array(value).filter(|_| depth > 0 && matches!(key, "content" | "output")) {
+        match parse_array(value).filter(|_| depth > 0 && matches!(key, "content" | "output")) {
             Some(blocks) => {
                 let blocks: Vec<String> = blocks
                     .iter()
-                    .map(|one| bare_to(format, one.get(), depth - 1))
+                    .map(|one| normalize_to_depth(format, one.get(), depth - 1))
                     .collect();
                 out.push_str(&format!("[{}]", blocks.join(",")));
             }
-            None => out.push_str(&compact(value.get())),
+            None => out.push_str(&compact_json(value.get())),
         }
     }
     out.push('}');
@@ -401,7 +429,7 @@ fn bare_to(format: Format, text: &str, depth: usize) -> String {
 }
 
 /// JSON without the white space between its tokens.
-fn compact(json: &str) -> String {
+fn compact_json(json: &str) -> String {
     let (mut out, mut inside, mut escaped) = (String::with_capacity(json.len()), false, false);
     for letter in json.chars() {
         if inside || !letter.is_ascii_whitespace() {
@@ -417,21 +445,23 @@ fn compact(json: &str) -> String {
 }
 
 /// All texts in a JSON value that a model reads, names of members apart.
-fn strings(json: &str) -> Vec<String> {
-    fn walk(value: serde_json::Value, out: &mut Vec<String>) {
+fn readable_strings(json: &str) -> Vec<String> {
+    fn collect_strings(value: serde_json::Value, out: &mut Vec<String>) {
         match value {
             serde_json::Value::String(text) => out.push(text),
-            serde_json::Value::Array(list) => list.into_iter().for_each(|one| walk(one, out)),
+            serde_json::Value::Array(list) => {
+                list.into_iter().for_each(|one| collect_strings(one, out))
+            }
             serde_json::Value::Object(map) => map
                 .into_iter()
                 .filter(|(key, _)| !matches!(key.as_str(), "type" | "role" | "id" | "signature"))
-                .for_each(|(_, one)| walk(one, out)),
+                .for_each(|(_, one)| collect_strings(one, out)),
             _ => {}
         }
     }
     let mut out = Vec::new();
     if let Ok(value) = serde_json::from_str(json) {
-        walk(value, &mut out);
+        collect_strings(value, &mut out);
     }
     out
 }
@@ -443,7 +473,7 @@ mod tests {
     use super::*;
 
     fn outline(format: Format, request: &str) -> Outline {
-        Outline::read(format, request, counter_for(Encoding::O200kBase)).unwrap()
+        Outline::parse_request(format, request, counter_for(Encoding::O200kBase)).unwrap()
     }
 
     #[track_caller]
@@ -514,13 +544,13 @@ mod tests {
             Format::Anthropic,
             r#"{"messages" : [ {"role": "user", "content": [{"type": "text", "text": "a \" b", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]} ]}"#,
         );
-        assert_eq!(plain.common(&marked), plain.segments.len());
-        assert_eq!(marked.segments.last().unwrap().marks, [Ttl::Long]);
+        assert_eq!(plain.common_prefix(&marked), plain.segments.len());
+        assert_eq!(marked.segments.last().unwrap().marks, [CacheTtl::Long]);
         let other = outline(
             Format::Anthropic,
             r#"{"messages":[{"role":"user","content":"a \"  b"}]}"#,
         );
-        assert_eq!(plain.common(&other), plain.segments.len() - 1);
+        assert_eq!(plain.common_prefix(&other), plain.segments.len() - 1);
     }
 
     #[test]
@@ -528,10 +558,10 @@ mod tests {
         let counter = counter_for(Encoding::O200kBase);
         for text in ["", "[]", "{}", r#"{"messages":1}"#, r#"{"messages":[1]}"#] {
             assert!(
-                Outline::read(Format::Anthropic, text, counter).is_err(),
+                Outline::parse_request(Format::Anthropic, text, counter).is_err(),
                 "{text}"
             );
         }
-        assert!(Outline::read(Format::Ui, r#"{"messages":[]}"#, counter).is_err());
+        assert!(Outline::parse_request(Format::Ui, r#"{"messages":[]}"#, counter).is_err());
     }
 }

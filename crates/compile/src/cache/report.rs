@@ -1,15 +1,15 @@
 //! What the report says of the cache.
 
 use contexture_catalogue::CacheKind;
-use contexture_wire::Ttl;
+use contexture_wire::CacheTtl;
 use serde::Serialize;
 
-use crate::cache::bill::{CacheUse, Rates};
+use crate::cache::bill::{CacheUsage, Rates};
 use crate::cache::content::ContentReport;
-use crate::cache::marks::{Mark, MarkReason, Marking};
-use crate::cache::outline::{Outline, Part};
+use crate::cache::marks::{CacheMarker, MarkerPlan, MarkerReason};
+use crate::cache::outline::{Outline, RequestPart};
 use crate::cache::rules::CacheRules;
-use crate::cache::worth::Worth;
+use crate::cache::worth::RewriteValue;
 
 /// The cache plan of one payload, and what the provider is expected to bill for its input.
 ///
@@ -24,7 +24,7 @@ pub struct CacheReport {
     /// The marks in force, in payload order.
     pub marks: Vec<MarkReport>,
     /// Input tokens by what is paid for them.
-    pub predicted: CacheUse,
+    pub predicted: CacheUsage,
     /// Their cost in pico-dollars (10⁻¹² dollars); absent where the price is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
@@ -33,7 +33,7 @@ pub struct CacheReport {
     pub cost_uncached: Option<u64>,
     /// Where clearing was a matter of money: whether it paid, and both figures.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rewriting: Option<Worth>,
+    pub rewriting: Option<RewriteValue>,
     /// The cache object named for the request, and whether it is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentReport>,
@@ -50,26 +50,26 @@ pub struct MarkReport {
     /// What it ends: `tools`, `system`, `messages[12]`, counted in pieces of the payload.
     pub ends: String,
     /// Why it stands there.
-    pub why: MarkReason,
+    pub why: MarkerReason,
     /// For how long.
     #[cfg_attr(test, schemars(with = "crate::report::schema::Ttl"))]
-    pub ttl: Ttl,
+    pub ttl: CacheTtl,
 }
 
 impl CacheReport {
     pub(crate) fn new(
         rules: &CacheRules,
         outline: &Outline,
-        marking: &Marking,
-        predicted: CacheUse,
+        marking: &MarkerPlan,
+        predicted: CacheUsage,
         rates: Option<Rates>,
         first: bool,
     ) -> Self {
-        let mark = |mark: &Mark| {
+        let mark = |mark: &CacheMarker| {
             let segment = outline.segments.get(mark.segment);
             MarkReport {
                 ends: segment.map_or_else(String::new, |one| match one.part {
-                    Part::Messages => format!("messages[{}]", one.index),
+                    RequestPart::Messages => format!("messages[{}]", one.index),
                     part => part.as_str().to_owned(),
                 }),
                 why: mark.why,
@@ -78,13 +78,13 @@ impl CacheReport {
         };
         let shortest = marking.marks.iter().map(|mark| mark.ttl).min();
         let shortest = shortest.unwrap_or_default();
-        let cost = |used: &CacheUse| {
-            let cost = used.cost(rates.as_ref()?);
+        let cost = |used: &CacheUsage| {
+            let cost = used.input_cost(rates.as_ref()?);
             Some(u64::try_from(cost).unwrap_or(u64::MAX))
         };
-        let uncached = CacheUse {
-            fresh: predicted.total(),
-            ..CacheUse::default()
+        let uncached = CacheUsage {
+            fresh: predicted.total_tokens(),
+            ..CacheUsage::default()
         };
         Self {
             kind: rules.kind,
@@ -95,7 +95,7 @@ impl CacheReport {
             rewriting: None,
             content: None,
             first,
-            kept_seconds: rules.kept_ms(shortest) / 1_000,
+            kept_seconds: rules.ttl_ms(shortest) / 1_000,
         }
     }
 }

@@ -13,7 +13,7 @@
 //!   (<https://ai.google.dev/gemini-api/docs/caching>).
 
 use contexture_catalogue::{CacheKind, ModelSpec, Price};
-use contexture_wire::{Format, Ttl, mark_name};
+use contexture_wire::{CacheTtl, Format, marker_field};
 use serde::{Deserialize, Serialize};
 
 /// How long an unmarked prefix is taken to be kept where nothing is known: five minutes.
@@ -52,9 +52,9 @@ pub struct CacheRules {
 impl CacheRules {
     /// The rules for a model behind a format. Marks exist only where the format has a word for them.
     #[must_use]
-    pub fn of(model: &ModelSpec, format: Format) -> Self {
+    pub fn for_model(model: &ModelSpec, format: Format) -> Self {
         let cache = &model.cache;
-        let speaks = mark_name(format).is_some();
+        let speaks = marker_field(format).is_some();
         let kind = match cache.kind {
             CacheKind::Explicit if format != Format::Anthropic => CacheKind::None,
             kind => kind,
@@ -102,13 +102,13 @@ impl CacheRules {
 
     /// Whether only marks decide what is kept.
     #[must_use]
-    pub const fn by_marks(&self) -> bool {
+    pub const fn is_marker_based(&self) -> bool {
         matches!(self.kind, CacheKind::Explicit) || self.marks_newest
     }
 
     /// Whether a request can name a cache object made beforehand.
     #[must_use]
-    pub const fn has_objects(&self) -> bool {
+    pub const fn supports_cached_content(&self) -> bool {
         matches!(
             (self.kind, self.format),
             (CacheKind::CachedContent, Format::Gemini)
@@ -117,10 +117,10 @@ impl CacheRules {
 
     /// For how many milliseconds without use a prefix is kept.
     #[must_use]
-    pub fn kept_ms(&self, ttl: Ttl) -> u64 {
+    pub fn ttl_ms(&self, ttl: CacheTtl) -> u64 {
         match ttl {
-            Ttl::Usual => self.usual_ms,
-            Ttl::Long => self.long_ms.unwrap_or(self.usual_ms),
+            CacheTtl::Usual => self.usual_ms,
+            CacheTtl::Long => self.long_ms.unwrap_or(self.usual_ms),
         }
     }
 }

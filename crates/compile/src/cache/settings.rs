@@ -9,48 +9,68 @@
 use contexture_ir::Fields;
 use contexture_wire::Format;
 
-use crate::cache::outline::Part;
+use crate::cache::outline::RequestPart;
 
 /// A setting of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Setting {
+pub(crate) struct PrefixSetting {
     /// The path of its members: `["reasoning", "effort"]`.
     pub(crate) path: &'static [&'static str],
-    pub(crate) part: Part,
+    pub(crate) part: RequestPart,
     /// The provider's word for its change; empty where it has none.
     pub(crate) reason: &'static str,
 }
 
-const fn setting(path: &'static [&'static str], part: Part, reason: &'static str) -> Setting {
-    Setting { path, part, reason }
+const fn prefix_setting(
+    path: &'static [&'static str],
+    part: RequestPart,
+    reason: &'static str,
+) -> PrefixSetting {
+    PrefixSetting { path, part, reason }
 }
 
-const ANTHROPIC: &[Setting] = &[
-    setting(&["tool_choice"], Part::Settings, "messages_changed"),
-    setting(&["thinking"], Part::Settings, "messages_changed"),
-    setting(&["output_config"], Part::Settings, "messages_changed"),
+const ANTHROPIC: &[PrefixSetting] = &[
+    prefix_setting(&["tool_choice"], RequestPart::Settings, "messages_changed"),
+    prefix_setting(&["thinking"], RequestPart::Settings, "messages_changed"),
+    prefix_setting(
+        &["output_config"],
+        RequestPart::Settings,
+        "messages_changed",
+    ),
 ];
-const CHAT: &[Setting] = &[
-    setting(&["response_format"], Part::Form, "text_format_changed"),
-    setting(
+const CHAT: &[PrefixSetting] = &[
+    prefix_setting(
+        &["response_format"],
+        RequestPart::Form,
+        "text_format_changed",
+    ),
+    prefix_setting(
         &["reasoning_effort"],
-        Part::Form,
+        RequestPart::Form,
         "reasoning_effort_changed",
     ),
-    setting(&["verbosity"], Part::Form, "verbosity_changed"),
+    prefix_setting(&["verbosity"], RequestPart::Form, "verbosity_changed"),
 ];
-const RESPONSES: &[Setting] = &[
-    setting(&["text", "format"], Part::Form, "text_format_changed"),
-    setting(
+const RESPONSES: &[PrefixSetting] = &[
+    prefix_setting(
+        &["text", "format"],
+        RequestPart::Form,
+        "text_format_changed",
+    ),
+    prefix_setting(
         &["reasoning", "effort"],
-        Part::Form,
+        RequestPart::Form,
         "reasoning_effort_changed",
     ),
-    setting(&["text", "verbosity"], Part::Form, "verbosity_changed"),
+    prefix_setting(
+        &["text", "verbosity"],
+        RequestPart::Form,
+        "verbosity_changed",
+    ),
 ];
 
 /// The settings of a format that are part of the prefix.
-pub(crate) const fn settings(format: Format) -> &'static [Setting] {
+pub(crate) const fn prefix_settings(format: Format) -> &'static [PrefixSetting] {
     match format {
         Format::Anthropic => ANTHROPIC,
         Format::OpenAiChat => CHAT,
@@ -60,7 +80,7 @@ pub(crate) const fn settings(format: Format) -> &'static [Setting] {
 }
 
 /// The members that a cache is never shared across, beside the model.
-pub(crate) const fn scoped(format: Format) -> &'static [(&'static str, &'static str)] {
+pub(crate) const fn scope_members(format: Format) -> &'static [(&'static str, &'static str)] {
     match format {
         Format::OpenAiChat | Format::OpenAiResponses => &[
             ("prompt_cache_key", "prompt_cache_key_changed"),
@@ -72,7 +92,7 @@ pub(crate) const fn scoped(format: Format) -> &'static [(&'static str, &'static 
 }
 
 /// What a request says for a setting; empty if nothing.
-pub(crate) fn value<'a>(fields: &Fields<'a>, path: &[&str]) -> &'a str {
+pub(crate) fn setting_value<'a>(fields: &Fields<'a>, path: &[&str]) -> &'a str {
     let Some((first, rest)) = path.split_first() else {
         return "";
     };
@@ -80,6 +100,6 @@ pub(crate) fn value<'a>(fields: &Fields<'a>, path: &[&str]) -> &'a str {
     match (found, rest) {
         (None | Some("null"), _) => "",
         (Some(text), []) => text,
-        (Some(text), rest) => Fields::parse(text).map_or("", |inner| value(&inner, rest)),
+        (Some(text), rest) => Fields::parse(text).map_or("", |inner| setting_value(&inner, rest)),
     }
 }

@@ -8,76 +8,87 @@ use std::collections::BTreeMap;
 
 use contexture_catalogue::CacheKind;
 use contexture_ir::ContentHash;
-use contexture_wire::Ttl;
+use contexture_wire::CacheTtl;
 
-use crate::cache::bill::CacheUse;
-use crate::cache::marks::{Mark, MarkPolicy, place_marks};
+use crate::cache::bill::CacheUsage;
+use crate::cache::marks::{CacheMarker, MarkerPolicy, place_markers};
 use crate::cache::outline::Outline;
-use crate::cache::predict::{found_by, usage};
+use crate::cache::predict::{lookup_marker, usage_for_prefix};
 use crate::cache::rules::CacheRules;
 
 /// What a provider keeps of the requests it was sent.
 #[derive(Clone, Debug)]
-pub struct CacheTrace {
+pub struct CacheSimulator {
     rules: CacheRules,
-    kept: BTreeMap<ContentHash, Entry>,
+    prefixes: BTreeMap<ContentHash, SimulatedPrefix>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    ttl: Ttl,
+struct SimulatedPrefix {
+    ttl: CacheTtl,
     /// The first millisecond at which it is gone.
-    gone_ms: u64,
+    expires_ms: u64,
 }
 
 /// One call of a session that is replayed.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct TracedCall {
     /// What is sent.
     pub outline: Outline,
     /// When, in milliseconds from any beginning.
     pub at_ms: u64,
 }
 
-impl CacheTrace {
+impl CacheSimulator {
     /// An empty cache.
     #[must_use]
     pub const fn new(rules: CacheRules) -> Self {
         Self {
             rules,
-            kept: BTreeMap::new(),
+            prefixes: BTreeMap::new(),
         }
     }
 
     /// What a call would read and write; the cache stays as it is.
     #[must_use]
-    pub fn predict(&self, outline: &Outline, marks: &[Mark], now_ms: u64) -> CacheUse {
-        self.find(outline, marks, now_ms, &prefixes(outline)).1
+    pub fn predict_usage(
+        &self,
+        outline: &Outline,
+        marks: &[CacheMarker],
+        now_ms: u64,
+    ) -> CacheUsage {
+        self.find_cached_prefix(outline, marks, now_ms, &segment_prefix_hashes(outline))
+            .1
     }
 
     /// What a call reads and writes; the cache is as it leaves it.
-    pub fn call(&mut self, outline: &Outline, marks: &[Mark], now_ms: u64) -> CacheUse {
-        self.kept.retain(|_, entry| now_ms < entry.gone_ms);
-        let prefixes = prefixes(outline);
-        let (found, used) = self.find(outline, marks, now_ms, &prefixes);
+    pub fn record_call(
+        &mut self,
+        outline: &Outline,
+        marks: &[CacheMarker],
+        now_ms: u64,
+    ) -> CacheUsage {
+        self.prefixes.retain(|_, entry| now_ms < entry.expires_ms);
+        let prefixes = segment_prefix_hashes(outline);
+        let (found, used) = self.find_cached_prefix(outline, marks, now_ms, &prefixes);
         if self.rules.kind == CacheKind::None {
             return used;
         }
-        if self.rules.by_marks() {
+        if self.rules.is_marker_based() {
             let read = found.filter(|_| used.read > 0);
-            let read = read.map(|at| (at, Ttl::Usual));
+            let read = read.map(|at| (at, CacheTtl::Usual));
             let written = marks.iter().map(|mark| (mark.segment, mark.ttl));
-            let sums = outline.cumulated();
-            let enough = |(at, _): &(usize, Ttl)| {
+            let sums = outline.cumulative_tokens();
+            let enough = |(at, _): &(usize, CacheTtl)| {
                 sums.get(*at).is_some_and(|sum| *sum >= self.rules.minimum)
             };
             let ends: Vec<_> = read.into_iter().chain(written).filter(enough).collect();
             for (at, ttl) in ends {
-                self.keep(prefixes.get(at), ttl, now_ms);
+                self.store_prefix(prefixes.get(at), ttl, now_ms);
             }
         } else {
             for prefix in &prefixes {
-                self.keep(Some(prefix), Ttl::Usual, now_ms);
+                self.store_prefix(Some(prefix), CacheTtl::Usual, now_ms);
             }
         }
         used
@@ -85,48 +96,57 @@ impl CacheTrace {
 
     /// How many prefixes it keeps.
     #[must_use]
-    pub fn prefixes(&self) -> usize {
-        self.kept.len()
+    pub fn prefix_count(&self) -> usize {
+        self.prefixes.len()
     }
 
     /// The segment up to which a call finds a prefix, and what follows from that.
-    fn find(
+    fn find_cached_prefix(
         &self,
         outline: &Outline,
-        marks: &[Mark],
+        marks: &[CacheMarker],
         now_ms: u64,
         prefixes: &[ContentHash],
-    ) -> (Option<usize>, CacheUse) {
+    ) -> (Option<usize>, CacheUsage) {
         if self.rules.kind == CacheKind::None {
             let none = CacheRules::none(self.rules.format);
-            return (None, usage(outline, &none, &[], None));
+            return (None, usage_for_prefix(outline, &none, &[], None));
         }
         let found = (0..prefixes.len())
             .rev()
-            .filter(|at| self.alive(prefixes.get(*at), now_ms))
-            .find(|at| found_by(outline, &self.rules, marks, *at).is_some());
-        (found, usage(outline, &self.rules, marks, found))
+            .filter(|at| self.is_alive(prefixes.get(*at), now_ms))
+            .find(|at| lookup_marker(outline, &self.rules, marks, *at).is_some());
+        (found, usage_for_prefix(outline, &self.rules, marks, found))
     }
 
-    fn alive(&self, prefix: Option<&ContentHash>, now_ms: u64) -> bool {
-        let entry = prefix.and_then(|prefix| self.kept.get(prefix));
-        entry.is_some_and(|entry| now_ms < entry.gone_ms)
+    fn is_alive(&self, prefix: Option<&ContentHash>, now_ms: u64) -> bool {
+        let entry = prefix.and_then(|prefix| self.prefixes.get(prefix));
+        entry.is_some_and(|entry| now_ms < entry.expires_ms)
     }
 
     /// Writes a prefix, or keeps it anew for as long as it was written for.
-    fn keep(&mut self, prefix: Option<&ContentHash>, ttl: Ttl, now_ms: u64) {
+    fn store_prefix(&mut self, prefix: Option<&ContentHash>, ttl: CacheTtl, now_ms: u64) {
         let Some(prefix) = prefix else { return };
-        let known = self.kept.get(prefix).filter(|entry| now_ms < entry.gone_ms);
+        let known = self
+            .prefixes
+            .get(prefix)
+            .filter(|entry| now_ms < entry.expires_ms);
         let ttl = known.map_or(ttl, |entry| entry.ttl.max(ttl));
-        let gone_ms = now_ms.saturating_add(self.rules.kept_ms(ttl));
+        let gone_ms = now_ms.saturating_add(self.rules.ttl_ms(ttl));
         // Calls may be told in another order than they were sent in.
-        let gone_ms = known.map_or(gone_ms, |entry| entry.gone_ms.max(gone_ms));
-        self.kept.insert(*prefix, Entry { ttl, gone_ms });
+        let gone_ms = known.map_or(gone_ms, |entry| entry.expires_ms.max(gone_ms));
+        self.prefixes.insert(
+            *prefix,
+            SimulatedPrefix {
+                ttl,
+                expires_ms: gone_ms,
+            },
+        );
     }
 }
 
 /// The hash over everything up to and including each segment.
-fn prefixes(outline: &Outline) -> Vec<ContentHash> {
+fn segment_prefix_hashes(outline: &Outline) -> Vec<ContentHash> {
     let mut hash = ContentHash::of(outline.scope.as_bytes());
     let next = |segment: &crate::cache::outline::OutlineSegment| {
         let mut bytes = [0; 32];
@@ -145,32 +165,32 @@ fn prefixes(outline: &Outline) -> Vec<ContentHash> {
 ///
 /// With outlines that hold the whole history this is what a host pays that sends everything.
 #[must_use]
-pub fn replay(
+pub fn simulate_calls(
     rules: &CacheRules,
-    policy: MarkPolicy,
-    calls: impl IntoIterator<Item = Call>,
-) -> Vec<CacheUse> {
-    let mut trace = CacheTrace::new(rules.clone());
+    policy: MarkerPolicy,
+    calls: impl IntoIterator<Item = TracedCall>,
+) -> Vec<CacheUsage> {
+    let mut trace = CacheSimulator::new(rules.clone());
     let mut kept = Vec::new();
-    let step = |call: Call| {
-        let marking = place_marks(&call.outline, rules, &kept, policy);
+    let step = |call: TracedCall| {
+        let marking = place_markers(&call.outline, rules, &kept, policy);
         kept = marking.kept;
-        trace.call(&call.outline, &marking.marks, call.at_ms)
+        trace.record_call(&call.outline, &marking.marks, call.at_ms)
     };
     calls.into_iter().map(step).collect()
 }
 
 /// The same for a host that drops the oldest messages of every call until it fits into `limit` tokens.
 #[must_use]
-pub fn replay_windowed(
+pub fn simulate_windowed_calls(
     rules: &CacheRules,
-    policy: MarkPolicy,
+    policy: MarkerPolicy,
     limit: u64,
-    calls: impl IntoIterator<Item = Call>,
-) -> Vec<CacheUse> {
-    let windowed = calls.into_iter().map(|call| Call {
-        outline: call.outline.window(limit),
+    calls: impl IntoIterator<Item = TracedCall>,
+) -> Vec<CacheUsage> {
+    let windowed = calls.into_iter().map(|call| TracedCall {
+        outline: call.outline.without_oldest_messages(limit),
         ..call
     });
-    replay(rules, policy, windowed)
+    simulate_calls(rules, policy, windowed)
 }

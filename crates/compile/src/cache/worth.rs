@@ -17,11 +17,11 @@
 //! is rewritten for money's sake; where that of reading is not known, reading is taken to cost what input costs; and a
 //! request below the minimum is taken to stay there, though it may grow beyond.
 
-use contexture_wire::Ttl;
+use contexture_wire::CacheTtl;
 use serde::Serialize;
 
 use crate::cache::bill::Rates;
-use crate::cache::marks::Kept;
+use crate::cache::marks::CachedPrefix;
 use crate::cache::outline::Outline;
 use crate::cache::rules::CacheRules;
 
@@ -29,38 +29,38 @@ use crate::cache::rules::CacheRules;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     /// The request as it is.
-    pub now: Course,
+    pub now: CallTokens,
     /// The request rewritten.
-    pub then: Course,
+    pub then: CallTokens,
     /// How many calls are expected, the next one included.
     pub calls: u64,
     /// For how long the history is marked.
-    pub ttl: Ttl,
+    pub ttl: CacheTtl,
     /// The shortest request that is cached, in tokens; 0 if not known.
     pub minimum: u64,
 }
 
 /// What the calls to come send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct CallTokens {
     /// The tokens of the request.
     pub tokens: u64,
-    /// How many of them the next call finds in the cache; [`behind`] counts those that a change loses. 0 if the
+    /// How many of them the next call finds in the cache; [`invalidated_tokens`] counts those that a change loses. 0 if the
     /// cache has forgotten them.
     pub cached: u64,
 }
 
-impl Course {
+impl CallTokens {
     /// What the first call costs, and what the others do.
-    fn costs(self, rewrite: &Rewrite, rates: &Rates) -> (u128, u128) {
+    fn call_costs(self, rewrite: &Rewrite, rates: &Rates) -> (u128, u128) {
         let Some(others) = rewrite.calls.checked_sub(1) else {
             return (0, 0);
         };
         let held = |tokens: u64| tokens >= rewrite.minimum;
         let (write, read) = match rewrite.ttl {
             _ if !held(self.tokens) => (rates.input, rates.input),
-            Ttl::Usual => (rates.write, rates.read),
-            Ttl::Long => (rates.write_long, rates.read),
+            CacheTtl::Usual => (rates.write, rates.read),
+            CacheTtl::Long => (rates.write_long, rates.read),
         };
         let cached = self.cached.min(self.tokens);
         let cached = if held(cached) { cached } else { 0 };
@@ -84,7 +84,8 @@ pub enum CacheState {
 /// Whether a rewriting pays, and both figures, in pico-dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Worth {
+#[cfg_attr(test, schemars(rename = "Worth"))]
+pub struct RewriteValue {
     /// Whether it saves more than it costs.
     pub rewrite: bool,
     /// What it saves over the calls to come.
@@ -93,9 +94,9 @@ pub struct Worth {
     pub cost: u128,
 }
 
-impl Worth {
+impl RewriteValue {
     /// After how many of the calls to come a rewriting that pays has paid back what it cost.
-    pub(crate) fn paid_back_after(&self, calls: u64) -> u64 {
+    pub(crate) fn calls_to_break_even(&self, calls: u64) -> u64 {
         let after = self.cost.saturating_mul(u128::from(calls));
         let after = after.div_ceil(self.saving.max(1));
         u64::try_from(after).unwrap_or(calls).min(calls)
@@ -104,18 +105,18 @@ impl Worth {
 
 /// Whether a rewriting pays. Without rates it does not.
 #[must_use]
-pub fn worth(rewrite: &Rewrite, rates: Option<&Rates>) -> Worth {
+pub fn rewrite_value(rewrite: &Rewrite, rates: Option<&Rates>) -> RewriteValue {
     let Some(rates) = rates else {
-        return Worth::default();
+        return RewriteValue::default();
     };
-    let (first, later) = rewrite.now.costs(rewrite, rates);
-    let (first_then, later_then) = rewrite.then.costs(rewrite, rates);
+    let (first, later) = rewrite.now.call_costs(rewrite, rates);
+    let (first_then, later_then) = rewrite.then.call_costs(rewrite, rates);
     let gain = |now: u128, then: u128| (now.saturating_sub(then), then.saturating_sub(now));
     let (at_once, lost_at_once) = gain(first, first_then);
     let (by_and_by, lost_by_and_by) = gain(later, later_then);
     let saving = at_once.saturating_add(by_and_by);
     let cost = lost_at_once.saturating_add(lost_by_and_by);
-    Worth {
+    RewriteValue {
         rewrite: saving > cost,
         saving,
         cost,
@@ -125,16 +126,21 @@ pub fn worth(rewrite: &Rewrite, rates: Option<&Rates>) -> Worth {
 /// The cached tokens of a payload that cannot be read any more once it changes from a segment on,
 /// those included that the change removes.
 #[must_use]
-pub fn behind(outline: &Outline, rules: &CacheRules, kept: &[Kept], changed: usize) -> u64 {
-    let sums = outline.cumulated();
+pub fn invalidated_tokens(
+    outline: &Outline,
+    rules: &CacheRules,
+    kept: &[CachedPrefix],
+    changed: usize,
+) -> u64 {
+    let sums = outline.cumulative_tokens();
     let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
     let known = || {
-        let stands = |kept: &&Kept| outline.prefix(kept.segment) == kept.prefix;
+        let stands = |kept: &&CachedPrefix| outline.prefix_hash(kept.segment) == kept.prefix;
         kept.iter().filter(stands).map(|kept| kept.segment)
     };
     let enough = |tokens: &u64| *tokens >= rules.minimum;
     let now = known().map(upto).max().unwrap_or(0);
-    let then = if rules.by_marks() {
+    let then = if rules.is_marker_based() {
         known().filter(|at| *at < changed).map(upto).max()
     } else {
         changed.checked_sub(1).map(upto)
@@ -149,11 +155,11 @@ mod tests {
     use contexture_wire::Format;
 
     use super::*;
-    use crate::cache::bill::CacheUse;
-    use crate::cache::marks::{MarkPolicy, place_marks};
-    use crate::cache::outline::{Lasts, OutlineSegment, Part};
-    use crate::cache::trace::CacheTrace;
-    use crate::count::Tokens;
+    use crate::cache::bill::CacheUsage;
+    use crate::cache::marks::{MarkerPolicy, place_markers};
+    use crate::cache::outline::{OutlineSegment, RequestPart, SegmentStability};
+    use crate::cache::trace::CacheSimulator;
+    use crate::count::TokenBounds;
 
     const MODELS: [(&str, Format); 5] = [
         ("claude-sonnet-4-5", Format::Anthropic),
@@ -163,13 +169,13 @@ mod tests {
         ("gemini-3.1-pro-preview", Format::Gemini),
     ];
 
-    fn segment(name: &str, tokens: u64, part: Part) -> OutlineSegment {
+    fn segment(name: &str, tokens: u64, part: RequestPart) -> OutlineSegment {
         OutlineSegment {
-            tokens: Tokens::between(tokens, tokens),
+            tokens: TokenBounds::between(tokens, tokens),
             blocks: 1,
             lasts: match part {
-                Part::Messages => Lasts::Onwards,
-                _ => Lasts::Epoch,
+                RequestPart::Messages => SegmentStability::Onwards,
+                _ => SegmentStability::Epoch,
             },
             can_carry: true,
             ..OutlineSegment::new(
@@ -181,10 +187,10 @@ mod tests {
     }
 
     fn outline(format: Format, messages: &[(String, u64)]) -> Outline {
-        let head = segment("system", 3_000, Part::System);
+        let head = segment("system", 3_000, RequestPart::System);
         let messages = messages
             .iter()
-            .map(|(name, tokens)| segment(name, *tokens, Part::Messages));
+            .map(|(name, tokens)| segment(name, *tokens, RequestPart::Messages));
         Outline {
             format,
             scope: String::new(),
@@ -207,7 +213,7 @@ mod tests {
     }
 
     struct Case {
-        verdict: Worth,
+        verdict: RewriteValue,
         /// What the calls to come cost as they are, and rewritten.
         simulated: (u128, u128),
         what: String,
@@ -216,8 +222,8 @@ mod tests {
     fn case(dice: &mut Dice) -> Case {
         let (model, format) = MODELS[dice.throw(0, 4) as usize];
         let spec = Catalogue::builtin().resolve(model).unwrap();
-        let rules = CacheRules::of(spec, format);
-        let rates = Rates::of(&spec.prices, rules.kind, 0).unwrap();
+        let rules = CacheRules::for_model(spec, format);
+        let rates = Rates::for_request(&spec.prices, rules.kind, 0).unwrap();
         let count = dice.throw(3, 40) as usize;
         let old: Vec<(String, u64)> = (0..count)
             .map(|at| (format!("m{at}"), dice.throw(50, 4_000)))
@@ -236,40 +242,40 @@ mod tests {
         let steps: Vec<u64> = (0..calls).map(|_| dice.throw(100, 3_000)).collect();
 
         let before = outline(format, &old);
-        let policy = MarkPolicy::default();
-        let first = place_marks(&before, &rules, &[], policy);
+        let policy = MarkerPolicy::default();
+        let first = place_markers(&before, &rules, &[], policy);
         let removed = before.tokens() - outline(format, &new).tokens();
-        let risked = behind(&before, &rules, &first.kept, changed + 1);
+        let risked = invalidated_tokens(&before, &rules, &first.kept, changed + 1);
         let tokens = before.tokens();
         let rewrite = Rewrite {
-            now: Course {
+            now: CallTokens {
                 tokens,
                 cached: tokens,
             },
-            then: Course {
+            then: CallTokens {
                 tokens: tokens - removed,
                 cached: tokens - risked,
             },
             calls,
-            ttl: Ttl::Usual,
+            ttl: CacheTtl::Usual,
             minimum: rules.minimum,
         };
         let simulate = |start: &[(String, u64)]| {
-            let mut trace = CacheTrace::new(rules.clone());
-            trace.call(&before, &first.marks, 0);
+            let mut trace = CacheSimulator::new(rules.clone());
+            trace.record_call(&before, &first.marks, 0);
             let (mut messages, mut kept) = (start.to_vec(), first.kept.clone());
-            let mut total = CacheUse::default();
+            let mut total = CacheUsage::default();
             for (at, step) in steps.iter().enumerate() {
                 messages.push((format!("new {at}"), *step));
                 let now = outline(format, &messages);
-                let marking = place_marks(&now, &rules, &kept, policy);
-                total += trace.call(&now, &marking.marks, at as u64 * 1_000 + 1);
+                let marking = place_markers(&now, &rules, &kept, policy);
+                total += trace.record_call(&now, &marking.marks, at as u64 * 1_000 + 1);
                 kept = marking.kept;
             }
-            total.cost(&rates)
+            total.input_cost(&rates)
         };
         Case {
-            verdict: worth(&rewrite, Some(&rates)),
+            verdict: rewrite_value(&rewrite, Some(&rates)),
             simulated: (simulate(&old), simulate(&new)),
             what: format!("{model}: {rewrite:?}"),
         }
@@ -290,7 +296,7 @@ mod tests {
             cases.len()
         );
         for case in &wrong {
-            let Worth { saving, cost, .. } = case.verdict;
+            let RewriteValue { saving, cost, .. } = case.verdict;
             let (kept, new) = case.simulated;
             println!(
                 "  {}: saving {saving}, cost {cost}; simulated {kept} against {new}",
@@ -320,29 +326,29 @@ mod tests {
             write_long: 200,
         };
         let rewrite = Rewrite {
-            now: Course {
+            now: CallTokens {
                 tokens: 1_500,
                 cached: 1_500,
             },
-            then: Course {
+            then: CallTokens {
                 tokens: 500,
                 cached: 0,
             },
             calls: 6,
-            ttl: Ttl::Usual,
+            ttl: CacheTtl::Usual,
             minimum: 0,
         };
         let check = |rewrite: Rewrite, expected: (bool, u128, u128)| {
-            let Worth {
+            let RewriteValue {
                 rewrite,
                 saving,
                 cost,
-            } = worth(&rewrite, Some(&rates));
+            } = rewrite_value(&rewrite, Some(&rates));
             assert_eq!((rewrite, saving, cost), expected);
         };
         let calls = |calls: u64| Rewrite { calls, ..rewrite };
         let long = Rewrite {
-            ttl: Ttl::Long,
+            ttl: CacheTtl::Long,
             ..rewrite
         };
         // At once 500 × 125 instead of 1,500 × 10, then 1,000 × 10 less in each of five calls.
@@ -354,9 +360,15 @@ mod tests {
         cold.now.cached = 0;
         check(cold, (true, 135_000, 0));
         check(Rewrite { calls: 0, ..cold }, (false, 0, 0));
-        assert_eq!(worth(&rewrite, None), Worth::default());
-        assert_eq!(worth(&rewrite, Some(&rates)).paid_back_after(6), 6);
-        assert_eq!(worth(&calls(60), Some(&rates)).paid_back_after(60), 5);
+        assert_eq!(rewrite_value(&rewrite, None), RewriteValue::default());
+        assert_eq!(
+            rewrite_value(&rewrite, Some(&rates)).calls_to_break_even(6),
+            6
+        );
+        assert_eq!(
+            rewrite_value(&calls(60), Some(&rates)).calls_to_break_even(60),
+            5
+        );
     }
 
     #[test]
@@ -367,16 +379,16 @@ mod tests {
             write: 100,
             write_long: 100,
         };
-        let course = |tokens: u64, cached: u64| Course { tokens, cached };
-        let check = |now: Course, then: Course, expected: (bool, u128, u128)| {
+        let course = |tokens: u64, cached: u64| CallTokens { tokens, cached };
+        let check = |now: CallTokens, then: CallTokens, expected: (bool, u128, u128)| {
             let rewrite = Rewrite {
                 now,
                 then,
                 calls: 10,
-                ttl: Ttl::Usual,
+                ttl: CacheTtl::Usual,
                 minimum: 4_096,
             };
-            let worth = worth(&rewrite, Some(&rates));
+            let worth = rewrite_value(&rewrite, Some(&rates));
             assert_eq!((worth.rewrite, worth.saving, worth.cost), expected);
         };
         // 4,000 × 100 each time, instead of 6,000 × 10.
@@ -408,23 +420,23 @@ mod tests {
             write: MOST,
             write_long: MOST,
         };
-        let course = |tokens: u64| Course { tokens, cached: 0 };
+        let course = |tokens: u64| CallTokens { tokens, cached: 0 };
         let rewrite = Rewrite {
             now: course(MOST),
             then: course(0),
             calls: MOST,
-            ttl: Ttl::Usual,
+            ttl: CacheTtl::Usual,
             minimum: 0,
         };
-        let worth = worth(&rewrite, Some(&rates));
+        let worth = rewrite_value(&rewrite, Some(&rates));
         assert_eq!((worth.rewrite, worth.saving), (true, u128::MAX));
-        let all = CacheUse {
+        let all = CacheUsage {
             read: MOST,
             write: MOST,
             write_long: MOST,
             fresh: MOST,
         };
-        assert_eq!(all.cost(&rates), u128::MAX);
-        assert_eq!(all.total(), MOST);
+        assert_eq!(all.input_cost(&rates), u128::MAX);
+        assert_eq!(all.total_tokens(), MOST);
     }
 }

@@ -7,13 +7,13 @@
 use contexture_ir::{Fields, FunctionCall};
 use serde_json::value::RawValue;
 
-use super::shell::{self, Touch};
+use super::shell::{self, FileAccess};
 use super::words::is_path;
 
 /// What one call does.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Deeds {
-    pub(super) files: Vec<(Touch, String)>,
+pub(super) struct ToolEffects {
+    pub(super) files: Vec<(FileAccess, String)>,
     pub(super) command: Option<String>,
     /// The tasks as this call sets them: text, and whether it is done. `None`: it sets none.
     pub(super) tasks: Option<Vec<(String, bool)>>,
@@ -88,76 +88,76 @@ const SHELLS: &[&str] = &[
 /// Arguments that hold the text of a patch.
 const PATCHES: &[&str] = &["input", "patch", "diff", "patch_text"];
 
-impl Deeds {
+impl ToolEffects {
     /// What a call does.
-    pub(super) fn of(call: &FunctionCall) -> Self {
+    pub(super) fn of_call(call: &FunctionCall) -> Self {
         let mut deeds = Self::default();
-        let words = words_of(&call.name);
+        let words = split_identifier(&call.name);
         let is = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
         let Ok(arguments) = Fields::parse(call.arguments.trim()) else {
             // Free-form tools are given text.
-            deeds.patch(&call.arguments);
+            deeds.add_patched_files(&call.arguments);
             if is(SHELLS) && deeds.files.is_empty() {
-                deeds.run(call.arguments.trim());
+                deeds.add_command(call.arguments.trim());
             }
             return deeds;
         };
         if is(SHELLS) || words.iter().any(|word| word == "run") {
-            let command = arguments.get(COMMANDS).and_then(command_of);
+            let command = arguments.get(COMMANDS).and_then(command_text);
             if let Some(command) = command {
-                deeds.run(&command);
+                deeds.add_command(&command);
                 return deeds;
             }
         }
-        deeds.tasks = tasks(&arguments);
+        deeds.tasks = parse_tasks(&arguments);
         // str_replace_editor says in an argument what it does.
         let verb = arguments
             .get(&["command", "action", "operation"])
-            .and_then(text_of);
-        let verb_words = verb.map(|verb| words_of(&verb)).unwrap_or_default();
+            .and_then(string_value);
+        let verb_words = verb.map(|verb| split_identifier(&verb)).unwrap_or_default();
         let does = |list: &[&str]| verb_words.iter().any(|word| list.contains(&word.as_str()));
         let views = does(&["view", "read", "open", "list", "search"]);
         let touch = if does(REMOVING) || is(REMOVING) {
-            Touch::Removes
+            FileAccess::Removes
         } else if !views && (does(CHANGING) || does(&["str"]) || is(CHANGING)) {
-            Touch::Writes
+            FileAccess::Writes
         } else {
-            Touch::Reads
+            FileAccess::Reads
         };
         for (name, value) in arguments.iter() {
             let path = PATHS.contains(&name)
-                || ENDS.contains(&name) && text_of(value).is_some_and(|text| is_path(&text));
+                || ENDS.contains(&name) && string_value(value).is_some_and(|text| is_path(&text));
             if path {
                 deeds
                     .files
-                    .extend(texts_of(value).into_iter().map(|path| (touch, path)));
+                    .extend(string_values(value).into_iter().map(|path| (touch, path)));
             } else if PATCHES.contains(&name)
-                && let Some(text) = text_of(value)
+                && let Some(text) = string_value(value)
             {
-                deeds.patch(&text);
+                deeds.add_patched_files(&text);
             }
         }
-        deeds.files.retain(|(_, path)| plausible(path));
-        deeds.edits_open_file = touch == Touch::Writes && deeds.files.is_empty();
+        deeds.files.retain(|(_, path)| is_plausible_path(path));
+        deeds.edits_open_file = touch == FileAccess::Writes && deeds.files.is_empty();
         deeds.opens = is(&["open", "create", "view", "goto", "read"]);
         deeds
     }
 
-    fn run(&mut self, command: &str) {
-        self.patch(command);
-        self.files.extend(shell::files(command));
-        self.files.retain(|(_, path)| plausible(path));
+    fn add_command(&mut self, command: &str) {
+        self.add_patched_files(command);
+        self.files.extend(shell::touched_files(command));
+        self.files.retain(|(_, path)| is_plausible_path(path));
         self.command = Some(command.to_owned());
     }
 
     /// The files of a patch, be it Codex's or a unified diff.
-    fn patch(&mut self, text: &str) {
-        const MARKS: [(&str, Touch); 5] = [
-            ("*** Update File: ", Touch::Writes),
-            ("*** Add File: ", Touch::Writes),
-            ("*** Move to: ", Touch::Writes),
-            ("*** Delete File: ", Touch::Removes),
-            ("+++ b/", Touch::Writes),
+    fn add_patched_files(&mut self, text: &str) {
+        const MARKS: [(&str, FileAccess); 5] = [
+            ("*** Update File: ", FileAccess::Writes),
+            ("*** Add File: ", FileAccess::Writes),
+            ("*** Move to: ", FileAccess::Writes),
+            ("*** Delete File: ", FileAccess::Removes),
+            ("+++ b/", FileAccess::Writes),
         ];
         for line in text.lines() {
             let found = MARKS
@@ -171,15 +171,15 @@ impl Deeds {
 }
 
 /// The tasks of a list that a tool sets: `todos`, `plan` or `tasks`, of objects with a text and a status.
-fn tasks(arguments: &Fields<'_>) -> Option<Vec<(String, bool)>> {
+fn parse_tasks(arguments: &Fields<'_>) -> Option<Vec<(String, bool)>> {
     let list = arguments.get(&["todos", "plan", "tasks"])?;
     let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
     let read = |task: &&RawValue| {
         let fields = Fields::parse(task.get()).ok()?;
         let text = fields
             .get(&["content", "step", "title", "task", "description"])
-            .and_then(text_of)?;
-        let status = fields.get(&["status", "state"]).and_then(text_of);
+            .and_then(string_value)?;
+        let status = fields.get(&["status", "state"]).and_then(string_value);
         let done = status.is_some_and(|status| {
             matches!(
                 status.as_str(),
@@ -192,8 +192,8 @@ fn tasks(arguments: &Fields<'_>) -> Option<Vec<(String, bool)>> {
 }
 
 /// A command's text: a string, or words of which a shell's `-c` runs the last.
-fn command_of(value: &RawValue) -> Option<String> {
-    if let Some(text) = text_of(value) {
+fn command_text(value: &RawValue) -> Option<String> {
+    if let Some(text) = string_value(value) {
         return Some(text);
     }
     let words: Vec<String> = serde_json::from_str(value.get()).ok()?;
@@ -207,19 +207,19 @@ fn command_of(value: &RawValue) -> Option<String> {
     }
 }
 
-fn text_of(value: &RawValue) -> Option<String> {
+fn string_value(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-fn texts_of(value: &RawValue) -> Vec<String> {
-    match text_of(value) {
+fn string_values(value: &RawValue) -> Vec<String> {
+    match string_value(value) {
         Some(text) => vec![text],
         None => serde_json::from_str(value.get()).unwrap_or_default(),
     }
 }
 
 /// Whether a text can be a path: one line, no address, not too long.
-fn plausible(path: &str) -> bool {
+fn is_plausible_path(path: &str) -> bool {
     !path.is_empty()
         && path.len() <= 1_024
         && !path.contains("://")
@@ -227,7 +227,7 @@ fn plausible(path: &str) -> bool {
 }
 
 /// The words of a name, `camelCase`, `snake_case` or with dots, in lower case.
-fn words_of(name: &str) -> Vec<String> {
+fn split_identifier(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = ' ';
     for c in name.chars() {
@@ -250,9 +250,9 @@ fn words_of(name: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn check(name: &str, arguments: &str, files: &[(Touch, &str)], command: Option<&str>) {
-        let deeds = Deeds::of(&FunctionCall::new("c", name, arguments));
-        let found: Vec<(Touch, &str)> = deeds
+    fn check(name: &str, arguments: &str, files: &[(FileAccess, &str)], command: Option<&str>) {
+        let deeds = ToolEffects::of_call(&FunctionCall::new("c", name, arguments));
+        let found: Vec<(FileAccess, &str)> = deeds
             .files
             .iter()
             .map(|(touch, path)| (*touch, path.as_str()))
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_tools_of_known_agents_are_understood() {
-        use Touch::{Reads, Removes, Writes};
+        use FileAccess::{Reads, Removes, Writes};
         check(
             "Read",
             r#"{"file_path":"/a/b.rs","limit":5}"#,
@@ -363,7 +363,7 @@ mod tests {
             &[(Writes, "a.rs"), (Removes, "b.rs")],
             None,
         );
-        let quoted = contexture_ir::quote(patch);
+        let quoted = contexture_ir::quote_json(patch);
         check(
             "apply_patch",
             &format!(r#"{{"input":{quoted}}}"#),
@@ -379,7 +379,7 @@ mod tests {
             "TodoWrite",
             r#"{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}"#,
         );
-        let tasks = Deeds::of(&call).tasks.unwrap();
+        let tasks = ToolEffects::of_call(&call).tasks.unwrap();
         assert_eq!(tasks, [("a".to_owned(), true), ("b".to_owned(), false)]);
     }
 
@@ -394,7 +394,7 @@ mod tests {
             r#"{"command":{}}"#,
         ] {
             for name in ["Bash", "Edit", "", "é_É", "TodoWrite"] {
-                Deeds::of(&FunctionCall::new("c", name, arguments));
+                ToolEffects::of_call(&FunctionCall::new("c", name, arguments));
             }
         }
     }

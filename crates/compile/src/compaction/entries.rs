@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::quote;
+use contexture_ir::quote_json;
 
-use super::manifest::{CommandEntry, Entry, FileEntry, Manifest, Speaker};
-use super::words::{Kind, kind};
+use super::manifest::{CommandEntry, FileEntry, Manifest, ManifestEntry, Speaker};
+use super::words::{FactKind, classify_word};
 
 /// The lists, in the order they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,26 +29,26 @@ pub(super) enum Section {
 }
 
 /// What is taken, the most useful first.
-pub(super) const USEFUL: &[(Section, Which)] = &[
-    (Section::Files, Which::All),
-    (Section::Open, Which::All),
-    (Section::Errors, Which::All),
-    (Section::Values, Which::New),
-    (Section::Identifiers, Which::New),
-    (Section::Paths, Which::New),
-    (Section::Numbers, Which::New),
-    (Section::Urls, Which::New),
-    (Section::Asked, Which::All),
-    (Section::Commands, Which::All),
-    (Section::Decisions, Which::All),
-    (Section::Links, Which::All),
-    (Section::Values, Which::All),
-    (Section::Notes, Which::All),
+pub(super) const USEFUL: &[(Section, EntryFilter)] = &[
+    (Section::Files, EntryFilter::All),
+    (Section::Open, EntryFilter::All),
+    (Section::Errors, EntryFilter::All),
+    (Section::Values, EntryFilter::New),
+    (Section::Identifiers, EntryFilter::New),
+    (Section::Paths, EntryFilter::New),
+    (Section::Numbers, EntryFilter::New),
+    (Section::Urls, EntryFilter::New),
+    (Section::Asked, EntryFilter::All),
+    (Section::Commands, EntryFilter::All),
+    (Section::Decisions, EntryFilter::All),
+    (Section::Links, EntryFilter::All),
+    (Section::Values, EntryFilter::All),
+    (Section::Notes, EntryFilter::All),
 ];
 
 /// Which entries of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum EntryFilter {
     /// All that are not taken yet, the newest first.
     All,
     /// Those that no entry taken so far says.
@@ -57,7 +57,7 @@ pub(super) enum Which {
 
 /// How the entries of a list stand beside each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum EntryLayout {
     /// A line each.
     Lines,
     /// A line a group, which has a name.
@@ -85,46 +85,49 @@ impl Section {
         }
     }
 
-    pub(super) const fn shape(self) -> Shape {
+    pub(super) const fn layout(self) -> EntryLayout {
         match self {
-            Self::Values | Self::Notes => Shape::Groups,
-            Self::Identifiers | Self::Numbers | Self::Paths | Self::Urls => Shape::Words,
-            _ => Shape::Lines,
+            Self::Values | Self::Notes => EntryLayout::Groups,
+            Self::Identifiers | Self::Numbers | Self::Paths | Self::Urls => EntryLayout::Words,
+            _ => EntryLayout::Lines,
         }
     }
 }
 
 /// One entry that may stand in the text.
-pub(super) struct Candidate {
+pub(super) struct EntryCandidate {
     pub(super) section: Section,
     /// The name it stands under; empty for none.
     pub(super) group: usize,
     pub(super) text: String,
-    pub(super) taken: bool,
+    pub(super) is_selected: bool,
     /// Whether it needs no place, because a line that was taken says it.
-    pub(super) said: bool,
+    pub(super) is_mentioned: bool,
 }
 
-pub(super) fn in_order() -> impl Iterator<Item = Section> {
+pub(super) fn sections_in_order() -> impl Iterator<Item = Section> {
     let sections: BTreeSet<Section> = USEFUL.iter().map(|(section, _)| *section).collect();
     sections.into_iter()
 }
 
-pub(super) fn candidates(manifest: &Manifest, unnamed: &BTreeSet<usize>) -> Vec<Candidate> {
+pub(super) fn entry_candidates(
+    manifest: &Manifest,
+    unnamed: &BTreeSet<usize>,
+) -> Vec<EntryCandidate> {
     let mut all = Vec::new();
     let mut add = |section, group, text: String| {
-        all.push(Candidate {
+        all.push(EntryCandidate {
             section,
             group,
             text,
-            taken: false,
-            said: false,
+            is_selected: false,
+            is_mentioned: false,
         });
     };
     manifest
         .asked
         .iter()
-        .for_each(|entry| add(Section::Asked, 0, line(entry)));
+        .for_each(|entry| add(Section::Asked, 0, entry_line(entry)));
     manifest
         .files
         .iter()
@@ -136,7 +139,7 @@ pub(super) fn candidates(manifest: &Manifest, unnamed: &BTreeSet<usize>) -> Vec<
     manifest
         .errors
         .iter()
-        .for_each(|entry| add(Section::Errors, 0, line(entry)));
+        .for_each(|entry| add(Section::Errors, 0, entry_line(entry)));
     for decision in &manifest.decisions {
         let by = match decision.by {
             Speaker::User => "user",
@@ -145,22 +148,22 @@ pub(super) fn candidates(manifest: &Manifest, unnamed: &BTreeSet<usize>) -> Vec<
         add(
             Section::Decisions,
             0,
-            format!("{by}: {}", line(&decision.said)),
+            format!("{by}: {}", entry_line(&decision.said)),
         );
     }
     manifest
         .open
         .iter()
-        .for_each(|entry| add(Section::Open, 0, line(entry)));
+        .for_each(|entry| add(Section::Open, 0, entry_line(entry)));
     for (group, named) in manifest.named.iter().enumerate() {
         for text in &named.values {
-            match (is_telling(text), unnamed.contains(&group)) {
-                (false, _) => add(Section::Notes, group, value(text)),
-                (true, false) => add(Section::Values, group, value(text)),
-                (true, true) if kind(text) == Some(Kind::Number) => {
-                    add(Section::Numbers, 0, value(text))
+            match (is_informative(text), unnamed.contains(&group)) {
+                (false, _) => add(Section::Notes, group, quote_if_needed(text)),
+                (true, false) => add(Section::Values, group, quote_if_needed(text)),
+                (true, true) if classify_word(text) == Some(FactKind::Number) => {
+                    add(Section::Numbers, 0, quote_if_needed(text))
                 }
-                (true, true) => add(Section::Identifiers, 0, value(text)),
+                (true, true) => add(Section::Identifiers, 0, quote_if_needed(text)),
             }
         }
     }
@@ -182,7 +185,7 @@ pub(super) fn candidates(manifest: &Manifest, unnamed: &BTreeSet<usize>) -> Vec<
     all
 }
 
-fn line(entry: &Entry) -> String {
+fn entry_line(entry: &ManifestEntry) -> String {
     match entry.times {
         0 | 1 => entry.text.clone(),
         times => format!("{} (×{times})", entry.text),
@@ -220,15 +223,15 @@ fn command_line(command: &CommandEntry) -> String {
 }
 
 /// Whether a value tells one thing from others: it has digits, or is an address.
-pub(super) fn is_telling(text: &str) -> bool {
+pub(super) fn is_informative(text: &str) -> bool {
     text.contains('@') || text.len() > 1 && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// A name or a value: one word, quoted where its end could be mistaken.
-pub(super) fn value(text: &str) -> String {
+pub(super) fn quote_if_needed(text: &str) -> String {
     let ends = |c: char| c.is_whitespace() || c == '"';
     if text.is_empty() || text.contains(ends) {
-        quote(text)
+        quote_json(text)
     } else {
         text.to_owned()
     }

@@ -28,14 +28,14 @@ const WORDS: &[&str] = &[
 const MOST: usize = 40;
 
 /// The lines that tell of errors, in order.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn find_error_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .map(str::trim)
-        .filter(|line| !line.is_empty() && is_error(line))
+        .filter(|line| !line.is_empty() && is_error_line(line))
         .take(MOST)
 }
 
-fn is_error(line: &str) -> bool {
+fn is_error_line(line: &str) -> bool {
     // The beginning tells; what is longer than a screen's line is data.
     let end = (0..=line.len().min(400))
         .rev()
@@ -66,12 +66,12 @@ pub(super) fn exit_code(output: &str) -> Option<i32> {
         .filter(|field| json || !field.starts_with('"'))
         .find_map(|field| {
             let at = lower.find(&field.to_ascii_lowercase())?;
-            number(lower.get(at + field.len()..)?)
+            leading_number(lower.get(at + field.len()..)?)
         })
 }
 
 /// The number that stands next, behind a colon, an equals sign, `is` or nothing.
-fn number(text: &str) -> Option<i32> {
+fn leading_number(text: &str) -> Option<i32> {
     let text = text.trim_start_matches([':', '=', ' ', '\t']);
     let text = text.strip_prefix("is ").unwrap_or(text);
     let end = text
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn errors_and_codes_are_found() {
         let text = "all well\n  TypeError: 'x' is not y \n1 failed, 2 passed\nbash: foo: command not found";
-        let found: Vec<&str> = lines(text).collect();
+        let found: Vec<&str> = find_error_lines(text).collect();
         assert_eq!(
             found,
             [

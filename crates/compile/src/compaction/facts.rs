@@ -10,7 +10,7 @@ use contexture_ir::Fields;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::value::RawValue;
 
-use super::words::{Kind, kind};
+use super::words::{FactKind, classify_word};
 
 /// Strings up to this length are values, longer ones texts, in bytes.
 const SHORT: usize = 64;
@@ -18,21 +18,31 @@ const SHORT: usize = 64;
 const DEEPEST: usize = 24;
 
 /// Values by name, both in the order they came.
-pub(super) type Facts = IndexMap<String, IndexSet<String>>;
+pub(super) type ValuesByName = IndexMap<String, IndexSet<String>>;
 
 /// Reads a JSON object or array; `None` if the text is none. `text` is given what is no value.
-pub(super) fn read(json: &str, facts: &mut Facts, text: &mut dyn FnMut(&str)) -> Option<()> {
+pub(super) fn collect_json_facts(
+    json: &str,
+    facts: &mut ValuesByName,
+    text: &mut dyn FnMut(&str),
+) -> Option<()> {
     let json = json.trim();
     if !json.starts_with(['{', '[']) {
         return None;
     }
     let value: &RawValue = serde_json::from_str(json).ok()?;
-    walk("", value.get(), 0, facts, text);
+    walk_json("", value.get(), 0, facts, text);
     Some(())
 }
 
 /// Numbers stay as they are written.
-fn walk(name: &str, json: &str, depth: usize, facts: &mut Facts, text: &mut dyn FnMut(&str)) {
+fn walk_json(
+    name: &str,
+    json: &str,
+    depth: usize,
+    facts: &mut ValuesByName,
+    text: &mut dyn FnMut(&str),
+) {
     match json.as_bytes().first() {
         Some(b'{' | b'[') if depth == DEEPEST => text(json),
         Some(b'{') => {
@@ -42,13 +52,13 @@ fn walk(name: &str, json: &str, depth: usize, facts: &mut Facts, text: &mut dyn 
             for (key, value) in fields.iter() {
                 let value = value.get();
                 let telling = matches!(
-                    kind(key),
-                    Some(Kind::Identifier | Kind::Number | Kind::Path)
+                    classify_word(key),
+                    Some(FactKind::Identifier | FactKind::Number | FactKind::Path)
                 ) && value.starts_with(['{', '[']);
                 if telling {
-                    add(facts, name, key.to_owned());
+                    add_value(facts, name, key.to_owned());
                 }
-                walk(
+                walk_json(
                     if telling { name } else { key },
                     value,
                     depth + 1,
@@ -60,7 +70,7 @@ fn walk(name: &str, json: &str, depth: usize, facts: &mut Facts, text: &mut dyn 
         Some(b'[') => {
             let values: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
             for value in values {
-                walk(name, value.get(), depth + 1, facts, text);
+                walk_json(name, value.get(), depth + 1, facts, text);
             }
         }
         Some(b'"') => {
@@ -69,15 +79,15 @@ fn walk(name: &str, json: &str, depth: usize, facts: &mut Facts, text: &mut dyn 
             if short.len() > SHORT || short.contains('\n') {
                 text(short);
             } else if !short.is_empty() {
-                add(facts, name, short.to_owned());
+                add_value(facts, name, short.to_owned());
             }
         }
-        Some(b'-' | b'0'..=b'9') => add(facts, name, json.to_owned()),
+        Some(b'-' | b'0'..=b'9') => add_value(facts, name, json.to_owned()),
         _ => {}
     }
 }
 
-fn add(facts: &mut Facts, name: &str, value: String) {
+fn add_value(facts: &mut ValuesByName, name: &str, value: String) {
     match facts.get_mut(name) {
         Some(values) => {
             values.insert(value);
@@ -94,11 +104,11 @@ mod tests {
 
     #[test]
     fn values_gather_under_their_names() {
-        let mut facts = Facts::new();
+        let mut facts = ValuesByName::new();
         let mut texts = Vec::new();
         let json = r#"{"legs":[{"price":523,"to":"BOS"},{"price":501,"to":"BOS"}],
             "methods":{"card_77":{"amount":250.50}},"open":true,"none":null,"note":"a\nb"}"#;
-        read(json, &mut facts, &mut |text| texts.push(text.to_owned())).unwrap();
+        collect_json_facts(json, &mut facts, &mut |text| texts.push(text.to_owned())).unwrap();
         let said: Vec<String> = facts
             .iter()
             .map(|(name, values)| {
@@ -124,10 +134,13 @@ mod tests {
     fn what_is_no_json_is_none() {
         let deep = "[".repeat(100_000);
         let closed = format!("{deep}{}", "]".repeat(100_000));
-        assert_eq!(read(&closed, &mut Facts::new(), &mut |_| {}), Some(()));
+        assert_eq!(
+            collect_json_facts(&closed, &mut ValuesByName::new(), &mut |_| {}),
+            Some(())
+        );
         for text in ["", "42", "\"a\"", "{", "[1,", deep.as_str()] {
             assert_eq!(
-                read(text, &mut Facts::new(), &mut |_| {}),
+                collect_json_facts(text, &mut ValuesByName::new(), &mut |_| {}),
                 None,
                 "{}",
                 text.len()

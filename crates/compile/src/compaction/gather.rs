@@ -8,15 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Part};
 use indexmap::{IndexMap, IndexSet};
 
-use super::deeds::Deeds;
+use super::deeds::ToolEffects;
 use super::errors;
-use super::facts::{self, Facts};
+use super::facts::{self, ValuesByName};
 use super::manifest::{
-    CommandEntry, Covered, Decision, Entry, FileEntry, LinkEntry, Manifest, NamedValues, Speaker,
+    CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
+    NamedValues, Speaker,
 };
-use super::sentence::{decisions, one_line, shorten};
-use super::shell::Touch;
-use super::words::{Kind, essence, words};
+use super::sentence::{decision_sentences, one_line, shorten_line};
+use super::shell::FileAccess;
+use super::words::{FactKind, extract_facts, normalize_value};
 use crate::preview::Link;
 
 /// How long a person's message stays, in bytes.
@@ -33,29 +34,29 @@ impl Manifest {
     ///
     /// Compactions among the items are not read: what they stand for is in the span itself.
     #[must_use]
-    pub fn of(items: &[Covered<'_>]) -> Self {
-        let mut gathered = Gathered::default();
+    pub fn from_items(items: &[CoveredItem<'_>]) -> Self {
+        let mut gathered = ManifestBuilder::default();
         for covered in items {
             let index = covered.index;
             match covered.item {
-                Item::Message(message) => gathered.message(index, message),
-                Item::FunctionCall(call) => gathered.call(index, call),
-                Item::FunctionCallOutput(output) => gathered.output(covered, output),
+                Item::Message(message) => gathered.add_message(index, message),
+                Item::FunctionCall(call) => gathered.add_call(index, call),
+                Item::FunctionCallOutput(output) => gathered.add_output(covered, output),
                 Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => {}
             }
         }
-        gathered.finish(items.len())
+        gathered.build_manifest(items.len())
     }
 
     /// The same without the identifiers, numbers, paths, URLs and values that these items say: those that
     /// stay in view beside it.
     #[must_use]
-    pub fn beside(mut self, in_view: &[Covered<'_>]) -> Self {
-        let view = Self::of(in_view);
+    pub fn without_identifiers(mut self, in_view: &[CoveredItem<'_>]) -> Self {
+        let view = Self::from_items(in_view);
         let lists = [&view.identifiers, &view.numbers, &view.urls, &view.paths];
         let named = view.named.iter().flat_map(|named| &named.values);
         let said = lists.into_iter().flatten().chain(named);
-        let said: BTreeSet<&str> = said.map(|word| essence(word)).collect();
+        let said: BTreeSet<&str> = said.map(|word| normalize_value(word)).collect();
         let lists = [
             &mut self.identifiers,
             &mut self.numbers,
@@ -63,10 +64,12 @@ impl Manifest {
             &mut self.paths,
         ];
         for list in lists {
-            list.retain(|word| !said.contains(essence(word)));
+            list.retain(|word| !said.contains(normalize_value(word)));
         }
         for named in &mut self.named {
-            named.values.retain(|value| !said.contains(essence(value)));
+            named
+                .values
+                .retain(|value| !said.contains(normalize_value(value)));
         }
         self.named.retain(|named| !named.values.is_empty());
         self
@@ -74,66 +77,66 @@ impl Manifest {
 }
 
 /// Texts once each, with where they were first.
-type Seen = IndexMap<String, (usize, usize)>;
+type TextOccurrences = IndexMap<String, (usize, usize)>;
 
 #[derive(Default)]
-struct Gathered {
-    asked: Seen,
+struct ManifestBuilder {
+    asked: TextOccurrences,
     files: IndexMap<String, FileEntry>,
     commands: IndexMap<String, CommandEntry>,
-    errors: Seen,
-    tasks: Vec<Entry>,
+    errors: TextOccurrences,
+    tasks: Vec<ManifestEntry>,
     decisions: IndexMap<(Speaker, String), (usize, usize)>,
-    named: Facts,
+    named: ValuesByName,
     identifiers: IndexSet<String>,
     numbers: IndexSet<String>,
     urls: IndexSet<String>,
     paths: IndexSet<String>,
     links: Vec<LinkEntry>,
     /// Calls without an output so far, by their ids, newest last.
-    waiting: BTreeMap<String, Vec<Waiting>>,
+    open_calls: BTreeMap<String, Vec<OpenCall>>,
     open_file: Option<String>,
 }
 
-struct Waiting {
+struct OpenCall {
     index: usize,
     tool: String,
     command: Option<String>,
 }
 
-impl Gathered {
-    fn message(&mut self, index: usize, message: &Message) {
-        let Some(by) = Speaker::of(message.role) else {
+impl ManifestBuilder {
+    fn add_message(&mut self, index: usize, message: &Message) {
+        let Some(by) = Speaker::from_role(message.role) else {
             return;
         };
         let texts = message.content.iter().filter_map(Part::as_text);
         let text = texts.collect::<Vec<_>>().join("\n");
-        self.text(&text);
+        self.add_text(&text);
         if by == Speaker::User {
-            count(&mut self.asked, index, shorten(&text, ASKED));
+            count_text(&mut self.asked, index, shorten_line(&text, ASKED));
             if text.len() <= ASKED {
                 return; // Kept whole, its decisions with it.
             }
             // Somebody may have pasted a log.
-            for line in errors::lines(&text) {
-                count(&mut self.errors, index, shorten(line, ERROR));
+            for line in errors::find_error_lines(&text) {
+                count_text(&mut self.errors, index, shorten_line(line, ERROR));
             }
         }
-        for sentence in decisions(message.role, &text) {
+        for sentence in decision_sentences(message.role, &text) {
             let key = (by, one_line(sentence));
             self.decisions.entry(key).or_insert((index, 0)).1 += 1;
         }
     }
 
-    fn call(&mut self, index: usize, call: &FunctionCall) {
-        let deeds = Deeds::of(call);
+    fn add_call(&mut self, index: usize, call: &FunctionCall) {
+        let deeds = ToolEffects::of_call(call);
         for (touch, path) in &deeds.files {
-            self.touch(*touch, path);
+            self.add_file_access(*touch, path);
         }
         let command = deeds
             .command
             .as_deref()
-            .map(|command| shorten(command, COMMAND));
+            .map(|command| shorten_line(command, COMMAND));
         if let Some(command) = &command {
             let entry = CommandEntry {
                 index,
@@ -148,14 +151,14 @@ impl Gathered {
         }
         if let Some(tasks) = deeds.tasks {
             let open = tasks.into_iter().filter(|(_, done)| !done);
-            let entry = |(text, _): (String, bool)| Entry {
+            let entry = |(text, _): (String, bool)| ManifestEntry {
                 index,
-                text: shorten(&text, ERROR),
+                text: shorten_line(&text, ERROR),
                 times: 1,
             };
             self.tasks = open.map(entry).collect();
         } else {
-            self.structured(&call.arguments);
+            self.add_structured_text(&call.arguments);
         }
         if deeds.opens
             && let Some((_, path)) = deeds.files.first()
@@ -164,23 +167,23 @@ impl Gathered {
         } else if deeds.edits_open_file
             && let Some(path) = self.open_file.clone()
         {
-            self.touch(Touch::Writes, &path);
+            self.add_file_access(FileAccess::Writes, &path);
         }
-        let waiting = Waiting {
+        let waiting = OpenCall {
             index,
             tool: call.name.clone(),
             command,
         };
-        self.waiting
+        self.open_calls
             .entry(call.call_id.clone())
             .or_default()
             .push(waiting);
     }
 
-    fn output(&mut self, covered: &Covered<'_>, output: &FunctionCallOutput) {
+    fn add_output(&mut self, covered: &CoveredItem<'_>, output: &FunctionCallOutput) {
         let index = covered.index;
         let text = covered.item.text();
-        let call = self.waiting.get_mut(&output.call_id).and_then(Vec::pop);
+        let call = self.open_calls.get_mut(&output.call_id).and_then(Vec::pop);
         let failed = output.is_error == Some(true);
         if let Some(entry) = call
             .as_ref()
@@ -191,12 +194,12 @@ impl Gathered {
             entry.failed = failed;
         }
         let mut any = false;
-        for line in errors::lines(&text) {
-            count(&mut self.errors, index, shorten(line, ERROR));
+        for line in errors::find_error_lines(&text) {
+            count_text(&mut self.errors, index, shorten_line(line, ERROR));
             any = true;
         }
         if failed && !any {
-            count(&mut self.errors, index, shorten(&text, ERROR));
+            count_text(&mut self.errors, index, shorten_line(&text, ERROR));
         }
         if text.len() >= LINKED
             && let Some(hash) = covered.hash
@@ -208,40 +211,40 @@ impl Gathered {
                 bytes: text.len(),
             });
         }
-        self.structured(&text);
+        self.add_structured_text(&text);
     }
 
-    fn touch(&mut self, touch: Touch, path: &str) {
+    fn add_file_access(&mut self, touch: FileAccess, path: &str) {
         let path = one_line(path);
         let entry = self.files.entry(path.clone()).or_insert_with(|| FileEntry {
             path,
             ..FileEntry::default()
         });
         match touch {
-            Touch::Reads => entry.read += 1,
-            Touch::Writes => entry.written += 1,
-            Touch::Removes => entry.removed += 1,
+            FileAccess::Reads => entry.read += 1,
+            FileAccess::Writes => entry.written += 1,
+            FileAccess::Removes => entry.removed += 1,
         }
     }
 
     /// JSON by its names, anything else by its words.
-    fn structured(&mut self, text: &str) {
+    fn add_structured_text(&mut self, text: &str) {
         let mut named = std::mem::take(&mut self.named);
-        let read = facts::read(text, &mut named, &mut |text| self.text(text));
+        let read = facts::collect_json_facts(text, &mut named, &mut |text| self.add_text(text));
         self.named = named;
         if read.is_none() {
-            self.text(text);
+            self.add_text(text);
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         for line in text.lines() {
-            for (kind, word) in words(unnumbered(line)) {
+            for (kind, word) in extract_facts(strip_line_number(line)) {
                 let values = match kind {
-                    Kind::Url => &mut self.urls,
-                    Kind::Path => &mut self.paths,
-                    Kind::Identifier => &mut self.identifiers,
-                    Kind::Number => &mut self.numbers,
+                    FactKind::Url => &mut self.urls,
+                    FactKind::Path => &mut self.paths,
+                    FactKind::Identifier => &mut self.identifiers,
+                    FactKind::Number => &mut self.numbers,
                 };
                 if !values.contains(word) {
                     values.insert(word.to_owned());
@@ -250,7 +253,7 @@ impl Gathered {
         }
     }
 
-    fn finish(self, items: usize) -> Manifest {
+    fn build_manifest(self, items: usize) -> Manifest {
         // What has a place of its own needs no second mention.
         let (files, commands) = (self.files, self.commands);
         let mut named: Vec<NamedValues> = self
@@ -268,19 +271,19 @@ impl Gathered {
         named.retain(|one| !one.values.is_empty());
         let known: BTreeSet<&str> = named
             .iter()
-            .flat_map(|named| named.values.iter().map(|value| essence(value)))
+            .flat_map(|named| named.values.iter().map(|value| normalize_value(value)))
             .collect();
         let unnamed = |values: IndexSet<String>| -> Vec<String> {
             values
                 .into_iter()
-                .filter(|value| !known.contains(essence(value)))
+                .filter(|value| !known.contains(normalize_value(value)))
                 .collect()
         };
-        let mut waiting: Vec<Waiting> = self.waiting.into_values().flatten().collect();
+        let mut waiting: Vec<OpenCall> = self.open_calls.into_values().flatten().collect();
         waiting.sort_by_key(|call| call.index);
-        let waiting = waiting.into_iter().map(|call| Entry {
+        let waiting = waiting.into_iter().map(|call| ManifestEntry {
             index: call.index,
-            text: shorten(&format!("no output of {}", call.tool), ERROR),
+            text: shorten_line(&format!("no output of {}", call.tool), ERROR),
             times: 1,
         });
         let identifiers = unnamed(self.identifiers);
@@ -292,14 +295,14 @@ impl Gathered {
             .into_iter()
             .map(|((by, text), (index, times))| Decision {
                 by,
-                said: Entry { index, text, times },
+                said: ManifestEntry { index, text, times },
             });
         Manifest {
             items,
-            asked: entries(self.asked),
+            asked: into_entries(self.asked),
             files: files.into_values().collect(),
             commands: commands.into_values().collect(),
-            errors: entries(self.errors),
+            errors: into_entries(self.errors),
             open: self.tasks.into_iter().chain(waiting).collect(),
             decisions: decisions.collect(),
             identifiers,
@@ -312,20 +315,20 @@ impl Gathered {
     }
 }
 
-fn count(seen: &mut Seen, index: usize, text: String) {
+fn count_text(seen: &mut TextOccurrences, index: usize, text: String) {
     if !text.is_empty() {
         seen.entry(text).or_insert((index, 0)).1 += 1;
     }
 }
 
-fn entries(seen: Seen) -> Vec<Entry> {
+fn into_entries(seen: TextOccurrences) -> Vec<ManifestEntry> {
     seen.into_iter()
-        .map(|(text, (index, times))| Entry { index, text, times })
+        .map(|(text, (index, times))| ManifestEntry { index, text, times })
         .collect()
 }
 
 /// A line without the number that a file viewer wrote before it.
-fn unnumbered(line: &str) -> &str {
+fn strip_line_number(line: &str) -> &str {
     let text = line.trim_start();
     let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
     match behind.strip_prefix([':', '\t', '→', '|']) {

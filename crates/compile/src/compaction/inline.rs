@@ -8,9 +8,9 @@ use contexture_ir::{Compaction, Item, Part, Raw, TextPart};
 use contexture_tokens::TokenCounter;
 use contexture_wire::Format;
 
-use super::manifest::{Covered, Manifest};
-use super::render::Allowance;
-use crate::passes::cover::{COVERS, Covering};
+use super::manifest::{CoveredItem, Manifest};
+use super::render::TextBudget;
+use crate::passes::cover::{ActiveCovers, COVERS};
 use crate::report::document::{OmitReason, Omitted};
 use crate::request::{Cover, PathItem};
 
@@ -21,20 +21,20 @@ const LEAST: u64 = 200;
 
 /// A path with manifests behind its end, and what each stands for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Inlined {
+pub(crate) struct InlinedManifests {
     pub(crate) path: Vec<PathItem>,
     pub(crate) covers: Vec<Cover>,
 }
 
 /// Stands manifests for what was trimmed of a path of `items` items or stood for before; `None` if
 /// nothing was trimmed. Neighbouring spans become one.
-pub(crate) fn inline(
-    before: &Inlined,
+pub(crate) fn inline_manifests(
+    before: &InlinedManifests,
     items: usize,
     omitted: &[Omitted],
     target: Format,
     counter: &dyn TokenCounter,
-) -> Option<Inlined> {
+) -> Option<InlinedManifests> {
     let trimmed = omitted
         .iter()
         .filter(|span| span.why == OmitReason::Trimmed);
@@ -61,19 +61,22 @@ pub(crate) fn inline(
         first,
         last,
     });
-    let mut inlined = Inlined {
+    let mut inlined = InlinedManifests {
         path: path.to_vec(),
         covers: covers.collect(),
     };
     let readable = path.iter().enumerate();
     let readable = readable.filter(|(_, item)| item.audience.model);
     let all: Vec<(usize, &Item)> = readable.map(|(at, one)| (at, &*one.item)).collect();
-    let covering = Covering::of(&inlined.covers, path.len(), |at| at >= path.len());
+    let covering = ActiveCovers::from_covers(&inlined.covers, path.len(), |at| at >= path.len());
     let pinned = |at: usize| path.get(at).is_some_and(|item| item.pinned);
-    let view: BTreeSet<usize> = covering.shown(&all, pinned, target).into_iter().collect();
-    let of = |keep: &dyn Fn(usize) -> bool| -> Vec<Covered<'_>> {
+    let view: BTreeSet<usize> = covering
+        .shown_indexes(&all, pinned, target)
+        .into_iter()
+        .collect();
+    let of = |keep: &dyn Fn(usize) -> bool| -> Vec<CoveredItem<'_>> {
         let kept = all.iter().filter(|(at, _)| keep(*at));
-        kept.map(|(index, item)| Covered {
+        kept.map(|(index, item)| CoveredItem {
             index: *index,
             item,
             hash: path.get(*index).map(|item| item.hash),
@@ -83,11 +86,11 @@ pub(crate) fn inline(
     let beside = of(&|at| view.contains(&at));
     for &Cover { first, last, .. } in &inlined.covers {
         let originals = of(&|at| (first..=last).contains(&at) && !view.contains(&at));
-        let weigh = |one: &Covered<'_>| counter.count(&one.item.text()).count;
+        let weigh = |one: &CoveredItem<'_>| counter.count(&one.item.text()).count;
         let tokens: u64 = originals.iter().map(weigh).sum();
         let most = (tokens.saturating_mul(SHARE) / 100).max(LEAST);
-        let manifest = Manifest::of(&originals).beside(&beside);
-        let text = manifest.render(Allowance::Tokens(most, counter)).text;
+        let manifest = Manifest::from_items(&originals).without_identifiers(&beside);
+        let text = manifest.render(TextBudget::Tokens(most, counter)).text;
         let mut compaction = Compaction {
             summary: vec![Part::SummaryText(TextPart::new(text))],
             ..Compaction::default()

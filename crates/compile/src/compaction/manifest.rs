@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// One item of a span.
 #[derive(Clone, Copy, Debug)]
-pub struct Covered<'a> {
+pub struct CoveredItem<'a> {
     /// Its index on the path.
     pub index: usize,
     /// The item.
@@ -27,15 +27,15 @@ pub struct Manifest {
     /// How many items it stands for.
     pub items: usize,
     /// What the person said, each message shortened.
-    pub asked: Vec<Entry>,
+    pub asked: Vec<ManifestEntry>,
     /// The files that tools touched, in the order they were first. Complete.
     pub files: Vec<FileEntry>,
     /// The commands that were run.
     pub commands: Vec<CommandEntry>,
     /// Lines that tell of errors, and outputs that are marked as errors.
-    pub errors: Vec<Entry>,
+    pub errors: Vec<ManifestEntry>,
     /// Tasks that are not done, and calls without an output.
-    pub open: Vec<Entry>,
+    pub open: Vec<ManifestEntry>,
     /// Sentences that decide something.
     pub decisions: Vec<Decision>,
     /// Values of arguments and outputs under the names they had there.
@@ -54,7 +54,7 @@ pub struct Manifest {
 
 /// A line, with where it stands first and how often it occurs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// The index of the item on the path.
     pub index: usize,
     /// One line.
@@ -70,7 +70,7 @@ pub struct Decision {
     pub by: Speaker,
     /// The sentence.
     #[serde(flatten)]
-    pub said: Entry,
+    pub said: ManifestEntry,
 }
 
 /// Who says something.
@@ -84,7 +84,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    pub(super) const fn of(role: Role) -> Option<Self> {
+    pub(super) const fn from_role(role: Role) -> Option<Self> {
         match role {
             Role::User => Some(Self::User),
             Role::Assistant => Some(Self::Assistant),

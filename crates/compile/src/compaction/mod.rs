@@ -21,12 +21,13 @@ mod shell;
 mod summary;
 mod words;
 
-pub use crate::passes::cover::{COVERS, Covering};
+pub use crate::passes::cover::{ActiveCovers, COVERS};
 pub use manifest::{
-    CommandEntry, Covered, Decision, Entry, FileEntry, LinkEntry, Manifest, NamedValues, Speaker,
+    CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
+    NamedValues, Speaker,
 };
 pub use native::NativeCompaction;
-pub use render::{Allowance, ManifestText};
+pub use render::{ManifestText, TextBudget};
 pub use summary::{
-    BadSummary, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_task,
+    SummaryError, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_task,
 };

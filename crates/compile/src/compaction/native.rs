@@ -31,13 +31,13 @@ pub enum NativeCompaction {
 impl NativeCompaction {
     /// The top-level field of a request that asks for it, and its value.
     #[must_use]
-    pub fn param(&self) -> (&'static str, Raw) {
+    pub fn request_param(&self) -> (&'static str, Raw) {
         let value = match self {
             Self::Anthropic {
                 trigger,
                 instructions,
-            } => Raw::from_value(&Edits {
-                edits: [Edit {
+            } => Raw::from_value(&ContextEdits {
+                edits: [ContextEdit {
                     kind: "compact_20260112",
                     trigger: trigger.map(|value| InputTokens {
                         kind: "input_tokens",
@@ -57,7 +57,7 @@ impl NativeCompaction {
 
     /// The word of the provider's header for features in trial that a client must send with it.
     #[must_use]
-    pub const fn beta(&self) -> Option<&'static str> {
+    pub const fn beta_header(&self) -> Option<&'static str> {
         match self {
             Self::Anthropic { .. } => Some("compact-2026-01-12"),
             Self::OpenAiResponses { .. } => None,
@@ -66,12 +66,12 @@ impl NativeCompaction {
 }
 
 #[derive(Serialize)]
-struct Edits<'a> {
-    edits: [Edit<'a>; 1],
+struct ContextEdits<'a> {
+    edits: [ContextEdit<'a>; 1],
 }
 
 #[derive(Serialize)]
-struct Edit<'a> {
+struct ContextEdit<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,14 +10,15 @@ use std::fmt;
 use contexture_tokens::TokenCounter;
 
 use super::entries::{
-    Candidate, Section, Shape, USEFUL, Which, candidates, in_order, is_telling, value,
+    EntryCandidate, EntryFilter, EntryLayout, Section, USEFUL, entry_candidates, is_informative,
+    quote_if_needed, sections_in_order,
 };
 use super::manifest::Manifest;
-use super::words::{essence, words};
+use super::words::{extract_facts, normalize_value};
 
 /// How large the text may be. Files stand in it even if they alone are larger.
 #[derive(Clone, Copy, Debug)]
-pub enum Allowance<'a> {
+pub enum TextBudget<'a> {
     /// As large as it is.
     Unlimited,
     /// So many bytes.
@@ -38,26 +39,26 @@ pub struct ManifestText {
 impl Manifest {
     /// The manifest as a text that fits the allowance.
     #[must_use]
-    pub fn render(&self, allowance: Allowance<'_>) -> ManifestText {
+    pub fn render(&self, allowance: TextBudget<'_>) -> ManifestText {
         // What pieces weigh alone is not quite what they weigh together: what is too much is taken off.
         let mut spare = 0;
         for _ in 0..ATTEMPTS {
-            let choice = Choice::made(self, allowance, spare);
-            let text = choice.text();
-            let over = choice.over(&text.text);
+            let choice = ManifestSelection::select_entries(self, allowance, spare);
+            let text = choice.selected_text();
+            let over = choice.budget_excess(&text.text);
             if over == 0 {
                 return text;
             }
             spare += over;
         }
-        Choice::made(self, allowance, u64::MAX).text()
+        ManifestSelection::select_entries(self, allowance, u64::MAX).selected_text()
     }
 }
 
 impl fmt::Display for Manifest {
     /// The whole manifest as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(Allowance::Unlimited).text)
+        f.write_str(&self.render(TextBudget::Unlimited).text)
     }
 }
 
@@ -65,69 +66,76 @@ impl fmt::Display for Manifest {
 const ATTEMPTS: usize = 4;
 
 /// What of a manifest is taken.
-struct Choice<'a> {
+struct ManifestSelection<'a> {
     manifest: &'a Manifest,
-    allowance: Allowance<'a>,
-    left: u64,
-    candidates: Vec<Candidate>,
+    budget: TextBudget<'a>,
+    remaining: u64,
+    candidates: Vec<EntryCandidate>,
     /// The lists and the groups whose names are paid for.
-    opened: BTreeSet<(Section, Option<usize>)>,
+    written_headings: BTreeSet<(Section, Option<usize>)>,
     /// The words and values taken.
-    said: BTreeSet<String>,
+    mentioned: BTreeSet<String>,
     /// The words of the lines taken.
     in_lines: BTreeSet<String>,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> ManifestSelection<'a> {
     /// What is taken if so much of the allowance is left alone.
-    fn made(manifest: &'a Manifest, allowance: Allowance<'a>, spare: u64) -> Self {
+    fn select_entries(manifest: &'a Manifest, allowance: TextBudget<'a>, spare: u64) -> Self {
         let mut choice = Self {
             manifest,
-            allowance,
-            left: match allowance {
-                Allowance::Unlimited => u64::MAX,
-                Allowance::Bytes(most) | Allowance::Tokens(most, _) => most.saturating_sub(spare),
+            budget: allowance,
+            remaining: match allowance {
+                TextBudget::Unlimited => u64::MAX,
+                TextBudget::Bytes(most) | TextBudget::Tokens(most, _) => most.saturating_sub(spare),
             },
             candidates: Vec::new(),
-            opened: BTreeSet::new(),
-            said: BTreeSet::new(),
+            written_headings: BTreeSet::new(),
+            mentioned: BTreeSet::new(),
             in_lines: BTreeSet::new(),
         };
-        let frame = choice.weigh(&format!("{}\n{}\n", choice.title(), left_out(999)));
-        choice.left = choice.left.saturating_sub(frame);
-        choice.candidates = candidates(manifest, &choice.unnamed());
+        let frame = choice.text_cost(&format!(
+            "{}\n{}\n",
+            choice.title_line(),
+            omission_line(999)
+        ));
+        choice.remaining = choice.remaining.saturating_sub(frame);
+        choice.candidates = entry_candidates(manifest, &choice.groups_without_names());
         for (section, which) in USEFUL {
-            choice.take(*section, *which);
+            choice.select_section(*section, *which);
         }
         choice
     }
 
     /// How much a text is above the allowance.
-    fn over(&self, text: &str) -> u64 {
-        match self.allowance {
-            Allowance::Unlimited => 0,
-            Allowance::Bytes(most) | Allowance::Tokens(most, _) => {
-                self.weigh(text).saturating_sub(most)
+    fn budget_excess(&self, text: &str) -> u64 {
+        match self.budget {
+            TextBudget::Unlimited => 0,
+            TextBudget::Bytes(most) | TextBudget::Tokens(most, _) => {
+                self.text_cost(text).saturating_sub(most)
             }
         }
     }
 
     /// The names that the values have to do without, because with them not all would fit: those of the
     /// fewest values first. A value without a name can still be searched for, one left out cannot.
-    fn unnamed(&self) -> BTreeSet<usize> {
+    fn groups_without_names(&self) -> BTreeSet<usize> {
         let mut unnamed = BTreeSet::new();
-        if matches!(self.allowance, Allowance::Unlimited) {
+        if matches!(self.budget, TextBudget::Unlimited) {
             return unnamed;
         }
         let mut names = Vec::new();
         let mut needed = 0;
         for (group, named) in self.manifest.named.iter().enumerate() {
-            let values = named.values.iter().filter(|text| is_telling(text));
+            let values = named.values.iter().filter(|text| is_informative(text));
             let (count, cost) = values.fold((0_usize, 0), |(count, cost), text| {
-                (count + 1, cost + self.weigh(&format!(" {}", value(text))))
+                (
+                    count + 1,
+                    cost + self.text_cost(&format!(" {}", quote_if_needed(text))),
+                )
             });
             if count > 0 {
-                let name = self.weigh(&format!(" {}:\n", value(&named.name)));
+                let name = self.text_cost(&format!(" {}:\n", quote_if_needed(&named.name)));
                 needed += cost + name;
                 names.push((count, std::cmp::Reverse(group), name));
             }
@@ -139,12 +147,12 @@ impl<'a> Choice<'a> {
         ] {
             needed += list
                 .iter()
-                .map(|word| self.weigh(&format!(" {word}")))
+                .map(|word| self.text_cost(&format!(" {word}")))
                 .sum::<u64>();
         }
         names.sort_unstable();
         for (_, group, name) in names {
-            if needed <= self.left {
+            if needed <= self.remaining {
                 break;
             }
             needed = needed.saturating_sub(name);
@@ -153,21 +161,21 @@ impl<'a> Choice<'a> {
         unnamed
     }
 
-    fn title(&self) -> String {
+    fn title_line(&self) -> String {
         format!("Earlier here ({} items):", self.manifest.items)
     }
 
-    fn weigh(&self, text: &str) -> u64 {
-        match self.allowance {
-            Allowance::Unlimited => 0,
-            Allowance::Bytes(_) => text.len() as u64,
-            Allowance::Tokens(_, counter) => counter.count(text).count,
+    fn text_cost(&self, text: &str) -> u64 {
+        match self.budget {
+            TextBudget::Unlimited => 0,
+            TextBudget::Bytes(_) => text.len() as u64,
+            TextBudget::Tokens(_, counter) => counter.count(text).count,
         }
     }
 
     /// Takes of a list what fits.
-    fn take(&mut self, section: Section, which: Which) {
-        let mut order = self.order(section);
+    fn select_section(&mut self, section: Section, which: EntryFilter) {
+        let mut order = self.unselected_entries(section);
         if section != Section::Files {
             order.reverse();
         }
@@ -180,40 +188,42 @@ impl<'a> Choice<'a> {
             let Some(one) = self.candidates.get(at) else {
                 continue;
             };
-            let same = essence(&one.text);
-            let said = self.said.contains(same) || self.in_lines.contains(same);
-            if said && which == Which::New {
-                let unnamed = section.shape() == Shape::Words;
+            let same = normalize_value(&one.text);
+            let said = self.mentioned.contains(same) || self.in_lines.contains(same);
+            if said && which == EntryFilter::New {
+                let unnamed = section.layout() == EntryLayout::Words;
                 if let Some(one) = self.candidates.get_mut(at) {
-                    one.said = unnamed;
+                    one.is_mentioned = unnamed;
                 }
                 continue;
             }
-            let cost = self.cost(one);
-            if cost > self.left && section != Section::Files {
+            let cost = self.entry_cost(one);
+            if cost > self.remaining && section != Section::Files {
                 continue;
             }
-            self.left = self.left.saturating_sub(cost);
-            self.opened
+            self.remaining = self.remaining.saturating_sub(cost);
+            self.written_headings
                 .extend([(section, None), (section, Some(one.group))]);
-            match section.shape() {
-                Shape::Lines => {
-                    let words = words(&one.text).map(|(_, word)| essence(word).to_owned());
+            match section.layout() {
+                EntryLayout::Lines => {
+                    let words =
+                        extract_facts(&one.text).map(|(_, word)| normalize_value(word).to_owned());
                     self.in_lines.extend(words);
                 }
-                Shape::Groups | Shape::Words => {
-                    self.said.insert(essence(&one.text).to_owned());
+                EntryLayout::Groups | EntryLayout::Words => {
+                    self.mentioned.insert(normalize_value(&one.text).to_owned());
                 }
             }
             if let Some(one) = self.candidates.get_mut(at) {
-                one.taken = true;
+                one.is_selected = true;
             }
         }
     }
 
     /// The entries of a list that are not taken yet, in their order.
-    fn order(&self, section: Section) -> Vec<usize> {
-        let open = |one: &Candidate| one.section == section && !one.taken && !one.said;
+    fn unselected_entries(&self, section: Section) -> Vec<usize> {
+        let open =
+            |one: &EntryCandidate| one.section == section && !one.is_selected && !one.is_mentioned;
         let entries = self.candidates.iter().enumerate();
         entries
             .filter(|(_, one)| open(one))
@@ -222,53 +232,56 @@ impl<'a> Choice<'a> {
     }
 
     /// What an entry adds to the text: itself, and the names it stands under if it is their first.
-    fn cost(&self, one: &Candidate) -> u64 {
+    fn entry_cost(&self, one: &EntryCandidate) -> u64 {
         let section = one.section;
-        let mut cost = match section.shape() {
-            Shape::Lines => self.weigh(&format!(" {}\n", one.text)),
-            Shape::Groups | Shape::Words => self.weigh(&format!(" {}", one.text)),
+        let mut cost = match section.layout() {
+            EntryLayout::Lines => self.text_cost(&format!(" {}\n", one.text)),
+            EntryLayout::Groups | EntryLayout::Words => self.text_cost(&format!(" {}", one.text)),
         };
-        if section.shape() == Shape::Groups && !self.opened.contains(&(section, Some(one.group))) {
-            cost += self.weigh(&format!(" {}:\n", self.group_name(section, one.group)));
+        if section.layout() == EntryLayout::Groups
+            && !self.written_headings.contains(&(section, Some(one.group)))
+        {
+            cost += self.text_cost(&format!(" {}:\n", self.group_name(section, one.group)));
         }
-        if !self.opened.contains(&(section, None)) {
-            cost += self.weigh(&format!("{}:\n", section.heading()));
+        if !self.written_headings.contains(&(section, None)) {
+            cost += self.text_cost(&format!("{}:\n", section.heading()));
         }
         cost
     }
 
     fn group_name(&self, section: Section, group: usize) -> String {
         match self.manifest.named.get(group) {
-            Some(named) if section.shape() == Shape::Groups => value(&named.name),
+            Some(named) if section.layout() == EntryLayout::Groups => quote_if_needed(&named.name),
             _ => String::new(),
         }
     }
 
-    fn text(&self) -> ManifestText {
-        let mut lines = vec![self.title()];
-        for section in in_order() {
+    fn selected_text(&self) -> ManifestText {
+        let mut lines = vec![self.title_line()];
+        for section in sections_in_order() {
             // A word that a line says, taken after it, needs no list.
-            let listed = |one: &&Candidate| {
-                section.shape() != Shape::Words || !self.in_lines.contains(essence(&one.text))
+            let listed = |one: &&EntryCandidate| {
+                section.layout() != EntryLayout::Words
+                    || !self.in_lines.contains(normalize_value(&one.text))
             };
-            let mine = |one: &&Candidate| one.section == section && one.taken;
-            let taken: Vec<&Candidate> =
+            let mine = |one: &&EntryCandidate| one.section == section && one.is_selected;
+            let taken: Vec<&EntryCandidate> =
                 self.candidates.iter().filter(mine).filter(listed).collect();
             if taken.is_empty() {
                 continue;
             }
             let heading = format!("{}:", section.heading());
-            let joined = |some: &[&Candidate]| {
+            let joined = |some: &[&EntryCandidate]| {
                 let texts: Vec<&str> = some.iter().map(|one| one.text.as_str()).collect();
                 texts.join(" ")
             };
-            match section.shape() {
-                Shape::Words => lines.push(format!("{heading} {}", joined(&taken))),
-                Shape::Lines => {
+            match section.layout() {
+                EntryLayout::Words => lines.push(format!("{heading} {}", joined(&taken))),
+                EntryLayout::Lines => {
                     lines.push(heading);
                     lines.extend(taken.iter().map(|one| format!(" {}", one.text)));
                 }
-                Shape::Groups => {
+                EntryLayout::Groups => {
                     lines.push(heading);
                     for group in taken.chunk_by(|a, b| a.group == b.group) {
                         let at = group.first().map_or(0, |one| one.group);
@@ -281,10 +294,10 @@ impl<'a> Choice<'a> {
         let omitted = self
             .candidates
             .iter()
-            .filter(|one| !one.taken && !one.said)
+            .filter(|one| !one.is_selected && !one.is_mentioned)
             .count();
         if omitted > 0 {
-            lines.push(left_out(omitted));
+            lines.push(omission_line(omitted));
         }
         ManifestText {
             text: lines.join("\n"),
@@ -293,7 +306,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-fn left_out(entries: usize) -> String {
+fn omission_line(entries: usize) -> String {
     format!("Left out: {entries} entries.")
 }
 
@@ -302,19 +315,19 @@ mod tests {
     use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Output, Role};
 
     use super::*;
-    use crate::compaction::manifest::Covered;
+    use crate::compaction::manifest::CoveredItem;
 
     fn manifest(items: &[Item]) -> Manifest {
-        let covered: Vec<Covered<'_>> = items
+        let covered: Vec<CoveredItem<'_>> = items
             .iter()
             .enumerate()
-            .map(|(index, item)| Covered {
+            .map(|(index, item)| CoveredItem {
                 index,
                 item,
                 hash: None,
             })
             .collect();
-        Manifest::of(&covered)
+        Manifest::from_items(&covered)
     }
 
     fn session() -> Vec<Item> {
@@ -376,7 +389,7 @@ URLs: https://a.example/r/1";
         let whole = manifest.to_string();
         let mut omitted = 0;
         for most in (0..=whole.len() as u64 + 40).rev() {
-            let told = manifest.render(Allowance::Bytes(most));
+            let told = manifest.render(TextBudget::Bytes(most));
             assert!(told.text.contains(" old.txt (removed)"), "{most}");
             assert!(told.omitted >= omitted, "{most}");
             let files_alone = told.text.lines().count() <= 5;
@@ -387,7 +400,7 @@ URLs: https://a.example/r/1";
             );
             omitted = told.omitted;
         }
-        let little = manifest.render(Allowance::Bytes(240)).text;
+        let little = manifest.render(TextBudget::Bytes(240)).text;
         assert!(
             little.contains("#W77") && !little.contains("I'll refund"),
             "{little}"

@@ -63,16 +63,16 @@ const MODEL: &[&str] = &[
 ];
 
 /// The sentences of a text that decide something, in order.
-pub(super) fn decisions(role: Role, text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn decision_sentences(role: Role, text: &str) -> impl Iterator<Item = &str> {
     let words = if role == Role::User { PERSON } else { MODEL };
-    sentences(text).filter(move |sentence| {
+    split_sentences(text).filter(move |sentence| {
         let lower = sentence.to_lowercase();
         DECISION.contains(&sentence.len()) && words.iter().any(|word| lower.contains(word))
     })
 }
 
 /// A text's sentences: cut at line ends and behind `.`, `!`, `?` before white space.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let mut rest = line;
         std::iter::from_fn(move || {
@@ -93,19 +93,21 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 
 /// One line of at most about `limit` bytes: white space is made one, and of what is longer the beginning
 /// and the end are kept, with the number of characters between them.
-pub(super) fn shorten(text: &str, limit: usize) -> String {
-    ends(&one_line(text), limit)
+pub(super) fn shorten_line(text: &str, limit: usize) -> String {
+    head_and_tail(&one_line(text), limit)
 }
 
 /// The beginning and the end of what is longer than `limit` bytes, with the number of characters between.
-pub(super) fn ends(text: &str, limit: usize) -> String {
+pub(super) fn head_and_tail(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
     let (head, tail) = (limit / 4 * 3, limit / 4);
-    let head = text.get(..floor(text, head)).unwrap_or_default();
+    let head = text
+        .get(..floor_char_boundary(text, head))
+        .unwrap_or_default();
     let tail = text
-        .get(ceil(text, text.len() - tail)..)
+        .get(ceil_char_boundary(text, text.len() - tail)..)
         .unwrap_or_default();
     let between = text
         .get(head.len()..text.len() - tail.len())
@@ -131,7 +133,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// The last character boundary at or before `at`.
-fn floor(text: &str, at: usize) -> usize {
+fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len()))
         .rev()
         .find(|at| text.is_char_boundary(*at))
@@ -139,7 +141,7 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// The first character boundary at or after `at`.
-fn ceil(text: &str, at: usize) -> usize {
+fn ceil_char_boundary(text: &str, at: usize) -> usize {
     (at..=text.len())
         .find(|at| text.is_char_boundary(*at))
         .unwrap_or(text.len())
@@ -152,18 +154,18 @@ mod tests {
     #[test]
     fn sentences_that_decide_are_found() {
         let text = "Hello there. Please never push to main! I was born in May.\nUse tabs instead.";
-        let found: Vec<&str> = decisions(Role::User, text).collect();
+        let found: Vec<&str> = decision_sentences(Role::User, text).collect();
         assert_eq!(found, ["Please never push to main!", "Use tabs instead."]);
         let model = "I looked around. I'll edit a.py because v1.2 is old. Nice.";
-        let found: Vec<&str> = decisions(Role::Assistant, model).collect();
+        let found: Vec<&str> = decision_sentences(Role::Assistant, model).collect();
         assert_eq!(found, ["I'll edit a.py because v1.2 is old."]);
     }
 
     #[test]
     fn shortening_keeps_both_ends_and_says_how_much_is_gone() {
-        assert_eq!(shorten("a\n b\t\u{0}c", 20), "a b c");
+        assert_eq!(shorten_line("a\n b\t\u{0}c", 20), "a b c");
         let long = format!("{}{}", "ä".repeat(100), "ö".repeat(100));
-        let short = shorten(&long, 41);
+        let short = shorten_line(&long, 41);
         assert!(
             short.starts_with("äääääääääääääää [… 180 characters …] ööööö"),
             "{short}"

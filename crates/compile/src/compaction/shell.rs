@@ -7,7 +7,7 @@ use super::words::is_path;
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Touch {
+pub(super) enum FileAccess {
     Reads,
     Writes,
     Removes,
@@ -38,17 +38,17 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// The files that a command touches, in the order it names them.
-pub(super) fn files(command: &str) -> Vec<(Touch, String)> {
+pub(super) fn touched_files(command: &str) -> Vec<(FileAccess, String)> {
     let mut found = Vec::new();
-    for words in commands(command) {
-        simple(&words, &mut found);
+    for words in split_commands(command) {
+        scan_simple_command(&words, &mut found);
     }
     found
 }
 
-fn simple(words: &[Word], found: &mut Vec<(Touch, String)>) {
+fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)>) {
     let mut words = words.iter().peekable();
-    let skipped = |word: &Word| {
+    let skipped = |word: &ShellWord| {
         PREFIXES.contains(&word.text.as_str()) || !word.quoted && word.text.contains('=')
     };
     while words.peek().is_some_and(|word| skipped(word)) {
@@ -56,7 +56,7 @@ fn simple(words: &[Word], found: &mut Vec<(Touch, String)>) {
     }
     let Some(program) = words.next() else { return };
     let program = program.text.rsplit('/').next().unwrap_or_default();
-    let mut words: Vec<&Word> = words.collect();
+    let mut words: Vec<&ShellWord> = words.collect();
     if SCRIPTED.contains(&program) {
         let script = words.iter().position(|word| !word.text.starts_with('-'));
         script.map(|at| words.remove(at));
@@ -72,65 +72,67 @@ fn simple(words: &[Word], found: &mut Vec<(Touch, String)>) {
         .map(|word| word.text.as_str())
         .filter(|_| program == "git");
     let touch = match program {
-        _ if in_place => Touch::Writes,
-        name if WRITERS.contains(&name) => Touch::Writes,
-        name if REMOVERS.contains(&name) => Touch::Removes,
-        _ if matches!(git, Some("rm")) => Touch::Removes,
-        _ if matches!(git, Some("add" | "checkout" | "mv" | "restore" | "apply")) => Touch::Writes,
-        _ => Touch::Reads,
+        _ if in_place => FileAccess::Writes,
+        name if WRITERS.contains(&name) => FileAccess::Writes,
+        name if REMOVERS.contains(&name) => FileAccess::Removes,
+        _ if matches!(git, Some("rm")) => FileAccess::Removes,
+        _ if matches!(git, Some("add" | "checkout" | "mv" | "restore" | "apply")) => {
+            FileAccess::Writes
+        }
+        _ => FileAccess::Reads,
     };
     let silent = SPEAKERS.contains(&program) || git.is_some_and(|verb| verb == "commit");
-    let whole = READERS.contains(&program) || touch != Touch::Reads;
+    let whole = READERS.contains(&program) || touch != FileAccess::Reads;
     let last = words.iter().rposition(|word| !word.text.starts_with('-'));
     let mut redirect = None;
     for (at, word) in words.iter().enumerate() {
         match (redirect.take(), word.text.as_str()) {
-            (_, ">" | ">>") => redirect = Some(Touch::Writes),
-            (_, "<") => redirect = Some(Touch::Reads),
+            (_, ">" | ">>") => redirect = Some(FileAccess::Writes),
+            (_, "<") => redirect = Some(FileAccess::Reads),
             (Some(touch), path) if !path.starts_with(['&', '/']) || is_path(path) => {
-                push(found, touch, path);
+                push_file(found, touch, path);
             }
             (Some(_), _) => {}
             (None, option) if option.starts_with('-') => {}
             (None, path) => {
                 let named = is_path(path) && (whole || !path.contains(char::is_whitespace))
-                    || whole && git.is_none() && plain(path);
+                    || whole && git.is_none() && is_file_name(path);
                 let touch = match program {
                     // The last is written, the others are read.
-                    "cp" | "ln" | "rsync" | "install" if Some(at) != last => Touch::Reads,
-                    "mv" if Some(at) != last => Touch::Removes,
+                    "cp" | "ln" | "rsync" | "install" if Some(at) != last => FileAccess::Reads,
+                    "mv" if Some(at) != last => FileAccess::Removes,
                     _ => touch,
                 };
                 if named && !silent {
-                    push(found, touch, path);
+                    push_file(found, touch, path);
                 }
             }
         }
     }
 }
 
-fn push(found: &mut Vec<(Touch, String)>, touch: Touch, path: &str) {
+fn push_file(found: &mut Vec<(FileAccess, String)>, touch: FileAccess, path: &str) {
     if path != "/dev/null" && !path.is_empty() {
         found.push((touch, path.to_owned()));
     }
 }
 
 /// Whether a word of a program that takes files can be a file's name.
-fn plain(word: &str) -> bool {
+fn is_file_name(word: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || "/._-+@~".contains(c);
     word.chars().all(allowed) && word.chars().any(char::is_alphabetic)
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Word {
+struct ShellWord {
     text: String,
     quoted: bool,
 }
 
 /// A command line cut into simple commands, and those into words. The text of here-documents is left
 /// out; redirections are words of their own.
-fn commands(line: &str) -> Vec<Vec<Word>> {
-    let mut cut = Cutter::default();
+fn split_commands(line: &str) -> Vec<Vec<ShellWord>> {
+    let mut cut = CommandSplitter::default();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         rest = rest.get(c.len_utf8()..).unwrap_or_default();
@@ -150,15 +152,15 @@ fn commands(line: &str) -> Vec<Vec<Word>> {
             }
             (None, '<') if rest.starts_with('<') => {
                 cut.end_word();
-                let (tag, behind) = here_tag(rest);
-                cut.here.extend(tag);
+                let (tag, behind) = heredoc_tag(rest);
+                cut.heredoc_tags.extend(tag);
                 rest = behind;
             }
-            (None, '>' | '<') => rest = cut.redirect(c, rest),
+            (None, '>' | '<') => rest = cut.push_redirect(c, rest),
             (None, '\n') => {
                 cut.end_command();
-                for tag in std::mem::take(&mut cut.here) {
-                    rest = behind_here(rest, &tag);
+                for tag in std::mem::take(&mut cut.heredoc_tags) {
+                    rest = skip_heredoc(rest, &tag);
                 }
             }
             (None, ';' | '|' | '&' | '(' | ')' | '`') => cut.end_command(),
@@ -172,7 +174,7 @@ fn commands(line: &str) -> Vec<Vec<Word>> {
 
 /// The word that ends a here-document, and what stands behind it on its line; `rest` begins with the
 /// second `<`.
-fn here_tag(rest: &str) -> (Option<String>, &str) {
+fn heredoc_tag(rest: &str) -> (Option<String>, &str) {
     // `<<<` is followed by a word, not by lines.
     let lines = !rest.starts_with("<<");
     let text = rest
@@ -187,7 +189,7 @@ fn here_tag(rest: &str) -> (Option<String>, &str) {
 }
 
 /// What stands behind the here-document's last line; nothing if it has none.
-fn behind_here<'a>(text: &'a str, tag: &str) -> &'a str {
+fn skip_heredoc<'a>(text: &'a str, tag: &str) -> &'a str {
     let mut rest = text;
     while !rest.is_empty() {
         let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -200,18 +202,18 @@ fn behind_here<'a>(text: &'a str, tag: &str) -> &'a str {
 }
 
 #[derive(Default)]
-struct Cutter {
-    done: Vec<Vec<Word>>,
-    words: Vec<Word>,
-    word: Word,
+struct CommandSplitter {
+    done: Vec<Vec<ShellWord>>,
+    words: Vec<ShellWord>,
+    word: ShellWord,
     quote: Option<char>,
     /// What ends the here-documents that begin behind this line.
-    here: Vec<String>,
+    heredoc_tags: Vec<String>,
 }
 
-impl Cutter {
+impl CommandSplitter {
     /// `>` and `<` are words of their own; one to another descriptor is none.
-    fn redirect<'a>(&mut self, c: char, rest: &'a str) -> &'a str {
+    fn push_redirect<'a>(&mut self, c: char, rest: &'a str) -> &'a str {
         // The 2 of `2>` belongs to it.
         if self.word.text.chars().all(|c| c.is_ascii_digit()) {
             self.word.text.clear();
@@ -245,9 +247,9 @@ impl Cutter {
 mod tests {
     use super::*;
 
-    fn check(command: &str, expected: &[(Touch, &str)]) {
-        let found = files(command);
-        let found: Vec<(Touch, &str)> = found
+    fn check(command: &str, expected: &[(FileAccess, &str)]) {
+        let found = touched_files(command);
+        let found: Vec<(FileAccess, &str)> = found
             .iter()
             .map(|(touch, path)| (*touch, path.as_str()))
             .collect();
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn files_are_read_written_and_removed() {
-        use Touch::{Reads, Removes, Writes};
+        use FileAccess::{Reads, Removes, Writes};
         check("cat setup.py | head -20", &[(Reads, "setup.py")]);
         check(
             "cd src && ls -la tests/",
@@ -291,7 +293,7 @@ mod tests {
 
     #[test]
     fn here_documents_are_text() {
-        use Touch::{Reads, Writes};
+        use FileAccess::{Reads, Writes};
         check(
             "cat <<'EOF' > a.py\nopen('b.py')\nEOF\ncat c.py",
             &[(Writes, "a.py"), (Reads, "c.py")],
@@ -314,9 +316,9 @@ mod tests {
             "$(cat x.py)",
             "\\",
         ] {
-            files(line);
+            touched_files(line);
         }
-        files(&"<<a\n".repeat(50_000));
-        files(&"<<a ".repeat(50_000));
+        touched_files(&"<<a\n".repeat(50_000));
+        touched_files(&"<<a ".repeat(50_000));
     }
 }

@@ -7,10 +7,10 @@
 //!
 //! Not here: calling a model; the manifest, which goes beside every summary.
 
-use contexture_ir::{FinishReason, Item, Message, Output, Part, Role, quote};
+use contexture_ir::{FinishReason, Item, Message, Output, Part, Role, quote_json};
 
-use super::manifest::Covered;
-use super::sentence::ends;
+use super::manifest::CoveredItem;
+use super::sentence::head_and_tail;
 
 /// How a span is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct SummaryTask {
 /// Why an answer is no summary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadSummary {
+pub enum SummaryError {
     /// It was cut off by a limit: allow a longer answer.
     #[error("the summary was cut off by the output limit")]
     CutOff,
@@ -93,9 +93,9 @@ Leave out what can be read again from files or tools. Be complete first and brie
 
 /// The lines by which a span is told, one an item; items without content for a reader give none.
 #[must_use]
-pub fn summary_lines(span: &[Covered<'_>], options: &SummaryOptions) -> Vec<String> {
+pub fn summary_lines(span: &[CoveredItem<'_>], options: &SummaryOptions) -> Vec<String> {
     span.iter()
-        .filter_map(|covered| line(covered, options))
+        .filter_map(|covered| line_for_item(covered, options))
         .collect()
 }
 
@@ -109,7 +109,7 @@ pub fn summary_task(
 ) -> SummaryTask {
     let mut text = String::new();
     if let Some(so_far) = so_far {
-        text.push_str(&object("summary_so_far", so_far));
+        text.push_str(&single_field_json("summary_so_far", so_far));
         text.push('\n');
     }
     for line in lines {
@@ -134,44 +134,48 @@ pub fn summary_task(
     }
 }
 
-fn line(covered: &Covered<'_>, options: &SummaryOptions) -> Option<String> {
+fn line_for_item(covered: &CoveredItem<'_>, options: &SummaryOptions) -> Option<String> {
     Some(match covered.item {
-        Item::Message(message) => object(message.role.as_str(), &told(&message.content)),
+        Item::Message(message) => {
+            single_field_json(message.role.as_str(), &parts_as_text(&message.content))
+        }
         Item::FunctionCall(call) => {
-            let arguments = ends(&call.arguments, options.longest_output);
+            let arguments = head_and_tail(&call.arguments, options.longest_output);
             format!(
                 r#"{{"call":{},"arguments":{}}}"#,
-                quote(&call.name),
-                quote(&arguments)
+                quote_json(&call.name),
+                quote_json(&arguments)
             )
         }
         Item::FunctionCallOutput(output) => {
             let text = match &output.output {
-                Output::Text(text) => ends(text, options.longest_output),
-                Output::Parts(parts) => ends(&told(parts), options.longest_output),
+                Output::Text(text) => head_and_tail(text, options.longest_output),
+                Output::Parts(parts) => {
+                    head_and_tail(&parts_as_text(parts), options.longest_output)
+                }
             };
             let kind = if output.is_error == Some(true) {
                 "error"
             } else {
                 "output"
             };
-            object(kind, &text)
+            single_field_json(kind, &text)
         }
         // The first part is the summary; the manifest behind it is made anew of the items themselves.
         Item::Compaction(compaction) => {
             let text = compaction.summary.first().and_then(Part::as_text)?;
-            object("earlier_summary", text)
+            single_field_json("earlier_summary", text)
         }
         Item::Reasoning(_) | Item::Extension(_) => return None,
     })
 }
 
-fn object(key: &str, text: &str) -> String {
-    format!("{{{}:{}}}", quote(key), quote(text))
+fn single_field_json(key: &str, text: &str) -> String {
+    format!("{{{}:{}}}", quote_json(key), quote_json(text))
 }
 
 /// Parts as text; a picture or a file is told by what it is.
-fn told(parts: &[Part]) -> String {
+fn parts_as_text(parts: &[Part]) -> String {
     let texts: Vec<String> = parts
         .iter()
         .map(|part| match part {
@@ -189,30 +193,30 @@ fn told(parts: &[Part]) -> String {
 /// The summary in an answer.
 ///
 /// # Errors
-/// [`BadSummary`] for an answer that was cut off, refused, left open, or is blank.
-pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<String, BadSummary> {
+/// [`SummaryError`] for an answer that was cut off, refused, left open, or is blank.
+pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<String, SummaryError> {
     match finish {
         None | Some(FinishReason::Stop) => {}
-        Some(FinishReason::Length) => return Err(BadSummary::CutOff),
+        Some(FinishReason::Length) => return Err(SummaryError::CutOff),
         Some(other) => {
-            return Err(BadSummary::Refused {
+            return Err(SummaryError::Refused {
                 why: format!("{other:?}"),
             });
         }
     }
-    let answer = without_analysis(answer)?;
-    let summary = match find(&answer, "<summary>") {
+    let answer = strip_analysis(answer)?;
+    let summary = match find_tag(&answer, "<summary>") {
         None => answer.as_str(),
         Some((_, behind)) => {
             let rest = answer.get(behind..).unwrap_or_default();
             let (end, _) =
-                find(rest, "</summary>").ok_or(BadSummary::Unclosed { tag: "summary" })?;
+                find_tag(rest, "</summary>").ok_or(SummaryError::Unclosed { tag: "summary" })?;
             rest.get(..end).unwrap_or_default()
         }
     };
     let summary = summary.trim();
     if summary.len() < SHORTEST {
-        return Err(BadSummary::Blank {
+        return Err(SummaryError::Blank {
             bytes: summary.len(),
         });
     }
@@ -221,14 +225,14 @@ pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<Strin
     Ok(lines.join("\n"))
 }
 
-fn without_analysis(answer: &str) -> Result<String, BadSummary> {
+fn strip_analysis(answer: &str) -> Result<String, SummaryError> {
     let mut kept = String::new();
     let mut rest = answer;
-    while let Some((start, behind)) = find(rest, "<analysis>") {
+    while let Some((start, behind)) = find_tag(rest, "<analysis>") {
         kept.push_str(rest.get(..start).unwrap_or_default());
         let inside = rest.get(behind..).unwrap_or_default();
         let (_, end) =
-            find(inside, "</analysis>").ok_or(BadSummary::Unclosed { tag: "analysis" })?;
+            find_tag(inside, "</analysis>").ok_or(SummaryError::Unclosed { tag: "analysis" })?;
         rest = inside.get(end..).unwrap_or_default();
     }
     kept.push_str(rest);
@@ -236,7 +240,7 @@ fn without_analysis(answer: &str) -> Result<String, BadSummary> {
 }
 
 /// Where a tag begins and ends, in whatever case.
-fn find(text: &str, tag: &str) -> Option<(usize, usize)> {
+fn find_tag(text: &str, tag: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let at = bytes
         .windows(tag.len())
@@ -251,10 +255,10 @@ mod tests {
     use super::*;
 
     fn lines(items: &[Item]) -> Vec<String> {
-        let covered: Vec<Covered<'_>> = items
+        let covered: Vec<CoveredItem<'_>> = items
             .iter()
             .enumerate()
-            .map(|(index, item)| Covered {
+            .map(|(index, item)| CoveredItem {
                 index,
                 item,
                 hash: None,
@@ -336,33 +340,33 @@ mod tests {
             "A plain summary without tags."
         );
         for (answer, finish, bad) in [
-            (whole, Some(FinishReason::Length), BadSummary::CutOff),
+            (whole, Some(FinishReason::Length), SummaryError::CutOff),
             (
                 "<analysis>hm, and then",
                 stop.clone(),
-                BadSummary::Unclosed { tag: "analysis" },
+                SummaryError::Unclosed { tag: "analysis" },
             ),
             (
                 "<analysis>a</analysis><summary>long enough, but then",
                 stop.clone(),
-                BadSummary::Unclosed { tag: "summary" },
+                SummaryError::Unclosed { tag: "summary" },
             ),
             (
                 "<analysis>everything in here</analysis>",
                 stop.clone(),
-                BadSummary::Blank { bytes: 0 },
+                SummaryError::Blank { bytes: 0 },
             ),
             (
                 "<summary> \n </summary>",
                 stop.clone(),
-                BadSummary::Blank { bytes: 0 },
+                SummaryError::Blank { bytes: 0 },
             ),
-            ("ok", None, BadSummary::Blank { bytes: 2 }),
-            ("", None, BadSummary::Blank { bytes: 0 }),
+            ("ok", None, SummaryError::Blank { bytes: 2 }),
+            ("", None, SummaryError::Blank { bytes: 0 }),
         ] {
             assert_eq!(read_summary(answer, finish.as_ref()), Err(bad), "{answer}");
         }
         let refused = read_summary(whole, Some(&FinishReason::ContentFilter));
-        assert!(matches!(refused, Err(BadSummary::Refused { .. })));
+        assert!(matches!(refused, Err(SummaryError::Refused { .. })));
     }
 }

@@ -7,7 +7,7 @@
 
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FactKind {
     /// `https://…`, `context://…`.
     Url,
     /// `src/lib.rs`, `setup.py`, `/etc/hosts`.
@@ -31,32 +31,32 @@ const ENDINGS: &[&str] = &[
 ];
 
 /// The words that carry facts.
-pub(super) fn words(text: &str) -> impl Iterator<Item = (Kind, &str)> {
-    text.split(ends_word)
+pub(super) fn extract_facts(text: &str) -> impl Iterator<Item = (FactKind, &str)> {
+    text.split(is_word_boundary)
         .filter(|word| !word.is_empty() && word.len() <= 4 * LONGEST)
-        .flat_map(parts)
-        .filter_map(|word| kind(word).map(|kind| (kind, word)))
+        .flat_map(split_word)
+        .filter_map(|word| classify_word(word).map(|kind| (kind, word)))
 }
 
 /// What a single word is, if it carries a fact.
-pub(super) fn kind(word: &str) -> Option<Kind> {
+pub(super) fn classify_word(word: &str) -> Option<FactKind> {
     if word.len() > LONGEST || word.len() < 2 || word.chars().any(char::is_whitespace) {
         return None;
     }
     if word.contains("://") {
-        return Some(Kind::Url);
+        return Some(FactKind::Url);
     }
     if is_number(word) {
-        return Some(Kind::Number);
+        return Some(FactKind::Number);
     }
     if is_path(word) {
-        return Some(Kind::Path);
+        return Some(FactKind::Path);
     }
-    is_identifier(word).then_some(Kind::Identifier)
+    is_identifier(word).then_some(FactKind::Identifier)
 }
 
 /// What two ways of writing one value have in common: `$30` and `30`.
-pub(super) fn essence(word: &str) -> &str {
+pub(super) fn normalize_value(word: &str) -> &str {
     word.trim_start_matches(['$', '€', '£', '+'])
         .trim_end_matches('%')
 }
@@ -106,20 +106,20 @@ fn is_identifier(word: &str) -> bool {
 }
 
 /// Cuts `key=value`, `path:12:` and the like, unless the whole is one thing.
-fn parts(word: &str) -> impl Iterator<Item = &str> {
-    let word = trim(word);
+fn split_word(word: &str) -> impl Iterator<Item = &str> {
+    let word = trim_punctuation(word);
     let whole = word.contains("://") || is_number(word) || word.contains('@');
     word.split(move |c: char| !whole && (c == '=' || c == ':'))
-        .map(trim)
+        .map(trim_punctuation)
 }
 
-fn trim(word: &str) -> &str {
+fn trim_punctuation(word: &str) -> &str {
     let word = word.trim_end_matches(['.', ',', ':', '!', '?', '-', '/', '…', '*', '\\']);
     word.trim_start_matches([',', ':', '!', '?', '*'])
         .trim_end_matches("'s")
 }
 
-fn ends_word(c: char) -> bool {
+fn is_word_boundary(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "\"'`()[]{}<>|;&^“”‘’„«»".contains(c)
 }
 
@@ -127,13 +127,13 @@ fn ends_word(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<(Kind, &str)> {
-        words(text).collect()
+    fn found(text: &str) -> Vec<(FactKind, &str)> {
+        extract_facts(text).collect()
     }
 
     #[test]
     fn words_are_what_their_characters_say() {
-        use Kind::{Identifier, Number, Path, Url};
+        use FactKind::{Identifier, Number, Path, Url};
         for (text, expected) in [
             (
                 "see https://a.example/x?y=1, please",

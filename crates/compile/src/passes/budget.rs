@@ -9,7 +9,7 @@
 
 /// A contribution that asks for room.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct BudgetRequest {
     pub(crate) required: bool,
     /// What it would take whole.
     pub(crate) natural: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Claim {
 
 /// What the history asks for.
 #[derive(Debug, Default)]
-pub(crate) struct HistoryClaim<'a> {
+pub(crate) struct HistoryBudgetRequest<'a> {
     /// The weight of each round, oldest first.
     pub(crate) rounds: &'a [u64],
     /// The first round that is required, with all after it; `rounds.len()` if none is.
@@ -31,40 +31,40 @@ pub(crate) struct HistoryClaim<'a> {
     /// The first round that the plan still sends.
     pub(crate) frontier: usize,
     /// The weight of the messages that the plan keeps of what stands before its frontier.
-    pub(crate) latched: u64,
+    pub(crate) required_weight: u64,
     /// Per cent of the history's room that is kept when it is cut anew.
     pub(crate) low_water: u8,
     /// It is not cut below this where it fits: the request would be too short to be cached.
     pub(crate) floor: u64,
     /// Whether it is cut down to the mark though it fits: clearing did not bring it there.
-    pub(crate) to_the_mark: bool,
+    pub(crate) trims_to_low_water: bool,
     /// The first round of the window, for a history that is larger.
     pub(crate) window: Option<usize>,
 }
 
-impl HistoryClaim<'_> {
+impl HistoryBudgetRequest<'_> {
     /// What the history takes as the plan sends it.
-    pub(crate) fn weight_now(&self) -> u64 {
+    pub(crate) fn planned_weight(&self) -> u64 {
         let frontier = self.frontier.min(self.last);
         let sent = self.rounds.get(frontier..).unwrap_or_default();
-        sum(sent.iter().copied()).saturating_add(self.latched)
+        sum_weights(sent.iter().copied()).saturating_add(self.required_weight)
     }
 }
 
 /// What must be sent is larger than what may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Overfull {
+pub(crate) struct BudgetExceeded {
     pub(crate) needed: u64,
 }
 
 /// Divides what `fixed` (framing, tools) and the required `history` leave of the limit
 /// among the claims: for each the most it may take. What is required gets its natural size.
-pub(crate) fn grants(
+pub(crate) fn allocate_budget(
     limit: u64,
     fixed: u64,
-    claims: &[Claim],
+    claims: &[BudgetRequest],
     history: u64,
-) -> Result<Vec<u64>, Overfull> {
+) -> Result<Vec<u64>, BudgetExceeded> {
     let required = claims
         .iter()
         .filter(|claim| claim.required)
@@ -72,7 +72,7 @@ pub(crate) fn grants(
         .fold(fixed.saturating_add(history), u64::saturating_add);
     let mut room = limit
         .checked_sub(required)
-        .ok_or(Overfull { needed: required })?;
+        .ok_or(BudgetExceeded { needed: required })?;
     let mut granted: Vec<u64> = Vec::with_capacity(claims.len());
     for claim in claims {
         let floor = claim.min.min(claim.max).min(claim.natural).min(room);
@@ -93,28 +93,28 @@ pub(crate) fn grants(
 }
 
 /// The weight of the history if it is cut anew, to begin with round `from`.
-fn weight(claim: &HistoryClaim<'_>, from: usize) -> u64 {
+fn weight_from_round(claim: &HistoryBudgetRequest<'_>, from: usize) -> u64 {
     let singles = claim.singles.iter().filter(|(round, _)| *round < from);
-    sum(claim.rounds.get(from..).unwrap_or_default().iter().copied())
-        .saturating_add(sum(singles.map(|(_, weight)| *weight)))
+    sum_weights(claim.rounds.get(from..).unwrap_or_default().iter().copied())
+        .saturating_add(sum_weights(singles.map(|(_, weight)| *weight)))
 }
 
-fn sum(weights: impl Iterator<Item = u64>) -> u64 {
+fn sum_weights(weights: impl Iterator<Item = u64>) -> u64 {
     weights.fold(0, u64::saturating_add)
 }
 
 /// The weight of the history that cannot be cut.
-pub(crate) fn required_history(claim: &HistoryClaim<'_>) -> u64 {
-    weight(claim, claim.last)
+pub(crate) fn required_history_weight(claim: &HistoryBudgetRequest<'_>) -> u64 {
+    weight_from_round(claim, claim.last)
 }
 
 /// The first round to send within `room`, which is at least [`required_history`]; `None` to stay at
 /// the plan's frontier.
-pub(crate) fn first_round(claim: &HistoryClaim<'_>, room: u64) -> Option<usize> {
+pub(crate) fn first_round(claim: &HistoryBudgetRequest<'_>, room: u64) -> Option<usize> {
     let frontier = claim.frontier.min(claim.last);
-    let total = claim.weight_now();
+    let total = claim.planned_weight();
     let mark = per_cent(room, claim.low_water);
-    let most = if claim.to_the_mark {
+    let most = if claim.trims_to_low_water {
         mark.max(claim.floor)
     } else {
         room
@@ -125,11 +125,11 @@ pub(crate) fn first_round(claim: &HistoryClaim<'_>, room: u64) -> Option<usize> 
         return None;
     }
     let mut from = outside.unwrap_or(frontier).min(claim.last);
-    let mut total = weight(claim, from);
+    let mut total = weight_from_round(claim, from);
     while from < claim.last && !fits && total > mark {
         let less = total.saturating_sub(claim.rounds.get(from).copied().unwrap_or_default());
         let freed = claim.singles.iter().filter(|(round, _)| *round == from);
-        let less = less.saturating_add(sum(freed.map(|(_, weight)| *weight)));
+        let less = less.saturating_add(sum_weights(freed.map(|(_, weight)| *weight)));
         if total <= room && less < claim.floor {
             break;
         }
@@ -149,8 +149,8 @@ pub(crate) fn per_cent(of: u64, share: u8) -> u64 {
 mod tests {
     use super::*;
 
-    fn claim(natural: u64, min: u64, max: u64, share: u8) -> Claim {
-        Claim {
+    fn claim(natural: u64, min: u64, max: u64, share: u8) -> BudgetRequest {
+        BudgetRequest {
             required: false,
             natural,
             min,
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(limit: u64, fixed: u64, claims: &[Claim], history: u64, expected: &[u64]) {
-        let grants = grants(limit, fixed, claims, history).unwrap();
+    fn check(limit: u64, fixed: u64, claims: &[BudgetRequest], history: u64, expected: &[u64]) {
+        let grants = allocate_budget(limit, fixed, claims, history).unwrap();
         assert_eq!(grants, expected);
     }
 
@@ -193,37 +193,37 @@ mod tests {
 
     #[test]
     fn what_is_required_is_whole_or_refused() {
-        let required = Claim {
+        let required = BudgetRequest {
             required: true,
             ..claim(60, 0, 10, 0)
         };
         check(100, 10, &[required], 20, &[60]);
         assert_eq!(
-            grants(80, 10, &[required], 20),
-            Err(Overfull { needed: 90 })
+            allocate_budget(80, 10, &[required], 20),
+            Err(BudgetExceeded { needed: 90 })
         );
     }
 
     #[track_caller]
-    fn check_cut(claim: &HistoryClaim<'_>, room: u64, expected: Option<usize>) {
+    fn check_cut(claim: &HistoryBudgetRequest<'_>, room: u64, expected: Option<usize>) {
         let from = first_round(claim, room);
         assert_eq!(from, expected, "{claim:?} in {room}");
         if let Some(from) = from {
-            assert!(weight(claim, from) <= room.max(required_history(claim)));
+            assert!(weight_from_round(claim, from) <= room.max(required_history_weight(claim)));
         }
     }
 
     #[test]
     fn the_history_is_cut_to_the_mark_and_stays_there() {
         let rounds = [10; 10];
-        let claim = |frontier, latched| HistoryClaim {
+        let claim = |frontier, latched| HistoryBudgetRequest {
             rounds: &rounds,
             last: 9,
             singles: &[(0, 4)],
             frontier,
-            latched,
+            required_weight: latched,
             low_water: 70,
-            ..HistoryClaim::default()
+            ..HistoryBudgetRequest::default()
         };
         check_cut(&claim(0, 0), 100, None);
         // 4 + 60 ≤ 69 < 4 + 70
@@ -235,7 +235,7 @@ mod tests {
         check_cut(&claim(0, 0), 14, Some(9));
         check_cut(&claim(20, 4), 99, None);
         // It is not cut below what can be cached, unless it does not fit there.
-        let floor = |floor| HistoryClaim {
+        let floor = |floor| HistoryBudgetRequest {
             floor,
             ..claim(0, 0)
         };

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Output, canonical_json};
 
-use crate::answers::calls;
-use crate::entry::{Entry, Shown};
+use crate::answers::calls_by_output;
+use crate::entry::{ShownAs, ViewEntry};
 use crate::history::History;
 use crate::passes::budget::per_cent;
 use crate::plan::ClearFrontier;
@@ -22,16 +22,16 @@ const REPEATED: &str = "[Old tool result content cleared: the same call was made
 
 /// Clears what is before the frontier, where the placeholder is shorter. Entries are in the order of
 /// the view.
-pub(crate) fn clear(
-    entries: Vec<Entry>,
+pub(crate) fn clear_entries(
+    entries: Vec<ViewEntry>,
     frontier: &ClearFrontier,
     policy: &ClearPolicy,
-    mut weigh: impl FnMut(&Entry) -> u64,
-) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
-    let fates = fates(&entries, frontier, policy);
+    mut weigh: impl FnMut(&ViewEntry) -> u64,
+) -> (Vec<ViewEntry>, Vec<(usize, OmitReason)>) {
+    let fates = clear_actions(&entries, frontier, policy);
     let mut hidden = Vec::new();
     let mut kept = Vec::with_capacity(entries.len());
-    let mut replaced = |entry: Entry, text: &str, shown: Shown| {
+    let mut replaced = |entry: ViewEntry, text: &str, shown: ShownAs| {
         let short = entry.with_output(text, shown);
         if weigh(&short) < weigh(&entry) {
             short
@@ -41,10 +41,10 @@ pub(crate) fn clear(
     };
     for (entry, fate) in entries.into_iter().zip(fates) {
         kept.push(match fate {
-            Fate::Stays => entry,
-            Fate::Cleared => replaced(entry, CLEARED, Shown::Cleared),
-            Fate::Repeated => replaced(entry, REPEATED, Shown::Repeated),
-            Fate::Gone(index) => {
+            ClearAction::Unchanged => entry,
+            ClearAction::Cleared => replaced(entry, CLEARED, ShownAs::Cleared),
+            ClearAction::Repeated => replaced(entry, REPEATED, ShownAs::Repeated),
+            ClearAction::Removed(index) => {
                 hidden.push((index, OmitReason::Cleared));
                 continue;
             }
@@ -54,32 +54,36 @@ pub(crate) fn clear(
 }
 
 /// What becomes of an entry.
-enum Fate {
-    Stays,
+enum ClearAction {
+    Unchanged,
     Cleared,
     Repeated,
-    Gone(usize),
+    Removed(usize),
 }
 
-fn fates(entries: &[Entry], frontier: &ClearFrontier, policy: &ClearPolicy) -> Vec<Fate> {
-    let calls = calls(entries);
-    let repeated = repeated(entries, &calls, frontier.settled, policy);
-    let fate = |(at, entry): (usize, &Entry)| {
+fn clear_actions(
+    entries: &[ViewEntry],
+    frontier: &ClearFrontier,
+    policy: &ClearPolicy,
+) -> Vec<ClearAction> {
+    let calls = calls_by_output(entries);
+    let repeated = superseded_outputs(entries, &calls, frontier.settled, policy);
+    let fate = |(at, entry): (usize, &ViewEntry)| {
         let (Some(index), false) = (entry.source, entry.pinned) else {
-            return Fate::Stays;
+            return ClearAction::Unchanged;
         };
         match &*entry.item {
-            Item::Reasoning(_) if index < frontier.reasoning => Fate::Gone(index),
-            Item::FunctionCallOutput(_) if repeated.contains(&at) => Fate::Repeated,
+            Item::Reasoning(_) if index < frontier.reasoning => ClearAction::Removed(index),
+            Item::FunctionCallOutput(_) if repeated.contains(&at) => ClearAction::Repeated,
             Item::FunctionCallOutput(output) if index < frontier.outputs => {
                 let name = calls.get(&at).map(|call| call.name.as_str());
-                if may_go(output, name, policy) {
-                    Fate::Cleared
+                if can_clear(output, name, policy) {
+                    ClearAction::Cleared
                 } else {
-                    Fate::Stays
+                    ClearAction::Unchanged
                 }
             }
-            _ => Fate::Stays,
+            _ => ClearAction::Unchanged,
         }
     };
     entries.iter().enumerate().map(fate).collect()
@@ -87,21 +91,21 @@ fn fates(entries: &[Entry], frontier: &ClearFrontier, policy: &ClearPolicy) -> V
 
 /// The history against its room, in tokens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Size {
+pub(crate) struct HistorySize {
     pub(crate) history: u64,
     pub(crate) room: u64,
     /// Below that the request is too short to be cached.
     pub(crate) floor: u64,
 }
 
-impl Size {
+impl HistorySize {
     /// Whether it does not fit.
-    pub(crate) const fn is_over(&self) -> bool {
+    pub(crate) const fn exceeds_budget(&self) -> bool {
         self.history > self.room
     }
 
     /// What is to be saved to reach the low-water mark, if the trigger has fired.
-    pub(crate) fn excess(&self, policy: &ClearPolicy) -> Option<u64> {
+    pub(crate) fn excess_tokens(&self, policy: &ClearPolicy) -> Option<u64> {
         let fired = self.history > per_cent(self.room, policy.trigger);
         let mark = per_cent(self.room, policy.low_water.min(policy.trigger)).max(self.floor);
         fired.then(|| self.history.saturating_sub(mark).max(1))
@@ -110,7 +114,7 @@ impl Size {
 
 /// A further frontier.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Further {
+pub(crate) struct FrontierMove {
     pub(crate) frontier: ClearFrontier,
     /// The tokens it saves.
     pub(crate) saved: u64,
@@ -120,13 +124,13 @@ pub(crate) struct Further {
 
 /// How far the frontier would have to move to save `excess` tokens, and what that saves: less if
 /// there is not so much to clear, `None` if there is nothing.
-pub(crate) fn advance(
+pub(crate) fn advance_frontier(
     history: &History,
     current: &ClearFrontier,
     policy: &ClearPolicy,
     excess: u64,
-    mut weigh: impl FnMut(&Entry) -> u64,
-) -> Option<Further> {
+    mut weigh: impl FnMut(&ViewEntry) -> u64,
+) -> Option<FrontierMove> {
     let entries = &history.entries;
     let last = history.first_source(history.last)?;
     let reasoning = match policy.keep_reasoning {
@@ -139,8 +143,8 @@ pub(crate) fn advance(
                 .map_or(0, |start| start.min(last))
         }
     };
-    let calls = calls(entries);
-    let repeated = repeated(entries, &calls, last, policy);
+    let calls = calls_by_output(entries);
+    let repeated = superseded_outputs(entries, &calls, last, policy);
     let mut next = ClearFrontier {
         outputs: current.outputs,
         reasoning: reasoning.max(current.reasoning),
@@ -159,16 +163,16 @@ pub(crate) fn advance(
                 saved += weigh(entry);
                 changed = changed.min(at);
             }
-            Item::FunctionCallOutput(_) if entry.shown == Shown::Repeated => {}
+            Item::FunctionCallOutput(_) if entry.shown_as == ShownAs::Repeated => {}
             Item::FunctionCallOutput(_) if repeated.contains(&at) => {
-                saved += less_placeholder(weigh(entry));
+                saved += saved_by_placeholder(weigh(entry));
                 changed = changed.min(at);
             }
             Item::FunctionCallOutput(output) => {
                 let name = calls.get(&at).map(|call| call.name.as_str());
-                let goes = index < last && entry.shown == Shown::Whole;
+                let goes = index < last && entry.shown_as == ShownAs::Unchanged;
                 candidates
-                    .push((goes && may_go(output, name, policy)).then_some((at, index, entry)));
+                    .push((goes && can_clear(output, name, policy)).then_some((at, index, entry)));
             }
             _ => {}
         }
@@ -178,11 +182,11 @@ pub(crate) fn advance(
         if saved >= excess {
             break;
         }
-        saved += less_placeholder(weigh(entry));
+        saved += saved_by_placeholder(weigh(entry));
         next.outputs = next.outputs.max(index + 1);
         changed = changed.min(at);
     }
-    (saved > 0).then_some(Further {
+    (saved > 0).then_some(FrontierMove {
         frontier: next,
         saved,
         first: changed,
@@ -190,11 +194,11 @@ pub(crate) fn advance(
 }
 
 /// What a placeholder takes, about.
-const fn less_placeholder(tokens: u64) -> u64 {
+const fn saved_by_placeholder(tokens: u64) -> u64 {
     tokens.saturating_sub(12)
 }
 
-fn may_go(output: &FunctionCallOutput, name: Option<&str>, policy: &ClearPolicy) -> bool {
+fn can_clear(output: &FunctionCallOutput, name: Option<&str>, policy: &ClearPolicy) -> bool {
     let error = output.is_error == Some(true) && policy.keep_errors;
     let kept = name.is_some_and(|name| policy.keep_tools.contains(name));
     let bytes = match &output.output {
@@ -206,8 +210,8 @@ fn may_go(output: &FunctionCallOutput, name: Option<&str>, policy: &ClearPolicy)
 }
 
 /// The outputs whose call was made again, with the same arguments, before the index `settled`.
-fn repeated(
-    entries: &[Entry],
+fn superseded_outputs(
+    entries: &[ViewEntry],
     calls: &BTreeMap<usize, &FunctionCall>,
     settled: usize,
     policy: &ClearPolicy,
@@ -237,7 +241,7 @@ fn repeated(
                 let Item::FunctionCallOutput(output) = &*before.item else {
                     return true;
                 };
-                before.pinned || !may_go(output, Some(&call.name), policy)
+                before.pinned || !can_clear(output, Some(&call.name), policy)
             });
             if !stays && output.is_error != Some(true) {
                 repeated.insert(before);

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use contexture_ir::{Item, Role};
 use contexture_wire::Format;
 
-use crate::block::{blocks, rounds};
-use crate::entry::{Entry, Shown};
+use crate::block::{group_into_rounds, split_into_blocks};
+use crate::entry::{ShownAs, ViewEntry};
 use crate::report::document::OmitReason;
 use crate::request::Cover;
 
@@ -26,17 +26,17 @@ pub const COVERS: &str = "ctx:covers";
 /// What some covers make of a path. The outermost count; what overlaps or does not fit the path is
 /// ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Covering {
+pub struct ActiveCovers {
     /// Disjoint, by their first item.
     outer: Vec<Cover>,
     /// By compaction: the first item it stands for.
-    places: BTreeMap<usize, usize>,
+    view_indexes: BTreeMap<usize, usize>,
 }
 
-impl Covering {
+impl ActiveCovers {
     /// What some covers mean for a path of so many items, of which these are compactions.
     #[must_use]
-    pub fn of(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
+    pub fn from_covers(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
         let fits = |cover: &&Cover| {
             let span = cover.first..=cover.last;
             let there = cover.last < items && compacts(cover.compaction);
@@ -53,13 +53,13 @@ impl Covering {
         }
         let places = outer.iter().map(|cover| (cover.compaction, cover.first));
         Self {
-            places: places.collect(),
+            view_indexes: places.collect(),
             outer,
         }
     }
 
     /// Whether it touches nothing at or behind an index.
-    pub(crate) fn ends_before(&self, index: usize) -> bool {
+    pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
         let ends = |cover: &Cover| cover.last.max(cover.compaction) < index;
         self.outer.iter().all(ends)
     }
@@ -70,13 +70,13 @@ impl Covering {
     }
 
     /// Whether an item is a compaction in effect, and so stands elsewhere.
-    pub(crate) fn moves(&self, index: usize) -> bool {
-        self.places.contains_key(&index)
+    pub(crate) fn is_active_compaction(&self, index: usize) -> bool {
+        self.view_indexes.contains_key(&index)
     }
 
     /// The indexes of the items that the view for a target shows, in its order. Items come with their
     /// indexes, those that models may read.
-    pub fn shown(
+    pub fn shown_indexes(
         &self,
         items: &[(usize, &Item)],
         pinned: impl Fn(usize) -> bool,
@@ -87,21 +87,21 @@ impl Covering {
         let stays = pinned_rounds(marked, target);
         let places = items.iter().enumerate();
         let shown = places.filter(|(at, (index, item))| {
-            stays.contains(at) || self.left_out(*index, item).is_none()
+            stays.contains(at) || self.omit_reason(*index, item).is_none()
         });
         let mut shown: Vec<usize> = shown.map(|(_, (index, _))| *index).collect();
-        shown.sort_by_key(|index| self.place(*index));
+        shown.sort_by_key(|index| self.view_index(*index));
         shown
     }
 
     /// Why an item is not in the view, if it is not.
-    fn left_out(&self, index: usize, item: &Item) -> Option<OmitReason> {
-        if self.moves(index) || is_hosts(item) {
+    fn omit_reason(&self, index: usize, item: &Item) -> Option<OmitReason> {
+        if self.is_active_compaction(index) || is_host_message(item) {
             None
         } else if self.is_covered(index) {
             Some(OmitReason::Covered)
         } else {
-            is_ours(item).then_some(OmitReason::Uncovered)
+            is_own_compaction(item).then_some(OmitReason::Uncovered)
         }
     }
 
@@ -113,17 +113,17 @@ impl Covering {
 
     /// Where an item stands in the view: at its own index, or where what it covers begins.
     #[must_use]
-    pub fn place(&self, index: usize) -> usize {
-        self.places.get(&index).copied().unwrap_or(index)
+    pub fn view_index(&self, index: usize) -> usize {
+        self.view_indexes.get(&index).copied().unwrap_or(index)
     }
 }
 
 /// Leaves out what is covered and puts the compactions in its place. Entries are in path order.
-pub(crate) fn cover(
-    entries: Vec<Entry>,
-    covering: &Covering,
+pub(crate) fn apply_covers(
+    entries: Vec<ViewEntry>,
+    covering: &ActiveCovers,
     target: Format,
-) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
+) -> (Vec<ViewEntry>, Vec<(usize, OmitReason)>) {
     let marked = entries.iter().map(|entry| {
         let covered = |index| covering.is_covered(index);
         (
@@ -133,23 +133,26 @@ pub(crate) fn cover(
     });
     let pinned = pinned_rounds(marked, target);
     let mut hidden = Vec::new();
-    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    let mut kept: Vec<ViewEntry> = Vec::with_capacity(entries.len());
     for (at, entry) in entries.into_iter().enumerate() {
         let why = entry.source.and_then(|index| {
-            let why = covering.left_out(index, &entry.item)?;
+            let why = covering.omit_reason(index, &entry.item)?;
             Some((index, why))
         });
         let why = why.filter(|_| !pinned.contains(&at));
         match why {
             Some(why) => hidden.push(why),
-            None if entry.source.is_some_and(|index| covering.moves(index)) => {
-                kept.push(standing(&entry));
+            None if entry
+                .source
+                .is_some_and(|index| covering.is_active_compaction(index)) =>
+            {
+                kept.push(shown_compaction(&entry));
             }
             None => kept.push(entry),
         }
     }
     if !covering.outer.is_empty() {
-        kept.sort_by_key(|entry| entry.source.map_or(0, |index| covering.place(index)));
+        kept.sort_by_key(|entry| entry.source.map_or(0, |index| covering.view_index(index)));
     }
     (kept, hidden)
 }
@@ -164,8 +167,8 @@ fn pinned_rounds<'i>(
         return BTreeSet::new();
     }
     let (items, pinned): (Vec<&Item>, Vec<bool>) = items.unzip();
-    let blocks = blocks(items.iter().copied(), target);
-    let rounds = rounds(blocks.iter().map(|block| block.class));
+    let blocks = split_into_blocks(items.iter().copied(), target);
+    let rounds = group_into_rounds(blocks.iter().map(|block| block.class));
     let ends = rounds.iter().filter_map(|round| {
         let blocks = blocks.get(round.clone())?;
         Some(blocks.first()?.items.start..blocks.last()?.items.end)
@@ -181,21 +184,21 @@ fn pinned_rounds<'i>(
 }
 
 /// A compaction as it is sent: what it covers is nobody's business but ours.
-fn standing(entry: &Entry) -> Entry {
+fn shown_compaction(entry: &ViewEntry) -> ViewEntry {
     let mut item = Item::clone(&entry.item);
     if let Item::Compaction(compaction) = &mut item {
         compaction.extra.remove(COVERS);
     }
-    entry.replaced(item, Shown::Standing)
+    entry.with_item(item, ShownAs::Compaction)
 }
 
 /// Whether an item is a compaction that names what it covers.
-fn is_ours(item: &Item) -> bool {
+fn is_own_compaction(item: &Item) -> bool {
     matches!(item, Item::Compaction(compaction) if compaction.extra.get(COVERS).is_some())
 }
 
 /// Whether the host said it, in the midst of a history.
-fn is_hosts(item: &Item) -> bool {
+fn is_host_message(item: &Item) -> bool {
     let host = |role| matches!(role, Role::System | Role::Developer);
     matches!(item, Item::Message(message) if host(message.role))
 }
@@ -207,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    fn path(covering: &[usize], items: usize) -> Vec<Entry> {
+    fn path(covering: &[usize], items: usize) -> Vec<ViewEntry> {
         (0..items)
             .map(|index| {
                 let item: Item = if covering.contains(&index) {
@@ -220,7 +223,7 @@ mod tests {
                 } else {
                     Message::text(Role::User, index.to_string()).into()
                 };
-                Entry::new(Arc::new(item), ContentHash::of(&[0]), index)
+                ViewEntry::new(Arc::new(item), ContentHash::of(&[0]), index)
             })
             .collect()
     }
@@ -235,9 +238,9 @@ mod tests {
                 last,
             })
             .collect();
-        let (entries, hidden) = cover(
+        let (entries, hidden) = apply_covers(
             path(&[5, 8], 10),
-            &Covering::of(&covers, 10, |at| [5, 8].contains(&at)),
+            &ActiveCovers::from_covers(&covers, 10, |at| [5, 8].contains(&at)),
             Format::OpenAiChat,
         );
         let sources: Vec<usize> = entries.iter().filter_map(|entry| entry.source).collect();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item};
 
-use crate::entry::Entry;
+use crate::entry::ViewEntry;
 use crate::report::document::OmitReason;
 
 /// A pass of the host's over the history.
@@ -35,7 +35,7 @@ use crate::report::document::OmitReason;
 ///         PassPoint::BeforeView
 ///     }
 ///
-///     fn run(&self, items: Vec<ViewItem>) -> Vec<ViewItem> {
+///     fn transform_items(&self, items: Vec<ViewItem>) -> Vec<ViewItem> {
 ///         let stays = |item: &ViewItem| !matches!(&*item.item, Item::Reasoning(_));
 ///         items.into_iter().filter(stays).collect()
 ///     }
@@ -49,7 +49,7 @@ pub trait Pass: fmt::Debug + Send + Sync {
     fn point(&self) -> PassPoint;
 
     /// The items in their new form: some changed, left out, added, in another order.
-    fn run(&self, items: Vec<ViewItem>) -> Vec<ViewItem>;
+    fn transform_items(&self, items: Vec<ViewItem>) -> Vec<ViewItem>;
 }
 
 /// Where a pass of the host's stands.
@@ -73,30 +73,30 @@ pub struct ViewItem {
 }
 
 /// Runs the passes of a point.
-pub(crate) fn host(
-    mut entries: Vec<Entry>,
+pub(crate) fn run_host_passes(
+    mut entries: Vec<ViewEntry>,
     passes: &[&dyn Pass],
     point: PassPoint,
-) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
+) -> (Vec<ViewEntry>, Vec<(usize, OmitReason)>) {
     let mut hidden = Vec::new();
     for pass in passes.iter().filter(|pass| pass.point() == point) {
         let items = entries.iter().map(|entry| ViewItem {
             item: Arc::clone(&entry.item),
             index: entry.source,
         });
-        let given = pass.run(items.collect());
-        entries = taken(entries, given, &mut hidden);
+        let given = pass.transform_items(items.collect());
+        entries = apply_returned_items(entries, given, &mut hidden);
     }
     (entries, hidden)
 }
 
 /// The entries that a pass gave back; an index it gives twice, or was not given, counts as none.
-fn taken(
-    before: Vec<Entry>,
+fn apply_returned_items(
+    before: Vec<ViewEntry>,
     given: Vec<ViewItem>,
     hidden: &mut Vec<(usize, OmitReason)>,
-) -> Vec<Entry> {
-    let mut known: BTreeMap<usize, Entry> = before
+) -> Vec<ViewEntry> {
+    let mut known: BTreeMap<usize, ViewEntry> = before
         .into_iter()
         .filter_map(|entry| Some((entry.source?, entry)))
         .collect();
@@ -108,10 +108,10 @@ fn taken(
             own => {
                 let hash = ContentHash::of(one.item.to_json().as_bytes());
                 let source = own.as_ref().and_then(|own| own.source);
-                Entry {
+                ViewEntry {
                     source,
                     pinned: own.is_some_and(|own| own.pinned),
-                    ..Entry::new(one.item, hash, 0)
+                    ..ViewEntry::new(one.item, hash, 0)
                 }
             }
         });

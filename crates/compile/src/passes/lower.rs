@@ -7,24 +7,24 @@ use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Part, ToolDefinition};
 use contexture_tokens::TokenCounter;
-use contexture_wire::{Dialect, Run, lower_run};
+use contexture_wire::{Dialect, RoleRun, lower_run};
 
-use crate::block::{Block, Class, blocks};
-use crate::count::{Framing, Tokens};
-use crate::digest::digest;
-use crate::entry::Entry;
-use crate::memo::{Key, Lowered, Memo};
-use crate::narrowing::Narrowing;
+use crate::block::{BlockKind, ItemBlock, split_into_blocks};
+use crate::count::{Framing, TokenBounds};
+use crate::digest::finish_content_hash;
+use crate::entry::ViewEntry;
+use crate::memo::{LoweredChunk, Memo, MemoKey};
+use crate::narrowing::CalibratedRange;
 use crate::request::CompileRequest;
-use crate::weigh::Scale;
+use crate::weigh::ItemWeigher;
 
 /// A block as it will be sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    pub(crate) class: Class,
+pub(crate) struct LoweredBlock {
+    pub(crate) class: BlockKind,
     /// Which entries it was made of.
     pub(crate) entries: Range<usize>,
-    pub(crate) lowered: Arc<Lowered>,
+    pub(crate) lowered: Arc<LoweredChunk>,
     /// The block's identity.
     pub(crate) key: ContentHash,
     /// How many elements of the payload's array it is.
@@ -34,16 +34,16 @@ pub(crate) struct Piece {
     /// Whether the target cannot say all of it.
     pub(crate) is_lossy: bool,
     /// What the model reads.
-    pub(crate) text: Tokens,
+    pub(crate) text: TokenBounds,
     /// What the format adds.
-    pub(crate) framing: Tokens,
+    pub(crate) framing: TokenBounds,
     /// Both, as they were counted before they were narrowed.
-    pub(crate) counted: Tokens,
+    pub(crate) counted: TokenBounds,
 }
 
-impl Piece {
+impl LoweredBlock {
     /// How many elements of the payload's array it is.
-    pub(crate) const fn elements(&self) -> usize {
+    pub(crate) const fn element_count(&self) -> usize {
         self.elements
     }
 
@@ -54,19 +54,19 @@ impl Piece {
 }
 
 /// Lowers and weighs for one target.
-pub(crate) struct Press<'a> {
+pub(crate) struct Lowerer<'a> {
     dialect: Dialect,
-    scale: Scale<'a>,
+    item_weigher: ItemWeigher<'a>,
     framing: Framing,
-    narrowing: Option<Narrowing>,
+    narrowing: Option<CalibratedRange>,
     lowering: u32,
     counting: u32,
 }
 
 /// What lowering and weighing depend on: as the memo knows it, and how counts are narrowed.
-pub(crate) type Made = (u32, u32, Option<Narrowing>);
+pub(crate) type LoweringKey = (u32, u32, Option<CalibratedRange>);
 
-impl<'a> Press<'a> {
+impl<'a> Lowerer<'a> {
     pub(crate) fn new(
         request: &'a CompileRequest,
         counter: &'a dyn TokenCounter,
@@ -76,30 +76,30 @@ impl<'a> Press<'a> {
         let format = dialect.format;
         Self {
             dialect,
-            scale: Scale {
+            item_weigher: ItemWeigher {
                 format,
                 counter,
                 media,
             },
             framing: match request.narrowing {
-                Some(narrowing) => narrowing.framing(Framing::of(format)),
-                None => Framing::of(format),
+                Some(narrowing) => narrowing.scale_framing(Framing::for_format(format)),
+                None => Framing::for_format(format),
             },
             narrowing: request.narrowing,
-            lowering: memo.variant(&format!("lower {dialect:?}")),
-            counting: memo.variant(&format!("count {format} {} {media:?}", counter.name())),
+            lowering: memo.variant_id(&format!("lower {dialect:?}")),
+            counting: memo.variant_id(&format!("count {format} {} {media:?}", counter.name())),
         }
     }
 
     /// What lowering and weighing depend on.
-    pub(crate) const fn made(&self) -> Made {
+    pub(crate) const fn lowering_key(&self) -> LoweringKey {
         (self.lowering, self.counting, self.narrowing)
     }
 
     /// The same without narrowing.
-    pub(crate) fn plain(&self) -> Self {
+    pub(crate) fn without_calibration(&self) -> Self {
         Self {
-            framing: Framing::of(self.dialect.format),
+            framing: Framing::for_format(self.dialect.format),
             narrowing: None,
             ..*self
         }
@@ -113,75 +113,80 @@ impl<'a> Press<'a> {
         &self.framing
     }
 
-    pub(crate) const fn scale(&self) -> &Scale<'a> {
-        &self.scale
+    pub(crate) const fn item_weigher(&self) -> &ItemWeigher<'a> {
+        &self.item_weigher
     }
 
     /// Counts a text that is not an item's.
-    pub(crate) fn text(&self, text: &str, memo: &mut Memo) -> Tokens {
-        let key = Key {
+    pub(crate) fn count_text(&self, text: &str, memo: &mut Memo) -> TokenBounds {
+        let key = MemoKey {
             content: ContentHash::of(text.as_bytes()),
             variant: self.counting,
         };
-        self.narrowed(memo.count(key, || self.scale.text(text)))
+        self.apply_calibration(memo.get_or_count(key, || self.item_weigher.weigh_text(text)))
     }
 
     /// Counts a tool's definition.
-    pub(crate) fn tool(&self, tool: &ToolDefinition, hash: ContentHash, memo: &mut Memo) -> Tokens {
-        let key = Key {
+    pub(crate) fn count_tool(
+        &self,
+        tool: &ToolDefinition,
+        hash: ContentHash,
+        memo: &mut Memo,
+    ) -> TokenBounds {
+        let key = MemoKey {
             content: hash,
             variant: self.counting,
         };
-        self.narrowed(memo.count(key, || self.scale.tool(tool)))
+        self.apply_calibration(memo.get_or_count(key, || self.item_weigher.weigh_tool(tool)))
     }
 
     /// Lowers entries block by block.
-    pub(crate) fn press(&self, entries: &[Entry], memo: &mut Memo) -> Vec<Piece> {
-        let wired = wired(entries);
-        blocks(
+    pub(crate) fn lower_items(&self, entries: &[ViewEntry], memo: &mut Memo) -> Vec<LoweredBlock> {
+        let wired = with_neighbours(entries);
+        split_into_blocks(
             entries.iter().map(|entry| &*entry.item),
             self.dialect.format,
         )
         .into_iter()
-        .map(|block| self.piece(block, entries, &wired, memo))
+        .map(|block| self.lower_block(block, entries, &wired, memo))
         .collect()
     }
 
-    fn piece(
+    fn lower_block(
         &self,
-        block: Block,
-        entries: &[Entry],
-        wired: &[contexture_wire::Entry<'_>],
+        block: ItemBlock,
+        entries: &[ViewEntry],
+        wired: &[contexture_wire::PairedItem<'_>],
         memo: &mut Memo,
-    ) -> Piece {
+    ) -> LoweredBlock {
         let own = entries.get(block.items.clone()).unwrap_or_default();
         let wired = wired.get(block.items.clone()).unwrap_or_default();
-        let key = Key {
+        let key = MemoKey {
             content: block_hash(own, wired),
             variant: self.lowering,
         };
-        let run = Run {
+        let run = RoleRun {
             side: block.class.side(),
             start: 0,
             entries: wired,
         };
-        let lowered = memo.chunk(key, || lower_run(&self.dialect, &run));
+        let lowered = memo.get_or_lower(key, || lower_run(&self.dialect, &run));
         let facts = &lowered.chunk.facts;
         let (elements, calls) = (facts.elements, facts.calls.len());
         let is_lossy = !lowered.chunk.losses.is_empty();
-        let plain = Framing::of(self.dialect.format);
+        let plain = Framing::for_format(self.dialect.format);
         let mut framing = self.framing.message.times(elements as u64);
         let mut counted = plain.message.times(elements as u64);
-        let mut text = Tokens::ZERO;
+        let mut text = TokenBounds::ZERO;
         if elements > 0 {
             for entry in own {
-                let item = self.counted(entry, memo);
-                text += self.narrowed(item);
-                framing += self.framing.around(&entry.item);
-                counted += item + plain.around(&entry.item);
+                let item = self.count_uncalibrated(entry, memo);
+                text += self.apply_calibration(item);
+                framing += self.framing.item_overhead(&entry.item);
+                counted += item + plain.item_overhead(&entry.item);
             }
         }
-        Piece {
+        LoweredBlock {
             class: block.class,
             entries: block.items,
             key: lowered.key,
@@ -196,38 +201,38 @@ impl<'a> Press<'a> {
     }
 
     /// Counts an entry's content.
-    pub(crate) fn item(&self, entry: &Entry, memo: &mut Memo) -> Tokens {
-        self.narrowed(self.counted(entry, memo))
+    pub(crate) fn count_item(&self, entry: &ViewEntry, memo: &mut Memo) -> TokenBounds {
+        self.apply_calibration(self.count_uncalibrated(entry, memo))
     }
 
-    fn counted(&self, entry: &Entry, memo: &mut Memo) -> Tokens {
-        let key = Key {
+    fn count_uncalibrated(&self, entry: &ViewEntry, memo: &mut Memo) -> TokenBounds {
+        let key = MemoKey {
             content: entry.hash,
             variant: self.counting,
         };
-        memo.count(key, || self.scale.item(&entry.item))
+        memo.get_or_count(key, || self.item_weigher.weigh_item(&entry.item))
     }
 
     /// Counts the parts of a message, which no memo knows.
-    pub(crate) fn parts(&self, parts: &[Part]) -> Tokens {
-        self.narrowed(self.scale.parts(parts))
+    pub(crate) fn count_parts(&self, parts: &[Part]) -> TokenBounds {
+        self.apply_calibration(self.item_weigher.weigh_parts(parts))
     }
 
     /// The memo keeps what was counted, so that learning more makes nothing counted anew.
-    fn narrowed(&self, counted: Tokens) -> Tokens {
+    fn apply_calibration(&self, counted: TokenBounds) -> TokenBounds {
         match self.narrowing {
-            Some(narrowing) => narrowing.apply(counted),
+            Some(narrowing) => narrowing.apply_to(counted),
             None => counted,
         }
     }
 }
 
 /// Entries with what their neighbours say: outputs know the function of the step before them.
-fn wired<'e>(entries: &'e [Entry]) -> Vec<contexture_wire::Entry<'e>> {
+fn with_neighbours<'e>(entries: &'e [ViewEntry]) -> Vec<contexture_wire::PairedItem<'e>> {
     let mut step: VecDeque<(&str, &str)> = VecDeque::new();
     let mut out = Vec::with_capacity(entries.len());
     for entry in entries {
-        let mut wired = contexture_wire::Entry {
+        let mut wired = contexture_wire::PairedItem {
             item: &entry.item,
             function: None,
             call_id: entry.call_id.as_deref(),
@@ -248,7 +253,7 @@ fn wired<'e>(entries: &'e [Entry]) -> Vec<contexture_wire::Entry<'e>> {
 }
 
 /// The identity of a block: its items, and what its neighbours say about them.
-fn block_hash(entries: &[Entry], wired: &[contexture_wire::Entry<'_>]) -> ContentHash {
+fn block_hash(entries: &[ViewEntry], wired: &[contexture_wire::PairedItem<'_>]) -> ContentHash {
     let mut hasher = blake3::Hasher::new();
     for (entry, wired) in entries.iter().zip(wired) {
         hasher.update(entry.hash.as_bytes());
@@ -258,5 +263,5 @@ fn block_hash(entries: &[Entry], wired: &[contexture_wire::Entry<'_>]) -> Conten
             hasher.update(word.as_bytes());
         }
     }
-    digest(&hasher)
+    finish_content_hash(&hasher)
 }

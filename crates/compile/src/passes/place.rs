@@ -9,28 +9,28 @@ use std::sync::Arc;
 use contexture_ir::{ContentHash, Item, Message, Role};
 use contexture_wire::{BEGINNING, CONTINUE, Dialect, Format, RepairRules};
 
-use crate::block::Class;
+use crate::block::BlockKind;
 use crate::contribution::{Band, Content, Contribution, Stability};
-use crate::count::Tokens;
-use crate::entry::Entry;
+use crate::count::TokenBounds;
+use crate::entry::ViewEntry;
 use crate::history::History;
 use crate::memo::Memo;
-use crate::passes::lower::{Piece, Press};
-use crate::passes::repair::repair;
+use crate::passes::lower::{LoweredBlock, Lowerer};
+use crate::passes::repair::repair_entries;
 use crate::refusal::Refusal;
 use crate::report::document::Repair;
 use crate::request::CompileRequest;
 
 /// A contribution in its place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot<'a> {
+pub(crate) struct PayloadSlot<'a> {
     pub(crate) contribution: &'a Contribution,
     pub(crate) band: Band,
 }
 
-impl<'a> Slot<'a> {
+impl<'a> PayloadSlot<'a> {
     /// A contribution where it asks to stand.
-    pub(crate) const fn in_its_band(contribution: &'a Contribution) -> Self {
+    pub(crate) const fn in_own_band(contribution: &'a Contribution) -> Self {
         Self {
             contribution,
             band: contribution.band,
@@ -40,7 +40,7 @@ impl<'a> Slot<'a> {
 
 /// A contribution as it will be sent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedContribution {
     /// How many of its units; see [`units`].
     pub(crate) units: usize,
     /// Text for the system prompt.
@@ -48,15 +48,15 @@ pub(crate) struct Placed {
     /// Whole messages for the system prompt.
     pub(crate) instructions: Vec<Message>,
     /// For the array of messages.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) blocks: Vec<LoweredBlock>,
     pub(crate) repairs: Vec<Repair>,
     /// What the model reads.
-    pub(crate) text: Tokens,
+    pub(crate) text: TokenBounds,
     /// What the format adds.
-    pub(crate) framing: Tokens,
+    pub(crate) framing: TokenBounds,
 }
 
-impl Placed {
+impl PlacedContribution {
     /// What it takes of the budget.
     pub(crate) const fn weight(&self) -> u64 {
         self.text.high.saturating_add(self.framing.high)
@@ -64,19 +64,19 @@ impl Placed {
 }
 
 /// Contributions in payload order.
-pub(crate) fn arrange(contributions: &[Contribution]) -> Vec<Slot<'_>> {
-    let mut slots: Vec<Slot<'_>> = contributions
+pub(crate) fn arrange_slots(contributions: &[Contribution]) -> Vec<PayloadSlot<'_>> {
+    let mut slots: Vec<PayloadSlot<'_>> = contributions
         .iter()
-        .map(|contribution| Slot {
+        .map(|contribution| PayloadSlot {
             contribution,
-            band: band(contribution),
+            band: effective_band(contribution),
         })
         .collect();
     slots.sort_by_key(|slot| (slot.band, slot.contribution.order));
     slots
 }
 
-fn band(contribution: &Contribution) -> Band {
+fn effective_band(contribution: &Contribution) -> Band {
     let volatile = contribution.stability == Stability::Volatile;
     match (contribution.band, &contribution.content) {
         (Band::System | Band::Anchor, _) if volatile => Band::Tail,
@@ -96,31 +96,31 @@ fn band(contribution: &Contribution) -> Band {
 /// Repair does this for whole histories by their items; here it is known what the target can say of
 /// them. Taking the model's words away, or passing them for the beginning of its answer, would change
 /// what was said; a message of its own leaves every byte before it alone.
-pub(crate) fn bridges(
+pub(crate) fn bridge_contributions(
     history: &History,
     request: &CompileRequest,
-    slots: &[Slot<'_>],
-    whole: &[Placed],
+    slots: &[PayloadSlot<'_>],
+    whole: &[PlacedContribution],
 ) -> Vec<Contribution> {
     if !matches!(request.dialect.format, Format::Anthropic | Format::Gemini) {
         return Vec::new();
     }
     let followed = slots.iter().zip(whole).any(|(slot, placed)| {
-        let spoken = placed.pieces.iter().any(|piece| piece.elements() > 0);
+        let spoken = placed.blocks.iter().any(|piece| piece.element_count() > 0);
         slot.contribution.is_required() && slot.band > Band::History && spoken
     });
-    let (first, last) = history.ends();
+    let (first, last) = history.first_and_last_kind();
     // Whatever is cut: what is kept of it may begin with the model, and what must be sent may be silent.
     let begun = history
-        .kept()
+        .required_messages()
         .first()
         .is_some_and(|kept| kept.begins_with_user());
-    let opens = first == Some(Class::Model) || (first.is_some() && !begun);
-    let ends = last == Some(Class::Model) || (last.is_some() && history.ends_silent());
+    let opens = first == Some(BlockKind::Model) || (first.is_some() && !begun);
+    let ends = last == Some(BlockKind::Model) || (last.is_some() && history.is_last_round_empty());
     let closes = ends && !followed && !request.prefill;
     let bridge = |source, band, words| {
         let message = Item::from(Message::text(Role::User, words));
-        Contribution::new(source, band, Content::Items(vec![message])).pinned()
+        Contribution::new(source, band, Content::Items(vec![message])).into_pinned()
     };
     let opening = opens.then(|| bridge("opening", Band::Anchor, BEGINNING));
     let closing = closes.then(|| bridge("closing", Band::Tail, CONTINUE));
@@ -128,7 +128,7 @@ pub(crate) fn bridges(
 }
 
 /// Into how many parts a contribution may be cut.
-pub(crate) fn units(content: &Content) -> usize {
+pub(crate) fn unit_count(content: &Content) -> usize {
     match content {
         Content::Texts(texts) => texts.len(),
         Content::Fragments { fragments, .. } => fragments.len(),
@@ -137,37 +137,37 @@ pub(crate) fn units(content: &Content) -> usize {
 }
 
 /// The contribution with its first `units` parts.
-pub(crate) fn place(
-    slot: &Slot<'_>,
+pub(crate) fn place_contribution(
+    slot: &PayloadSlot<'_>,
     units: usize,
-    press: &Press<'_>,
+    press: &Lowerer<'_>,
     memo: &mut Memo,
-) -> Result<Placed, Refusal> {
-    let body = body(slot, units)?;
+) -> Result<PlacedContribution, Refusal> {
+    let body = render_body(slot, units)?;
     let mut placed = match (slot.band, body) {
-        (_, Body::Text(text)) if text.is_empty() => Placed::default(),
-        (Band::System, Body::Text(text)) => Placed {
-            text: press.text(&text, memo),
+        (_, ContributionBody::Text(text)) if text.is_empty() => PlacedContribution::default(),
+        (Band::System, ContributionBody::Text(text)) => PlacedContribution {
+            text: press.count_text(&text, memo),
             system: Some(text),
-            ..Placed::default()
+            ..PlacedContribution::default()
         },
-        (Band::System, Body::Messages(messages)) => Placed {
+        (Band::System, ContributionBody::Messages(messages)) => PlacedContribution {
             text: messages
                 .iter()
-                .map(|message| press.parts(&message.content))
+                .map(|message| press.count_parts(&message.content))
                 .sum(),
             instructions: messages,
-            ..Placed::default()
+            ..PlacedContribution::default()
         },
-        (_, Body::Text(text)) => {
+        (_, ContributionBody::Text(text)) => {
             let message = Message::text(host_role(slot.band, press), text);
-            pieces(&[message.into()], press, memo)
+            place_items(&[message.into()], press, memo)
         }
-        (_, Body::Messages(messages)) => {
+        (_, ContributionBody::Messages(messages)) => {
             let items: Vec<Item> = messages.into_iter().map(Item::from).collect();
-            pieces(&items, press, memo)
+            place_items(&items, press, memo)
         }
-        (_, Body::Items(items)) => pieces(items, press, memo),
+        (_, ContributionBody::Items(items)) => place_items(items, press, memo),
     };
     placed.units = units;
     Ok(placed)
@@ -175,21 +175,21 @@ pub(crate) fn place(
 
 /// The longest beginning of a contribution that takes at most `grant`; empty if not even one part
 /// does.
-pub(crate) fn fit(
-    slot: &Slot<'_>,
-    whole: Placed,
+pub(crate) fn fit_contribution(
+    slot: &PayloadSlot<'_>,
+    whole: PlacedContribution,
     grant: u64,
-    press: &Press<'_>,
+    press: &Lowerer<'_>,
     memo: &mut Memo,
-) -> Result<Placed, Refusal> {
+) -> Result<PlacedContribution, Refusal> {
     if whole.weight() <= grant {
         return Ok(whole);
     }
     let (mut fits, mut too_many) = (0, whole.units);
-    let mut best = Placed::default();
+    let mut best = PlacedContribution::default();
     while too_many - fits > 1 {
         let middle = fits + (too_many - fits) / 2;
-        let placed = place(slot, middle, press, memo)?;
+        let placed = place_contribution(slot, middle, press, memo)?;
         if placed.weight() <= grant {
             (fits, best) = (middle, placed);
         } else {
@@ -203,7 +203,7 @@ pub(crate) fn fit(
 ///
 /// Before the history it is a user where the user must speak first: there a system message is no
 /// beginning.
-fn host_role(band: Band, press: &Press<'_>) -> Role {
+fn host_role(band: Band, press: &Lowerer<'_>) -> Role {
     let Dialect {
         format, mid_system, ..
     } = press.dialect();
@@ -215,16 +215,18 @@ fn host_role(band: Band, press: &Press<'_>) -> Role {
     }
 }
 
-enum Body<'a> {
+enum ContributionBody<'a> {
     Text(String),
     Messages(Vec<Message>),
     Items(&'a [Item]),
 }
 
-fn body<'a>(slot: &Slot<'a>, units: usize) -> Result<Body<'a>, Refusal> {
+fn render_body<'a>(slot: &PayloadSlot<'a>, units: usize) -> Result<ContributionBody<'a>, Refusal> {
     Ok(match &slot.contribution.content {
-        Content::Text(text) => Body::Text(text.clone()),
-        Content::Texts(texts) => Body::Text(texts.get(..units).unwrap_or(texts).join("\n\n")),
+        Content::Text(text) => ContributionBody::Text(text.clone()),
+        Content::Texts(texts) => {
+            ContributionBody::Text(texts.get(..units).unwrap_or(texts).join("\n\n"))
+        }
         Content::Fragments {
             fragments,
             renderer,
@@ -234,10 +236,10 @@ fn body<'a>(slot: &Slot<'a>, units: usize) -> Result<Body<'a>, Refusal> {
                 source_name: slot.contribution.source.clone(),
                 what: error.to_string(),
             })?;
-            Body::Text(text)
+            ContributionBody::Text(text)
         }
-        Content::Instructions(messages) => Body::Messages(messages.clone()),
-        Content::Items(items) if slot.band == Band::System => Body::Messages(
+        Content::Instructions(messages) => ContributionBody::Messages(messages.clone()),
+        Content::Items(items) if slot.band == Band::System => ContributionBody::Messages(
             items
                 .iter()
                 .filter_map(|item| match item {
@@ -246,32 +248,32 @@ fn body<'a>(slot: &Slot<'a>, units: usize) -> Result<Body<'a>, Refusal> {
                 })
                 .collect(),
         ),
-        Content::Items(items) => Body::Items(items),
+        Content::Items(items) => ContributionBody::Items(items),
     })
 }
 
-fn pieces(items: &[Item], press: &Press<'_>, memo: &mut Memo) -> Placed {
+fn place_items(items: &[Item], press: &Lowerer<'_>, memo: &mut Memo) -> PlacedContribution {
     let format = press.dialect().format;
     let entries = items.iter().enumerate().map(|(at, item)| {
         let hash = ContentHash::of(item.to_json().as_bytes());
-        Entry::new(Arc::new(item.clone()), hash, at)
+        ViewEntry::new(Arc::new(item.clone()), hash, at)
     });
     let rules = RepairRules {
         user_first: false,
         user_last: false,
         ..RepairRules::for_format(format)
     };
-    let mut repaired = repair(entries.collect(), &rules);
+    let mut repaired = repair_entries(entries.collect(), &rules);
     // Its indexes are the contribution's, not the path's.
     for repair in &mut repaired.repairs {
         repair.index = None;
     }
-    let pieces = press.press(&repaired.entries, memo);
-    Placed {
+    let pieces = press.lower_items(&repaired.entries, memo);
+    PlacedContribution {
         text: pieces.iter().map(|piece| piece.text).sum(),
         framing: pieces.iter().map(|piece| piece.framing).sum(),
-        pieces,
+        blocks: pieces,
         repairs: repaired.repairs,
-        ..Placed::default()
+        ..PlacedContribution::default()
     }
 }

@@ -5,13 +5,13 @@
 
 use contexture_ir::FunctionCall;
 
-use crate::answers::calls;
-use crate::entry::{Entry, Shown};
+use crate::answers::calls_by_output;
+use crate::entry::{ShownAs, ViewEntry};
 use crate::preview::Previewer;
 
 /// Previews the outputs that are shown as they are. Entries are in the order of the view.
-pub(crate) fn preview(entries: &mut [Entry], previewer: &Previewer<'_>) {
-    for (at, preview) in previews(entries, previewer) {
+pub(crate) fn preview_outputs(entries: &mut [ViewEntry], previewer: &Previewer<'_>) {
+    for (at, preview) in output_previews(entries, previewer) {
         if let Some(entry) = entries.get_mut(at) {
             *entry = preview;
         }
@@ -19,15 +19,18 @@ pub(crate) fn preview(entries: &mut [Entry], previewer: &Previewer<'_>) {
 }
 
 /// Those previews, each with the place of what it stands for.
-pub(crate) fn previews(entries: &[Entry], previewer: &Previewer<'_>) -> Vec<(usize, Entry)> {
-    let calls = calls(entries);
-    let own = |(at, entry): (usize, &Entry)| {
-        let whole = entry.shown == Shown::Whole && !entry.pinned;
+pub(crate) fn output_previews(
+    entries: &[ViewEntry],
+    previewer: &Previewer<'_>,
+) -> Vec<(usize, ViewEntry)> {
+    let calls = calls_by_output(entries);
+    let own = |(at, entry): (usize, &ViewEntry)| {
+        let whole = entry.shown_as == ShownAs::Unchanged && !entry.pinned;
         let item = whole.then_some(&entry.item)?;
         let call: Option<&FunctionCall> = calls.get(&at).copied();
         let name = call.map(|call| call.name.as_str());
-        let previewed = previewer.item(item, entry.hash, name)?;
-        Some((at, entry.replaced(previewed.item, Shown::Previewed)))
+        let previewed = previewer.preview_item(item, entry.hash, name)?;
+        Some((at, entry.with_item(previewed.item, ShownAs::Previewed)))
     };
     entries.iter().enumerate().filter_map(own).collect()
 }

@@ -9,20 +9,20 @@ use std::sync::Arc;
 use contexture_ir::{ContentHash, Item};
 use contexture_wire::{RepairRules, repair as mend};
 
-use crate::entry::{Entry, Shown};
+use crate::entry::{ShownAs, ViewEntry};
 use crate::report::document::Repair;
 
 /// A repaired history.
 #[derive(Debug, Default)]
-pub(crate) struct Repaired {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct RepairedEntries {
+    pub(crate) entries: Vec<ViewEntry>,
     /// The sources of what was left out, ascending.
     pub(crate) dropped: Vec<usize>,
     pub(crate) repairs: Vec<Repair>,
 }
 
 /// Repairs entries as they came.
-pub(crate) fn repair(entries: Vec<Entry>, rules: &RepairRules) -> Repaired {
+pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> RepairedEntries {
     let list: Vec<&Item> = entries.iter().map(|entry| &*entry.item).collect();
     let mended = mend(&list, rules);
     let mut kept = vec![false; entries.len()];
@@ -40,13 +40,13 @@ pub(crate) fn repair(entries: Vec<Entry>, rules: &RepairRules) -> Repaired {
                 (Arc::new(item.into_owned()), hash)
             }
         };
-        out.push(Entry {
+        out.push(ViewEntry {
             item,
             hash,
             source,
             call_id: repaired.call_id,
             pinned: own.is_some_and(|own| own.pinned),
-            shown: own.map_or(Shown::Whole, |own| own.shown),
+            shown_as: own.map_or(ShownAs::Unchanged, |own| own.shown_as),
         });
     }
     let source = |at: usize| entries.get(at).and_then(|entry| entry.source);
@@ -56,7 +56,7 @@ pub(crate) fn repair(entries: Vec<Entry>, rules: &RepairRules) -> Repaired {
         what: issue.kind.as_str().to_owned(),
         why: issue.what,
     });
-    Repaired {
+    RepairedEntries {
         dropped: gone.filter_map(|(at, _)| source(at)).collect(),
         repairs: repairs.collect(),
         entries: out,

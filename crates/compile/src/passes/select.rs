@@ -3,13 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::entry::Entry;
+use crate::entry::ViewEntry;
 use crate::report::document::OmitReason;
 use crate::request::PathItem;
 
 /// Leaves out what is not meant for models, by audience, and bookkeeping, by its type. `first` is the
 /// index of the first item on the whole path.
-pub(crate) fn select(path: &[PathItem], first: usize) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
+pub(crate) fn select_for_model(
+    path: &[PathItem],
+    first: usize,
+) -> (Vec<ViewEntry>, Vec<(usize, OmitReason)>) {
     let (mut entries, mut hidden) = (Vec::with_capacity(path.len()), Vec::new());
     for (index, item) in (first..).zip(path) {
         if !item.audience.model {
@@ -17,9 +20,9 @@ pub(crate) fn select(path: &[PathItem], first: usize) -> (Vec<Entry>, Vec<(usize
         } else if item.item.kind().starts_with("ctx:") {
             hidden.push((index, OmitReason::Bookkeeping));
         } else {
-            entries.push(Entry {
+            entries.push(ViewEntry {
                 pinned: item.pinned,
-                ..Entry::new(Arc::clone(&item.item), item.hash, index)
+                ..ViewEntry::new(Arc::clone(&item.item), item.hash, index)
             });
         }
     }

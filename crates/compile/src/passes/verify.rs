@@ -8,10 +8,10 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-use contexture_ir::quote;
+use contexture_ir::quote_json;
 use contexture_wire::{Envelope, Format, Side};
 
-use crate::passes::lower::Piece;
+use crate::passes::lower::LoweredBlock;
 use crate::refusal::Refusal;
 use crate::request::CompileRequest;
 
@@ -20,12 +20,12 @@ use crate::request::CompileRequest;
 const HOST: &str = r#"{"role":"system""#;
 
 /// A payload about to leave.
-pub(crate) struct Sealed<'a> {
+pub(crate) struct VerifyInput<'a> {
     pub(crate) request: &'a CompileRequest,
     pub(crate) limit: u64,
     pub(crate) tokens: u64,
     pub(crate) envelope: &'a Envelope,
-    pub(crate) pieces: &'a [&'a Piece],
+    pub(crate) blocks: &'a [&'a LoweredBlock],
     /// For each piece the contribution it is of; `None` for the history's.
     pub(crate) owners: &'a [Option<&'a str>],
     /// Whether the history is known to be in order, each call with an id of its own, and so is each part
@@ -36,25 +36,25 @@ pub(crate) struct Sealed<'a> {
 }
 
 /// What is wrong with the structure, and the pieces between which it is.
-struct Breach {
+struct PostconditionError {
     what: String,
-    pieces: [usize; 2],
+    blocks: [usize; 2],
 }
 
 /// Checks size, structure, pairs and pinned text.
-pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
+pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
     let unsound = |what: String| Err(Refusal::Unsound { what });
     if sealed.tokens > sealed.limit {
         let (tokens, limit) = (sealed.tokens, sealed.limit);
         return unsound(format!("{tokens} tokens where {limit} are allowed"));
     }
     let format = sealed.request.dialect.format;
-    if !sealed.pieces.iter().any(|piece| piece.elements() > 0) {
+    if !sealed.blocks.iter().any(|piece| piece.element_count() > 0) {
         return Err(Refusal::NothingToSay { format });
     }
-    if let Err(breach) = ends(sealed).and_then(|()| pairs(sealed)) {
+    if let Err(breach) = check_first_and_last(sealed).and_then(|()| check_call_pairs(sealed)) {
         let owner = |at: &usize| sealed.owners.get(*at).copied().flatten();
-        return match breach.pieces.iter().find_map(owner) {
+        return match breach.blocks.iter().find_map(owner) {
             Some(source) => Err(Refusal::BadContribution {
                 source_name: source.to_owned(),
                 what: breach.what,
@@ -62,7 +62,7 @@ pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
             None => unsound(breach.what),
         };
     }
-    match sealed.pinned.iter().find(|text| !stands(sealed, text)) {
+    match sealed.pinned.iter().find(|text| !has_text(sealed, text)) {
         Some(text) => unsound(format!(
             "pinned text is not in it: {}",
             text.chars().take(60).collect::<String>()
@@ -72,18 +72,18 @@ pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
 }
 
 /// Whoever must speak first and last does.
-fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
+fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
     if !is_strict(sealed.request.dialect.format) {
         return Ok(());
     }
-    let pieces = sealed.pieces.iter().enumerate();
-    let mut spoken = pieces.filter(|(_, piece)| piece.elements() > 0);
+    let pieces = sealed.blocks.iter().enumerate();
+    let mut spoken = pieces.filter(|(_, piece)| piece.element_count() > 0);
     let first = spoken.next();
     let last = spoken.next_back().or(first);
     let breach = |at: usize, what: &str| {
-        Err(Breach {
+        Err(PostconditionError {
             what: what.to_owned(),
-            pieces: [at, at],
+            blocks: [at, at],
         })
     };
     match (first, last) {
@@ -107,26 +107,26 @@ fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
 
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used
 /// twice.
-fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
-    let theirs = sealed.pieces.iter().zip(sealed.owners);
+fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> {
+    let theirs = sealed.blocks.iter().zip(sealed.owners);
     let mut theirs = theirs.filter(|(_, owner)| owner.is_some());
-    let calling = |(piece, _): (&&Piece, _)| has_calls(piece);
+    let calling = |(piece, _): (&&LoweredBlock, _)| has_calls(piece);
     if sealed.sound && !theirs.any(calling) {
         return Ok(());
     }
-    if is_sound(sealed.pieces) {
+    if is_sound(sealed.blocks) {
         return Ok(());
     }
     // By id: how many calls are open, and the piece of the last.
     let mut open: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let breach = |what: String, here: usize, there: usize| {
-        Err(Breach {
+        Err(PostconditionError {
             what,
-            pieces: [here, there],
+            blocks: [here, there],
         })
     };
-    for (at, piece) in sealed.pieces.iter().enumerate() {
+    for (at, piece) in sealed.blocks.iter().enumerate() {
         let facts = &piece.lowered.chunk.facts;
         for output in &facts.outputs {
             match open.get_mut(output.as_str()) {
@@ -161,14 +161,14 @@ fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
     }
 }
 
-fn has_calls(piece: &Piece) -> bool {
+fn has_calls(piece: &LoweredBlock) -> bool {
     let facts = &piece.lowered.chunk.facts;
     !facts.calls.is_empty() || !facts.outputs.is_empty()
 }
 
 /// Whether the outputs of every step follow it at once and in the order of its calls, as repair puts
 /// them, and no two calls have one id.
-pub(crate) fn is_sound<P: Borrow<Piece>>(pieces: &[P]) -> bool {
+pub(crate) fn is_sound<P: Borrow<LoweredBlock>>(pieces: &[P]) -> bool {
     let facts = || {
         pieces
             .iter()
@@ -191,18 +191,18 @@ const fn is_strict(format: Format) -> bool {
     matches!(format, Format::Anthropic | Format::Gemini)
 }
 
-fn stands(sealed: &Sealed<'_>, text: &str) -> bool {
-    let quoted = quote(text);
+fn has_text(sealed: &VerifyInput<'_>, text: &str) -> bool {
+    let quoted = quote_json(text);
     let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
     let envelope = sealed.envelope;
     let around = [&envelope.lead, &envelope.before, &envelope.after];
     // It is in a contribution's own pieces; only one that repair changed is looked for everywhere.
-    let own = sealed.pieces.iter().zip(sealed.owners);
+    let own = sealed.blocks.iter().zip(sealed.owners);
     let mut own = own.filter(|(_, owner)| owner.is_some());
     around.iter().any(|part| part.contains(inner))
         || own.any(|(piece, _)| piece.lowered.json.contains(inner))
         || sealed
-            .pieces
+            .blocks
             .iter()
             .any(|piece| piece.lowered.json.contains(inner))
 }

@@ -16,7 +16,7 @@ pub(crate) fn head_end(text: &str, characters: usize) -> usize {
         .map(|feed| feed + 1);
     match line {
         Some(line) if line >= at - at / 4 => line,
-        _ => grapheme_before(text, at),
+        _ => previous_grapheme_boundary(text, at),
     }
 }
 
@@ -35,12 +35,12 @@ pub(crate) fn tail_start(text: &str, characters: usize) -> usize {
     let feed = text.get(at..).and_then(|tail| tail.find('\n'));
     match feed {
         Some(feed) if feed < room => at + feed + 1,
-        _ => grapheme_after(text, at),
+        _ => next_grapheme_boundary(text, at),
     }
 }
 
 /// What to show of a line that is longer than `characters`: a range of bytes around the byte `at`.
-pub(crate) fn clip(line: &str, at: usize, characters: usize) -> Range<usize> {
+pub(crate) fn clip_range(line: &str, at: usize, characters: usize) -> Range<usize> {
     if line.len() <= characters || line.chars().nth(characters).is_none() {
         return 0..line.len();
     }
@@ -51,7 +51,7 @@ pub(crate) fn clip(line: &str, at: usize, characters: usize) -> Range<usize> {
 }
 
 /// A line of which only `range` is shown, with `…` where it was cut.
-pub(crate) fn clipped(line: &str, range: &Range<usize>) -> String {
+pub(crate) fn clip_line(line: &str, range: &Range<usize>) -> String {
     let opening = if range.start > 0 { "…" } else { "" };
     let closing = if range.end < line.len() { "…" } else { "" };
     format!(
@@ -80,7 +80,7 @@ pub(crate) fn open_lines(text: &str) -> u64 {
     u64::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-fn grapheme_before(text: &str, at: usize) -> usize {
+fn previous_grapheme_boundary(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     if cursor.is_boundary(text, 0) == Ok(true) {
         return at;
@@ -92,7 +92,7 @@ fn grapheme_before(text: &str, at: usize) -> usize {
     }
 }
 
-fn grapheme_after(text: &str, at: usize) -> usize {
+fn next_grapheme_boundary(text: &str, at: usize) -> usize {
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     if cursor.is_boundary(text, 0) == Ok(true) {
         return at;
@@ -140,11 +140,11 @@ mod tests {
     #[test]
     fn a_long_line_is_shown_around_what_matters() {
         let line = format!("{}error{}", "a".repeat(100), "b".repeat(100));
-        let shown = clipped(&line, &clip(&line, 100, 40));
+        let shown = clip_line(&line, &clip_range(&line, 100, 40));
         assert!(shown.starts_with('…') && shown.ends_with('…'), "{shown}");
         assert!(shown.contains("aerrorb") && shown.chars().count() <= 42);
-        assert_eq!(clip("short", 2, 40), 0..5);
-        assert_eq!(clipped("short", &(0..5)), "short");
+        assert_eq!(clip_range("short", 2, 40), 0..5);
+        assert_eq!(clip_line("short", &(0..5)), "short");
     }
 
     #[test]

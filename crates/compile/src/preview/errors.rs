@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::cuts::{clip, clipped, count_feeds};
+use super::cuts::{clip_line, clip_range, count_feeds};
 
 /// Words by which errors are reported, in lower case.
 const WORDS: [&str; 12] = [
@@ -69,25 +69,25 @@ pub(super) struct ErrorLine {
 
 impl ErrorLine {
     /// The line, shortened around the word that was found.
-    pub(super) fn shown(&self, text: &str) -> String {
-        let line = self.said(text);
-        clipped(line, &clip(line, self.word, SHOWN))
+    pub(super) fn shown_text(&self, text: &str) -> String {
+        let line = self.line_text(text);
+        clip_line(line, &clip_range(line, self.word, SHOWN))
     }
 
     /// What [`Self::shown`] shows of the whole text, in bytes.
     pub(super) fn shown_range(&self, text: &str) -> Range<usize> {
-        let clip = clip(self.said(text), self.word, SHOWN);
+        let clip = clip_range(self.line_text(text), self.word, SHOWN);
         self.range.start + clip.start..self.range.start + clip.end
     }
 
-    fn said<'t>(&self, text: &'t str) -> &'t str {
+    fn line_text<'t>(&self, text: &'t str) -> &'t str {
         text.get(self.range.clone()).unwrap_or_default()
     }
 }
 
 /// Some of the lines that report errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ErrorLines {
+pub(super) struct ErrorLineScan {
     /// The first and the last of them, in order, none twice.
     pub(super) lines: Vec<ErrorLine>,
     /// How many were found.
@@ -97,11 +97,11 @@ pub(super) struct ErrorLines {
 }
 
 /// The lines of `text[range]` that report errors; at most `keep` of them, half from either end.
-pub(super) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> ErrorLines {
+pub(super) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> ErrorLineScan {
     let (Some(literals), Some(text), 1..) = (&*LITERALS, text.get(..range.end), keep) else {
-        return ErrorLines::default();
+        return ErrorLineScan::default();
     };
-    let mut kept = Kept::new(keep);
+    let mut kept = ErrorLineBuffer::new(keep);
     let mut line = line_around(text, range.start, range.start);
     let (mut at, mut counted, mut number) = (range.start, 0, 1);
     let mut words = 0;
@@ -117,7 +117,7 @@ pub(super) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
         }
         let word = found.start() - line.start..found.end().min(line.end) - line.start;
         let said = text.get(line.clone()).unwrap_or_default();
-        if !reports(said, &word) {
+        if !is_error_line(said, &word) {
             at = found.end();
             continue;
         }
@@ -129,7 +129,7 @@ pub(super) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
             range: line.start..line.start + said.trim_end().len(),
             word: word.start,
         };
-        kept.add(found, text);
+        kept.add_line(found, text);
     }
     kept.finish()
 }
@@ -143,7 +143,7 @@ fn line_around(text: &str, from: usize, at: usize) -> Range<usize> {
 }
 
 /// Whether the word found on a line reports an error.
-fn reports(line: &str, word: &Range<usize>) -> bool {
+fn is_error_line(line: &str, word: &Range<usize>) -> bool {
     let (before, rest) = (line.get(..word.start), line.get(word.start..));
     let (Some(before), Some(rest)) = (before, rest) else {
         return false;
@@ -163,11 +163,11 @@ fn reports(line: &str, word: &Range<usize>) -> bool {
     let after = line.get(word.end..).unwrap_or_default();
     let after = after.trim_start_matches(|c: char| c.is_ascii_alphabetic());
     let empty = !capital && is_empty_field(after);
-    !denied && !is_name(after) && !empty
+    !denied && !is_part_of_name(after) && !empty
 }
 
 /// Whether what follows a word makes it a name: `error.rs`, `error_code`, `errors/`.
-fn is_name(after: &str) -> bool {
+fn is_part_of_name(after: &str) -> bool {
     let mut following = after.chars();
     match following.next() {
         Some('_' | '/' | '-' | '\\') => true,
@@ -191,7 +191,7 @@ fn is_empty_field(after: &str) -> bool {
 }
 
 /// The first and the last lines of many, none twice.
-struct Kept {
+struct ErrorLineBuffer {
     first: Vec<ErrorLine>,
     last: VecDeque<ErrorLine>,
     keep: usize,
@@ -199,7 +199,7 @@ struct Kept {
     is_partial: bool,
 }
 
-impl Kept {
+impl ErrorLineBuffer {
     fn new(keep: usize) -> Self {
         Self {
             first: Vec::new(),
@@ -210,10 +210,10 @@ impl Kept {
         }
     }
 
-    fn add(&mut self, line: ErrorLine, text: &str) {
+    fn add_line(&mut self, line: ErrorLine, text: &str) {
         self.found += 1;
-        let said = line.said(text);
-        let same = |other: &ErrorLine| other.said(text) == said;
+        let said = line.line_text(text);
+        let same = |other: &ErrorLine| other.line_text(text) == said;
         if self.first.iter().chain(&self.last).any(same) {
             return;
         }
@@ -228,9 +228,9 @@ impl Kept {
         }
     }
 
-    fn finish(self) -> ErrorLines {
+    fn finish(self) -> ErrorLineScan {
         let lines = self.first.into_iter().chain(self.last).collect();
-        ErrorLines {
+        ErrorLineScan {
             lines,
             found: self.found,
             is_partial: self.is_partial,
@@ -305,7 +305,10 @@ mod tests {
         let from = text.find("error 50").unwrap();
         let lines = error_lines(&text, from..text.len(), 1);
         assert_eq!(
-            (lines.lines[0].number, lines.lines[0].shown(&text).as_str()),
+            (
+                lines.lines[0].number,
+                lines.lines[0].shown_text(&text).as_str()
+            ),
             (50, "error 50")
         );
     }
@@ -318,14 +321,18 @@ mod tests {
         let numbers: Vec<u64> = lines.lines.iter().map(|line| line.number).collect();
         let last = count as u64;
         assert_eq!(numbers, [1, 2, last - 1, last]);
-        let said: Vec<String> = lines.lines.iter().map(|line| line.shown(&text)).collect();
+        let said: Vec<String> = lines
+            .lines
+            .iter()
+            .map(|line| line.shown_text(&text))
+            .collect();
         assert_eq!(said[3], format!("error {count}"));
         assert!(lines.is_partial && (MOST_WORDS as u64..last).contains(&lines.found));
         // Words that report nothing count too, and a line is not cut where looking goes on.
         let text = format!("{}{{\"error\":1}}", "{\"error\":0}".repeat(count));
         let lines = error_lines(&text, 0..text.len(), 4);
         assert_eq!((lines.found, lines.is_partial), (1, true));
-        let shown = lines.lines[0].shown(&text);
+        let shown = lines.lines[0].shown_text(&text);
         assert!(shown.starts_with('…'), "{shown}");
         assert!(shown.ends_with("{\"error\":0}{\"error\":1}"), "{shown}");
         let few = "error\n".repeat(MOST_WORDS - 1);
@@ -337,7 +344,7 @@ mod tests {
         let text = "error error\r\nx error";
         let lines = error_lines(text, 6..text.len() - 5, 9);
         assert_eq!(lines.lines.len(), 1);
-        assert_eq!(lines.lines[0].shown(text), "error");
+        assert_eq!(lines.lines[0].shown_text(text), "error");
         assert_eq!(&text[lines.lines[0].range.clone()], "error");
     }
 }

@@ -17,8 +17,8 @@ mod output;
 mod policy;
 mod shorten;
 
-pub(crate) use cuts::{clip, clipped, count_lines, head_end};
+pub(crate) use cuts::{clip_line, clip_range, count_lines, head_end};
 pub use link::{Link, LinkError};
 pub use output::{Previewed, Previewer};
-pub use policy::{PreviewPolicy, Previewing, Size, ToolPreview};
+pub use policy::{PreviewPolicy, Previewing, TextSize, ToolPreview};
 pub use shorten::{Preview, PreviewFacts};

@@ -5,7 +5,7 @@ use contexture_tokens::TokenCounter;
 
 use super::link::Link;
 use super::policy::PreviewPolicy;
-use super::shorten::{Preview, PreviewFacts, shorten};
+use super::shorten::{Preview, PreviewFacts, shorten_output};
 
 /// Makes previews by one policy, for one target.
 #[derive(Clone, Copy, Debug)]
@@ -39,15 +39,15 @@ impl Previewer<'_> {
     ///     counter: counter_for(Encoding::O200kBase),
     /// };
     /// let link = Link::new(ContentHash::of(log.as_bytes()));
-    /// let preview = previewer.text(&log, link).ok_or("short")?;
+    /// let preview = previewer.preview_text(&log, link).ok_or("short")?;
     /// assert!(preview.text.contains("\n10001: error: it is not\n"));
     /// assert!(preview.text.contains(&link.to_string()));
-    /// assert_eq!(previewer.text(&preview.text, link), None);
+    /// assert_eq!(previewer.preview_text(&preview.text, link), None);
     /// # Ok::<(), &str>(())
     /// ```
     #[must_use]
-    pub fn text(&self, text: &str, link: Link) -> Option<Preview> {
-        shorten(text, self.policy, link, self.counter)
+    pub fn preview_text(&self, text: &str, link: Link) -> Option<Preview> {
+        shorten_output(text, self.policy, link, self.counter)
     }
 
     /// The preview of a tool's output, where the policy wants one; `hash` is that of the item's stored bytes, `tool`
@@ -57,12 +57,17 @@ impl Previewer<'_> {
     /// the first of them stood, and pictures, files and unknown parts stay as they are. What a part says beside its
     /// text stays with the first; what others said is behind the link.
     #[must_use]
-    pub fn item(&self, item: &Item, hash: ContentHash, tool: Option<&str>) -> Option<Previewed> {
+    pub fn preview_item(
+        &self,
+        item: &Item,
+        hash: ContentHash,
+        tool: Option<&str>,
+    ) -> Option<Previewed> {
         let Item::FunctionCallOutput(output) = item else {
             return None;
         };
         let policy = self.policy.for_tool(tool)?;
-        let shorten = |text: &str| shorten(text, policy, Link::new(hash), self.counter);
+        let shorten = |text: &str| shorten_output(text, policy, Link::new(hash), self.counter);
         let (output_now, facts) = match &output.output {
             Output::Text(text) => {
                 let preview = shorten(text)?;
@@ -70,7 +75,10 @@ impl Previewer<'_> {
             }
             Output::Parts(parts) => {
                 let preview = shorten(&item.text())?;
-                (Output::Parts(with(parts, preview.text)), preview.facts)
+                (
+                    Output::Parts(replace_texts(parts, preview.text)),
+                    preview.facts,
+                )
             }
         };
         let item = FunctionCallOutput {
@@ -89,7 +97,7 @@ impl Previewer<'_> {
 }
 
 /// The parts with one text instead of all texts.
-fn with(parts: &[Part], text: String) -> Vec<Part> {
+fn replace_texts(parts: &[Part], text: String) -> Vec<Part> {
     let mut text = Some(text);
     let replaced = parts.iter().filter_map(|part| {
         if part.as_text().is_none() {

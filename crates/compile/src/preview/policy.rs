@@ -14,8 +14,8 @@ use crate::reading::READ_TOOL;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviewPolicy {
     /// Outputs larger than this are previewed, and no preview is larger. Default 5,000 characters. Less than
-    /// [`Size::SMALLEST`] counts as that.
-    pub threshold: Size,
+    /// [`TextSize::SMALLEST`] counts as that.
+    pub threshold: TextSize,
     /// Characters shown of the beginning. Default 1,000.
     pub head: usize,
     /// Characters shown of the end. Default 2,000.
@@ -63,7 +63,7 @@ pub enum ToolPreview {
 
 /// How large a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Size {
+pub enum TextSize {
     /// In Unicode scalar values.
     Characters(u64),
     /// In bytes of UTF-8.
@@ -75,7 +75,7 @@ pub enum Size {
 impl Default for PreviewPolicy {
     fn default() -> Self {
         Self {
-            threshold: Size::Characters(5_000),
+            threshold: TextSize::Characters(5_000),
             head: 1_000,
             tail: 2_000,
             error_lines: 8,
@@ -97,7 +97,7 @@ impl PreviewPolicy {
     }
 }
 
-impl Size {
+impl TextSize {
     /// The smallest threshold, in any unit: a preview's own words take up to 400.
     pub const SMALLEST: u64 = 600;
 
@@ -111,7 +111,7 @@ impl Size {
     }
 
     /// The same unit, less `count` of it.
-    pub(crate) fn less(self, count: u64) -> Self {
+    pub(crate) fn saturating_sub(self, count: u64) -> Self {
         match self {
             Self::Characters(size) => Self::Characters(size.saturating_sub(count)),
             Self::Bytes(size) => Self::Bytes(size.saturating_sub(count)),
@@ -120,7 +120,7 @@ impl Size {
     }
 
     /// Whether a text is at most so large. Of a token counter a text has at most as many tokens as bytes.
-    pub(crate) fn holds(self, text: &str, counter: &dyn TokenCounter) -> bool {
+    pub(crate) fn can_fit(self, text: &str, counter: &dyn TokenCounter) -> bool {
         let bytes = text.len() as u64;
         match self {
             Self::Bytes(size) => bytes <= size,

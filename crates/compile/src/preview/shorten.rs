@@ -7,9 +7,9 @@ use contexture_tokens::TokenCounter;
 use serde::Serialize;
 
 use super::cuts::{count_feeds, head_end, open_lines, tail_start};
-use super::errors::{ErrorLine, ErrorLines, error_lines};
+use super::errors::{ErrorLine, ErrorLineScan, error_lines};
 use super::link::Link;
-use super::policy::{PreviewPolicy, Size};
+use super::policy::{PreviewPolicy, TextSize};
 
 /// What a preview's own words take up, in any unit: they are ASCII.
 const OWN_WORDS: u64 = 400;
@@ -44,19 +44,19 @@ pub struct PreviewFacts {
 }
 
 /// Shortens a text that is larger than the policy's threshold.
-pub(super) fn shorten(
+pub(super) fn shorten_output(
     text: &str,
     policy: &PreviewPolicy,
     link: Link,
     counter: &dyn TokenCounter,
 ) -> Option<Preview> {
     let threshold = policy.threshold.at_least_smallest();
-    if threshold.holds(text, counter) {
+    if threshold.can_fit(text, counter) {
         return None;
     }
-    let middle = middle(text, policy, threshold, counter);
+    let middle = omitted_range(text, policy, threshold, counter);
     let errors = error_lines(text, middle.clone(), policy.error_lines);
-    let whole = Whole {
+    let whole = ShortenedText {
         text,
         link,
         characters: text.chars().count() as u64,
@@ -64,32 +64,32 @@ pub(super) fn shorten(
         middle,
         errors: &errors,
     };
-    let before = whole.before();
+    let before = whole.head_with_notice();
     // As many error lines as fit, the first ones first.
     let (shown, lines) = (0..=errors.lines.len()).rev().find_map(|count| {
         let lines = errors.lines.get(..count).unwrap_or_default();
         let shown = whole.render(&before, lines);
-        threshold.holds(&shown, counter).then_some((shown, lines))
+        threshold.can_fit(&shown, counter).then_some((shown, lines))
     })?;
     (shown.len() < text.len()).then(|| Preview {
         text: shown,
-        facts: whole.facts(lines),
+        facts: whole.preview_facts(lines),
     })
 }
 
 /// What is left out: head and tail are halved until they fit beside the preview's own words.
-fn middle(
+fn omitted_range(
     text: &str,
     policy: &PreviewPolicy,
-    threshold: Size,
+    threshold: TextSize,
     counter: &dyn TokenCounter,
 ) -> Range<usize> {
-    let room = threshold.less(OWN_WORDS);
+    let room = threshold.saturating_sub(OWN_WORDS);
     let (mut head, mut tail) = (policy.head, policy.tail);
     loop {
         let (end, start) = (head_end(text, head), tail_start(text, tail));
         let ends = [text.get(..end), text.get(start..)].map(Option::unwrap_or_default);
-        if end < start && room.holds(&ends.concat(), counter) || head + tail == 0 {
+        if end < start && room.can_fit(&ends.concat(), counter) || head + tail == 0 {
             return end..start;
         }
         (head, tail) = (head / 2, tail / 2);
@@ -97,21 +97,21 @@ fn middle(
 }
 
 /// A text and what of it is left out.
-struct Whole<'a> {
+struct ShortenedText<'a> {
     text: &'a str,
     link: Link,
     characters: u64,
     feeds: u64,
     middle: Range<usize>,
-    errors: &'a ErrorLines,
+    errors: &'a ErrorLineScan,
 }
 
-impl Whole<'_> {
+impl ShortenedText<'_> {
     fn head(&self) -> &str {
         self.text.get(..self.middle.start).unwrap_or_default()
     }
 
-    fn lines(&self) -> u64 {
+    fn line_count(&self) -> u64 {
         self.feeds + open_lines(self.text)
     }
 
@@ -120,7 +120,7 @@ impl Whole<'_> {
     }
 
     /// The head, and what is left out behind it.
-    fn before(&self) -> String {
+    fn head_with_notice(&self) -> String {
         let (head, tail) = (self.head(), self.tail());
         let omitted = self.text.get(self.middle.clone()).unwrap_or_default();
         // The ends are counted, not what may be long between them.
@@ -133,7 +133,7 @@ impl Whole<'_> {
         if !head.is_empty() && !head.ends_with('\n') {
             before.push('\n');
         }
-        let (all, lines, link) = (self.characters, self.lines(), self.link);
+        let (all, lines, link) = (self.characters, self.line_count(), self.link);
         let _ = writeln!(
             before,
             "[shortened here: {characters} of {all} characters, lines {first}-{last} of {lines}; whole text: {link}]",
@@ -155,7 +155,7 @@ impl Whole<'_> {
                 "[{shown} of {found}{more} lines in it that report errors:]"
             );
             for line in errors {
-                let _ = writeln!(out, "{}: {}", line.number, line.shown(self.text));
+                let _ = writeln!(out, "{}: {}", line.number, line.shown_text(self.text));
             }
             if !self.tail().is_empty() {
                 out.push_str("[the end:]\n");
@@ -165,7 +165,7 @@ impl Whole<'_> {
         out
     }
 
-    fn facts(&self, errors: &[ErrorLine]) -> PreviewFacts {
+    fn preview_facts(&self, errors: &[ErrorLine]) -> PreviewFacts {
         let Range { start, end } = self.middle;
         let head = (start > 0).then_some(0..start);
         let tail = (end < self.text.len()).then_some(end..self.text.len());
@@ -177,7 +177,7 @@ impl Whole<'_> {
             link: self.link,
             bytes: bytes as u64,
             characters: self.characters,
-            lines: self.lines(),
+            lines: self.line_count(),
             omitted_bytes: bytes.saturating_sub(seen) as u64,
             shown,
             error_lines: self.errors.found,

@@ -6,25 +6,25 @@ use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 use super::excerpt::Excerpt;
-use super::find::Found;
-use crate::preview::{Link, clip, clipped};
+use super::find::FoundLines;
+use crate::preview::{Link, clip_line, clip_range};
 
 /// Characters shown of all results of a search.
 const RESULTS: usize = 4_000;
 
 /// What the built-in tool answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ReadReply {
     /// What the model reads.
     pub text: String,
     /// Whether the call failed.
     pub is_error: bool,
 }
 
-impl Answer {
+impl ReadReply {
     /// A call that cannot be answered, and why.
     #[must_use]
-    pub fn failed(why: impl fmt::Display) -> Self {
+    pub fn from_error(why: impl fmt::Display) -> Self {
         Self {
             text: why.to_string(),
             is_error: true,
@@ -34,7 +34,7 @@ impl Answer {
 
 /// One of the texts that say what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// Its link.
     pub link: Link,
     /// What it is, for people and models: `output of grep`.
@@ -45,7 +45,7 @@ pub struct Hit {
     pub text: String,
 }
 
-impl Hit {
+impl SearchHit {
     /// A text that says something at `at`, in bytes, one of at most `of` results.
     #[must_use]
     pub fn new(link: Link, what: &str, text: &str, at: &Range<usize>, of: usize) -> Self {
@@ -59,14 +59,14 @@ impl Hit {
             link,
             what: what.take(60).collect(),
             line: 1 + before.matches('\n').count() as u64,
-            text: clipped(line, &clip(line, at.start - start, shown)),
+            text: clip_line(line, &clip_range(line, at.start - start, shown)),
         }
     }
 }
 
 /// A part of what a link names.
 #[must_use]
-pub fn answer_excerpt(link: Link, excerpt: &Excerpt<'_>) -> Answer {
+pub fn excerpt_reply(link: Link, excerpt: &Excerpt<'_>) -> ReadReply {
     let mut text = match excerpt.text {
         "" => format!("[{link} has {} lines: nothing there]", excerpt.lines),
         part => format!(
@@ -75,18 +75,18 @@ pub fn answer_excerpt(link: Link, excerpt: &Excerpt<'_>) -> Answer {
         ),
     };
     if let Some(next) = excerpt.next {
-        end_line(&mut text);
+        ensure_trailing_newline(&mut text);
         let _ = match next.column {
             0 => write!(text, "[more: offset {}]", next.line),
             column => write!(text, "[more: offset {}, column {column}]", next.line),
         };
     }
-    said(text)
+    text_reply(text)
 }
 
 /// The lines that match of what a link names.
 #[must_use]
-pub fn answer_found(link: Link, found: &Found) -> Answer {
+pub fn matches_reply(link: Link, found: &FoundLines) -> ReadReply {
     let mut text = format!(
         "[{link}: {} of {} matching lines]",
         found.shown, found.matches
@@ -102,12 +102,12 @@ pub fn answer_found(link: Link, found: &Found) -> Answer {
     if let Some(next) = found.next {
         let _ = write!(text, "\n[more: offset {next}]");
     }
-    said(text)
+    text_reply(text)
 }
 
 /// The texts that say what was asked for, best first, of so many.
 #[must_use]
-pub fn answer_hits(hits: &[Hit], of: u64) -> Answer {
+pub fn search_reply(hits: &[SearchHit], of: u64) -> ReadReply {
     let mut text = format!("[{} of {of} found, best first]", hits.len());
     for hit in hits {
         let _ = write!(
@@ -116,17 +116,17 @@ pub fn answer_hits(hits: &[Hit], of: u64) -> Answer {
             hit.link, hit.what, hit.line, hit.text
         );
     }
-    said(text)
+    text_reply(text)
 }
 
-const fn said(text: String) -> Answer {
-    Answer {
+const fn text_reply(text: String) -> ReadReply {
+    ReadReply {
         text,
         is_error: false,
     }
 }
 
-fn end_line(text: &mut String) {
+fn ensure_trailing_newline(text: &mut String) {
     if !text.ends_with('\n') {
         text.push('\n');
     }

@@ -4,17 +4,17 @@ use crate::preview::{count_lines, head_end};
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct TextPosition {
     /// The line; the first is 1.
     pub line: u64,
     /// Characters before it on that line, for lines too long to be read at once.
     pub column: u64,
 }
 
-impl Position {
+impl TextPosition {
     /// The beginning of a line; line 0 is line 1.
     #[must_use]
-    pub const fn line(line: u64) -> Self {
+    pub const fn line_start(line: u64) -> Self {
         Self {
             line: if line == 0 { 1 } else { line },
             column: 0,
@@ -28,7 +28,7 @@ pub struct Excerpt<'t> {
     /// The part.
     pub text: &'t str,
     /// Where it begins.
-    pub from: Position,
+    pub from: TextPosition,
     /// The last line that is in it, be it in part; the one before `from` if it is empty.
     pub last: u64,
     /// Lines of the whole text.
@@ -36,21 +36,26 @@ pub struct Excerpt<'t> {
     /// Characters of the whole text, as Unicode scalar values.
     pub characters: u64,
     /// Where to read on, if there is more.
-    pub next: Option<Position>,
+    pub next: Option<TextPosition>,
 }
 
 /// At most `lines` lines and at most `characters` characters of a text. It ends with a line where one ends
 /// nearby, else between characters as people see them, and always goes on by at least one.
 ///
 /// ```
-/// use contexture_compile::reading::{Position, excerpt};
+/// use contexture_compile::reading::{TextPosition, extract_excerpt};
 ///
-/// let part = excerpt("one\ntwo\nthree\n", Position::line(2), 1, 100);
+/// let part = extract_excerpt("one\ntwo\nthree\n", TextPosition::line(2), 1, 100);
 /// assert_eq!((part.text, part.lines), ("two\n", 3));
-/// assert_eq!(part.next, Some(Position::line(3)));
+/// assert_eq!(part.next, Some(TextPosition::line(3)));
 /// ```
 #[must_use]
-pub fn excerpt(text: &str, from: Position, lines: u64, characters: usize) -> Excerpt<'_> {
+pub fn extract_excerpt(
+    text: &str,
+    from: TextPosition,
+    lines: u64,
+    characters: usize,
+) -> Excerpt<'_> {
     let start = start_of(text, from);
     let rest = text.get(start..).unwrap_or_default();
     let within = rest.get(..end_of(rest, lines.max(1))).unwrap_or_default();
@@ -61,13 +66,13 @@ pub fn excerpt(text: &str, from: Position, lines: u64, characters: usize) -> Exc
     let whole = count_lines(text);
     let feeds = count_lines(part) - u64::from(!part.is_empty() && !part.ends_with('\n'));
     let next = (part.len() < rest.len()).then(|| match part.rfind('\n') {
-        Some(feed) => Position {
+        Some(feed) => TextPosition {
             line: from.line + feeds,
             column: part
                 .get(feed + 1..)
                 .map_or(0, |open| open.chars().count() as u64),
         },
-        None => Position {
+        None => TextPosition {
             line: from.line,
             column: from.column + part.chars().count() as u64,
         },
@@ -83,7 +88,7 @@ pub fn excerpt(text: &str, from: Position, lines: u64, characters: usize) -> Exc
 }
 
 /// Where a position is, in bytes; the end of the line, or of the text, where there is no such place.
-fn start_of(text: &str, from: Position) -> usize {
+fn start_of(text: &str, from: TextPosition) -> usize {
     let line = end_of(text, from.line.saturating_sub(1));
     let rest = text.get(line..).unwrap_or_default();
     let column = usize::try_from(from.column).unwrap_or(usize::MAX);
@@ -108,9 +113,9 @@ mod tests {
     /// Reads on until nothing is left.
     fn pages(text: &str, lines: u64, characters: usize) -> Vec<String> {
         let mut pages = Vec::new();
-        let mut at = Some(Position::line(1));
+        let mut at = Some(TextPosition::line_start(1));
         while let Some(from) = at {
-            let part = excerpt(text, from, lines, characters);
+            let part = extract_excerpt(text, from, lines, characters);
             assert!(part.text.chars().count() <= characters);
             assert!(part.next.is_none_or(|next| next > from), "{part:?}");
             pages.push(part.text.to_owned());
@@ -144,20 +149,26 @@ mod tests {
     #[test]
     fn a_part_says_where_it_stands() {
         let text = "one\ntwo\nthree\nfour\n";
-        let part = excerpt(text, Position::line(2), 2, 1_000);
+        let part = extract_excerpt(text, TextPosition::line_start(2), 2, 1_000);
         assert_eq!((part.text, part.last, part.lines), ("two\nthree\n", 3, 4));
-        assert_eq!((part.characters, part.next), (19, Some(Position::line(4))));
-        let from = Position { line: 3, column: 2 };
-        let part = excerpt(text, from, 1, 1_000);
+        assert_eq!(
+            (part.characters, part.next),
+            (19, Some(TextPosition::line_start(4)))
+        );
+        let from = TextPosition { line: 3, column: 2 };
+        let part = extract_excerpt(text, from, 1, 1_000);
         assert_eq!((part.text, part.last), ("ree\n", 3));
-        for beyond in [Position::line(5), Position::line(u64::MAX)] {
-            let part = excerpt(text, beyond, 9, 9);
+        for beyond in [
+            TextPosition::line_start(5),
+            TextPosition::line_start(u64::MAX),
+        ] {
+            let part = extract_excerpt(text, beyond, 9, 9);
             assert_eq!((part.text, part.next), ("", None));
         }
-        let beyond = Position {
+        let beyond = TextPosition {
             line: 1,
             column: u64::MAX,
         };
-        assert_eq!(excerpt(text, beyond, 1, 9).text, "\n");
+        assert_eq!(extract_excerpt(text, beyond, 1, 9).text, "\n");
     }
 }

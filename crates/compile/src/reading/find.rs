@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use regex::{Regex, RegexBuilder};
 
-use crate::preview::{clip, clipped};
+use crate::preview::{clip_line, clip_range};
 
 /// Bytes of a pattern.
 const PATTERN: usize = 1_000;
@@ -91,14 +91,14 @@ impl Matcher {
     }
 
     /// The first match on a line.
-    fn at(&self, line: &str) -> Option<usize> {
+    fn first_match(&self, line: &str) -> Option<usize> {
         self.0.find(line).map(|found| found.start())
     }
 }
 
 /// Which matching lines, and how much around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Find {
+pub struct FindOptions {
     /// The first line that counts; 1 is the first.
     pub from: u64,
     /// Lines shown before and after each match.
@@ -111,12 +111,12 @@ pub struct Find {
 
 /// The lines that match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundLines {
     /// The lines shown, in order: matches, and what stands around them.
     pub lines: Vec<FoundLine>,
     /// How many of them match.
     pub shown: u64,
-    /// How many lines match, those before [`Find::from`] not counted.
+    /// How many lines match, those before [`FindOptions::from`] not counted.
     pub matches: u64,
     /// The first matching line that is not shown.
     pub next: Option<u64>,
@@ -136,58 +136,58 @@ pub struct FoundLine {
 /// The lines of a text that match.
 ///
 /// ```
-/// use contexture_compile::reading::{Find, Matcher, Pattern, find};
+/// use contexture_compile::reading::{FindOptions, Matcher, Pattern, find_lines};
 ///
 /// let matcher = Matcher::new(&Pattern::Regex("^w\\d+".into()))?;
-/// let which = Find { from: 1, context: 0, limit: 10, characters: 1_000 };
-/// let found = find("w1 sent\nx2 lost\nw3 sent\n", &matcher, &which);
+/// let which = FindOptions { from: 1, context: 0, limit: 10, characters: 1_000 };
+/// let found = find_lines("w1 sent\nx2 lost\nw3 sent\n", &matcher, &which);
 /// assert_eq!(found.matches, 2);
 /// assert_eq!((found.lines[1].number, found.lines[1].text.as_str()), (3, "w3 sent"));
 /// # Ok::<(), contexture_compile::reading::PatternError>(())
 /// ```
 #[must_use]
-pub fn find(text: &str, matcher: &Matcher, which: &Find) -> Found {
-    let mut page = Page::new(which);
+pub fn find_lines(text: &str, matcher: &Matcher, which: &FindOptions) -> FoundLines {
+    let mut page = ResultPage::new(which);
     let numbered = (1..).zip(text.lines());
     for (number, line) in numbered.skip_while(|(number, _)| *number < which.from) {
-        match matcher.at(line) {
-            Some(at) => page.matching(number, line, at),
-            None => page.other(number, line),
+        match matcher.first_match(line) {
+            Some(at) => page.push_match(number, line, at),
+            None => page.push_unmatched_line(number, line),
         }
     }
     page.found
 }
 
 /// What is shown so far.
-struct Page<'t> {
-    which: Find,
+struct ResultPage<'t> {
+    which: FindOptions,
     room: usize,
-    found: Found,
+    found: FoundLines,
     /// The lines that are shown if the next one matches.
     before: VecDeque<(u64, &'t str)>,
     /// How many lines behind the last match are to be shown.
-    owed: usize,
+    context_lines_due: usize,
 }
 
-impl<'t> Page<'t> {
-    fn new(which: &Find) -> Self {
+impl<'t> ResultPage<'t> {
+    fn new(which: &FindOptions) -> Self {
         Self {
             which: *which,
             room: which.characters,
-            found: Found::default(),
+            found: FoundLines::default(),
             before: VecDeque::new(),
-            owed: 0,
+            context_lines_due: 0,
         }
     }
 
     /// A match is shown before its surroundings, and the first however little room there is.
-    fn matching(&mut self, number: u64, line: &'t str, at: usize) {
+    fn push_match(&mut self, number: u64, line: &'t str, at: usize) {
         self.found.matches += 1;
         if self.found.next.is_some() {
             return;
         }
-        let text = clipped(line, &clip(line, at, SHOWN));
-        let cost = cost(&text);
+        let text = clip_line(line, &clip_range(line, at, SHOWN));
+        let cost = line_cost(&text);
         let full = cost > self.room || self.found.shown >= self.which.limit as u64;
         if full && self.found.shown > 0 {
             self.found.next = Some(number);
@@ -195,7 +195,7 @@ impl<'t> Page<'t> {
         }
         self.room = self.room.saturating_sub(cost);
         for (number, line) in std::mem::take(&mut self.before) {
-            self.around(number, line);
+            self.push_context_line(number, line);
         }
         self.found.shown += 1;
         self.found.lines.push(FoundLine {
@@ -203,16 +203,16 @@ impl<'t> Page<'t> {
             text,
             matches: true,
         });
-        self.owed = self.which.context;
+        self.context_lines_due = self.which.context;
     }
 
-    fn other(&mut self, number: u64, line: &'t str) {
+    fn push_unmatched_line(&mut self, number: u64, line: &'t str) {
         if self.found.next.is_some() || self.which.context == 0 {
             return;
         }
-        if self.owed > 0 {
-            self.owed -= 1;
-            self.around(number, line);
+        if self.context_lines_due > 0 {
+            self.context_lines_due -= 1;
+            self.push_context_line(number, line);
             return;
         }
         if self.before.len() == self.which.context {
@@ -221,9 +221,9 @@ impl<'t> Page<'t> {
         self.before.push_back((number, line));
     }
 
-    fn around(&mut self, number: u64, line: &str) {
-        let text = clipped(line, &clip(line, 0, SHOWN));
-        let cost = cost(&text);
+    fn push_context_line(&mut self, number: u64, line: &str) {
+        let text = clip_line(line, &clip_range(line, 0, SHOWN));
+        let cost = line_cost(&text);
         if cost <= self.room {
             self.room -= cost;
             self.found.lines.push(FoundLine {
@@ -235,7 +235,7 @@ impl<'t> Page<'t> {
     }
 }
 
-fn cost(shown: &str) -> usize {
+fn line_cost(shown: &str) -> usize {
     shown.chars().count() + NUMBER
 }
 
@@ -243,7 +243,7 @@ fn cost(shown: &str) -> usize {
 mod tests {
     use super::*;
 
-    const WIDE: Find = Find {
+    const WIDE: FindOptions = FindOptions {
         from: 1,
         context: 0,
         limit: 100,
@@ -254,7 +254,7 @@ mod tests {
         Matcher::new(&Pattern::Text(pattern.to_owned())).unwrap()
     }
 
-    fn numbers(found: &Found) -> Vec<u64> {
+    fn numbers(found: &FoundLines) -> Vec<u64> {
         found.lines.iter().map(|line| line.number).collect()
     }
 
@@ -265,15 +265,15 @@ mod tests {
     #[test]
     fn a_text_is_taken_literally_and_a_regex_is_not() {
         let said = "a.b\naxb\nA.B\n";
-        assert_eq!(numbers(&find(said, &text("a.b"), &WIDE)), [1, 3]);
+        assert_eq!(numbers(&find_lines(said, &text("a.b"), &WIDE)), [1, 3]);
         let regex = Matcher::new(&Pattern::Regex("a.b".to_owned())).unwrap();
-        assert_eq!(numbers(&find(said, &regex, &WIDE)), [1, 2]);
+        assert_eq!(numbers(&find_lines(said, &regex, &WIDE)), [1, 2]);
     }
 
     #[test]
     fn lines_around_a_match_are_shown_once() {
-        let around = Find { context: 2, ..WIDE };
-        let found = find(&log(), &text("line 5"), &around);
+        let around = FindOptions { context: 2, ..WIDE };
+        let found = find_lines(&log(), &text("line 5"), &around);
         // Lines 5, 50 to 59, and two on either side.
         assert_eq!(found.matches, 11);
         let expected: Vec<u64> = (3..=7).chain(48..=61).collect();
@@ -287,27 +287,27 @@ mod tests {
         let mut from = 1;
         let mut seen = Vec::new();
         for characters in [0, 45, 60, 1_000] {
-            let page = Find {
+            let page = FindOptions {
                 from,
                 limit: 3,
                 characters,
                 ..WIDE
             };
-            let found = find(&log(), &text("line 5"), &page);
+            let found = find_lines(&log(), &text("line 5"), &page);
             assert_eq!(found.matches as usize + seen.len(), 11);
             assert!(found.shown >= 1);
             seen.extend(numbers(&found));
             from = found.next.unwrap_or(101);
         }
         assert_eq!(seen, [5, 50, 51, 52, 53, 54, 55, 56, 57]);
-        let none = find(&log(), &text("line 5"), &Find { from: 60, ..WIDE });
-        assert_eq!(none, Found::default());
+        let none = find_lines(&log(), &text("line 5"), &FindOptions { from: 60, ..WIDE });
+        assert_eq!(none, FoundLines::default());
     }
 
     #[test]
     fn a_long_line_is_shown_around_its_match() {
         let json = format!("{}needle{}", "a,".repeat(50_000), ",b".repeat(50_000));
-        let found = find(&json, &text("needle"), &WIDE);
+        let found = find_lines(&json, &text("needle"), &WIDE);
         assert!(found.lines[0].text.contains("a,needle,b"));
         assert!(found.lines[0].text.chars().count() <= SHOWN + 2);
     }

@@ -13,9 +13,9 @@ mod find;
 mod rank;
 mod tool;
 
-pub use answer::{Answer, Hit, answer_excerpt, answer_found, answer_hits};
-pub use excerpt::{Excerpt, Position, excerpt};
-pub use find::{Find, Found, FoundLine, Matcher, Pattern, PatternError, find};
-pub use rank::{Needle, Ranking, Relevance};
-pub(crate) use tool::offers;
+pub use answer::{ReadReply, SearchHit, excerpt_reply, matches_reply, search_reply};
+pub use excerpt::{Excerpt, TextPosition, extract_excerpt};
+pub use find::{FindOptions, FoundLine, FoundLines, Matcher, Pattern, PatternError, find_lines};
+pub use rank::{Ranking, Score, SearchQuery};
+pub(crate) use tool::has_read_tool;
 pub use tool::{READ_TOOL, ReadCall, ReadCallError, read_tool};

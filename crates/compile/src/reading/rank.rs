@@ -15,7 +15,7 @@ const QUERY: usize = 1_000;
 
 /// What is looked for.
 #[derive(Clone, Debug)]
-pub struct Needle {
+pub struct SearchQuery {
     phrase: String,
     anywhere: Option<Regex>,
     words: Vec<Regex>,
@@ -23,13 +23,13 @@ pub struct Needle {
 
 /// How well a text answers; more is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Relevance {
-    phrase: Phrase,
+pub struct Score {
+    phrase: PhraseMatch,
     words: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Phrase {
+enum PhraseMatch {
     Absent,
     OtherCase,
     PartOfWord,
@@ -37,7 +37,7 @@ enum Phrase {
     Apart,
 }
 
-impl Needle {
+impl SearchQuery {
     /// Reads a query: any text. What goes beyond 1,000 bytes or 16 words does not count.
     #[must_use]
     pub fn new(query: &str) -> Self {
@@ -50,61 +50,61 @@ impl Needle {
         let words = phrase.split_whitespace().map(bare);
         // A single word is the phrase.
         let words = words.filter(|word| word != phrase);
-        let words = words.filter_map(|word| literal(&word));
+        let words = words.filter_map(|word| literal_regex(&word));
         Self {
             phrase: phrase.to_owned(),
-            anywhere: literal(phrase),
+            anywhere: literal_regex(phrase),
             words: words.take(WORDS).collect(),
         }
     }
 
     /// How well a text answers, and where it does: a range of bytes. `None` if nothing of the query is in it.
     #[must_use]
-    pub fn judge(&self, text: &str) -> Option<(Relevance, Range<usize>)> {
-        let mut best: Option<(Phrase, Range<usize>)> = None;
+    pub fn score_text(&self, text: &str) -> Option<(Score, Range<usize>)> {
+        let mut best: Option<(PhraseMatch, Range<usize>)> = None;
         for found in self.anywhere.iter().flat_map(|query| query.find_iter(text)) {
-            let phrase = self.phrase_at(text, &found.range());
+            let phrase = self.classify_phrase_match(text, &found.range());
             if best.as_ref().is_none_or(|(best, _)| phrase > *best) {
                 best = Some((phrase, found.range()));
             }
-            if phrase == Phrase::Apart {
+            if phrase == PhraseMatch::Apart {
                 break;
             }
         }
         if let Some((phrase, at)) = best {
             let words = self.words.len();
-            return Some((Relevance { phrase, words }, at));
+            return Some((Score { phrase, words }, at));
         }
         let mut found = self.words.iter().filter_map(|word| word.find(text));
         let first = found.next()?.range();
         let words = 1 + found.count();
-        let phrase = Phrase::Absent;
-        Some((Relevance { phrase, words }, first))
+        let phrase = PhraseMatch::Absent;
+        Some((Score { phrase, words }, first))
     }
 
-    fn phrase_at(&self, text: &str, at: &Range<usize>) -> Phrase {
+    fn classify_phrase_match(&self, text: &str, at: &Range<usize>) -> PhraseMatch {
         if text.get(at.clone()) != Some(&self.phrase) {
-            return Phrase::OtherCase;
+            return PhraseMatch::OtherCase;
         }
         let in_word = |c: char| c == '_' || c.is_alphanumeric();
         let before = text.get(..at.start).unwrap_or_default();
         let after = text.get(at.end..).unwrap_or_default();
         if before.ends_with(in_word) || after.starts_with(in_word) {
-            return Phrase::PartOfWord;
+            return PhraseMatch::PartOfWord;
         }
         let joins = |c: &char| "-.,:/@".contains(*c);
         let joined = |outwards: &mut dyn Iterator<Item = char>| {
             outwards.next().as_ref().is_some_and(joins) && outwards.next().is_some_and(in_word)
         };
         if joined(&mut before.chars().rev()) || joined(&mut after.chars()) {
-            Phrase::Whole
+            PhraseMatch::Whole
         } else {
-            Phrase::Apart
+            PhraseMatch::Apart
         }
     }
 }
 
-fn literal(text: &str) -> Option<Regex> {
+fn literal_regex(text: &str) -> Option<Regex> {
     let built = RegexBuilder::new(&regex::escape(text))
         .case_insensitive(true)
         .build();
@@ -114,7 +114,7 @@ fn literal(text: &str) -> Option<Regex> {
 /// The best of many, offered oldest first.
 #[derive(Clone, Debug)]
 pub struct Ranking<T> {
-    best: Vec<(Relevance, T)>,
+    best: Vec<(Score, T)>,
     keep: usize,
     offered: u64,
 }
@@ -131,7 +131,7 @@ impl<T> Ranking<T> {
     }
 
     /// Offers one that is newer than all before it.
-    pub fn offer(&mut self, relevance: Relevance, one: impl FnOnce() -> T) {
+    pub fn offer(&mut self, relevance: Score, one: impl FnOnce() -> T) {
         self.offered += 1;
         let at = self.best.partition_point(|(other, _)| *other > relevance);
         if at < self.keep {
@@ -142,13 +142,13 @@ impl<T> Ranking<T> {
 
     /// How many were offered.
     #[must_use]
-    pub const fn offered(&self) -> u64 {
+    pub const fn offered_count(&self) -> u64 {
         self.offered
     }
 
     /// The best, best first; among equals the newest first.
     #[must_use]
-    pub fn into_best(self) -> Vec<T> {
+    pub fn into_ranked(self) -> Vec<T> {
         self.best.into_iter().map(|(_, one)| one).collect()
     }
 }
@@ -159,15 +159,15 @@ mod tests {
 
     /// The texts in the order in which they answer, the first being the newest.
     fn ranked<'t>(query: &str, newest_first: &[&'t str]) -> Vec<&'t str> {
-        let needle = Needle::new(query);
+        let needle = SearchQuery::new(query);
         let mut ranking = Ranking::new(10);
         for text in newest_first.iter().rev() {
-            if let Some((relevance, at)) = needle.judge(text) {
+            if let Some((relevance, at)) = needle.score_text(text) {
                 assert!(text.get(at.clone()).is_some_and(|found| !found.is_empty()));
                 ranking.offer(relevance, || *text);
             }
         }
-        ranking.into_best()
+        ranking.into_ranked()
     }
 
     #[test]
@@ -241,12 +241,15 @@ mod tests {
 
     #[test]
     fn only_the_best_are_kept_and_all_are_counted() {
-        let needle = Needle::new("x");
+        let needle = SearchQuery::new("x");
         let mut ranking = Ranking::new(2);
         for (n, text) in ["x 3", "x 2", "xb", "x 1", "xa"].iter().enumerate() {
-            let (relevance, _) = needle.judge(text).unwrap();
+            let (relevance, _) = needle.score_text(text).unwrap();
             ranking.offer(relevance, || n);
         }
-        assert_eq!((ranking.offered(), ranking.into_best()), (5, vec![3, 1]));
+        assert_eq!(
+            (ranking.offered_count(), ranking.into_ranked()),
+            (5, vec![3, 1])
+        );
     }
 }

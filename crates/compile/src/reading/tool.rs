@@ -3,8 +3,8 @@
 use contexture_ir::{FunctionTool, Raw, ToolDefinition};
 use serde_json::{Map, Value};
 
-use super::excerpt::Position;
-use super::find::{Find, Matcher, Pattern, PatternError};
+use super::excerpt::TextPosition;
+use super::find::{FindOptions, Matcher, Pattern, PatternError};
 use crate::preview::{Link, LinkError};
 
 /// The name of the built-in tool.
@@ -46,7 +46,7 @@ pub fn read_tool() -> ToolDefinition {
 }
 
 /// Whether it is among these tools.
-pub(crate) fn offers(tools: &[ToolDefinition]) -> bool {
+pub(crate) fn has_read_tool(tools: &[ToolDefinition]) -> bool {
     let is = |tool: &ToolDefinition| matches!(tool, ToolDefinition::Function(tool) if tool.name == READ_TOOL);
     tools.iter().any(is)
 }
@@ -59,7 +59,7 @@ pub enum ReadCall {
         /// The link.
         link: Link,
         /// Where to begin.
-        from: Position,
+        from: TextPosition,
         /// At most so many lines.
         lines: u64,
         /// At most so many characters.
@@ -72,7 +72,7 @@ pub enum ReadCall {
         /// What to look for.
         matcher: Matcher,
         /// Which of the matching lines.
-        which: Find,
+        which: FindOptions,
     },
     /// What says something, of everything that is kept.
     Search {
@@ -121,22 +121,28 @@ impl ReadCall {
     /// # Errors
     /// [`ReadCallError`].
     pub fn parse(arguments: &str) -> Result<Self, ReadCallError> {
-        let arguments = Arguments::parse(arguments)?;
-        let limit = arguments.integer("limit", 1)?;
-        let from = Position {
-            line: arguments.integer("offset", 1)?.unwrap_or(1),
-            column: arguments.integer("column", 0)?.unwrap_or(0),
+        let arguments = ReadArguments::parse(arguments)?;
+        let limit = arguments.integer_argument("limit", 1)?;
+        let from = TextPosition {
+            line: arguments.integer_argument("offset", 1)?.unwrap_or(1),
+            column: arguments.integer_argument("column", 0)?.unwrap_or(0),
         };
-        let context = arguments.integer("context", 0)?.unwrap_or(0).min(AROUND);
-        let regex = arguments.flag("regex")?;
-        let pattern = arguments.text("pattern")?;
-        let link = match (arguments.text("uri")?, arguments.text("query")?) {
+        let context = arguments
+            .integer_argument("context", 0)?
+            .unwrap_or(0)
+            .min(AROUND);
+        let regex = arguments.flag_argument("regex")?;
+        let pattern = arguments.text_argument("pattern")?;
+        let link = match (
+            arguments.text_argument("uri")?,
+            arguments.text_argument("query")?,
+        ) {
             (Some(uri), None) => uri.parse()?,
             (None, Some(query)) => {
                 let limit = limit.unwrap_or(RESULTS.0).min(RESULTS.1);
                 return Ok(Self::Search {
                     query: query.to_owned(),
-                    limit: whole(limit),
+                    limit: clamp_to_usize(limit),
                 });
             }
             _ => return Err(ReadCallError::UriOrQuery),
@@ -156,23 +162,23 @@ impl ReadCall {
         Ok(Self::Find {
             link,
             matcher: Matcher::new(&pattern)?,
-            which: Find {
+            which: FindOptions {
                 from: from.line,
-                context: whole(context),
-                limit: whole(limit.unwrap_or(MATCHES)),
+                context: clamp_to_usize(context),
+                limit: clamp_to_usize(limit.unwrap_or(MATCHES)),
                 characters: CHARACTERS,
             },
         })
     }
 }
 
-fn whole(number: u64) -> usize {
+fn clamp_to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-struct Arguments(Map<String, Value>);
+struct ReadArguments(Map<String, Value>);
 
-impl Arguments {
+impl ReadArguments {
     fn parse(text: &str) -> Result<Self, ReadCallError> {
         let arguments: Map<String, Value> =
             serde_json::from_str(text).map_err(|_| ReadCallError::NotAnObject)?;
@@ -191,7 +197,7 @@ impl Arguments {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    fn text(&self, name: &'static str) -> Result<Option<&str>, ReadCallError> {
+    fn text_argument(&self, name: &'static str) -> Result<Option<&str>, ReadCallError> {
         let Some(value) = self.get(name) else {
             return Ok(None);
         };
@@ -202,7 +208,11 @@ impl Arguments {
         Ok(Some(text))
     }
 
-    fn integer(&self, name: &'static str, least: u64) -> Result<Option<u64>, ReadCallError> {
+    fn integer_argument(
+        &self,
+        name: &'static str,
+        least: u64,
+    ) -> Result<Option<u64>, ReadCallError> {
         let Some(value) = self.get(name) else {
             return Ok(None);
         };
@@ -215,7 +225,7 @@ impl Arguments {
         Ok(Some(number))
     }
 
-    fn flag(&self, name: &'static str) -> Result<bool, ReadCallError> {
+    fn flag_argument(&self, name: &'static str) -> Result<bool, ReadCallError> {
         let Some(value) = self.get(name) else {
             return Ok(false);
         };
@@ -251,7 +261,7 @@ mod tests {
             panic!("{read:?}");
         };
         assert_eq!(link.to_string(), URI);
-        assert_eq!((from, lines), (Position::line(1), u64::MAX));
+        assert_eq!((from, lines), (TextPosition::line_start(1), u64::MAX));
         let all = format!(
             r#"{{"uri":"{URI}","offset":7,"column":null,"limit":3,"pattern":"a+","regex":true,"context":99,"query":null}}"#
         );

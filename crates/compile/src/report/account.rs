@@ -2,45 +2,45 @@
 
 use std::ops::Range;
 
-use contexture_tools::Removed;
+use contexture_tools::ExcludedTool;
 
 use crate::cache::report::CacheReport;
 use crate::contribution::Band;
-use crate::count::Tokens;
-use crate::frame::Frame;
-use crate::front::Covered;
-use crate::history::{History, Kept};
-use crate::passes::place::{Placed, Slot, units};
+use crate::count::TokenBounds;
+use crate::frame::RequestOverhead;
+use crate::front::ActiveCompaction;
+use crate::history::{History, RequiredMessage};
+use crate::passes::place::{PayloadSlot, PlacedContribution, unit_count};
 use crate::payload::Payload;
 use crate::plan::EpochReport;
-use crate::reading::offers;
+use crate::reading::has_read_tool;
 use crate::refusal::RequiredSegment;
 use crate::report::document::{
-    Counted, PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, TargetReport,
-    Totals, Verdict,
+    PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, SegmentVerdict,
+    TargetReport, TokenRange, Totals,
 };
-use crate::report::figures::counted;
-use crate::report::ledger::Ledger;
+use crate::report::figures::count_with_noun;
+use crate::report::ledger::CompileOutcome;
 use crate::request::CompileRequest;
 
 /// What must be sent, for a refusal.
-pub(crate) fn required(
+pub(crate) fn required_segments(
     history: &History,
-    slots: &[Slot<'_>],
-    whole: &[Placed],
-    frame: &Frame,
+    slots: &[PayloadSlot<'_>],
+    whole: &[PlacedContribution],
+    frame: &RequestOverhead,
 ) -> Vec<RequiredSegment> {
     let mut segments = Vec::new();
     let mut framing = frame.framing;
-    let mut row = |name: &str, text: Tokens, own: Tokens| {
+    let mut row = |name: &str, text: TokenBounds, own: TokenBounds| {
         framing += own;
         segments.push(RequiredSegment {
             name: name.to_owned(),
             tokens: text.high,
         });
     };
-    if frame.tools != Tokens::ZERO {
-        row("tools", frame.tools, Tokens::ZERO);
+    if frame.tools != TokenBounds::ZERO {
+        row("tools", frame.tools, TokenBounds::ZERO);
     }
     let claimed: Vec<_> = slots.iter().zip(whole).collect();
     let required = |band: fn(Band) -> bool| {
@@ -52,13 +52,17 @@ pub(crate) fn required(
         row(&slot.contribution.source, placed.text, placed.framing);
     }
     let last = history.rounds.get(history.last);
-    for kept in history.kept() {
+    for kept in history.required_messages() {
         if kept.round < history.last {
-            row(history.role_of(kept), kept.text(), kept.framing());
+            row(
+                history.required_role(kept),
+                kept.text_tokens(),
+                kept.framing_tokens(),
+            );
         }
     }
     if let Some(last) = last {
-        let pieces = history.pieces.get(last.pieces.start..).unwrap_or_default();
+        let pieces = history.blocks.get(last.blocks.start..).unwrap_or_default();
         let text = pieces.iter().map(|piece| piece.text).sum();
         row(
             "last round",
@@ -79,7 +83,7 @@ pub(crate) fn required(
 /// What the registry left out of its offer, if there was one.
 fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
     let removed = request.offer.iter().flat_map(|offer| &offer.removed);
-    let row = |removed: &Removed| {
+    let row = |removed: &ExcludedTool| {
         let why = serde_json::to_value(removed.why).ok();
         RemovedTool {
             tool: removed.tool.to_string(),
@@ -91,73 +95,73 @@ fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
     removed.map(row).collect()
 }
 
-fn segments_exact(segments: &[Segment]) -> bool {
+fn has_exact_segments(segments: &[Segment]) -> bool {
     segments.iter().all(|segment| segment.low == segment.tokens)
 }
 
 /// The report.
-pub(crate) fn report(
-    ledger: &Ledger<'_>,
+pub(crate) fn build_report(
+    ledger: &CompileOutcome<'_>,
     epoch: EpochReport,
     cache: CacheReport,
     payload: &Payload,
 ) -> Report {
     let mut segments = Vec::new();
-    let mut row = Rows {
+    let mut row = SegmentRows {
         limit: ledger.limit,
         segments: &mut segments,
     };
-    row.tools(ledger);
-    row.contributions(ledger, |band| band <= Band::Anchor);
-    row.history(ledger);
-    row.contributions(ledger, |band| band > Band::Anchor);
-    let framing = ledger.frame.framing
+    row.add_tools(ledger);
+    row.add_contributions(ledger, |band| band <= Band::Anchor);
+    row.add_history(ledger);
+    row.add_contributions(ledger, |band| band > Band::Anchor);
+    let framing = ledger.overhead.framing
         + ledger
             .placed
             .iter()
             .map(|placed| placed.framing)
-            .sum::<Tokens>()
+            .sum::<TokenBounds>()
         + ledger
-            .sent
+            .sent_blocks
             .iter()
             .map(|piece| piece.framing)
-            .sum::<Tokens>();
-    let exact = segments_exact(row.segments);
+            .sum::<TokenBounds>();
+    let exact = has_exact_segments(row.segments);
     row.push(Segment {
         rule: "what the format adds".to_owned(),
-        ..row.blank("framing", "framing", framing)
+        ..row.blank_segment("framing", "framing", framing)
     });
     let tokens: u64 = segments.iter().map(|segment| segment.tokens).sum();
     let low: u64 = segments.iter().map(|segment| segment.low).sum();
     Report {
         version: 1,
-        target: target(ledger),
+        target: target_report(ledger),
         totals: Totals {
             tokens,
             low,
             exact,
-            counted: Counted {
+            counted: TokenRange {
                 low: ledger.counted.map_or(low, |counted| counted.low),
                 high: ledger.counted.map_or(tokens, |counted| counted.high),
             },
             framing: framing.high,
-            share: share(tokens, ledger.limit),
+            share: share_percent(tokens, ledger.limit),
             items: ledger.input.path.len(),
-            messages: payload.messages(),
+            messages: payload.message_count(),
         },
         segments,
-        omitted: ledger.omitted(),
-        rewritten: rewritten(ledger),
+        omitted: ledger.omitted_spans(),
+        rewritten: rewritten_items(ledger),
         removed_tools: removed_tools(ledger.input.request),
-        readable: offers(&ledger.input.request.tools),
+        readable: has_read_tool(&ledger.input.request.tools),
         repairs: ledger
-            .front
+            .prepared
             .repairs
             .iter()
             .chain(ledger.placed.iter().flat_map(|placed| &placed.repairs))
             .cloned()
             .collect(),
-        losses: ledger.losses(),
+        losses: ledger.all_losses(),
         epoch,
         cache,
         payload: PayloadReport {
@@ -168,18 +172,23 @@ pub(crate) fn report(
 }
 
 /// What is shown otherwise than it is, in path order: of the rounds that are sent, and of what is kept of the others.
-fn rewritten(ledger: &Ledger<'_>) -> Vec<Rewritten> {
-    let sent = ledger.cut.round..ledger.front.history.rounds.len();
-    let kept = ledger.cut.kept.iter().flat_map(|kept| {
-        let round = ledger.rewritten(&(kept.round..kept.round + 1)).into_iter();
+fn rewritten_items(ledger: &CompileOutcome<'_>) -> Vec<Rewritten> {
+    let sent = ledger.trim_point.round..ledger.prepared.history.rounds.len();
+    let kept = ledger.trim_point.kept.iter().flat_map(|kept| {
+        let round = ledger
+            .rewritten_in_rounds(&(kept.round..kept.round + 1))
+            .into_iter();
         round.filter(|one| kept.sources.contains(&one.index))
     });
-    let mut all: Vec<Rewritten> = kept.chain(ledger.rewritten(&sent)).cloned().collect();
+    let mut all: Vec<Rewritten> = kept
+        .chain(ledger.rewritten_in_rounds(&sent))
+        .cloned()
+        .collect();
     all.sort_unstable_by_key(|one| one.index);
     all
 }
 
-fn target(ledger: &Ledger<'_>) -> TargetReport {
+fn target_report(ledger: &CompileOutcome<'_>) -> TargetReport {
     let request = ledger.input.request;
     TargetReport {
         format: request.dialect.format.as_str(),
@@ -195,21 +204,21 @@ fn target(ledger: &Ledger<'_>) -> TargetReport {
     clippy::cast_precision_loss,
     reason = "a share is shown with one decimal"
 )]
-fn share(tokens: u64, limit: u64) -> f64 {
+fn share_percent(tokens: u64, limit: u64) -> f64 {
     (tokens as f64 * 1000.0 / limit.max(1) as f64).round() / 10.0
 }
 
-struct Rows<'a> {
+struct SegmentRows<'a> {
     limit: u64,
     segments: &'a mut Vec<Segment>,
 }
 
-impl Rows<'_> {
+impl SegmentRows<'_> {
     fn push(&mut self, segment: Segment) {
         self.segments.push(segment);
     }
 
-    fn blank(&self, band: &'static str, source: &str, tokens: Tokens) -> Segment {
+    fn blank_segment(&self, band: &'static str, source: &str, tokens: TokenBounds) -> Segment {
         Segment {
             band,
             source: source.to_owned(),
@@ -218,29 +227,29 @@ impl Rows<'_> {
             tokens: tokens.high,
             low: tokens.low,
             omitted_tokens: 0,
-            share: share(tokens.high, self.limit),
-            verdict: Verdict::Kept,
+            share: share_percent(tokens.high, self.limit),
+            verdict: SegmentVerdict::Kept,
             rule: String::new(),
         }
     }
 
-    fn tools(&mut self, ledger: &Ledger<'_>) {
+    fn add_tools(&mut self, ledger: &CompileOutcome<'_>) {
         let count = ledger.input.request.tools.len();
         if count > 0 {
             self.push(Segment {
-                label: counted(count as u64, "tool"),
+                label: count_with_noun(count as u64, "tool"),
                 rule: "offered tools are always sent".to_owned(),
-                verdict: Verdict::Required,
-                ..self.blank("tools", "tools", ledger.frame.tools)
+                verdict: SegmentVerdict::Required,
+                ..self.blank_segment("tools", "tools", ledger.overhead.tools)
             });
         }
     }
 
-    fn contributions(&mut self, ledger: &Ledger<'_>, bands: fn(Band) -> bool) {
+    fn add_contributions(&mut self, ledger: &CompileOutcome<'_>, bands: fn(Band) -> bool) {
         let all = ledger.slots.iter().zip(ledger.placed).zip(ledger.natural);
         for ((slot, placed), natural) in all {
             if bands(slot.band) {
-                let segment = self.contribution(slot, placed);
+                let segment = self.contribution_segment(slot, placed);
                 self.push(Segment {
                     omitted_tokens: natural.saturating_sub(segment.tokens),
                     ..segment
@@ -249,9 +258,9 @@ impl Rows<'_> {
         }
     }
 
-    fn contribution(&self, slot: &Slot<'_>, placed: &Placed) -> Segment {
+    fn contribution_segment(&self, slot: &PayloadSlot<'_>, placed: &PlacedContribution) -> Segment {
         let contribution = slot.contribution;
-        let all = units(&contribution.content);
+        let all = unit_count(&contribution.content);
         let moved = if slot.band == contribution.band {
             String::new()
         } else {
@@ -263,73 +272,87 @@ impl Rows<'_> {
             } else {
                 "instructions are never cut"
             };
-            (Verdict::Required, why.to_owned())
+            (SegmentVerdict::Required, why.to_owned())
         } else if placed.units == all {
-            (Verdict::Kept, "within its budget".to_owned())
+            (SegmentVerdict::Kept, "within its budget".to_owned())
         } else if placed.units == 0 {
-            (Verdict::Dropped, "no room within its budget".to_owned())
+            (
+                SegmentVerdict::Dropped,
+                "no room within its budget".to_owned(),
+            )
         } else {
             let rule = format!("first {} of {all} within its budget", placed.units);
-            (Verdict::Shortened, rule)
+            (SegmentVerdict::Shortened, rule)
         };
         Segment {
             label: moved,
             verdict,
             rule,
-            ..self.blank(slot.band.as_str(), &contribution.source, placed.text)
+            ..self.blank_segment(slot.band.as_str(), &contribution.source, placed.text)
         }
     }
 
-    fn history(&mut self, ledger: &Ledger<'_>) {
-        let (history, cut) = (&ledger.front.history, ledger.cut);
+    fn add_history(&mut self, ledger: &CompileOutcome<'_>) {
+        let (history, cut) = (&ledger.prepared.history, ledger.trim_point);
         for kept in &cut.kept {
-            self.kept(ledger, kept);
+            self.add_required_message(ledger, kept);
         }
         if cut.round > 0 {
             let (omitted, rounds) = (&ledger.trimmed, 0..cut.round);
             self.push(Segment {
-                label: label(history, &rounds),
+                label: rounds_label(history, &rounds),
                 omitted_tokens: ledger.trimmed_tokens().high,
-                verdict: Verdict::Trimmed,
-                rule: trimmed(omitted.len(), ledger.input.request.history.trim.low_water),
-                ..self.blank("history", "rounds", Tokens::ZERO)
+                verdict: SegmentVerdict::Trimmed,
+                rule: trim_rule_text(omitted.len(), ledger.input.request.history.trim.low_water),
+                ..self.blank_segment("history", "rounds", TokenBounds::ZERO)
             });
         }
-        let mut apart: Vec<&Kept> = history.task.iter().chain(&history.compactions).collect();
+        let mut apart: Vec<&RequiredMessage> =
+            history.task.iter().chain(&history.compactions).collect();
         apart.retain(|kept| kept.round >= cut.round);
         apart.sort_by_key(|kept| kept.entry);
         for kept in &apart {
-            self.kept(ledger, kept);
+            self.add_required_message(ledger, kept);
         }
         let last = history.last.max(cut.round);
         let treated = ledger.treated_until().clamp(cut.round, last);
-        let changed = ledger.rewritten(&(cut.round..treated));
-        let (rule, saved) = summary(&changed, ledger);
+        let changed = ledger.rewritten_in_rounds(&(cut.round..treated));
+        let (rule, saved) = rewrite_summary(&changed, ledger);
         let cleared = changed.iter().any(|one| one.how != Rewriting::Previewed);
         let verdict = if cleared {
-            Verdict::Cleared
+            SegmentVerdict::Cleared
         } else {
-            Verdict::Shortened
+            SegmentVerdict::Shortened
         };
-        self.rounds(history, cut.round..treated, &apart, (verdict, &rule, saved));
-        self.rounds(history, treated..last, &apart, (Verdict::Kept, "fits", 0));
+        self.add_rounds(history, cut.round..treated, &apart, (verdict, &rule, saved));
+        self.add_rounds(
+            history,
+            treated..last,
+            &apart,
+            (SegmentVerdict::Kept, "fits", 0),
+        );
         let newest = last..history.rounds.len();
-        let (rule, saved) = summary(&ledger.rewritten(&newest), ledger);
+        let (rule, saved) = rewrite_summary(&ledger.rewritten_in_rounds(&newest), ledger);
         let rule = if rule.is_empty() {
             "last round".to_owned()
         } else {
             format!("last round; {rule}")
         };
-        self.rounds(history, newest, &apart, (Verdict::Required, &rule, saved));
+        self.add_rounds(
+            history,
+            newest,
+            &apart,
+            (SegmentVerdict::Required, &rule, saved),
+        );
     }
 
     /// A message that has a row of its own, or a pinned round.
-    fn kept(&mut self, ledger: &Ledger<'_>, kept: &Kept) {
-        let name = ledger.front.history.role_of(kept);
-        let mut covers = ledger.front.covered.iter();
+    fn add_required_message(&mut self, ledger: &CompileOutcome<'_>, kept: &RequiredMessage) {
+        let name = ledger.prepared.history.required_role(kept);
+        let mut covers = ledger.prepared.compactions.iter();
         let covered = covers.find(|covered| kept.sources == [covered.cover.compaction]);
         let (label, rule) = match (name, covered) {
-            (_, Some(Covered { cover, .. })) => {
+            (_, Some(ActiveCompaction { cover, .. })) => {
                 let span = format!("items {}–{}", cover.first, cover.last);
                 (span, "stands for what it covers")
             }
@@ -342,49 +365,49 @@ impl Rows<'_> {
             label,
             items: kept.sources.len(),
             omitted_tokens: covered.map_or(0, |covered| covered.tokens.high),
-            verdict: Verdict::Required,
+            verdict: SegmentVerdict::Required,
             rule: rule.to_owned(),
-            ..self.blank("history", name, kept.text())
+            ..self.blank_segment("history", name, kept.text_tokens())
         });
     }
 
     /// A stretch of rounds, without what has a row of its own.
-    fn rounds(
+    fn add_rounds(
         &mut self,
         history: &History,
         rounds: Range<usize>,
-        apart: &[&Kept],
-        (verdict, rule, omitted_tokens): (Verdict, &str, u64),
+        apart: &[&RequiredMessage],
+        (verdict, rule, omitted_tokens): (SegmentVerdict, &str, u64),
     ) {
-        let pieces = history.pieces_of(&rounds);
-        let mut text: Tokens = history
-            .pieces
+        let pieces = history.blocks_of(&rounds);
+        let mut text: TokenBounds = history
+            .blocks
             .get(pieces.clone())
             .unwrap_or_default()
             .iter()
             .map(|piece| piece.text)
             .sum();
-        let mut items = history.sources(&rounds).count();
+        let mut items = history.source_indexes(&rounds).count();
         for kept in apart.iter().filter(|kept| rounds.contains(&kept.round)) {
-            text = text - kept.text();
+            text = text - kept.text_tokens();
             items = items.saturating_sub(kept.sources.len());
         }
-        if items == 0 && text == Tokens::ZERO {
+        if items == 0 && text == TokenBounds::ZERO {
             return;
         }
         self.push(Segment {
-            label: label(history, &rounds),
+            label: rounds_label(history, &rounds),
             items,
             omitted_tokens,
             verdict,
             rule: rule.to_owned(),
-            ..self.blank("history", "rounds", text)
+            ..self.blank_segment("history", "rounds", text)
         });
     }
 }
 
 /// What was rewritten of some rounds in a few words, and how many tokens that saved.
-fn summary(changed: &[&Rewritten], ledger: &Ledger<'_>) -> (String, u64) {
+fn rewrite_summary(changed: &[&Rewritten], ledger: &CompileOutcome<'_>) -> (String, u64) {
     let of = |how: Rewriting| changed.iter().filter(|one| one.how == how).count();
     let saved = |one: &&Rewritten| one.tokens_before.saturating_sub(one.tokens_after);
     let mut words = Vec::new();
@@ -392,33 +415,36 @@ fn summary(changed: &[&Rewritten], ledger: &Ledger<'_>) -> (String, u64) {
     if cleared > 0 {
         let policy = ledger.input.request.history.clear.policy();
         let newest = policy.map_or(0, |policy| policy.keep_recent);
-        let outputs = counted(cleared as u64, "output");
+        let outputs = count_with_noun(cleared as u64, "output");
         words.push(format!("{outputs} cleared (newest {newest} kept)"));
     }
     let repeated = of(Rewriting::Repeated);
     if repeated > 0 {
         words.push(format!(
             "{} cleared",
-            counted(repeated as u64, "repeated output")
+            count_with_noun(repeated as u64, "repeated output")
         ));
     }
     let previewed = of(Rewriting::Previewed);
     if previewed > 0 {
-        words.push(format!("{} previewed", counted(previewed as u64, "output")));
+        words.push(format!(
+            "{} previewed",
+            count_with_noun(previewed as u64, "output")
+        ));
     }
     (words.join("; "), changed.iter().map(saved).sum())
 }
 
-fn trimmed(items: usize, low_water: u8) -> String {
-    let oldest = format!("oldest {} trimmed", counted(items as u64, "item"));
+fn trim_rule_text(items: usize, low_water: u8) -> String {
+    let oldest = format!("oldest {} trimmed", count_with_noun(items as u64, "item"));
     match low_water {
         100.. => oldest,
         mark => format!("{oldest}, down to {mark} % of the room"),
     }
 }
 
-fn label(history: &History, rounds: &Range<usize>) -> String {
-    let calls = history.calls(history.pieces_of(rounds));
+fn rounds_label(history: &History, rounds: &Range<usize>) -> String {
+    let calls = history.call_count(history.blocks_of(rounds));
     let (first, last) = (rounds.start + 1, rounds.end);
     let name = if last == first {
         format!("round {first}")
@@ -428,6 +454,6 @@ fn label(history: &History, rounds: &Range<usize>) -> String {
     if calls == 0 {
         name
     } else {
-        format!("{name}, {}", counted(calls as u64, "call"))
+        format!("{name}, {}", count_with_noun(calls as u64, "call"))
     }
 }

@@ -97,7 +97,7 @@ pub struct Segment {
     /// Per cent of the limit.
     pub share: f64,
     /// What became of it.
-    pub verdict: Verdict,
+    pub verdict: SegmentVerdict,
     /// The rule that decided, in a few words.
     pub rule: String,
 }
@@ -107,7 +107,8 @@ pub struct Segment {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Verdict {
+#[cfg_attr(test, schemars(rename = "Verdict"))]
+pub enum SegmentVerdict {
     /// Whole.
     Kept,
     /// Whole, and the request would have been refused otherwise.
@@ -122,7 +123,7 @@ pub enum Verdict {
     Dropped,
 }
 
-impl Verdict {
+impl SegmentVerdict {
     /// The words in the table.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -138,7 +139,7 @@ impl Verdict {
 
     /// Whether any of it is in the payload.
     #[must_use]
-    pub const fn is_sent(self) -> bool {
+    pub const fn is_in_payload(self) -> bool {
         matches!(
             self,
             Self::Kept | Self::Required | Self::Shortened | Self::Cleared
@@ -157,7 +158,7 @@ pub struct Totals {
     /// Whether text and media were counted, not estimated; what the format adds is known within bounds at best.
     pub exact: bool,
     /// What was counted, before calibration narrowed it to `low` and `tokens`.
-    pub counted: Counted,
+    pub counted: TokenRange,
     /// Of `tokens`: what the format adds around messages, tools and the request.
     pub framing: u64,
     /// Per cent of the limit.
@@ -171,7 +172,8 @@ pub struct Totals {
 /// A number of tokens between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Counted {
+#[cfg_attr(test, schemars(rename = "Counted"))]
+pub struct TokenRange {
     /// At least so many.
     pub low: u64,
     /// At most so many.
@@ -300,7 +302,7 @@ pub struct PayloadReport {
 
 impl Report {
     /// The segments of a band, in payload order.
-    pub fn band(&self, band: Band) -> impl Iterator<Item = &Segment> {
+    pub fn band_segments(&self, band: Band) -> impl Iterator<Item = &Segment> {
         self.segments
             .iter()
             .filter(move |segment| segment.band == band.as_str())

@@ -4,7 +4,7 @@
 
 /// Thousands apart: `13,986`.
 #[must_use]
-pub fn grouped(number: u64) -> String {
+pub fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -18,13 +18,13 @@ pub fn grouped(number: u64) -> String {
 
 /// `1 item`, `1,204 items`.
 #[must_use]
-pub fn counted(count: u64, what: &str) -> String {
+pub fn count_with_noun(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(count))
+    format!("{} {what}{plural}", group_thousands(count))
 }
 
 /// Pico-dollars as dollars with four decimals.
-pub(crate) fn dollars(pico: u64) -> String {
+pub(crate) fn format_dollars(pico: u64) -> String {
     let ten_thousandths = pico.saturating_add(50_000_000) / 100_000_000;
     format!(
         "${}.{:04}",
@@ -64,13 +64,13 @@ mod tests {
 
     #[test]
     fn figures_are_easy_to_read() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(counted(1, "item"), "1 item");
-        assert_eq!(counted(1_204, "item"), "1,204 items");
-        assert_eq!(dollars(1_900_000_000), "$0.0019");
-        assert_eq!(dollars(3_000_000_000_000), "$3.0000");
-        assert_eq!(dollars(u64::MAX), "$18446744.0737");
+        assert_eq!(group_thousands(0), "0");
+        assert_eq!(group_thousands(999), "999");
+        assert_eq!(group_thousands(1_234_567), "1,234,567");
+        assert_eq!(count_with_noun(1, "item"), "1 item");
+        assert_eq!(count_with_noun(1_204, "item"), "1,204 items");
+        assert_eq!(format_dollars(1_900_000_000), "$0.0019");
+        assert_eq!(format_dollars(3_000_000_000_000), "$3.0000");
+        assert_eq!(format_dollars(u64::MAX), "$18446744.0737");
     }
 }

@@ -9,9 +9,9 @@
 use std::fmt::Write as _;
 
 use crate::cache::report::CacheReport;
-use crate::report::document::{Omitted, Report, Rewritten, Segment, Verdict};
-use crate::report::figures::{grouped, is_unsafe};
-use crate::report::notes::{certainty, name, notes, verdict};
+use crate::report::document::{Omitted, Report, Rewritten, Segment, SegmentVerdict};
+use crate::report::figures::{group_thousands, is_unsafe};
+use crate::report::notes::{certainty_text, report_notes, segment_name, verdict_text};
 
 const STYLE: &str = include_str!("html.css");
 
@@ -29,9 +29,9 @@ const STYLE: &str = include_str!("html.css");
 /// ```
 #[must_use]
 pub fn render_html(report: &Report, title: &str) -> String {
-    let page = Page {
+    let page = HtmlPage {
         report,
-        scale: scale(report),
+        scale: bar_scale_tokens(report),
     };
     let target = &report.target;
     format!(
@@ -41,98 +41,100 @@ pub fn render_html(report: &Report, title: &str) -> String {
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>{title}</h1>\n<p>{model} · {format} · {tokens} tokens {certainty}</p>\n\
          {window}{cache}{cut}{table}{notes}{items}</main>\n</body>\n</html>\n",
-        title = escaped(title),
-        model = escaped(&target.model),
-        format = escaped(target.format),
-        tokens = grouped(report.totals.tokens),
-        certainty = escaped(&certainty(report)),
-        window = page.window(),
-        cache = page.cache(&report.cache),
-        cut = page.cut(),
-        table = page.table(),
-        notes = page.notes(),
-        items = page.items(),
+        title = escape_html(title),
+        model = escape_html(&target.model),
+        format = escape_html(target.format),
+        tokens = group_thousands(report.totals.tokens),
+        certainty = escape_html(&certainty_text(report)),
+        window = page.window_bar(),
+        cache = page.cache_bar(&report.cache),
+        cut = page.omitted_bar(),
+        table = page.segment_table(),
+        notes = page.note_list(),
+        items = page.item_table(),
     )
 }
 
 /// How many tokens the whole width of a bar stands for, the same for all bars of a page.
-fn scale(report: &Report) -> u64 {
+fn bar_scale_tokens(report: &Report) -> u64 {
     let segments = report.segments.iter();
     let cut = segments.fold(0_u64, |sum, one| sum.saturating_add(one.omitted_tokens));
     let window = report.target.window.max(report.target.limit);
     window
         .max(report.totals.tokens)
-        .max(report.cache.predicted.total())
+        .max(report.cache.predicted.total_tokens())
         .max(cut)
         .max(1)
 }
 
-struct Page<'a> {
+struct HtmlPage<'a> {
     report: &'a Report,
     scale: u64,
 }
 
 /// A part of a bar.
-struct Bit<'a> {
+struct BarPart<'a> {
     class: &'a str,
     label: String,
     title: String,
     tokens: u64,
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     /// The segments that are sent, what is free, and what is kept for the answer.
-    fn window(&self) -> String {
+    fn window_bar(&self) -> String {
         let report = self.report;
-        let sent = self.numbered().filter(|(_, one)| one.tokens > 0);
-        let mut bits: Vec<Bit<'_>> = sent
-            .map(|(number, one)| Bit {
+        let sent = self.numbered_segments().filter(|(_, one)| one.tokens > 0);
+        let mut bits: Vec<BarPart<'_>> = sent
+            .map(|(number, one)| BarPart {
                 class: one.band,
                 label: number.to_string(),
-                title: hover(number, one),
+                title: hover_title(number, one),
                 tokens: one.tokens,
             })
             .collect();
         let free = report.target.limit.saturating_sub(report.totals.tokens);
-        bits.push(plain("free", "free", free));
-        bits.push(plain("reserve", "reserve", report.target.reserve));
-        self.bar("Window", &bits)
+        bits.push(plain_part("free", "free", free));
+        bits.push(plain_part("reserve", "reserve", report.target.reserve));
+        self.render_bar("Window", &bits)
     }
 
     /// What is expected to be read from the provider's cache, written to it, and neither.
-    fn cache(&self, cache: &CacheReport) -> String {
+    fn cache_bar(&self, cache: &CacheReport) -> String {
         let used = &cache.predicted;
-        if used.total() == 0 || cache.kept_seconds == 0 {
+        if used.total_tokens() == 0 || cache.kept_seconds == 0 {
             return String::new();
         }
         let bits = [
-            plain("read", "read from cache", used.read),
-            plain("write", "written to cache", used.write),
-            plain("write", "written for longer", used.write_long),
-            plain("fresh", "not cached", used.fresh),
+            plain_part("read", "read from cache", used.read),
+            plain_part("write", "written to cache", used.write),
+            plain_part("write", "written for longer", used.write_long),
+            plain_part("fresh", "not cached", used.fresh),
         ];
-        self.bar("Cache, predicted", &bits)
+        self.render_bar("Cache, predicted", &bits)
     }
 
     /// What was cut, cleared, covered, or shown in part.
-    fn cut(&self) -> String {
-        let cut = self.numbered().filter(|(_, one)| one.omitted_tokens > 0);
-        let bits: Vec<Bit<'_>> = cut
-            .map(|(number, one)| Bit {
-                class: class(one),
+    fn omitted_bar(&self) -> String {
+        let cut = self
+            .numbered_segments()
+            .filter(|(_, one)| one.omitted_tokens > 0);
+        let bits: Vec<BarPart<'_>> = cut
+            .map(|(number, one)| BarPart {
+                class: css_class(one),
                 label: number.to_string(),
-                title: hover(number, one),
+                title: hover_title(number, one),
                 tokens: one.omitted_tokens,
             })
             .collect();
-        self.bar("Not shown", &bits)
+        self.render_bar("Not shown", &bits)
     }
 
-    fn numbered(&self) -> impl Iterator<Item = (usize, &Segment)> {
+    fn numbered_segments(&self) -> impl Iterator<Item = (usize, &Segment)> {
         (1..).zip(&self.report.segments)
     }
 
-    fn bar(&self, heading: &str, bits: &[Bit<'_>]) -> String {
+    fn render_bar(&self, heading: &str, bits: &[BarPart<'_>]) -> String {
         let total = bits
             .iter()
             .fold(0_u64, |sum, bit| sum.saturating_add(bit.tokens));
@@ -141,17 +143,17 @@ impl Page<'_> {
         }
         let mut out = format!(
             "<section>\n<h2>{} <small>{} tokens</small></h2>\n<div class=\"bar\">",
-            escaped(heading),
-            grouped(total)
+            escape_html(heading),
+            group_thousands(total)
         );
         for bit in bits.iter().filter(|bit| bit.tokens > 0) {
             let _ = write!(
                 out,
                 "<span class=\"{}\" style=\"width:{}%\" title=\"{}\">{}</span>",
-                escaped(bit.class),
-                self.width(bit.tokens),
-                escaped(&bit.title),
-                escaped(&bit.label)
+                escape_html(bit.class),
+                self.width_percent(bit.tokens),
+                escape_html(&bit.title),
+                escape_html(&bit.label)
             );
         }
         out.push_str("</div>\n<p class=\"key\">");
@@ -159,8 +161,8 @@ impl Page<'_> {
             let _ = write!(
                 out,
                 "<span><i class=\"{}\"></i> {}</span> ",
-                escaped(bit.class),
-                escaped(&bit.title)
+                escape_html(bit.class),
+                escape_html(&bit.title)
             );
         }
         out.push_str("</p>\n</section>\n");
@@ -168,49 +170,54 @@ impl Page<'_> {
     }
 
     /// Per cent of the bar, with three decimals.
-    fn width(&self, tokens: u64) -> String {
+    fn width_percent(&self, tokens: u64) -> String {
         let thousandths = u128::from(tokens) * 100_000 / u128::from(self.scale);
         format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
     }
 
-    fn table(&self) -> String {
+    fn segment_table(&self) -> String {
         let mut out =
             "<section>\n<h2>Segments</h2>\n<table>\n<tr><th>№</th><th>band</th><th>segment</th>\
             <th class=\"n\">tokens</th><th class=\"n\">share</th><th>verdict</th></tr>\n"
                 .to_owned();
-        for (number, one) in self.numbered() {
+        for (number, one) in self.numbered_segments() {
             let _ = writeln!(
                 out,
                 "<tr><td>{number}</td><td><i class=\"{0}\"></i> {0}</td><td>{1}</td><td class=\"n\">{2}</td>\
                  <td class=\"n\">{3:.1} %</td><td>{4}</td></tr>",
-                escaped(one.band),
-                escaped(&name(one)),
-                grouped(one.tokens),
+                escape_html(one.band),
+                escape_html(&segment_name(one)),
+                group_thousands(one.tokens),
                 one.share,
-                escaped(&verdict(one))
+                escape_html(&verdict_text(one))
             );
         }
         let _ = writeln!(
             out,
             "<tr class=\"sum\"><td></td><td>total</td><td></td><td class=\"n\">{}</td><td class=\"n\">{:.1} %</td>\
              <td>{}</td></tr>\n</table>\n</section>",
-            grouped(self.report.totals.tokens),
+            group_thousands(self.report.totals.tokens),
             self.report.totals.share,
-            escaped(&certainty(self.report))
+            escape_html(&certainty_text(self.report))
         );
         out
     }
 
-    fn notes(&self) -> String {
+    fn note_list(&self) -> String {
         let mut out = "<section>\n<dl>\n".to_owned();
-        for (name, text) in notes(self.report) {
-            let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(&text));
+        for (name, text) in report_notes(self.report) {
+            let _ = writeln!(
+                out,
+                "<dt>{}</dt><dd>{}</dd>",
+                escape_html(name),
+                escape_html(&text)
+            );
         }
         for mark in &self.report.cache.marks {
             let _ = writeln!(
                 out,
                 "<dt>cache mark</dt><dd>behind {}</dd>",
-                escaped(&mark.ends)
+                escape_html(&mark.ends)
             );
         }
         out.push_str("</dl>\n</section>\n");
@@ -218,7 +225,7 @@ impl Page<'_> {
     }
 
     /// Each item that is shown otherwise than it is, and those that are not shown.
-    fn items(&self) -> String {
+    fn item_table(&self) -> String {
         let report = self.report;
         if report.rewritten.is_empty() && report.omitted.is_empty() {
             return String::new();
@@ -230,30 +237,30 @@ impl Page<'_> {
             let _ = writeln!(
                 out,
                 "<tr><td>{}</td><td>{}</td><td class=\"n\"></td><td></td></tr>",
-                span(one),
-                escaped(one.why.as_str())
+                span_label(one),
+                escape_html(one.why.as_str())
             );
         }
         for one in &report.rewritten {
-            out.push_str(&rewritten(one));
+            out.push_str(&rewritten_row(one));
         }
         out.push_str("</table>\n</details>\n");
         out
     }
 }
 
-fn rewritten(one: &Rewritten) -> String {
+fn rewritten_row(one: &Rewritten) -> String {
     format!(
         "<tr><td>{}</td><td>{}</td><td class=\"n\">{} → {}</td><td><code>{}</code></td></tr>\n",
         one.index,
-        escaped(one.how.as_str()),
-        grouped(one.tokens_before),
-        grouped(one.tokens_after),
-        escaped(&one.link)
+        escape_html(one.how.as_str()),
+        group_thousands(one.tokens_before),
+        group_thousands(one.tokens_after),
+        escape_html(&one.link)
     )
 }
 
-fn span(omitted: &Omitted) -> String {
+fn span_label(omitted: &Omitted) -> String {
     if omitted.first == omitted.last {
         omitted.first.to_string()
     } else {
@@ -261,38 +268,38 @@ fn span(omitted: &Omitted) -> String {
     }
 }
 
-fn plain<'a>(class: &'a str, label: &str, tokens: u64) -> Bit<'a> {
-    Bit {
+fn plain_part<'a>(class: &'a str, label: &str, tokens: u64) -> BarPart<'a> {
+    BarPart {
         class,
         label: label.to_owned(),
-        title: format!("{label}: {}", grouped(tokens)),
+        title: format!("{label}: {}", group_thousands(tokens)),
         tokens,
     }
 }
 
 /// What is said of a part under the pointer, and in the key below its bar.
-fn hover(number: usize, segment: &Segment) -> String {
-    let name = match name(segment) {
+fn hover_title(number: usize, segment: &Segment) -> String {
+    let name = match segment_name(segment) {
         name if name.is_empty() => segment.band.to_owned(),
         name => name,
     };
     format!(
         "{number} {name}: {} · {}",
-        grouped(segment.tokens),
-        verdict(segment)
+        group_thousands(segment.tokens),
+        verdict_text(segment)
     )
 }
 
-fn class(segment: &Segment) -> &'static str {
+fn css_class(segment: &Segment) -> &'static str {
     match segment.verdict {
-        Verdict::Required if segment.source == "compaction" => "covered",
-        Verdict::Cleared | Verdict::Shortened | Verdict::Required => "cleared",
+        SegmentVerdict::Required if segment.source == "compaction" => "covered",
+        SegmentVerdict::Cleared | SegmentVerdict::Shortened | SegmentVerdict::Required => "cleared",
         _ => "cut",
     }
 }
 
 /// Text that is text wherever it stands: between tags or in quotes.
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

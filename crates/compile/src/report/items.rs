@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::preview::Link;
 use crate::report::document::{OmitReason, Report, Rewriting, Rewritten};
 use crate::request::{CompileRequest, PathItem};
-use crate::weigh::Scale;
+use crate::weigh::ItemWeigher;
 
 /// What became of one item of the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ pub fn explain_items(
     request: &CompileRequest,
     counter: &dyn TokenCounter,
 ) -> Vec<ItemVerdict> {
-    let scale = Scale {
+    let scale = ItemWeigher {
         format: request.dialect.format,
         counter,
         media: &request.media,
@@ -60,22 +60,24 @@ pub fn explain_items(
         let repair = repairs.get(&index).filter(|_| why == OmitReason::Repaired);
         Some(ItemVerdict {
             index,
-            kind: kind(&item.item),
-            tokens: scale.item(&item.item).high,
+            kind: item_kind(&item.item),
+            tokens: scale.weigh_item(&item.item).high,
             shown: 0,
             verdict: why.as_str(),
-            rule: repair.map_or_else(|| reason(why), |said| *said).to_owned(),
+            rule: repair
+                .map_or_else(|| omit_reason_text(why), |said| *said)
+                .to_owned(),
             link: Link::new(item.hash).to_string(),
         })
     });
     let rewritten = report.rewritten.iter();
-    let rewritten = rewritten.filter_map(|one| Some(rewriting(one, path.get(one.index)?)));
+    let rewritten = rewritten.filter_map(|one| Some(rewriting_verdict(one, path.get(one.index)?)));
     let mut all: Vec<ItemVerdict> = omitted.chain(rewritten).collect();
     all.sort_by_key(|one| one.index);
     all
 }
 
-fn rewriting(one: &Rewritten, item: &PathItem) -> ItemVerdict {
+fn rewriting_verdict(one: &Rewritten, item: &PathItem) -> ItemVerdict {
     let rule = match one.how {
         Rewriting::Cleared => "an old output, shown as a placeholder",
         Rewriting::Repeated => "its call was made again later; shown as a placeholder",
@@ -83,7 +85,7 @@ fn rewriting(one: &Rewritten, item: &PathItem) -> ItemVerdict {
     };
     ItemVerdict {
         index: one.index,
-        kind: kind(&item.item),
+        kind: item_kind(&item.item),
         tokens: one.tokens_before,
         shown: one.tokens_after,
         verdict: one.how.as_str(),
@@ -92,7 +94,7 @@ fn rewriting(one: &Rewritten, item: &PathItem) -> ItemVerdict {
     }
 }
 
-const fn reason(why: OmitReason) -> &'static str {
+const fn omit_reason_text(why: OmitReason) -> &'static str {
     match why {
         OmitReason::Audience => "not meant for models",
         OmitReason::Bookkeeping => "no model reads it",
@@ -105,7 +107,7 @@ const fn reason(why: OmitReason) -> &'static str {
     }
 }
 
-const fn kind(item: &Item) -> &'static str {
+const fn item_kind(item: &Item) -> &'static str {
     match item {
         Item::Message(_) => "message",
         Item::FunctionCall(_) => "function_call",

@@ -5,40 +5,40 @@ use std::ops::Range;
 use contexture_wire::{Envelope, Loss};
 
 use crate::contribution::Content;
-use crate::count::Tokens;
-use crate::cut::Cut;
-use crate::frame::Frame;
-use crate::front::Front;
-use crate::history::Kept;
-use crate::passes::lower::Piece;
-use crate::passes::place::{Placed, Slot};
+use crate::count::TokenBounds;
+use crate::cut::TrimPoint;
+use crate::frame::RequestOverhead;
+use crate::front::PreparedHistory;
+use crate::history::RequiredMessage;
+use crate::passes::lower::LoweredBlock;
+use crate::passes::place::{PayloadSlot, PlacedContribution};
 use crate::plan::CompactAdvice;
 use crate::report::document::{OmitReason, Omitted, Rewritten};
 use crate::request::CompileInput;
 
 /// What the passes decided.
-pub(crate) struct Ledger<'a> {
+pub(crate) struct CompileOutcome<'a> {
     pub(crate) input: &'a CompileInput<'a>,
     pub(crate) limit: u64,
-    pub(crate) front: &'a Front,
-    pub(crate) slots: &'a [Slot<'a>],
-    pub(crate) placed: &'a [Placed],
+    pub(crate) prepared: &'a PreparedHistory,
+    pub(crate) slots: &'a [PayloadSlot<'a>],
+    pub(crate) placed: &'a [PlacedContribution],
     /// What each contribution would take whole.
     pub(crate) natural: &'a [u64],
-    pub(crate) cut: &'a Cut,
+    pub(crate) trim_point: &'a TrimPoint,
     /// What is sent of the history.
-    pub(crate) sent: &'a [&'a Piece],
+    pub(crate) sent_blocks: &'a [&'a LoweredBlock],
     /// The path indexes that the cut left out, ascending.
     pub(crate) trimmed: Vec<usize>,
-    pub(crate) frame: &'a Frame,
+    pub(crate) overhead: &'a RequestOverhead,
     pub(crate) envelope: &'a Envelope,
     /// What was counted of all that is sent, where that was narrowed.
-    pub(crate) counted: Option<Tokens>,
+    pub(crate) counted: Option<TokenBounds>,
 }
 
-impl Ledger<'_> {
+impl CompileOutcome<'_> {
     /// The texts that must stand in the payload unchanged.
-    pub(crate) fn pinned(&self) -> Vec<String> {
+    pub(crate) fn pinned_texts(&self) -> Vec<String> {
         let pinned = self.slots.iter().filter(|slot| slot.contribution.pinned);
         pinned
             .flat_map(|slot| match &slot.contribution.content {
@@ -66,45 +66,52 @@ impl Ledger<'_> {
 
     /// The round behind the last one with something rewritten.
     pub(crate) fn treated_until(&self) -> usize {
-        let last = self.front.rewritten.last().map(|(entry, _)| *entry);
-        let rounds = &self.front.history.rounds;
+        let last = self.prepared.rewritten.last().map(|(entry, _)| *entry);
+        let rounds = &self.prepared.history.rounds;
         last.map_or(0, |last| {
             rounds.partition_point(|round| round.entries.start <= last)
         })
     }
 
     /// What was rewritten in some rounds, in the order of the view.
-    pub(crate) fn rewritten(&self, rounds: &Range<usize>) -> Vec<&Rewritten> {
-        let entries = self.front.history.entries_of(rounds);
-        let all = self.front.rewritten.iter();
+    pub(crate) fn rewritten_in_rounds(&self, rounds: &Range<usize>) -> Vec<&Rewritten> {
+        let entries = self.prepared.history.entries_of(rounds);
+        let all = self.prepared.rewritten.iter();
         all.filter(|(entry, _)| entries.contains(entry))
             .map(|(_, rewritten)| rewritten)
             .collect()
     }
 
     /// What trimming left out, in tokens.
-    pub(crate) fn trimmed_tokens(&self) -> Tokens {
-        let history = &self.front.history;
-        let pieces = history.pieces.get(history.pieces_of(&(0..self.cut.round)));
-        let all: Tokens = pieces
+    pub(crate) fn trimmed_tokens(&self) -> TokenBounds {
+        let history = &self.prepared.history;
+        let pieces = history
+            .blocks
+            .get(history.blocks_of(&(0..self.trim_point.round)));
+        let all: TokenBounds = pieces
             .unwrap_or_default()
             .iter()
             .map(|piece| piece.text)
             .sum();
-        all - self.cut.kept.iter().map(Kept::text).sum()
+        all - self
+            .trim_point
+            .kept
+            .iter()
+            .map(RequiredMessage::text_tokens)
+            .sum()
     }
 
     /// Everything of the path that is not in the payload, as spans.
-    pub(crate) fn omitted(&self) -> Vec<Omitted> {
+    pub(crate) fn omitted_spans(&self) -> Vec<Omitted> {
         let trimmed = self.trimmed.iter().map(|at| (*at, OmitReason::Trimmed));
         let dropped = self
-            .front
+            .prepared
             .dropped
             .iter()
             .map(|at| (*at, OmitReason::Repaired));
         let mut all: Vec<(usize, OmitReason)> = trimmed
             .chain(dropped)
-            .chain(self.front.hidden.iter().copied())
+            .chain(self.prepared.hidden.iter().copied())
             .collect();
         all.sort_unstable_by_key(|(at, _)| *at);
         let mut spans: Vec<Omitted> = Vec::new();
@@ -126,26 +133,26 @@ impl Ledger<'_> {
     }
 
     /// All losses, with paths that mean something outside this crate.
-    pub(crate) fn losses(&self) -> Vec<Loss> {
+    pub(crate) fn all_losses(&self) -> Vec<Loss> {
         let mut out = self.envelope.losses.clone();
         for (slot, placed) in self.slots.iter().zip(self.placed) {
-            for piece in &placed.pieces {
+            for piece in &placed.blocks {
                 out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
-                    let (index, rest) = split(&loss.path);
+                    let (index, rest) = split_index(&loss.path);
                     let source = &slot.contribution.source;
                     let at = piece.entries.start + index;
-                    rename(loss, format!("contributions[{source}][{at}]{rest}"))
+                    with_path(loss, format!("contributions[{source}][{at}]{rest}"))
                 }));
             }
         }
-        let history = &self.front.history;
-        for piece in self.sent.iter().filter(|piece| piece.is_lossy) {
+        let history = &self.prepared.history;
+        for piece in self.sent_blocks.iter().filter(|piece| piece.is_lossy) {
             out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
-                let (index, rest) = split(&loss.path);
+                let (index, rest) = split_index(&loss.path);
                 let entry = history.entries.get(piece.entries.start + index);
                 match entry.and_then(|entry| entry.source) {
-                    Some(source) => rename(loss, format!("items[{source}]{rest}")),
-                    None => rename(loss, format!("repaired{rest}")),
+                    Some(source) => with_path(loss, format!("items[{source}]{rest}")),
+                    None => with_path(loss, format!("repaired{rest}")),
                 }
             }));
         }
@@ -153,7 +160,7 @@ impl Ledger<'_> {
     }
 }
 
-fn split(path: &str) -> (usize, &str) {
+fn split_index(path: &str) -> (usize, &str) {
     let cut = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     match cut.map(|(index, rest)| (index.parse(), rest)) {
         Some((Ok(index), rest)) => (index, rest),
@@ -161,7 +168,7 @@ fn split(path: &str) -> (usize, &str) {
     }
 }
 
-fn rename(loss: &Loss, path: String) -> Loss {
+fn with_path(loss: &Loss, path: String) -> Loss {
     Loss {
         path,
         ..loss.clone()

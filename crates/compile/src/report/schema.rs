@@ -86,11 +86,11 @@ pub(crate) enum Ttl {
 }
 
 /// The schema of the types as they are now.
-fn current() -> String {
+fn current_schema() -> String {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let schema = settings.into_generator().into_root_schema_for::<Report>();
     let mut schema = schema.to_value();
-    plain(&mut schema);
+    plain_descriptions(&mut schema);
     let own = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A Contexture report",
@@ -105,7 +105,7 @@ fn current() -> String {
 }
 
 /// Descriptions without the marks of Rust's documentation, and without its line breaks.
-fn plain(schema: &mut Value) {
+fn plain_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             for (name, value) in object {
@@ -114,18 +114,18 @@ fn plain(schema: &mut Value) {
                         *text = text.replace("[`", "`").replace("`]", "`");
                         *text = text.replace("crate::", "").replace('\n', " ");
                     }
-                    value => plain(value),
+                    value => plain_descriptions(value),
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(plain),
+        Value::Array(list) => list.iter_mut().for_each(plain_descriptions),
         _ => {}
     }
 }
 
 #[test]
 fn the_published_schema_is_that_of_the_types() {
-    let current = current();
+    let current = current_schema();
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         std::fs::write(PUBLISHED, &current).unwrap();
     }
@@ -140,7 +140,7 @@ fn the_published_schema_is_that_of_the_types() {
 #[test]
 fn the_mirrored_words_are_those_of_the_types() {
     use contexture_catalogue::CacheKind as Cache;
-    use contexture_wire::{Format as Wire, LossKind as Lost, Ttl as Time};
+    use contexture_wire::{CacheTtl as Time, Format as Wire, LossKind as Lost};
     for (ours, theirs) in [
         (json!(Ttl::Usual), json!(Time::Usual)),
         (json!(Ttl::Long), json!(Time::Long)),

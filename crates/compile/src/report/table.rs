@@ -3,8 +3,8 @@
 //! Not here: what is said beside the segments; see `notes`.
 
 use crate::report::document::{Report, Segment};
-use crate::report::figures::{grouped, is_unsafe};
-use crate::report::notes::{certainty, name, notes, verdict};
+use crate::report::figures::{group_thousands, is_unsafe};
+use crate::report::notes::{certainty_text, report_notes, segment_name, verdict_text};
 
 /// How wide the table may be, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,45 +41,45 @@ pub fn render_table(report: &Report, width: Width) -> String {
             segment.band
         };
         band = segment.band;
-        rows.push(row(shown, segment));
+        rows.push(segment_row(shown, segment));
     }
-    rows.push(total(report));
-    let mut out = align(&rows, width);
+    rows.push(total_row(report));
+    let mut out = align_columns(&rows, width);
     out.push('\n');
-    for (name, text) in notes(report) {
+    for (name, text) in report_notes(report) {
         let room = width.0.saturating_sub(NOTE);
-        let mut lines = wrapped(&text, room).into_iter();
+        let mut lines = wrap_text(&text, room).into_iter();
         let first = lines.next().unwrap_or_default();
-        put(&mut out, &format!("  {name:<9} {first}"), width);
+        push_clipped_line(&mut out, &format!("  {name:<9} {first}"), width);
         for line in lines {
-            put(&mut out, &format!("{:NOTE$}{line}", ""), width);
+            push_clipped_line(&mut out, &format!("{:NOTE$}{line}", ""), width);
         }
     }
     out
 }
 
-fn row(band: &str, segment: &Segment) -> [String; 5] {
+fn segment_row(band: &str, segment: &Segment) -> [String; 5] {
     [
         band.to_owned(),
-        name(segment),
-        grouped(segment.tokens),
+        segment_name(segment),
+        group_thousands(segment.tokens),
         format!("{:.1} %", segment.share),
-        verdict(segment),
+        verdict_text(segment),
     ]
 }
 
-fn total(report: &Report) -> [String; 5] {
+fn total_row(report: &Report) -> [String; 5] {
     [
         "total".to_owned(),
         String::new(),
-        grouped(report.totals.tokens),
+        group_thousands(report.totals.tokens),
         format!("{:.1} %", report.totals.share),
-        certainty(report),
+        certainty_text(report),
     ]
 }
 
 /// Two columns of words, two of figures, one of words that may take several lines.
-fn align(rows: &[[String; 5]], width: Width) -> String {
+fn align_columns(rows: &[[String; 5]], width: Width) -> String {
     let mut widths = [0; 4];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -95,21 +95,21 @@ fn align(rows: &[[String; 5]], width: Width) -> String {
         let (indent, first) = if beside {
             (indent, figures.as_str())
         } else {
-            put(&mut out, figures.trim_end(), width);
+            push_clipped_line(&mut out, figures.trim_end(), width);
             (4, "")
         };
-        let lines = wrapped(verdict, width.0.saturating_sub(indent));
+        let lines = wrap_text(verdict, width.0.saturating_sub(indent));
         for (at, line) in lines.iter().enumerate() {
             let before = if at == 0 { first } else { "" };
             let pad = indent.saturating_sub(before.chars().count());
-            put(&mut out, &format!("{before}{:pad$}{line}", ""), width);
+            push_clipped_line(&mut out, &format!("{before}{:pad$}{line}", ""), width);
         }
     }
     out
 }
 
 /// The text in lines of at most so many characters, broken between words; a longer word stays whole.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+fn wrap_text(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ') {
@@ -131,7 +131,7 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
 }
 
 /// Adds a line, cut to the width if it cannot be broken, and with nothing that moves a cursor.
-fn put(out: &mut String, line: &str, width: Width) {
+fn push_clipped_line(out: &mut String, line: &str, width: Width) {
     let line = line.replace(is_unsafe, " ");
     let line = line.trim_end();
     if line.chars().count() <= width.0 {

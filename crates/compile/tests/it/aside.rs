@@ -2,7 +2,7 @@
 
 use contexture_catalogue::{Capabilities, Catalogue};
 use contexture_compile::{
-    Aside, CompileRequest, Contribution, GuardrailError, Guardrails, PathItem, Placement,
+    CallContext, CompileRequest, Contribution, GuardrailError, Guardrails, PathItem, Placement,
     StateError,
 };
 use contexture_ir::{ImagePart, Item, Message, Part, Role};
@@ -20,7 +20,7 @@ fn can_prefill() -> Capabilities {
 }
 
 fn path() -> Vec<PathItem> {
-    PathItem::all([
+    PathItem::from_items([
         user("Count the bells."),
         call("c1", "{\"path\":\"tower\"}"),
         output("c1", "three"),
@@ -37,7 +37,7 @@ fn state(value: &Value) -> Contribution {
 }
 
 #[test]
-fn state_stands_behind_the_history_and_changes_no_byte_before_it() {
+fn tail_state_leaves_preceding_bytes_unchanged() {
     for format in Format::PROVIDERS {
         let request = request(format, 4_000);
         let bytes = |open: u32| {
@@ -86,13 +86,13 @@ fn the_order_of_setting_is_nowhere_to_be_seen() {
         prefill: Some("<answer>".to_owned()),
     };
     let value = json!({"open": 2});
-    let mut one = Aside::new();
+    let mut one = CallContext::new();
     one.set_guardrails(guardrails.clone());
     one.set_state(Some(state(&json!({"open": 1}))));
     one.set_context("time", "noon");
     one.set_state(Some(state(&value)));
     one.set_context("file", "bell.rs");
-    let mut other = Aside::new();
+    let mut other = CallContext::new();
     other.set_context("file", "bell.rs");
     for _ in 0..3 {
         other.set_state(Some(state(&value)));
@@ -105,7 +105,8 @@ fn the_order_of_setting_is_nowhere_to_be_seen() {
     ] {
         let mut request = request(format, 4_000);
         request.prefill = capabilities.prefill;
-        let [one, other] = [&one, &other].map(|aside| aside.contributions(&capabilities).unwrap());
+        let [one, other] =
+            [&one, &other].map(|aside| aside.build_contributions(&capabilities).unwrap());
         let payload_of = |aside: &[Contribution]| payload(aside, &request).to_string();
         let text = payload_of(&one);
         assert_eq!(text, payload_of(&other));
@@ -116,7 +117,7 @@ fn the_order_of_setting_is_nowhere_to_be_seen() {
     one.set_state(None);
     one.set_context("time", "");
     one.set_guardrails(Guardrails::default());
-    let left = one.contributions(&can_prefill()).unwrap();
+    let left = one.build_contributions(&can_prefill()).unwrap();
     let sources: Vec<&str> = left.iter().map(|one| one.source.as_str()).collect();
     assert_eq!(sources, ["file"]);
 }
@@ -129,13 +130,18 @@ fn a_model_that_cannot_continue_an_answer_is_told_how_to_begin() {
     };
     let mut able = request(Format::Anthropic, 4_000);
     able.prefill = true;
-    let continued = payload(&guardrails.contributions(&can_prefill()).unwrap(), &able);
+    let continued = payload(
+        &guardrails.build_contributions(&can_prefill()).unwrap(),
+        &able,
+    );
     let last = continued["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["role"], "assistant");
     let text = last["content"].to_string();
     assert!(text.contains("bells"), "{last}");
 
-    let told = guardrails.contributions(&Capabilities::default()).unwrap();
+    let told = guardrails
+        .build_contributions(&Capabilities::default())
+        .unwrap();
     for format in Format::PROVIDERS {
         // A picture in the user's message stays where it is, and so does a stored answer.
         let picture = Part::InputImage(ImagePart {
@@ -144,7 +150,7 @@ fn a_model_that_cannot_continue_an_answer_is_told_how_to_begin() {
         });
         let mut asked = Message::text(Role::User, "How many?");
         asked.content.push(picture);
-        let path = PathItem::all([Item::from(asked), assistant("Three, I think.")]);
+        let path = PathItem::from_items([Item::from(asked), assistant("Three, I think.")]);
         let compiled = once(&path, &told, &request(format, 4_000)).unwrap();
         let text = compiled.payload.to_json();
         for kept in ["How many?", "iVBORw0KGgo=", "Three, I think."] {
@@ -197,7 +203,7 @@ fn a_tag_is_a_name() {
         };
         assert_eq!(
             guardrails
-                .contributions(&Capabilities::default())
+                .build_contributions(&Capabilities::default())
                 .unwrap()
                 .len(),
             1
@@ -209,7 +215,7 @@ fn a_tag_is_a_name() {
             ..Guardrails::default()
         };
         let error = guardrails
-            .contributions(&Capabilities::default())
+            .build_contributions(&Capabilities::default())
             .unwrap_err();
         assert_eq!(
             error,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Band, Budget, Compiled, Content, Contribution, OmitReason, PathItem, Refusal, Stability,
-    Verdict,
+    Band, Budget, Compiled, Content, Contribution, OmitReason, PathItem, Refusal, SegmentVerdict,
+    Stability,
 };
 use contexture_ir::{Audience, Raw, hint};
 use contexture_render::XmlRenderer;
@@ -14,7 +14,7 @@ use crate::law::check_report;
 use crate::material::{assistant, once, request, user};
 
 fn path() -> Vec<PathItem> {
-    PathItem::all([user("hello"), assistant("good day"), user("what now?")])
+    PathItem::from_items([user("hello"), assistant("good day"), user("what now?")])
 }
 
 /// A text of so many tokens.
@@ -31,9 +31,9 @@ fn compiled(contributions: &[Contribution], limit: u64) -> Compiled {
 
 /// The verdict and the tokens of each contribution, by source.
 #[track_caller]
-fn check(contributions: &[Contribution], limit: u64, expected: &[(&str, Verdict, u64)]) {
+fn check(contributions: &[Contribution], limit: u64, expected: &[(&str, SegmentVerdict, u64)]) {
     let report = compiled(contributions, limit).report;
-    let found: Vec<(&str, Verdict, u64)> = expected
+    let found: Vec<(&str, SegmentVerdict, u64)> = expected
         .iter()
         .map(|(source, ..)| {
             let own = |segment: &&contexture_compile::Segment| segment.source == *source;
@@ -52,35 +52,46 @@ fn contributions_take_what_their_budgets_allow() {
         Contribution::new("m", Band::Anchor, Content::Texts(texts)).with_budget(budget)
     };
     let any = Budget::default();
-    check(&[system(any)], 1_000, &[("s", Verdict::Required, 50)]);
+    check(
+        &[system(any)],
+        1_000,
+        &[("s", SegmentVerdict::Required, 50)],
+    );
     // Ten texts of ten tokens and nine blank lines of two bytes.
-    check(&[memory(any)], 1_000, &[("m", Verdict::Kept, 105)]);
+    check(&[memory(any)], 1_000, &[("m", SegmentVerdict::Kept, 105)]);
     check(
         &[memory(Budget::at_most(60))],
         1_000,
-        &[("m", Verdict::Shortened, 52)],
+        &[("m", SegmentVerdict::Shortened, 52)],
     );
     check(
         &[memory(Budget::at_most(5))],
         1_000,
-        &[("m", Verdict::Dropped, 0)],
+        &[("m", SegmentVerdict::Dropped, 0)],
     );
     check(
         &[system(Budget::at_most(40))],
         1_000,
-        &[("s", Verdict::Dropped, 0)],
+        &[("s", SegmentVerdict::Dropped, 0)],
     );
     check(
         &[
-            system(Budget::at_most(40)).pinned(),
+            system(Budget::at_most(40)).into_pinned(),
             memory(Budget::at_most(5)),
         ],
         1_000,
-        &[("s", Verdict::Required, 50), ("m", Verdict::Dropped, 0)],
+        &[
+            ("s", SegmentVerdict::Required, 50),
+            ("m", SegmentVerdict::Dropped, 0),
+        ],
     );
     // Half of what is left of 100 tokens.
     let half = Budget { share: 50, ..any };
-    check(&[memory(half)], 100, &[("m", Verdict::Shortened, 31)]);
+    check(
+        &[memory(half)],
+        100,
+        &[("m", SegmentVerdict::Shortened, 31)],
+    );
 }
 
 #[test]
@@ -147,7 +158,7 @@ fn bands_and_orders_decide_the_place() {
 fn what_must_be_said_and_does_not_fit_is_refused_with_its_sum() {
     let contributions = [
         Contribution::system("instructions", text(500)),
-        Contribution::tail("rules", text(30)).pinned(),
+        Contribution::tail("rules", text(30)).into_pinned(),
         Contribution::tail("chatter", text(30)),
     ];
     let refusal = once(&path(), &contributions, &request(Format::OpenAiChat, 300)).unwrap_err();
@@ -236,7 +247,7 @@ fn what_models_may_not_read_is_left_out_and_said_so() {
 
 #[test]
 fn a_model_that_spoke_last_is_spoken_to() {
-    let path = PathItem::all([assistant("welcome"), user("hello"), assistant("good day")]);
+    let path = PathItem::from_items([assistant("welcome"), user("hello"), assistant("good day")]);
     for (format, opened) in [(Format::Anthropic, true), (Format::OpenAiChat, false)] {
         let compiled = once(&path, &[], &request(format, 1_000)).unwrap();
         let json = compiled.payload.to_json();
@@ -269,6 +280,6 @@ fn fragments_are_rendered_and_the_last_left_out_first() {
     check(
         &[say(Budget::at_most(10))],
         1_000,
-        &[("hints", Verdict::Shortened, 10)],
+        &[("hints", SegmentVerdict::Shortened, 10)],
     );
 }

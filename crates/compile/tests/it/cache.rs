@@ -2,17 +2,18 @@
 
 use contexture_catalogue::{CacheKind, Catalogue};
 use contexture_compile::{
-    CacheRules, CacheTrace, CacheUse, Call, CompileRequest, Compiled, Contribution, Kept, Lasts,
-    MarkPolicy, MarkReason, Marking, Outline, Part, PathItem, Rates, place_marks, predict, replay,
-    replay_windowed,
+    CacheRules, CacheSimulator, CacheUsage, CachedPrefix, CompileRequest, Compiled, Contribution,
+    MarkerPlan, MarkerPolicy, MarkerReason, Outline, PathItem, Rates, RequestPart,
+    SegmentStability, TracedCall, place_markers, predict_usage, simulate_calls,
+    simulate_windowed_calls,
 };
 use contexture_ir::{FunctionTool, Item, ToolDefinition};
-use contexture_wire::{Format, Ttl, lift};
+use contexture_wire::{CacheTtl, Format, lift};
 
 use crate::material::{call, once, output, request, sessions, user};
 
 fn rules(model: &str, format: Format) -> CacheRules {
-    CacheRules::of(Catalogue::builtin().resolve(model).unwrap(), format)
+    CacheRules::for_model(Catalogue::builtin().resolve(model).unwrap(), format)
 }
 
 fn claude() -> CacheRules {
@@ -53,7 +54,7 @@ fn steps(count: usize) -> Vec<Item> {
 
 fn compiled(items: &[Item], contributions: &[Contribution], request: &CompileRequest) -> Compiled {
     once(
-        &PathItem::all(items.iter().cloned()),
+        &PathItem::from_items(items.iter().cloned()),
         contributions,
         request,
     )
@@ -67,11 +68,11 @@ fn said() -> Vec<Contribution> {
     ]
 }
 
-fn place(outline: &Outline, rules: &CacheRules, previous: &[Kept]) -> Marking {
-    place_marks(outline, rules, previous, MarkPolicy::default())
+fn place(outline: &Outline, rules: &CacheRules, previous: &[CachedPrefix]) -> MarkerPlan {
+    place_markers(outline, rules, previous, MarkerPolicy::default())
 }
 
-fn whys(marking: &Marking) -> Vec<MarkReason> {
+fn whys(marking: &MarkerPlan) -> Vec<MarkerReason> {
     marking.marks.iter().map(|mark| mark.why).collect()
 }
 
@@ -114,10 +115,10 @@ fn an_outline_is_the_payload_in_the_caches_order() {
     for format in Format::PROVIDERS {
         let compiled = compiled(&steps(3), &said(), &of(format));
         let outline = compiled.payload.outline();
-        let parts: Vec<Part> = outline.segments.iter().map(|one| one.part).collect();
+        let parts: Vec<RequestPart> = outline.segments.iter().map(|one| one.part).collect();
         assert!(parts.is_sorted(), "{format}: {parts:?}");
         assert!(
-            parts.contains(&Part::Tools) && parts.contains(&Part::System),
+            parts.contains(&RequestPart::Tools) && parts.contains(&RequestPart::System),
             "{format}"
         );
         let high: u64 = outline.segments.iter().map(|one| one.tokens.high).sum();
@@ -125,13 +126,13 @@ fn an_outline_is_the_payload_in_the_caches_order() {
         let last = outline.segments.last().unwrap();
         assert_eq!(
             (last.lasts, last.part),
-            (Lasts::Call, Part::Messages),
+            (SegmentStability::Call, RequestPart::Messages),
             "{format}"
         );
         let history = outline
             .segments
             .iter()
-            .filter(|one| one.lasts == Lasts::Onwards);
+            .filter(|one| one.lasts == SegmentStability::Onwards);
         assert_eq!(history.count(), 9, "{format}");
     }
 }
@@ -141,11 +142,11 @@ fn marks_end_the_head_and_the_history_never_the_tail() {
     let compiled = compiled(&steps(3), &said(), &of(Format::Anthropic));
     let outline = compiled.payload.outline();
     let marking = place(&outline, &claude(), &[]);
-    assert_eq!(whys(&marking), [MarkReason::Head, MarkReason::Rolling]);
+    assert_eq!(whys(&marking), [MarkerReason::Head, MarkerReason::Rolling]);
     let rolling = &outline.segments[marking.marks[1].segment];
-    assert_eq!(rolling.lasts, Lasts::Onwards);
+    assert_eq!(rolling.lasts, SegmentStability::Onwards);
     let (mut payload, mut set) = (compiled.payload.clone(), marking.clone());
-    payload.mark(&mut set);
+    payload.set_markers(&mut set);
     assert_eq!(set, marking, "all could be set");
     let json = payload.to_json();
     assert_eq!(payload.len(), json.len());
@@ -154,8 +155,8 @@ fn marks_end_the_head_and_the_history_never_the_tail() {
     assert_ne!(payload.fingerprint(), compiled.payload.fingerprint());
     let last = outline.segments.len() - 1;
     assert_eq!(
-        payload.outline().prefix(last),
-        outline.prefix(last),
+        payload.outline().prefix_hash(last),
+        outline.prefix_hash(last),
         "marks are no content"
     );
     lift(Format::Anthropic, &json).unwrap();
@@ -171,7 +172,7 @@ fn nothing_below_the_minimum_is_marked() {
         minimum: high + 1,
         ..claude()
     };
-    assert_eq!(place(&outline, &rules, &[]), Marking::default());
+    assert_eq!(place(&outline, &rules, &[]), MarkerPlan::default());
 }
 
 #[test]
@@ -195,18 +196,22 @@ fn a_long_step_gets_a_bridge_so_that_the_last_mark_is_found() {
     let marking = place(&after, &rules, &kept);
     assert_eq!(
         whys(&marking),
-        [MarkReason::Head, MarkReason::Bridge, MarkReason::Rolling]
+        [
+            MarkerReason::Head,
+            MarkerReason::Bridge,
+            MarkerReason::Rolling
+        ]
     );
     let old = kept.last().unwrap().segment;
     assert_eq!(marking.marks[1].segment, old);
-    let sums = after.cumulated();
+    let sums = after.cumulative_tokens();
     assert_eq!(
-        predict(&after, &rules, &marking.marks, &kept).read,
+        predict_usage(&after, &rules, &marking.marks, &kept).read,
         sums[old]
     );
     // Without the bridge only the head is found.
     let without = place(&after, &rules, &[]);
-    let read = predict(&after, &rules, &without.marks, &kept).read;
+    let read = predict_usage(&after, &rules, &without.marks, &kept).read;
     assert_eq!(read, sums[without.marks[0].segment]);
 }
 
@@ -232,7 +237,7 @@ fn a_fifth_mark_is_impossible() {
         let compiled = compiled(&items, &said(), &of(Format::Anthropic));
         let mut marking = place(&compiled.payload.outline(), &claude(), &[]);
         let mut payload = compiled.payload.clone();
-        payload.mark(&mut marking);
+        payload.set_markers(&mut marking);
         let json = payload.to_json();
         let found = json.matches("cache_control").count();
         assert_eq!(found, marking.marks.len(), "{count}");
@@ -240,11 +245,11 @@ fn a_fifth_mark_is_impossible() {
         let given = marking
             .marks
             .iter()
-            .filter(|mark| mark.why == MarkReason::Given);
+            .filter(|mark| mark.why == MarkerReason::Given);
         assert_eq!(given.count(), count.min(4), "the newest of theirs stay");
         assert_eq!(
-            payload.outline().prefix(3),
-            compiled.payload.outline().prefix(3)
+            payload.outline().prefix_hash(3),
+            compiled.payload.outline().prefix_hash(3)
         );
     }
 }
@@ -257,13 +262,14 @@ fn a_longer_time_never_stands_behind_a_shorter_one() {
     };
     let compiled = compiled(&items, &said(), &of(Format::Anthropic));
     let marking = place(&compiled.payload.outline(), &claude(), &[]);
-    let ttls: Vec<(MarkReason, Ttl)> = marking.marks.iter().map(|one| (one.why, one.ttl)).collect();
+    let ttls: Vec<(MarkerReason, CacheTtl)> =
+        marking.marks.iter().map(|one| (one.why, one.ttl)).collect();
     assert_eq!(
         ttls,
         [
-            (MarkReason::Head, Ttl::Long),
-            (MarkReason::Given, Ttl::Long),
-            (MarkReason::Rolling, Ttl::Usual),
+            (MarkerReason::Head, CacheTtl::Long),
+            (MarkerReason::Given, CacheTtl::Long),
+            (MarkerReason::Rolling, CacheTtl::Usual),
         ]
     );
 }
@@ -278,18 +284,18 @@ fn openai_is_told_to_mark_nothing_that_passes() {
     let mut marking = place(&with_tail.payload.outline(), &rules, &[]);
     assert!(marking.only_ours);
     let mut payload = with_tail.payload.clone();
-    payload.mark(&mut marking);
+    payload.set_markers(&mut marking);
     let json = payload.to_json();
     assert!(json.contains(r#""prompt_cache_options":{"mode":"explicit"}"#));
     assert_eq!(
         json.matches("prompt_cache_breakpoint").count(),
         marking.marks.len()
     );
-    assert_eq!(marking.marks.last().unwrap().why, MarkReason::Rolling);
+    assert_eq!(marking.marks.last().unwrap().why, MarkerReason::Rolling);
     let bare = compiled(&steps(3), &said()[..1], &of(Format::OpenAiResponses));
     let marking = place(&bare.payload.outline(), &rules, &[]);
     assert!(!marking.only_ours);
-    assert_eq!(marking.marks.last().unwrap().why, MarkReason::Provider);
+    assert_eq!(marking.marks.last().unwrap().why, MarkerReason::Provider);
 }
 
 #[test]
@@ -303,7 +309,7 @@ fn gemini_is_sent_as_it_is() {
     assert_eq!(marking.marks, []);
     assert!(!marking.kept.is_empty(), "it caches by itself");
     let mut payload = compiled.payload.clone();
-    payload.mark(&mut marking);
+    payload.set_markers(&mut marking);
     assert_eq!(payload.to_json(), compiled.payload.to_json());
 }
 
@@ -319,56 +325,63 @@ fn a_trace_reads_what_it_wrote_until_it_forgets() {
         .into();
     let first = place(&outlines[0], &rules, &[]);
     let second = place(&outlines[1], &rules, &first.kept);
-    let written = outlines[0].cumulated()[first.marks.last().unwrap().segment];
+    let written = outlines[0].cumulative_tokens()[first.marks.last().unwrap().segment];
 
-    let mut trace = CacheTrace::new(rules.clone());
-    let used = trace.call(&outlines[0], &first.marks, 0);
+    let mut trace = CacheSimulator::new(rules.clone());
+    let used = trace.record_call(&outlines[0], &first.marks, 0);
     assert_eq!((used.read, used.write), (0, written));
-    assert_eq!(used.total(), outlines[0].tokens());
-    let again = trace.clone().call(&outlines[1], &second.marks, 299_999);
+    assert_eq!(used.total_tokens(), outlines[0].tokens());
+    let again = trace
+        .clone()
+        .record_call(&outlines[1], &second.marks, 299_999);
     assert_eq!(again.read, written);
-    assert_eq!(trace.predict(&outlines[1], &second.marks, 299_999), again);
+    assert_eq!(
+        trace.predict_usage(&outlines[1], &second.marks, 299_999),
+        again
+    );
     assert_eq!(
         again,
-        predict(&outlines[1], &rules, &second.marks, &first.kept)
+        predict_usage(&outlines[1], &rules, &second.marks, &first.kept)
     );
-    let late = trace.clone().call(&outlines[1], &second.marks, 300_000);
+    let late = trace
+        .clone()
+        .record_call(&outlines[1], &second.marks, 300_000);
     assert_eq!(late.read, 0);
     // A read keeps it anew.
-    trace.call(&outlines[0], &first.marks, 200_000);
+    trace.record_call(&outlines[0], &first.marks, 200_000);
     assert_eq!(
-        trace.call(&outlines[1], &second.marks, 400_000).read,
+        trace.record_call(&outlines[1], &second.marks, 400_000).read,
         written
     );
-    let kept = trace.prefixes();
+    let kept = trace.prefix_count();
     assert!(kept > first.marks.len());
     // What is gone takes no room.
-    trace.call(&outlines[0], &first.marks, 9_000_000);
-    assert!(trace.prefixes() < kept);
+    trace.record_call(&outlines[0], &first.marks, 9_000_000);
+    assert!(trace.prefix_count() < kept);
 }
 
 #[test]
 fn the_longer_time_is_billed_apart() {
     let rules = claude();
-    let policy = MarkPolicy {
-        head: Ttl::Long,
-        history: Ttl::Usual,
+    let policy = MarkerPolicy {
+        head: CacheTtl::Long,
+        history: CacheTtl::Usual,
     };
     let outline = compiled(&steps(3), &said(), &of(Format::Anthropic))
         .payload
         .outline();
-    let marking = place_marks(&outline, &rules, &[], policy);
-    let sums = outline.cumulated();
+    let marking = place_markers(&outline, &rules, &[], policy);
+    let sums = outline.cumulative_tokens();
     let ends: Vec<u64> = marking
         .marks
         .iter()
         .map(|mark| sums[mark.segment])
         .collect();
-    let mut trace = CacheTrace::new(rules);
-    let used = trace.call(&outline, &marking.marks, 0);
+    let mut trace = CacheSimulator::new(rules);
+    let used = trace.record_call(&outline, &marking.marks, 0);
     assert_eq!((used.write_long, used.write), (ends[0], ends[1] - ends[0]));
     // After the usual time only the head is there.
-    let later = trace.call(&outline, &marking.marks, 1_000_000);
+    let later = trace.record_call(&outline, &marking.marks, 1_000_000);
     assert_eq!((later.read, later.write_long), (ends[0], 0));
 }
 
@@ -380,16 +393,16 @@ fn an_automatic_cache_works_in_steps_from_its_minimum_on() {
             .payload
             .outline()
     };
-    let mut trace = CacheTrace::new(rules);
+    let mut trace = CacheSimulator::new(rules);
     let short = outline(3);
     assert!(short.tokens() < 1_024);
-    trace.call(&short, &[], 0);
-    assert_eq!(trace.call(&short, &[], 1).read, 0);
+    trace.record_call(&short, &[], 0);
+    assert_eq!(trace.record_call(&short, &[], 1).read, 0);
     let long = outline(40);
-    let used = trace.call(&long, &[], 2);
+    let used = trace.record_call(&long, &[], 2);
     assert_eq!((used.read, used.write, used.fresh), (0, 0, long.tokens()));
     assert_eq!(
-        trace.call(&outline(41), &[], 3).read,
+        trace.record_call(&outline(41), &[], 3).read,
         long.tokens() / 128 * 128
     );
 }
@@ -403,14 +416,14 @@ fn another_scope_reads_nothing() {
     let outline = compiled(&steps(40), &said(), &of(Format::OpenAiChat))
         .payload
         .outline();
-    let mut trace = CacheTrace::new(rules);
-    trace.call(&outline, &[], 0);
+    let mut trace = CacheSimulator::new(rules);
+    trace.record_call(&outline, &[], 0);
     let other = CompileRequest {
         model: "other".to_owned(),
         ..of(Format::OpenAiChat)
     };
     let other = compiled(&steps(40), &said(), &other).payload.outline();
-    assert_eq!(trace.call(&other, &[], 1).read, 0);
+    assert_eq!(trace.record_call(&other, &[], 1).read, 0);
 }
 
 /// The marks of every call of real sessions: never more than four, all of them in the payload, and the
@@ -420,8 +433,8 @@ fn real_sessions_read_their_own_prefix() {
     let rules = claude();
     let (mut reads, mut tokens) = (0, 0);
     for session in sessions().iter().step_by(17) {
-        let mut kept: Vec<Kept> = Vec::new();
-        let mut trace = CacheTrace::new(rules.clone());
+        let mut kept: Vec<CachedPrefix> = Vec::new();
+        let mut trace = CacheSimulator::new(rules.clone());
         let mut contributions = session.system.clone();
         for length in 1..=session.path.len() {
             let due = length == session.path.len() || session.path[length].item.is_model_output();
@@ -437,7 +450,7 @@ fn real_sessions_read_their_own_prefix() {
             let outline = compiled.payload.outline();
             let mut marking = place(&outline, &rules, &kept);
             let mut payload = compiled.payload.clone();
-            payload.mark(&mut marking);
+            payload.set_markers(&mut marking);
             assert!(marking.marks.len() <= 4);
             let json = payload.to_json();
             assert_eq!(
@@ -445,8 +458,8 @@ fn real_sessions_read_their_own_prefix() {
                     .count(),
                 marking.marks.len()
             );
-            let expected = predict(&outline, &rules, &marking.marks, &kept);
-            let used = trace.call(&outline, &marking.marks, length as u64);
+            let expected = predict_usage(&outline, &rules, &marking.marks, &kept);
+            let used = trace.record_call(&outline, &marking.marks, length as u64);
             assert!(
                 used.read >= expected.read,
                 "{}: {used:?} {expected:?}",
@@ -454,15 +467,15 @@ fn real_sessions_read_their_own_prefix() {
             );
             if let Some(last) = kept.last() {
                 assert_eq!(
-                    outline.prefix(last.segment),
+                    outline.prefix_hash(last.segment),
                     last.prefix,
                     "{} {length}",
                     session.name
                 );
-                assert_eq!(used.read, outline.cumulated()[last.segment]);
+                assert_eq!(used.read, outline.cumulative_tokens()[last.segment]);
             }
             reads += used.read;
-            tokens += used.total();
+            tokens += used.total_tokens();
             kept = marking.kept;
         }
     }
@@ -475,8 +488,8 @@ fn real_sessions_read_their_own_prefix() {
 #[test]
 fn a_sliding_window_costs_more_than_sending_everything() {
     let rules = claude();
-    let calls: Vec<Call> = (1..60)
-        .map(|count| Call {
+    let calls: Vec<TracedCall> = (1..60)
+        .map(|count| TracedCall {
             outline: compiled(&steps(count), &said(), &of(Format::Anthropic))
                 .payload
                 .outline(),
@@ -484,17 +497,22 @@ fn a_sliding_window_costs_more_than_sending_everything() {
         })
         .collect();
     let spec = Catalogue::builtin().resolve("claude-sonnet-4-5").unwrap();
-    let rates = Rates::of(&spec.prices, rules.kind, 0).unwrap();
-    let whole: CacheUse = replay(&rules, MarkPolicy::default(), calls.clone())
+    let rates = Rates::for_request(&spec.prices, rules.kind, 0).unwrap();
+    let whole: CacheUsage = simulate_calls(&rules, MarkerPolicy::default(), calls.clone())
         .into_iter()
         .sum();
     let limit = calls.last().unwrap().outline.tokens() / 2;
-    let windowed: Vec<CacheUse> = replay_windowed(&rules, MarkPolicy::default(), limit, calls);
-    assert!(windowed.iter().all(|used| used.total() <= limit + 100));
-    let windowed: CacheUse = windowed.into_iter().sum();
-    assert!(windowed.total() < whole.total());
+    let windowed: Vec<CacheUsage> =
+        simulate_windowed_calls(&rules, MarkerPolicy::default(), limit, calls);
     assert!(
-        windowed.cost(&rates) > whole.cost(&rates),
+        windowed
+            .iter()
+            .all(|used| used.total_tokens() <= limit + 100)
+    );
+    let windowed: CacheUsage = windowed.into_iter().sum();
+    assert!(windowed.total_tokens() < whole.total_tokens());
+    assert!(
+        windowed.input_cost(&rates) > whole.input_cost(&rates),
         "{windowed:?} {whole:?}"
     );
 }
@@ -505,11 +523,11 @@ fn given_marks_are_seen_in_the_outline() {
     let outline = compiled(&items, &said(), &of(Format::Anthropic))
         .payload
         .outline();
-    let given: Vec<&[Ttl]> = outline
+    let given: Vec<&[CacheTtl]> = outline
         .segments
         .iter()
         .map(|one| one.marks.as_slice())
         .filter(|marks| !marks.is_empty())
         .collect();
-    assert_eq!(given, [&[Ttl::Usual], &[Ttl::Usual]]);
+    assert_eq!(given, [&[CacheTtl::Usual], &[CacheTtl::Usual]]);
 }

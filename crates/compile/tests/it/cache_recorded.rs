@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use contexture_catalogue::Catalogue;
-use contexture_compile::{CacheRules, CacheTrace, Outline, marks_of};
+use contexture_compile::{CacheRules, CacheSimulator, Outline, active_markers};
 use contexture_testdata::Exchange;
 use contexture_tokens::counter_for;
 use contexture_wire::Format;
@@ -79,7 +79,7 @@ fn reads_are_predicted_or_explained() {
                 .push(exchange);
         }
         for (file, exchanges) in files {
-            let mut traces: BTreeMap<String, CacheTrace> = BTreeMap::new();
+            let mut traces: BTreeMap<String, CacheSimulator> = BTreeMap::new();
             for exchange in exchanges {
                 let called = call(format, &exchange, &mut traces);
                 let Some((predicted, reported, input)) = called else {
@@ -127,21 +127,21 @@ fn reads_are_predicted_or_explained() {
 fn call(
     format: Format,
     exchange: &Exchange,
-    traces: &mut BTreeMap<String, CacheTrace>,
+    traces: &mut BTreeMap<String, CacheSimulator>,
 ) -> Option<(u64, u64, u64)> {
     let model = model_of(exchange)?;
     let spec = Catalogue::builtin().resolve(&model).ok()?;
     let mut told = billed(format, exchange).filter(|_| exchange.status == 200);
     let (reported, input) = told.find_map(|billed| Some((billed.read?, billed.input)))?;
     let request = exchange.request.get();
-    let outline = Outline::read(format, request, counter_for(spec.encoding)).ok()?;
-    let rules = CacheRules::of(spec, format);
-    let marks = marks_of(&outline, &rules);
+    let outline = Outline::parse_request(format, request, counter_for(spec.encoding)).ok()?;
+    let rules = CacheRules::for_model(spec, format);
+    let marks = active_markers(&outline, &rules);
     let trace = traces
         .entry(model)
-        .or_insert_with(|| CacheTrace::new(rules));
-    let used = trace.call(&outline, &marks, exchange.index as u64 * 1_000);
-    let total = used.total().max(1);
+        .or_insert_with(|| CacheSimulator::new(rules));
+    let used = trace.record_call(&outline, &marks, exchange.index as u64 * 1_000);
+    let total = used.total_tokens().max(1);
     let share = u128::from(used.read) * u128::from(input) / u128::from(total);
     Some((u64::try_from(share).unwrap(), reported, input))
 }

@@ -28,7 +28,7 @@ fn asked(format: Format) -> CompileRequest {
     request.tools = vec![ToolDefinition::Function(tool)];
     request.options.tool_choice = Some(ToolChoice::Required);
     request.cache = CachePolicy {
-        rules: CacheRules::of(spec, format),
+        rules: CacheRules::for_model(spec, format),
         prices: spec.prices.clone(),
         state: CacheState::Cold,
         ..CachePolicy::none(format)
@@ -65,7 +65,7 @@ fn compiled(
     contributions: &[Contribution],
     items: Vec<Item>,
 ) -> Compiled {
-    let path = PathItem::all(items);
+    let path = PathItem::from_items(items);
     let (plan, mut scratch) = (Plan::default(), Scratch::new());
     with(&path, contributions, request, &plan, &mut scratch).unwrap()
 }
@@ -91,7 +91,7 @@ fn naming(content: CachedContent) -> CompileRequest {
 
 fn json(compiled: &Compiled) -> Value {
     let value = serde_json::from_str(&compiled.payload.to_json()).unwrap();
-    let findings = contexture_testdata::request_validator("gemini").findings(&value);
+    let findings = contexture_testdata::request_validator("gemini").validation_errors(&value);
     assert!(findings.is_empty(), "{findings:?}");
     value
 }
@@ -123,8 +123,8 @@ fn a_payload_names_the_object_and_leaves_out_what_it_holds() {
     assert_eq!((content.tokens, content.ignored), (advice.tokens, None));
     assert_eq!(report.cache.predicted.read, advice.tokens);
     assert_eq!(
-        report.cache.predicted.total(),
-        before.cache.predicted.total()
+        report.cache.predicted.total_tokens(),
+        before.cache.predicted.total_tokens()
     );
     assert_eq!(report.totals.tokens, before.totals.tokens);
     assert_eq!(report.payload.bytes, named.payload.len());

@@ -1,8 +1,8 @@
 //! What reports of usage teach, and what a compile makes of it.
 
 use contexture_compile::{
-    Calibration, CompileInput, CompileRequest, Compiled, Counting, PathItem, Plan, Report, Scratch,
-    Tokens, compile, load_call, store_call,
+    Calibration, CompileInput, CompileRequest, Compiled, CountedRequest, PathItem, Plan, Report,
+    Scratch, TokenBounds, compile, load_call, store_call,
 };
 use contexture_ir::Item;
 use contexture_wire::Format;
@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use crate::material::{assistant, counter_of, request, user};
 
-const fn range(low: u64, high: u64) -> Tokens {
-    Tokens { low, high }
+const fn range(low: u64, high: u64) -> TokenBounds {
+    TokenBounds { low, high }
 }
 
 /// A calibration that has seen `count` requests billed at this place of their range, in per cent.
@@ -20,7 +20,7 @@ fn seen(model: &str, place: u64, count: u64) -> Calibration {
     for at in 1..=count {
         let width = at * 400;
         let counted = range(at * 1_000, at * 1_000 + width);
-        calibration.observe(model, counted, counted.low + width * place / 100);
+        calibration.learn_from_range(model, counted, counted.low + width * place / 100);
     }
     calibration
 }
@@ -28,8 +28,8 @@ fn seen(model: &str, place: u64, count: u64) -> Calibration {
 #[test]
 fn little_evidence_narrows_nothing_and_more_narrows_more() {
     let width = |count| {
-        let narrowing = seen("m", 40, count).narrowing("m")?;
-        let narrowed = narrowing.apply(range(100_000, 200_000));
+        let narrowing = seen("m", 40, count).calibrated_range("m")?;
+        let narrowed = narrowing.apply_to(range(100_000, 200_000));
         assert!(
             (narrowed.low..=narrowed.high).contains(&140_000),
             "{narrowed:?}"
@@ -40,32 +40,32 @@ fn little_evidence_narrows_nothing_and_more_narrows_more() {
     let widths: Vec<u64> = [6, 12, 24, 64].map(|count| width(count).unwrap()).to_vec();
     assert!(widths.is_sorted_by(|a, b| a > b), "{widths:?}");
     assert!(widths[3] <= 10_000, "{widths:?}");
-    assert_eq!(seen("m", 40, 64).narrowing("another"), None);
+    assert_eq!(seen("m", 40, 64).calibrated_range("another"), None);
 }
 
 #[test]
 fn reports_that_say_nothing_of_counting_teach_nothing() {
     let mut calibration = seen("m", 40, 32);
-    let known = calibration.narrowing("m");
+    let known = calibration.calibrated_range("m");
     assert!(known.is_some());
     // Usage of zero, and a range about a file that only the provider sees.
-    calibration.observe("m", range(1_000, 1_400), 0);
-    calibration.observe("m", range(600, 90_000), 80_000);
-    assert_eq!(calibration.narrowing("m"), known);
+    calibration.learn_from_range("m", range(1_000, 1_400), 0);
+    calibration.learn_from_range("m", range(600, 90_000), 80_000);
+    assert_eq!(calibration.calibrated_range("m"), known);
     // Where many are outside, the bounds are wrong and nothing may be narrowed.
     for _ in 0..8 {
-        calibration.observe("m", range(1_000, 1_400), 2_000);
+        calibration.learn_from_range("m", range(1_000, 1_400), 2_000);
     }
-    assert_eq!(calibration.narrowing("m"), None);
+    assert_eq!(calibration.calibrated_range("m"), None);
     // Exact counts have nothing to learn, and nothing to lose.
     let mut exact = Calibration::default();
     for _ in 0..20 {
-        exact.observe("m", range(500, 500), 500);
+        exact.learn_from_range("m", range(500, 500), 500);
     }
     assert_eq!(exact, Calibration::default());
-    let kept = seen("m", 40, 64).narrowing("m").unwrap();
-    assert_eq!(kept.apply(range(500, 500)), range(500, 500));
-    assert_eq!(kept.apply(range(600, 90_000)), range(600, 90_000));
+    let kept = seen("m", 40, 64).calibrated_range("m").unwrap();
+    assert_eq!(kept.apply_to(range(500, 500)), range(500, 500));
+    assert_eq!(kept.apply_to(range(600, 90_000)), range(600, 90_000));
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn what_was_written_down_is_read_back_and_damage_does_no_harm() {
     );
     let damaged = r#"{"models":{"m":[[60000,1],[9000,10],[65535,65535],[1,2],[1,2],[1,2],[1,2],[1,2],[1,2],null]}}"#;
     let damaged: Calibration = serde_json::from_str(damaged).unwrap();
-    if let Some(narrowing) = damaged.narrowing("m") {
-        let narrowed = narrowing.apply(range(1_000, 2_000));
+    if let Some(narrowing) = damaged.calibrated_range("m") {
+        let narrowed = narrowing.apply_to(range(1_000, 2_000));
         assert!(1_000 <= narrowed.low && narrowed.low <= narrowed.high && narrowed.high <= 2_000);
     }
 }
@@ -101,7 +101,7 @@ fn talk() -> Vec<PathItem> {
         ]
     });
     let items: Vec<Item> = turns.chain([user("And the south tower?")]).collect();
-    PathItem::all(items)
+    PathItem::from_items(items)
 }
 
 fn compiled(path: &[PathItem], request: &CompileRequest) -> Compiled {
@@ -127,10 +127,10 @@ fn a_compile_budgets_with_what_was_learned() {
     for length in 3..20 {
         let report = compiled(&path[..2 * length + 1], &roomy).report;
         let reported = truth(report.totals.low, report.totals.tokens);
-        calibration.learn(&Counting::from(&report), reported);
+        calibration.learn_from_usage(&CountedRequest::from(&report), reported);
     }
     let plain = compiled(&path, &roomy);
-    let narrow = compiled(&path, &roomy.clone().calibrated(&calibration));
+    let narrow = compiled(&path, &roomy.clone().with_calibration(&calibration));
     assert_eq!(narrow.payload.to_json(), plain.payload.to_json());
     let (before, after) = (&plain.report.totals, &narrow.report.totals);
     assert_eq!(
@@ -157,7 +157,7 @@ fn a_compile_budgets_with_what_was_learned() {
     // Where the window is tight, more of the history fits.
     let tight = request(Format::Anthropic, before.tokens * 8 / 10);
     let cut = compiled(&path, &tight).report;
-    let kept = compiled(&path, &tight.clone().calibrated(&calibration)).report;
+    let kept = compiled(&path, &tight.clone().with_calibration(&calibration)).report;
     let omitted = |report: &Report| -> usize { report.omitted.iter().map(|span| span.items).sum() };
     assert!(
         omitted(&kept) < omitted(&cut),
@@ -167,7 +167,7 @@ fn a_compile_budgets_with_what_was_learned() {
     );
 
     // A stored call is budgeted as it was.
-    let calibrated = tight.calibrated(&calibration);
+    let calibrated = tight.with_calibration(&calibration);
     let stored = store_call(&calibrated, &[]).unwrap();
     let (again, _) = load_call(&stored).unwrap();
     assert_eq!(compiled(&path, &again).report, kept);
@@ -175,9 +175,9 @@ fn a_compile_budgets_with_what_was_learned() {
     // Learning goes on from narrowed ranges, as if they had not been narrowed.
     let mut further = calibration.clone();
     for _ in 0..64 {
-        further.learn(&Counting::from(&narrow.report), billed);
+        further.learn_from_usage(&CountedRequest::from(&narrow.report), billed);
     }
-    let again = compiled(&path, &roomy.clone().calibrated(&further))
+    let again = compiled(&path, &roomy.clone().with_calibration(&further))
         .report
         .totals;
     assert!(
@@ -186,8 +186,8 @@ fn a_compile_budgets_with_what_was_learned() {
     );
     // A report beyond the narrowed range, within the counted one, widens it again.
     let most = before.tokens - (before.tokens - before.low) / 10;
-    further.learn(&Counting::from(&narrow.report), most);
-    let wider = compiled(&path, &roomy.clone().calibrated(&further))
+    further.learn_from_usage(&CountedRequest::from(&narrow.report), most);
+    let wider = compiled(&path, &roomy.clone().with_calibration(&further))
         .report
         .totals;
     assert!(
@@ -202,7 +202,7 @@ proptest! {
         places in prop::collection::vec((0_u64..=100, 100_u64..100_000), 6..90),
     ) {
         let mut calibration = Calibration::default();
-        let seen: Vec<(Tokens, u64)> = places
+        let seen: Vec<(TokenBounds, u64)> = places
             .iter()
             .map(|(place, low)| {
                 let counted = range(*low, low + low / 2);
@@ -210,11 +210,11 @@ proptest! {
             })
             .collect();
         for (counted, reported) in &seen {
-            calibration.observe("m", *counted, *reported);
+            calibration.learn_from_range("m", *counted, *reported);
         }
-        if let Some(narrowing) = calibration.narrowing("m") {
+        if let Some(narrowing) = calibration.calibrated_range("m") {
             for (counted, reported) in seen.iter().rev().take(64) {
-                let narrowed = narrowing.apply(*counted);
+                let narrowed = narrowing.apply_to(*counted);
                 prop_assert!(counted.low <= narrowed.low && narrowed.high <= counted.high);
                 prop_assert!(narrowed.low <= *reported && *reported <= narrowed.high);
             }

@@ -18,7 +18,7 @@ fn history() -> Vec<PathItem> {
             assistant(&format!("answer {at}")),
         ]
     });
-    PathItem::all(items.chain([user("and now?")]))
+    PathItem::from_items(items.chain([user("and now?")]))
 }
 
 fn run(
@@ -55,7 +55,7 @@ impl Pass for Canceller {
         self.1
     }
 
-    fn run(&self, items: Vec<ViewItem>) -> Vec<ViewItem> {
+    fn transform_items(&self, items: Vec<ViewItem>) -> Vec<ViewItem> {
         self.0.cancel();
         self.2.fetch_add(1, Ordering::Relaxed);
         items

@@ -307,9 +307,13 @@ fn hostile_requests_are_refused_or_compared() {
         let other = request.replace("ephemeral", "lasting").replace('1', "2");
         cache_diff(&request, &other, &target(Format::Anthropic)).unwrap();
         let element = format!(r#"{{"role":"user","content":{content}}}"#);
-        let _ = contexture_wire::mark(Format::Anthropic, &element, contexture_wire::Ttl::Usual);
-        let _ = contexture_wire::unmark(Format::Anthropic, &element);
-        let _ = contexture_wire::marks(Format::Anthropic, &element);
+        let _ = contexture_wire::set_marker(
+            Format::Anthropic,
+            &element,
+            contexture_wire::CacheTtl::Usual,
+        );
+        let _ = contexture_wire::remove_markers(Format::Anthropic, &element);
+        let _ = contexture_wire::markers(Format::Anthropic, &element);
     }
 }
 

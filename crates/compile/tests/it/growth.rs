@@ -33,7 +33,7 @@ fn the_scratch_decides_nothing() {
 
 /// The payload up to its tail, which is its last element.
 fn before_tail(compiled: &Compiled) -> String {
-    let pieces: Vec<&str> = compiled.payload.pieces().collect();
+    let pieces: Vec<&str> = compiled.payload.json_chunks().collect();
     let [start @ .., comma, tail, _after] = pieces.as_slice() else {
         panic!("a payload has a history and a tail");
     };
@@ -145,7 +145,7 @@ fn branching_back_is_compiling_then() {
 fn rounds(count: usize, size: usize) -> Vec<PathItem> {
     let text = "word".repeat(size / 2);
     let round = |at: usize| [user(&format!("{at:04}{text}")), assistant(&text)];
-    PathItem::all((0..count).flat_map(round))
+    PathItem::from_items((0..count).flat_map(round))
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_frontier_stays_until_it_must_move() {
     let (mut frontiers, mut reasons) = (Vec::new(), Vec::new());
     for count in 1..60 {
         let mut path = rounds(count, 40);
-        path.extend(PathItem::all([user("and now?")]));
+        path.extend(PathItem::from_items([user("and now?")]));
         let compiled = with(&path, &[], &request, &plan, &mut Scratch::new()).unwrap();
         check_report(&compiled, &path, "frontier");
         frontiers.push(compiled.plan.trim.map(|trim| trim.index));
@@ -191,7 +191,7 @@ fn a_plan_of_another_path_is_noticed() {
     let request = request(Format::OpenAiChat, 400);
     let compiled = once(&rounds(30, 40), &[], &request).unwrap();
     assert!(compiled.plan.trim.is_some());
-    let other = PathItem::all([
+    let other = PathItem::from_items([
         user("somebody else"),
         assistant("hello"),
         user("who are you?"),
@@ -204,7 +204,7 @@ fn a_plan_of_another_path_is_noticed() {
 
 #[test]
 fn every_change_of_the_prefix_has_its_reason() {
-    let path = PathItem::all([user("a"), call("1", "{}"), output("1", "b")]);
+    let path = PathItem::from_items([user("a"), call("1", "{}"), output("1", "b")]);
     let start = request(Format::Anthropic, 1_000);
     let system = |text: &str| vec![Contribution::system("instructions", text)];
     let first = once(&path, &system("be kind"), &start).unwrap();
@@ -265,7 +265,7 @@ fn words_that_a_cut_brings_together_are_one_message() {
         (Format::Gemini, "contents", "parts"),
     ] {
         let request = request(format, 500);
-        let path = PathItem::all(items.clone());
+        let path = PathItem::from_items(items.clone());
         let first = once(&path, &[], &request).unwrap();
         check_report(&first, &path, format.as_str());
         let payload: Value = serde_json::from_str(&first.payload.to_json()).unwrap();
@@ -290,7 +290,7 @@ fn words_that_a_cut_brings_together_are_one_message() {
         assert_eq!(first.report.totals.messages, messages.len());
 
         let longer = [items.clone(), vec![assistant("yes"), user("good")]].concat();
-        let path = PathItem::all(longer);
+        let path = PathItem::from_items(longer);
         let next = with(&path, &[], &request, &first.plan, &mut Scratch::new()).unwrap();
         assert!(!next.report.epoch.opened, "{:?}", next.report.epoch);
         let next: Value = serde_json::from_str(&next.payload.to_json()).unwrap();

@@ -130,7 +130,7 @@ fn policy() -> impl Strategy<Value = HistoryPolicy> {
     });
     let clear = prop_oneof![1 => Just(Clear::Never), 1 => Just(Clear::default()), 3 => clear];
     let preview = proptest::option::of(Just(PreviewPolicy {
-        threshold: contexture_compile::Size::Bytes(600),
+        threshold: contexture_compile::TextSize::Bytes(600),
         ..PreviewPolicy::default()
     }));
     (window, clear, preview, 0..=100u8).prop_map(|(window, clear, preview, low_water)| {
@@ -228,7 +228,7 @@ impl Pass for Meddling {
         }
     }
 
-    fn run(&self, mut items: Vec<ViewItem>) -> Vec<ViewItem> {
+    fn transform_items(&self, mut items: Vec<ViewItem>) -> Vec<ViewItem> {
         match self {
             Self::Turn => items.reverse(),
             Self::Halve => items = items.into_iter().step_by(2).collect(),
@@ -331,7 +331,7 @@ fn check(
 fn check_json(json: &str, format: Format, validator: &Validator) -> Result<(), TestCaseError> {
     let payload: Value = serde_json::from_str(json)
         .map_err(|error| TestCaseError::fail(format!("{format}: {error}: {json}")))?;
-    let findings = validator.findings(&payload);
+    let findings = validator.validation_errors(&payload);
     prop_assert!(findings.is_empty(), "{format}: {findings:#?}\n{json}");
     let pairs = closed(format, &payload);
     prop_assert!(pairs.is_ok(), "{format}: {pairs:?}\n{json}");
@@ -385,7 +385,7 @@ fn blank_ends_are_no_ends() {
             for (mid_system, beside) in [(false, 0), (true, 0), (true, 1)] {
                 let mut request = request(format, 10_000);
                 request.dialect.mid_system = mid_system;
-                let path = PathItem::all(history.clone());
+                let path = PathItem::from_items(history.clone());
                 let contributions = vec![anchor.clone(); beside];
                 let compiled = once(&path, &contributions, &request).unwrap();
                 let payload: Value = serde_json::from_str(&compiled.payload.to_json()).unwrap();
@@ -431,7 +431,11 @@ fn the_host_is_not_sent_first() {
     let anchor = Contribution::new("layer", Band::Anchor, Content::Items(vec![host]));
     let mut request = request(Format::Anthropic, 10_000);
     request.dialect.mid_system = true;
-    let refused = once(&PathItem::all([user("u")]), &[anchor.pinned()], &request);
+    let refused = once(
+        &PathItem::from_items([user("u")]),
+        &[anchor.into_pinned()],
+        &request,
+    );
     let Err(Refusal::BadContribution { what, .. }) = refused else {
         panic!("{refused:?}");
     };
@@ -588,7 +592,7 @@ fn hostile_histories_part_into_a_cache_object_and_the_rest() {
                 used.set(used.get() + 1);
                 let object = whole.payload.cache_object(segments, 60).unwrap();
                 let (object, sent) = (parts(&object), parts(&json));
-                let findings = validator.findings(&sent);
+                let findings = validator.validation_errors(&sent);
                 prop_assert!(findings.is_empty(), "{findings:#?}\n{json}");
                 let both = [list(&object), list(&sent)].concat();
                 prop_assert_eq!(both, list(&parts(&plain)));
@@ -618,7 +622,7 @@ fn a_step_of_many_calls_is_no_square() {
     let mut items = vec![user("all at once")];
     items.extend(ids.iter().map(|id| call(id, "{}")));
     items.extend(ids.iter().rev().map(|id| output(id, "ok")));
-    let path = PathItem::all(items);
+    let path = PathItem::from_items(items);
     for format in Format::PROVIDERS {
         let compiled = once(&path, &[], &request(format, 10_000_000)).unwrap();
         check_report(&compiled, &path, format.as_str());
@@ -627,7 +631,7 @@ fn a_step_of_many_calls_is_no_square() {
 
 #[test]
 fn a_plan_from_anywhere_is_harmless() {
-    let path = PathItem::all([user("a"), assistant("b"), user("c")]);
+    let path = PathItem::from_items([user("a"), assistant("b"), user("c")]);
     let wild: Plan = serde_json::from_str(
         r#"{"epoch":18446744073709551615,"reason":"first","unknown":1,
             "sent":{"blocks":18446744073709551615,"hash":"00000000000000000000000000000000"},

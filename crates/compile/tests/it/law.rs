@@ -1,8 +1,8 @@
 //! The checks that every compile must pass, computed apart from the code under test.
 
 use contexture_compile::{
-    CompileRequest, Compiled, Content, Contribution, Framing, OmitReason, PathItem, TokenCounter,
-    Verdict,
+    CompileRequest, Compiled, Content, Contribution, Framing, OmitReason, PathItem, SegmentVerdict,
+    TokenCounter,
 };
 use contexture_ir::{Item, Output, Part, Role};
 use contexture_wire::Format;
@@ -15,7 +15,7 @@ pub(crate) fn required_sum(
     request: &CompileRequest,
     counter: &dyn TokenCounter,
 ) -> u64 {
-    let framing = Framing::of(request.dialect.format);
+    let framing = Framing::for_format(request.dialect.format);
     let mut sum = framing.request.high;
     for contribution in system {
         let Content::Instructions(messages) = &contribution.content else {
@@ -152,7 +152,7 @@ pub(crate) fn check_report(compiled: &Compiled, path: &[PathItem], place: &str) 
     let kept: usize = report
         .segments
         .iter()
-        .filter(|segment| segment.verdict.is_sent())
+        .filter(|segment| segment.verdict.is_in_payload())
         .map(|segment| segment.items)
         .sum();
     let omitted = seen.iter().filter(|seen| **seen).count();
@@ -162,7 +162,10 @@ pub(crate) fn check_report(compiled: &Compiled, path: &[PathItem], place: &str) 
         "{place}: kept {kept}, omitted {omitted}"
     );
     for segment in &report.segments {
-        let nothing = matches!(segment.verdict, Verdict::Trimmed | Verdict::Dropped);
+        let nothing = matches!(
+            segment.verdict,
+            SegmentVerdict::Trimmed | SegmentVerdict::Dropped
+        );
         assert!(!nothing || segment.tokens == 0, "{place}: {segment:?}");
     }
 }

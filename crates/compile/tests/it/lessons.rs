@@ -34,7 +34,7 @@ fn a_picture_is_not_counted_as_text() {
         )),
         ..ImagePart::default()
     }));
-    let path = PathItem::all([Item::from(asked)]);
+    let path = PathItem::from_items([Item::from(asked)]);
     for format in Format::PROVIDERS {
         let compiled = once(&path, &[], &request(format, 2_000)).unwrap();
         check_report(&compiled, &path, format.as_str());
@@ -46,7 +46,7 @@ fn a_picture_is_not_counted_as_text() {
 /// Whatever is sent is counted: instructions, tools and state as the history is, and room for the answer is kept.
 #[test]
 fn everything_that_is_sent_is_counted() {
-    let path = PathItem::all([user("hello")]);
+    let path = PathItem::from_items([user("hello")]);
     let tool = ToolDefinition::Function(FunctionTool {
         name: "look_up".to_owned(),
         description: Some("word ".repeat(400)),
@@ -92,7 +92,7 @@ impl Pass for Editing {
         PassPoint::AfterView
     }
 
-    fn run(&self, mut items: Vec<ViewItem>) -> Vec<ViewItem> {
+    fn transform_items(&self, mut items: Vec<ViewItem>) -> Vec<ViewItem> {
         for item in &mut items {
             let edited = match &*item.item {
                 Item::Message(message) if message.role == Role::Assistant => assistant("edited"),
@@ -111,8 +111,8 @@ impl Pass for Editing {
 
 /// Who edits an answer edits nothing else: its calls keep their outputs, and edited arguments are those that are sent.
 #[test]
-fn an_edited_answer_keeps_its_calls_and_edited_arguments_are_sent() {
-    let path = PathItem::all([
+fn edited_answer_keeps_calls_and_sends_edited_arguments() {
+    let path = PathItem::from_items([
         user("Look."),
         assistant("I look."),
         call("c1", r#"{"path":"/old"}"#),
@@ -146,7 +146,7 @@ fn an_edited_answer_keeps_its_calls_and_edited_arguments_are_sent() {
 /// State in the system prompt stands there and nowhere behind the history.
 #[test]
 fn state_in_the_system_prompt_is_no_message_behind_the_history() {
-    let path = PathItem::all([user("one"), assistant("two"), user("three")]);
+    let path = PathItem::from_items([user("one"), assistant("two"), user("three")]);
     let state = Contribution::state(&json!({"open": 2}), Placement::System).unwrap();
     let role = Contribution::system("role", "be kind");
     for format in Format::PROVIDERS {
@@ -172,7 +172,7 @@ fn no_key_of_the_state_is_special() {
         "__proto__": "proto", "constructor": "built", "toString": "said", "a-b": "dash", "a.b": "dot", "a_b": "low",
         "1st": "first", "": "nameless", "when": "2026-01-01T00:00:00Z", "bytes": [1, 2], "\u{0}\u{7}": "control",
     });
-    let path = PathItem::all([user("hello")]);
+    let path = PathItem::from_items([user("hello")]);
     let state = Contribution::state(&state, Placement::Tail).unwrap();
     let compiled = once(&path, &[state], &request(Format::OpenAiChat, 4_000)).unwrap();
     let document = document(&compiled);
@@ -218,7 +218,7 @@ fn long_steps() -> Vec<PathItem> {
                 .map(|id| output(id, &format!("{id} {}", "x".repeat(400)))),
         );
     }
-    PathItem::all(items)
+    PathItem::from_items(items)
 }
 
 fn clear_all() -> HistoryPolicy {
@@ -317,7 +317,7 @@ fn covered(path: &[PathItem], format: Format) -> Compiled {
 fn with_compaction(mut items: Vec<Item>) -> Vec<PathItem> {
     let compaction = r#"{"type":"compaction","summary":[{"type":"summary_text","text":"all fine"}],"ctx:covers":{}}"#;
     items.extend([Item::parse(compaction).unwrap(), user("and now?")]);
-    PathItem::all(items)
+    PathItem::from_items(items)
 }
 
 /// How many tokens the compaction is said to stand for.

@@ -128,7 +128,7 @@ pub(crate) struct Session {
 
 /// All 200 tau-bench and 5 SWE-agent sessions.
 pub(crate) fn sessions() -> Vec<Session> {
-    let chats = contexture_testdata::chats().into_iter();
+    let chats = contexture_testdata::chat_histories().into_iter();
     let sessions = chats.map(|(name, messages)| session_of(name, &messages));
     sessions.collect()
 }
@@ -153,6 +153,6 @@ fn session_of(name: String, messages: &Value) -> Session {
     Session {
         name,
         system: vec![system],
-        path: PathItem::all(lifted.transcript.items),
+        path: PathItem::from_items(lifted.transcript.items),
     }
 }

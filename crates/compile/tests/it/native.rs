@@ -43,18 +43,21 @@ fn the_request_is_what_the_providers_schema_says() {
             openai(None),
         ),
     ] {
-        let (name, value) = native.param();
+        let (name, value) = native.request_param();
         let payload = payload(&[user("hello")], &target.param(name, value.clone()));
-        let sent: Value = value.to().unwrap();
+        let sent: Value = value.parse_as().unwrap();
         assert_eq!(payload["context_management"], sent);
-        let findings = Validator::new(&schema(schema_name)).findings(&payload);
+        let findings = Validator::new(&schema(schema_name)).validation_errors(&payload);
         assert_eq!(findings, Vec::<String>::new(), "{native:?}");
     }
-    assert_eq!(anthropic(None, None).beta(), Some("compact-2026-01-12"));
+    assert_eq!(
+        anthropic(None, None).beta_header(),
+        Some("compact-2026-01-12")
+    );
 }
 
 #[test]
-fn an_opaque_compaction_goes_to_its_maker_and_others_are_told_what_it_is_about() {
+fn opaque_compaction_is_sent_to_its_maker_only() {
     let made: Item = Compaction {
         summary: vec![],
         encrypted_content: Some("opaque".to_owned()),

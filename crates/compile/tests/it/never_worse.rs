@@ -3,11 +3,11 @@
 
 use contexture_catalogue::{CacheKind, Catalogue};
 use contexture_compile::{
-    CacheRules, CacheState, CacheTrace, CacheUse, Call, Clear, ClearPolicy, CompileInput,
-    CompileRequest, Mark, MarkPolicy, Outline, Plan, PreviewPolicy, Rates, Rewriting, Scratch,
-    Target, compile, read_tool, replay, replay_windowed,
+    CacheMarker, CacheRules, CacheSimulator, CacheState, CacheUsage, Clear, ClearPolicy,
+    CompileInput, CompileRequest, MarkerPolicy, Outline, Plan, PreviewPolicy, Rates, Rewriting,
+    Scratch, Target, TracedCall, compile, read_tool, simulate_calls, simulate_windowed_calls,
 };
-use contexture_wire::{Format, Ttl};
+use contexture_wire::{CacheTtl, Format};
 
 use crate::material::{Session, calls, counter_of, sessions};
 
@@ -19,7 +19,7 @@ const TARGETS: [(Format, &str); 4] = [
 ];
 
 /// Twenty seconds between calls, and ten minutes, for which a host asks for the longer time.
-const GAPS: [(u64, Ttl); 2] = [(20_000, Ttl::Usual), (600_000, Ttl::Long)];
+const GAPS: [(u64, CacheTtl); 2] = [(20_000, CacheTtl::Usual), (600_000, CacheTtl::Long)];
 
 /// How we compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Bill {
 }
 
 #[test]
-fn we_cost_no_more_than_a_plain_host_and_no_session_more_than_one_rewrite() {
+fn cost_stays_below_plain_host_and_one_rewrite_per_session() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let all = sessions();
     let step = if soak { 1 } else { 25 };
@@ -178,7 +178,7 @@ fn row(model: &str, gap: u64, way: Way, limit: Option<u64>, bills: &[Bill]) -> S
 struct Sent {
     length: usize,
     outline: Outline,
-    marks: Vec<Mark>,
+    marks: Vec<CacheMarker>,
     epoch: u64,
 }
 
@@ -187,7 +187,7 @@ fn request(format: Format, model: &str, limit: Option<u64>) -> CompileRequest {
     if let Some(limit) = limit {
         target = target.window(limit + 500).reserve(500);
     }
-    target.request(Catalogue::builtin()).unwrap()
+    target.build_request(Catalogue::builtin()).unwrap()
 }
 
 /// Everything, as it is.
@@ -228,7 +228,7 @@ fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
         // Marks below the provider's minimum do nothing, and are not in the plan.
         let kept = compiled.plan.kept.iter();
         let marks = kept
-            .map(|kept| Mark::given(kept.segment, kept.ttl))
+            .map(|kept| CacheMarker::existing(kept.segment, kept.ttl))
             .collect();
         sent.push(Sent {
             length,
@@ -246,7 +246,7 @@ struct Host<'a> {
     format: Format,
     model: &'a str,
     gap: u64,
-    ttl: Ttl,
+    ttl: CacheTtl,
     limit: Option<u64>,
 }
 
@@ -256,7 +256,7 @@ impl Host<'_> {
         let mut request = request(self.format, self.model, self.limit);
         let cache = &mut request.cache;
         cache.marks = cache.marks.map(|_| self.marks());
-        if cache.rules.kept_ms(self.ttl) <= self.gap {
+        if cache.rules.ttl_ms(self.ttl) <= self.gap {
             cache.state = CacheState::Cold;
         }
         match way {
@@ -273,8 +273,8 @@ impl Host<'_> {
         run(session, request)
     }
 
-    const fn marks(&self) -> MarkPolicy {
-        MarkPolicy {
+    const fn marks(&self) -> MarkerPolicy {
+        MarkerPolicy {
             head: self.ttl,
             history: self.ttl,
         }
@@ -283,8 +283,8 @@ impl Host<'_> {
     /// Nothing if we refused every call: then the newest words alone do not fit.
     fn bill(&self, name: &str, whole: &[Sent], ours: &[Sent]) -> Option<Bill> {
         let spec = Catalogue::builtin().resolve(self.model).unwrap();
-        let rules = CacheRules::of(spec, self.format);
-        let rates = Rates::of(&spec.prices, rules.kind, 0).unwrap();
+        let rules = CacheRules::for_model(spec, self.format);
+        let rates = Rates::for_request(&spec.prices, rules.kind, 0).unwrap();
         let policy = self.marks();
         let theirs: Vec<&Sent> = whole
             .iter()
@@ -298,30 +298,30 @@ impl Host<'_> {
         let fits = bound <= limit;
         let limit = limit * guess / bound;
         let at = |at: usize| at as u64 * self.gap;
-        let sent = theirs.iter().enumerate().map(|(n, call)| Call {
+        let sent = theirs.iter().enumerate().map(|(n, call)| TracedCall {
             outline: call.outline.clone(),
             at_ms: at(n),
         });
-        let bare = |used: &CacheUse| match rules.kind {
-            CacheKind::Explicit => CacheUse {
-                fresh: used.total(),
-                ..CacheUse::default()
+        let bare = |used: &CacheUsage| match rules.kind {
+            CacheKind::Explicit => CacheUsage {
+                fresh: used.total_tokens(),
+                ..CacheUsage::default()
             },
             _ => *used,
         };
         let used = if fits {
-            replay(&rules, policy, sent)
+            simulate_calls(&rules, policy, sent)
         } else {
-            replay_windowed(&rules, policy, limit, sent)
+            simulate_windowed_calls(&rules, policy, limit, sent)
         };
-        let mut trace = CacheTrace::new(rules.clone());
-        let timed = |mark: &Mark| Mark::given(mark.segment, self.ttl);
+        let mut trace = CacheSimulator::new(rules.clone());
+        let timed = |mark: &CacheMarker| CacheMarker::existing(mark.segment, self.ttl);
         let own = ours.iter().enumerate().map(|(n, call)| {
-            let marks: Vec<Mark> = call.marks.iter().map(timed).collect();
-            trace.call(&call.outline, &marks, at(n))
+            let marks: Vec<CacheMarker> = call.marks.iter().map(timed).collect();
+            trace.record_call(&call.outline, &marks, at(n))
         });
-        let own: CacheUse = own.sum();
-        let write = if self.ttl == Ttl::Long {
+        let own: CacheUsage = own.sum();
+        let write = if self.ttl == CacheTtl::Long {
             rates.write_long
         } else {
             rates.write
@@ -329,9 +329,9 @@ impl Host<'_> {
         Some(Bill {
             name: name.to_owned(),
             fits,
-            ours: own.cost(&rates),
-            unmarked: used.iter().map(bare).sum::<CacheUse>().cost(&rates),
-            theirs: used.into_iter().sum::<CacheUse>().cost(&rates),
+            ours: own.input_cost(&rates),
+            unmarked: used.iter().map(bare).sum::<CacheUsage>().input_cost(&rates),
+            theirs: used.into_iter().sum::<CacheUsage>().input_cost(&rates),
             rewrite: u128::from(guess.min(limit)) * u128::from(write.saturating_sub(rates.read)),
             epochs: ours.last()?.epoch,
         })

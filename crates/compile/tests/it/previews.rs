@@ -1,6 +1,8 @@
 //! Previews: long outputs as head, error lines, tail and link.
 
-use contexture_compile::{Link, PreviewPolicy, Previewed, Previewer, READ_TOOL, Size, ToolPreview};
+use contexture_compile::{
+    Link, PreviewPolicy, Previewed, Previewer, READ_TOOL, TextSize, ToolPreview,
+};
 use contexture_ir::{ContentHash, FunctionCallOutput, Item, Output, Part};
 use contexture_tokens::{Encoding, counter_for};
 use proptest::prelude::*;
@@ -19,7 +21,7 @@ fn previewer(policy: &PreviewPolicy) -> Previewer<'_> {
 fn preview(text: &str) -> Option<String> {
     let policy = PreviewPolicy::default();
     previewer(&policy)
-        .text(text, link())
+        .preview_text(text, link())
         .map(|preview| preview.text)
 }
 
@@ -29,7 +31,7 @@ fn output(output: Output) -> Item {
 
 fn item(item: &Item, tool: Option<&str>, policy: &PreviewPolicy) -> Option<Previewed> {
     let hash = ContentHash::of(item.to_json().as_bytes());
-    previewer(policy).item(item, hash, tool)
+    previewer(policy).preview_item(item, hash, tool)
 }
 
 fn log(lines: usize) -> String {
@@ -40,12 +42,12 @@ fn log(lines: usize) -> String {
 fn a_long_output_is_head_error_lines_tail_and_a_link() {
     let text = log(5_000).replace("line 2000\n", "E: build failed\n");
     let policy = PreviewPolicy {
-        threshold: Size::Characters(1_000),
+        threshold: TextSize::Characters(1_000),
         head: 30,
         tail: 30,
         ..PreviewPolicy::default()
     };
-    let preview = previewer(&policy).text(&text, link()).unwrap();
+    let preview = previewer(&policy).preview_text(&text, link()).unwrap();
     assert_eq!(
         preview.text,
         format!(
@@ -94,19 +96,19 @@ fn a_threshold_counts_in_the_unit_it_names() {
             threshold,
             ..PreviewPolicy::default()
         };
-        previewer(&policy).text(&text, link())
+        previewer(&policy).preview_text(&text, link())
     };
-    assert_eq!(over(Size::Characters(1_500)), None);
-    assert_eq!(over(Size::Bytes(3_000)), None);
-    assert!(over(Size::Bytes(2_999)).unwrap().text.len() <= 2_999);
+    assert_eq!(over(TextSize::Characters(1_500)), None);
+    assert_eq!(over(TextSize::Bytes(3_000)), None);
+    assert!(over(TextSize::Bytes(2_999)).unwrap().text.len() <= 2_999);
     let tokens = counter_for(Encoding::O200kBase).count(&text).high;
-    assert_eq!(over(Size::Tokens(tokens)), None);
+    assert_eq!(over(TextSize::Tokens(tokens)), None);
     let dense = "\u{10348}".repeat(2_000);
     let policy = PreviewPolicy {
-        threshold: Size::Tokens(2_000),
+        threshold: TextSize::Tokens(2_000),
         ..PreviewPolicy::default()
     };
-    let preview = previewer(&policy).text(&dense, link()).unwrap();
+    let preview = previewer(&policy).preview_text(&dense, link()).unwrap();
     let counter = counter_for(Encoding::O200kBase);
     assert!(counter.count(&preview.text).high <= 2_000);
 }
@@ -204,7 +206,7 @@ fn tools_may_be_different() {
             (
                 "grep".to_owned(),
                 ToolPreview::By(Box::new(PreviewPolicy {
-                    threshold: Size::Characters(1_000),
+                    threshold: TextSize::Characters(1_000),
                     ..PreviewPolicy::default()
                 })),
             ),
@@ -256,9 +258,9 @@ fn only_outputs_are_previewed_and_keep_what_else_they_say() {
 
 fn policies() -> impl Strategy<Value = PreviewPolicy> {
     let threshold = (0..3, 0u64..3_000).prop_map(|(unit, size)| match unit {
-        0 => Size::Characters(size),
-        1 => Size::Bytes(size),
-        _ => Size::Tokens(size),
+        0 => TextSize::Characters(size),
+        1 => TextSize::Bytes(size),
+        _ => TextSize::Tokens(size),
     });
     (threshold, 0usize..4_000, 0usize..4_000, 0usize..20).prop_map(
         |(threshold, head, tail, error_lines)| PreviewPolicy {
@@ -289,9 +291,9 @@ proptest! {
     #[test]
     fn a_preview_is_smaller_and_stays_as_it_is(text in texts(), policy in policies()) {
         let previewer = previewer(&policy);
-        if let Some(preview) = previewer.text(&text, link()) {
+        if let Some(preview) = previewer.preview_text(&text, link()) {
             prop_assert!(preview.text.len() < text.len());
-            prop_assert_eq!(previewer.text(&preview.text, link()), None);
+            prop_assert_eq!(previewer.preview_text(&preview.text, link()), None);
             prop_assert!(preview.text.contains(&link().to_string()));
             let (mut end, mut seen) = (0, 0);
             for range in &preview.facts.shown {

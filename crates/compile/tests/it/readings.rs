@@ -1,8 +1,8 @@
 //! Reading what previews leave out: answers are bounded, and what is left out is found by an identifier.
 
 use contexture_compile::reading::{
-    Answer, Hit, Needle, Ranking, ReadCall, answer_excerpt, answer_found, answer_hits, excerpt,
-    find,
+    Ranking, ReadCall, ReadReply, SearchHit, SearchQuery, excerpt_reply, extract_excerpt,
+    find_lines, matches_reply, search_reply,
 };
 use contexture_compile::{Link, PreviewPolicy, Previewer};
 use contexture_ir::ContentHash;
@@ -14,7 +14,7 @@ fn link() -> Link {
 }
 
 /// Answers a call on a conversation that consists of `texts`, the newest first; links name the first.
-fn answer(arguments: &str, texts: &[&str]) -> Answer {
+fn answer(arguments: &str, texts: &[&str]) -> ReadReply {
     let text = texts.first().copied().unwrap_or_default();
     match ReadCall::parse(arguments).unwrap() {
         ReadCall::Read {
@@ -22,24 +22,24 @@ fn answer(arguments: &str, texts: &[&str]) -> Answer {
             from,
             lines,
             characters,
-        } => answer_excerpt(link, &excerpt(text, from, lines, characters)),
+        } => excerpt_reply(link, &extract_excerpt(text, from, lines, characters)),
         ReadCall::Find {
             link,
             matcher,
             which,
-        } => answer_found(link, &find(text, &matcher, &which)),
+        } => matches_reply(link, &find_lines(text, &matcher, &which)),
         ReadCall::Search { query, limit } => {
-            let needle = Needle::new(&query);
+            let needle = SearchQuery::new(&query);
             let mut best = Ranking::new(limit);
             for text in texts.iter().rev() {
-                if let Some((relevance, at)) = needle.judge(text) {
+                if let Some((relevance, at)) = needle.score_text(text) {
                     best.offer(relevance, || {
-                        Hit::new(link(), "output of ls", text, &at, limit)
+                        SearchHit::new(link(), "output of ls", text, &at, limit)
                     });
                 }
             }
-            let of = best.offered();
-            answer_hits(&best.into_best(), of)
+            let of = best.offered_count();
+            search_reply(&best.into_ranked(), of)
         }
     }
 }
@@ -121,7 +121,7 @@ fn what_a_preview_leaves_out_is_found_by_its_identifier() {
     };
     for n in [0, 1, 7, 25, 49] {
         let identifier = format!("needle-{n:04}-x");
-        let preview = previewer.text(&outputs[n], link()).unwrap();
+        let preview = previewer.preview_text(&outputs[n], link()).unwrap();
         assert!(!preview.text.contains(&identifier));
         let answer = ask(
             &format!(r#"{{"query":"{identifier}","limit":3}}"#),
@@ -158,7 +158,7 @@ proptest! {
             format!(r#"{{"query":{word},"limit":{limit}}}"#),
         ] {
             let answer = ask(&arguments, &texts);
-            prop_assert_eq!(previewer.text(&answer, link()), None, "{}: {}", arguments, answer.chars().count());
+            prop_assert_eq!(previewer.preview_text(&answer, link()), None, "{}: {}", arguments, answer.chars().count());
         }
     }
 }

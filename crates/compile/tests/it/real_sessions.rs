@@ -69,7 +69,7 @@ fn check(
             );
             let payload: Value = serde_json::from_str(&compiled.payload.to_json()).unwrap();
             assert_eq!(
-                validator.findings(&payload),
+                validator.validation_errors(&payload),
                 Vec::<String>::new(),
                 "{place}"
             );
@@ -204,5 +204,5 @@ fn the_task_and_the_last_words_are_always_there() {
 }
 
 fn quoted(item: &Item) -> String {
-    contexture_ir::quote(&item.text())
+    contexture_ir::quote_json(&item.text())
 }

@@ -3,7 +3,7 @@
 use contexture_catalogue::Catalogue;
 use contexture_compile::{
     Compiler, HistoryPolicy, OmitReason, Omitted, PathItem, Repair, Report, Rewriting, Rewritten,
-    Target, Verdict, Width, explain_items, read_tool, render_html, render_table,
+    SegmentVerdict, Target, Width, explain_items, read_tool, render_html, render_table,
 };
 use contexture_wire::{Format, Loss, LossKind};
 use proptest::prelude::*;
@@ -291,7 +291,7 @@ fn each_item_has_one_line_that_agrees_with_the_report() {
         items.push(output(&id));
     }
     items.extend([assistant("Done."), user("And now?")]);
-    let path = PathItem::all(items);
+    let path = PathItem::from_items(items);
     let mut small = request(Format::Anthropic, 1_600);
     small.history = HistoryPolicy::for_one_call();
     let report = once(&path, &[], &small).unwrap().report;
@@ -314,7 +314,7 @@ fn each_item_has_one_line_that_agrees_with_the_report() {
     let rows = report
         .segments
         .iter()
-        .filter(|one| one.verdict == Verdict::Trimmed);
+        .filter(|one| one.verdict == SegmentVerdict::Trimmed);
     let reported: u64 = rows.map(|row| row.omitted_tokens).sum();
     assert!(reported <= trimmed, "{reported} of {trimmed}");
     // A shorter path than the report's is no reason to fall over.

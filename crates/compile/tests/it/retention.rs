@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use contexture_compile::compaction::{Allowance, Covered, Manifest};
-use contexture_compile::reading::{Needle, Ranking};
+use contexture_compile::compaction::{CoveredItem, Manifest, TextBudget};
+use contexture_compile::reading::{Ranking, SearchQuery};
 use contexture_compile::{
     CompileInput, Compiled, PathItem, Plan, PreviewPolicy, Rewriting, Rewritten, Scratch, compile,
 };
@@ -33,7 +33,7 @@ fn nine_tenths_of_the_facts_stay_in_reach() {
     for session in &all {
         let (dropped, kept) = halves(session);
         let tokens = counter.count(&dropped).count;
-        let told = manifest_of(session).render(Allowance::Tokens(tokens * 15 / 100, counter));
+        let told = manifest_of(session).render(TextBudget::Tokens(tokens * 15 / 100, counter));
         let told_tokens = counter.count(&told.text).count;
         dropped_tokens += tokens;
         manifest_tokens += told_tokens;
@@ -259,12 +259,12 @@ fn shown(compiled: &Compiled) -> String {
 /// The manifest of what was left out, beside what was not.
 fn manifest_beside(path: &[PathItem], omitted: &BTreeSet<usize>) -> String {
     let counter = counter_for(Encoding::O200kBase);
-    let all = path.iter().enumerate().map(|(index, one)| Covered {
+    let all = path.iter().enumerate().map(|(index, one)| CoveredItem {
         index,
         item: &one.item,
         hash: Some(one.hash),
     });
-    let (gone, there): (Vec<Covered<'_>>, Vec<Covered<'_>>) =
+    let (gone, there): (Vec<CoveredItem<'_>>, Vec<CoveredItem<'_>>) =
         all.partition(|one| omitted.contains(&one.index));
     if gone.is_empty() {
         return String::new();
@@ -274,9 +274,9 @@ fn manifest_beside(path: &[PathItem], omitted: &BTreeSet<usize>) -> String {
         .map(|one| counter.count(&one.item.text()).count)
         .sum();
     let most = (tokens * 15 / 100).max(256);
-    Manifest::of(&gone)
-        .beside(&there)
-        .render(Allowance::Tokens(most, counter))
+    Manifest::from_items(&gone)
+        .without_identifiers(&there)
+        .render(TextBudget::Tokens(most, counter))
         .text
 }
 
@@ -301,15 +301,15 @@ fn plain_window(path: &[PathItem], limit: u64) -> String {
 
 /// Whether the built-in tool, asked for a fact, gives among its first three an item that holds it.
 fn finds(path: &[PathItem], kind: usize, fact: &String) -> bool {
-    let needle = Needle::new(fact);
+    let needle = SearchQuery::new(fact);
     let mut ranking = Ranking::new(3);
     for one in path {
         let text = one.item.text();
-        if let Some((relevance, _)) = needle.judge(&text) {
+        if let Some((relevance, _)) = needle.score_text(&text) {
             ranking.offer(relevance, || text);
         }
     }
-    let best = ranking.into_best();
+    let best = ranking.into_ranked();
     best.iter().any(|text| Held::of(text).has(kind, fact))
 }
 
@@ -376,15 +376,15 @@ fn outputs(session: &Session) -> String {
 
 fn manifest_of(session: &Session) -> Manifest {
     let all = session.path.iter().enumerate();
-    let covered: Vec<Covered<'_>> = all
-        .map(|(index, one)| Covered {
+    let covered: Vec<CoveredItem<'_>> = all
+        .map(|(index, one)| CoveredItem {
             index,
             item: &one.item,
             hash: Some(one.hash),
         })
         .collect();
     let (opening, dropped, kept) = cut(&covered);
-    Manifest::of(dropped).beside(&[opening, kept].concat())
+    Manifest::from_items(dropped).without_identifiers(&[opening, kept].concat())
 }
 
 fn add(score: &mut Score, wanted: &[BTreeSet<String>; 4], text: &str) {

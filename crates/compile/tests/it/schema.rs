@@ -1,6 +1,6 @@
 //! Real reports agree with the published JSON Schema, and hold nothing that it does not describe.
 
-use contexture_compile::{HistoryPolicy, PreviewPolicy, Report, Size};
+use contexture_compile::{HistoryPolicy, PreviewPolicy, Report, TextSize};
 use contexture_ir::ToolDefinition;
 use contexture_wire::{Format, lift};
 use jsonschema::Validator;
@@ -64,7 +64,7 @@ fn real_reports_agree_with_the_published_schema() {
                 let mut request = request(format, limit);
                 request.history = HistoryPolicy {
                     preview: Some(PreviewPolicy {
-                        threshold: Size::Characters(2_000),
+                        threshold: TextSize::Characters(2_000),
                         ..PreviewPolicy::default()
                     }),
                     ..HistoryPolicy::for_one_call()
@@ -81,7 +81,7 @@ fn real_reports_agree_with_the_published_schema() {
             continue;
         };
         let transcript = lifted.transcript;
-        let path = contexture_compile::PathItem::all(transcript.items);
+        let path = contexture_compile::PathItem::from_items(transcript.items);
         let mut request = request(Format::Gemini, 100_000);
         request.options = transcript.options;
         let own = |tool: &ToolDefinition| matches!(tool, ToolDefinition::Provider(_));

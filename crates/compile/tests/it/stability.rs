@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use contexture_catalogue::Catalogue;
 use contexture_compile::{
-    Band, CompileInput, CompileRequest, Compiled, Content, Contribution, EpochReason, Lasts,
-    Outline, Payload, Plan, Scratch, Target, compile,
+    Band, CompileInput, CompileRequest, Compiled, Content, Contribution, EpochReason, Outline,
+    Payload, Plan, Scratch, SegmentStability, Target, compile,
 };
 use contexture_ir::ContentHash;
 use contexture_wire::Format;
@@ -106,7 +106,7 @@ fn what_was_sent_is_sent_again_in_the_same_place() {
 
 fn target(format: Format, model: &str) -> CompileRequest {
     let target = Target::new(format, model);
-    target.request(Catalogue::builtin()).unwrap()
+    target.build_request(Catalogue::builtin()).unwrap()
 }
 
 /// What a host says with every call, never the same.
@@ -248,33 +248,33 @@ impl Before {
         let passing = outline
             .segments
             .iter()
-            .filter(|one| one.lasts == Lasts::Call)
+            .filter(|one| one.lasts == SegmentStability::Call)
             .count();
-        let pieces: Vec<&str> = payload.pieces().collect();
+        let pieces: Vec<&str> = payload.json_chunks().collect();
         // Each passing element has a comma before it, and the end of the document behind it.
         let settled = pieces[..pieces.len() - 1 - 2 * passing]
             .iter()
             .map(|piece| piece.len())
             .sum();
         assert!(passing > 0 && settled > 0);
-        let marked = if request.cache.rules.by_marks() {
+        let marked = if request.cache.rules.is_marker_based() {
             let last = compiled.plan.kept.last();
             last.map(|kept| kept.segment)
         } else {
             outline
                 .segments
                 .iter()
-                .rposition(|one| one.lasts < Lasts::Call)
+                .rposition(|one| one.lasts < SegmentStability::Call)
         };
         assert!(
-            !request.cache.rules.by_marks()
+            !request.cache.rules.is_marker_based()
                 || outline.tokens() < 2 * request.cache.rules.minimum
                 || marked.is_some()
         );
         Self {
             json,
             settled,
-            marked: marked.map(|at| (at, outline.prefix(at))),
+            marked: marked.map(|at| (at, outline.prefix_hash(at))),
         }
     }
 
@@ -287,7 +287,7 @@ impl Before {
         );
         if let Some((segment, prefix)) = self.marked {
             assert_eq!(
-                outline.prefix(segment),
+                outline.prefix_hash(segment),
                 prefix,
                 "{place}: segment {segment}"
             );

@@ -35,11 +35,11 @@ fn target() -> Target {
 #[test]
 fn the_table_says_what_was_sent_and_why() {
     let compiler = Compiler::new(Catalogue::builtin())
-        .with(Contribution::system(
+        .with_contribution(Contribution::system(
             "instructions",
             "You are a careful engineer.",
         ))
-        .with(Contribution::tail("state", "<state>2 files open</state>"));
+        .with_contribution(Contribution::tail("state", "<state>2 files open</state>"));
     let compiled = compiler.compile(&items(), &target()).unwrap();
     let table = render_table(&compiled.report, Width::default());
     let fingerprint = &compiled.report.payload.fingerprint;

@@ -6,7 +6,7 @@
 use contexture_catalogue::Catalogue;
 use contexture_compile::{
     Band, Calibration, CompileInput, Content, Contribution, PathItem, Plan, Scratch, Target,
-    Tokens, Totals, compile,
+    TokenBounds, Totals, compile,
 };
 use contexture_ir::{ToolDefinition, Transcript};
 use contexture_testdata::Exchange;
@@ -90,18 +90,18 @@ fn what_was_learned_narrows_the_ranges_of_what_comes_next() {
             let Some((totals, billed)) = measure(format, &exchange) else {
                 continue;
             };
-            let counted = Tokens {
+            let counted = TokenBounds {
                 low: totals.low,
                 high: totals.tokens,
             };
             let inside = (totals.low..=totals.tokens).contains(&billed);
             let model = format!("{format}/{}", model_of(&exchange).unwrap());
-            if let Some(narrowing) = calibration.narrowing(&model).filter(|_| inside) {
-                let narrowed = narrowing.apply(counted);
+            if let Some(narrowing) = calibration.calibrated_range(&model).filter(|_| inside) {
+                let narrowed = narrowing.apply_to(counted);
                 assert!(counted.low <= narrowed.low && narrowed.high <= counted.high);
                 if narrowed != counted {
                     held_out += 1;
-                    let width = |range: Tokens| (range.high - range.low) as f64;
+                    let width = |range: TokenBounds| (range.high - range.low) as f64;
                     before += width(counted);
                     after += width(narrowed);
                     shares += width(narrowed) / width(counted);
@@ -110,7 +110,7 @@ fn what_was_learned_narrows_the_ranges_of_what_comes_next() {
                     }
                 }
             }
-            calibration.observe(&model, counted, billed);
+            calibration.learn_from_range(&model, counted, billed);
         }
     }
     let mean = shares / f64::from(held_out);
@@ -161,9 +161,9 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
         .options(transcript.options.clone())
         .window(10_000_000)
         .reserve(1_000);
-    let request = target.request(Catalogue::builtin()).unwrap();
+    let request = target.build_request(Catalogue::builtin()).unwrap();
     let input = CompileInput {
-        path: &PathItem::all(transcript.items.iter().cloned()),
+        path: &PathItem::from_items(transcript.items.iter().cloned()),
         covers: &[],
         passes: &[],
         contributions: &instructions(&transcript),

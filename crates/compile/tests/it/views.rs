@@ -3,7 +3,7 @@
 use contexture_catalogue::Catalogue;
 use contexture_compile::{
     CachePolicy, CacheRules, CacheState, Clear, ClearPolicy, CompileInput, CompileRequest,
-    Compiled, Cover, EpochReason, HistoryPolicy, MarkPolicy, OmitReason, PathItem, Plan,
+    Compiled, Cover, EpochReason, HistoryPolicy, MarkerPolicy, OmitReason, PathItem, Plan,
     PreviewPolicy, Rewriting, Scratch, Window, compile, read_tool,
 };
 use contexture_ir::{FunctionCall, Item, Reasoning};
@@ -22,7 +22,7 @@ fn calls(count: usize) -> Vec<PathItem> {
         items.push(FunctionCall::new(&id, format!("tool_{at}"), "{}").into());
         items.push(output(&id, &format!("{at:<400}")));
     }
-    PathItem::all(items)
+    PathItem::from_items(items)
 }
 
 fn run(path: &[PathItem], covers: &[Cover], request: &CompileRequest, plan: &Plan) -> Compiled {
@@ -53,8 +53,8 @@ fn priced(limit: u64) -> CompileRequest {
     let model = Catalogue::builtin().resolve("claude-sonnet-4-5").unwrap();
     let mut request = request(Format::Anthropic, limit);
     request.cache = CachePolicy {
-        rules: CacheRules::of(model, Format::Anthropic),
-        marks: Some(MarkPolicy::default()),
+        rules: CacheRules::for_model(model, Format::Anthropic),
+        marks: Some(MarkerPolicy::default()),
         prices: model.prices.clone(),
         state: CacheState::Warm,
         content: None,
@@ -162,7 +162,7 @@ fn small_outputs_are_left_alone() {
         items.push(output(&id, "ok"));
         items.push(assistant(&"thinking aloud ".repeat(20)));
     }
-    let path = PathItem::all(items);
+    let path = PathItem::from_items(items);
     let compiled = run(
         &path,
         &[],
@@ -188,7 +188,7 @@ fn an_output_goes_when_its_call_was_made_again() {
         items.push(output(&id, &"x".repeat(400)));
     }
     items.push(user("go on"));
-    let path = PathItem::all(items);
+    let path = PathItem::from_items(items);
     let mut request = request(Format::OpenAiChat, 800);
     request.history = clearing(ClearPolicy::default());
     let compiled = run(&path, &[], &request, &Plan::default());
@@ -223,7 +223,7 @@ fn old_thoughts_are_left_out() {
         ]);
     }
     items.push(user("and?"));
-    let path = PathItem::all(items);
+    let path = PathItem::from_items(items);
     let request = request(Format::Anthropic, 700);
     let compiled = run(&path, &[], &request, &Plan::default());
     let gone: usize = compiled
@@ -254,7 +254,7 @@ fn a_window_of_turns_is_cut_in_steps() {
     request.history.window = Window::Turns(10);
     let items = |count: usize| {
         let turns = (0..count).flat_map(|at| [user(&format!("q{at}")), assistant("a")]);
-        PathItem::all(turns.collect::<Vec<_>>())
+        PathItem::from_items(turns.collect::<Vec<_>>())
     };
     let (mut plan, mut begins) = (Plan::default(), Vec::new());
     for turns in 1..40 {
@@ -334,7 +334,7 @@ fn long_outputs_are_previewed_at_once() {
         let id = format!("c{at}");
         items.push(FunctionCall::new(&id, "read", "{}").into());
         items.push(output(&id, &format!("{at}{long}")));
-        let path = PathItem::all(items.clone());
+        let path = PathItem::from_items(items.clone());
         let compiled = run(&path, &[], &request, &plan);
         assert_eq!(rewritten(&compiled, Rewriting::Previewed).len(), at + 1);
         assert_eq!(compiled.report.epoch.opened, at == 0);
@@ -356,11 +356,11 @@ fn long_outputs_are_previewed_at_once() {
 
 /// What is kept of rounds that were cut is told as what is sent after them.
 #[test]
-fn a_preview_in_a_pinned_round_is_told_when_the_rounds_around_it_are_cut() {
+fn preview_in_pinned_round_is_reported_when_others_are_trimmed() {
     let mut path = calls(60);
     path.splice(
         3..3,
-        PathItem::all([
+        PathItem::from_items([
             FunctionCall::new("long", "read", "{}").into(),
             output("long", &"fine\n".repeat(3_000)),
             FunctionCall::new("cut", "read", "{}").into(),
@@ -452,13 +452,13 @@ fn previews_begin_once_they_pay() {
     let mut request = priced(100_000);
     request.history.preview = Some(PreviewPolicy::default());
     let mut items: Vec<Item> = calls(60).iter().map(|one| (*one.item).clone()).collect();
-    let path = PathItem::all(items.clone());
+    let path = PathItem::from_items(items.clone());
     let sent = run(&path, &[], &request, &Plan::default());
     assert!(!sent.plan.previews);
     let mut long = |id: &str, lines: usize| {
         items.push(FunctionCall::new(id, "read", "{}").into());
         items.push(output(id, &format!("{id}\n").repeat(lines)));
-        PathItem::all(items.clone())
+        PathItem::from_items(items.clone())
     };
     let little = long("some", 1_200);
     let whole = run(&little, &[], &request, &sent.plan);

@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 /// When a model is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BreakerPolicy {
+pub struct CircuitBreakerPolicy {
     /// After so many failures in a row. Default 3.
     pub failures: u32,
     /// For so many milliseconds. Default a minute.
     pub rest_ms: i64,
 }
 
-impl Default for BreakerPolicy {
+impl Default for CircuitBreakerPolicy {
     fn default() -> Self {
         Self {
             failures: 3,
@@ -28,20 +28,25 @@ impl Default for BreakerPolicy {
 
 /// The breakers of an engine, one for each configuration of a compactor.
 #[derive(Debug, Default)]
-pub(crate) struct Breakers(Mutex<BTreeMap<String, Breaker>>);
+pub(crate) struct CircuitBreakers(Mutex<BTreeMap<String, CircuitBreaker>>);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Breaker {
+struct CircuitBreaker {
     failures: u32,
     /// When the last attempt failed, or the one that was let through began.
     since_ms: i64,
 }
 
-impl Breakers {
+impl CircuitBreakers {
     /// Whether an attempt may be made now. One that is let through while the breaker is open keeps others
     /// out until it ended, or until the time has passed once more.
-    pub(crate) fn may_try(&self, configuration: &str, policy: BreakerPolicy, now_ms: i64) -> bool {
-        self.with(configuration, |breaker| {
+    pub(crate) fn can_try(
+        &self,
+        configuration: &str,
+        policy: CircuitBreakerPolicy,
+        now_ms: i64,
+    ) -> bool {
+        self.with_breaker(configuration, |breaker| {
             if breaker.failures < policy.failures {
                 return true;
             }
@@ -54,19 +59,25 @@ impl Breakers {
     }
 
     /// An attempt succeeded.
-    pub(crate) fn succeeded(&self, configuration: &str) {
-        self.with(configuration, |breaker| *breaker = Breaker::default());
+    pub(crate) fn record_success(&self, configuration: &str) {
+        self.with_breaker(configuration, |breaker| {
+            *breaker = CircuitBreaker::default()
+        });
     }
 
     /// An attempt failed.
-    pub(crate) fn failed(&self, configuration: &str, now_ms: i64) {
-        self.with(configuration, |breaker| {
+    pub(crate) fn record_failure(&self, configuration: &str, now_ms: i64) {
+        self.with_breaker(configuration, |breaker| {
             breaker.failures = breaker.failures.saturating_add(1);
             breaker.since_ms = now_ms;
         });
     }
 
-    fn with<T>(&self, configuration: &str, work: impl FnOnce(&mut Breaker) -> T) -> T {
+    fn with_breaker<T>(
+        &self,
+        configuration: &str,
+        work: impl FnOnce(&mut CircuitBreaker) -> T,
+    ) -> T {
         // Two numbers: a panic leaves none half written.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         work(all.entry(configuration.to_owned()).or_default())
@@ -80,23 +91,23 @@ mod tests {
     #[test]
     fn a_breaker_opens_rests_and_lets_one_through() {
         let (all, policy) = (
-            Breakers::default(),
-            BreakerPolicy {
+            CircuitBreakers::default(),
+            CircuitBreakerPolicy {
                 failures: 3,
                 rest_ms: 100,
             },
         );
         for now in 0..3 {
-            assert!(all.may_try("m", policy, now));
-            all.failed("m", now);
+            assert!(all.can_try("m", policy, now));
+            all.record_failure("m", now);
         }
-        assert!(!all.may_try("m", policy, 50) && all.may_try("other", policy, 50));
-        assert!(all.may_try("m", policy, 102), "half open");
-        assert!(!all.may_try("m", policy, 103), "one at a time");
-        all.failed("m", 110);
-        assert!(!all.may_try("m", policy, 209));
-        assert!(all.may_try("m", policy, 210));
-        all.succeeded("m");
-        assert!(all.may_try("m", policy, 211) && all.may_try("m", policy, 212));
+        assert!(!all.can_try("m", policy, 50) && all.can_try("other", policy, 50));
+        assert!(all.can_try("m", policy, 102), "half open");
+        assert!(!all.can_try("m", policy, 103), "one at a time");
+        all.record_failure("m", 110);
+        assert!(!all.can_try("m", policy, 209));
+        assert!(all.can_try("m", policy, 210));
+        all.record_success("m");
+        assert!(all.can_try("m", policy, 211) && all.can_try("m", policy, 212));
     }
 }

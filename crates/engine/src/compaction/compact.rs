@@ -3,25 +3,25 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::compaction::{Allowance, COVERS, Manifest};
+use contexture_compile::compaction::{COVERS, Manifest, TextBudget};
 use contexture_compile::{CompactAdvice, Target};
 use contexture_ir::{Audience, Compaction, ContentHash, Item, NodeId, Origin, Part, TextPart};
 use contexture_store::{NewItem, NodeKind, NodeQuery};
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::Format;
 
-use super::breaker::BreakerPolicy;
-use super::compactor::{CompactRequest, Compactor, ManifestCompactor};
+use super::breaker::CircuitBreakerPolicy;
+use super::compactor::{CompactRequest, Compactor, ManifestOnly};
 use super::cover::{CoverEntry, Covers};
-use super::provenance::{made, provenance};
-use super::snapshot::Snapshot;
-use super::trigger::share;
+use super::provenance::{encode_provenance, parse_provenance};
+use super::snapshot::BranchSnapshot;
+use super::trigger::percent_of;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::events::Happened;
-use crate::ledger::Ledger;
-use crate::path::item;
+use crate::events::EngineEventKind;
+use crate::ledger::SideUsageTracker;
+use crate::path::parse_node_item;
 
 /// The least a manifest may take, in tokens.
 pub(super) const LEAST: u64 = 256;
@@ -59,9 +59,9 @@ pub struct CompactOptions {
     /// How large a manifest may be, in per cent of the span's tokens; at least 256 tokens. Default 15.
     pub manifest: u8,
     /// When a failing compactor is left alone.
-    pub breaker: BreakerPolicy,
+    pub breaker: CircuitBreakerPolicy,
     /// Where a compactor's calls of a model are counted. Default: nowhere.
-    pub ledger: Option<Arc<dyn Ledger>>,
+    pub ledger: Option<Arc<dyn SideUsageTracker>>,
     /// What the node's id follows from, for whoever does the same again after a crash. Default: it is a fresh one.
     pub key: Option<[u8; 16]>,
 }
@@ -70,11 +70,11 @@ impl Default for CompactOptions {
     fn default() -> Self {
         Self {
             span: CompactSpan::default(),
-            compactor: Arc::new(ManifestCompactor),
+            compactor: Arc::new(ManifestOnly),
             instructions: None,
             keep: 40,
             manifest: MANIFEST,
-            breaker: BreakerPolicy::default(),
+            breaker: CircuitBreakerPolicy::default(),
             ledger: None,
             key: None,
         }
@@ -104,7 +104,7 @@ pub struct CompactionDraft {
     item: Compaction,
     /// Its id, where that follows from something.
     node: Option<NodeId>,
-    ledger: Option<Arc<dyn Ledger>>,
+    ledger: Option<Arc<dyn SideUsageTracker>>,
 }
 
 /// A compaction that was stored.
@@ -152,17 +152,17 @@ impl Conversation {
             },
             (CompactSpan::Nodes { .. }, _) => None,
         };
-        self.draft_advised(target, options, advice).await
+        self.draft_with_advice(target, options, advice).await
     }
 
     /// As [`Self::compact`], with the advice of a compile that was made already.
-    pub(crate) async fn compact_advised(
+    pub(crate) async fn compact_with_advice(
         &self,
         target: &Target,
         options: &CompactOptions,
         advice: Option<CompactAdvice>,
     ) -> Result<Compacted, EngineError> {
-        let draft = self.draft_advised(target, options, advice).await?;
+        let draft = self.draft_with_advice(target, options, advice).await?;
         self.store_compaction(draft).await
     }
 
@@ -171,27 +171,27 @@ impl Conversation {
         skip_all,
         fields(gen_ai.conversation.id = self.id().as_str())
     )]
-    async fn draft_advised(
+    async fn draft_with_advice(
         &self,
         target: &Target,
         options: &CompactOptions,
         advice: Option<CompactAdvice>,
     ) -> Result<CompactionDraft, EngineError> {
-        let snapshot = self.snapshot(self.here()).await?;
+        let snapshot = self.load_snapshot(self.current_position()).await?;
         let spec = self.engine().catalogue().resolve(target.model())?;
         let counter = counter_for(spec.encoding);
-        let request = target.request(self.engine().catalogue())?;
+        let request = target.build_request(self.engine().catalogue())?;
         let space = request.window.saturating_sub(request.reserve);
-        let shown = snapshot.shown(target.format());
-        let weights = snapshot.weights(&shown, counter);
+        let shown = snapshot.positions_in_view(target.format());
+        let weights = snapshot.token_weights(&shown, counter);
         let span = match options.span {
-            CompactSpan::Nodes { first, last } => snapshot.given(first, last)?,
+            CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
             CompactSpan::Older => {
-                let keep = share(space, options.keep).min(weights.iter().sum::<u64>() / 2);
-                snapshot.older(advice, &weights, keep)?
+                let keep = percent_of(space, options.keep).min(weights.iter().sum::<u64>() / 2);
+                snapshot.older_span(advice, &weights, keep)?
             }
         };
-        self.draft_of(&snapshot, span, &shown, target.format(), options, counter)
+        self.draft_span(&snapshot, span, &shown, target.format(), options, counter)
             .await
     }
 
@@ -204,7 +204,7 @@ impl Conversation {
         let item = Item::from(draft.item.clone());
         let node = match draft.node {
             Some(node) => node,
-            None => Engine::node_id(&self.engine().fresh_key(), 0),
+            None => Engine::node_id(&self.engine().new_key(), 0),
         };
         let new = NewItem {
             origin: Origin::System,
@@ -217,15 +217,18 @@ impl Conversation {
             first: draft.first,
             last: draft.last,
         });
-        let change = draft.covers.change(&entries)?;
-        let counted = draft.ledger.as_ref().and_then(|ledger| ledger.change());
+        let change = draft.covers.replacement_change(&entries)?;
+        let counted = draft
+            .ledger
+            .as_ref()
+            .and_then(|ledger| ledger.pending_change());
         let changes = std::iter::once(change).chain(counted).collect();
         let head = self.append_states(Some(new), changes).await?;
         if let Some(ledger) = &draft.ledger {
-            ledger.kept();
+            ledger.mark_stored();
         }
-        contexture_telemetry::compacted();
-        self.tell(|| Happened::Compacted { compaction: node });
+        contexture_telemetry::count_compaction();
+        self.publish(|| EngineEventKind::Compacted { compaction: node });
         Ok(Compacted { node, head, draft })
     }
 
@@ -234,7 +237,7 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::NotInEffect`] if it stands for nothing here, or the store's.
     pub async fn uncompact(&self, compaction: NodeId) -> Result<(), EngineError> {
-        let covers: Covers = self.listed(self.here()).await?;
+        let covers: Covers = self.load_state_list(self.current_position()).await?;
         let is_it = |entry: &CoverEntry| entry.compaction == compaction;
         if !covers.entries.iter().any(is_it) {
             return Err(EngineError::NotInEffect { compaction });
@@ -245,8 +248,9 @@ impl Conversation {
             .filter(|entry| !is_it(entry))
             .copied()
             .collect();
-        self.append_state(None, covers.change(&entries)?).await?;
-        self.tell(|| Happened::Uncompacted { compaction });
+        self.append_state(None, covers.replacement_change(&entries)?)
+            .await?;
+        self.publish(|| EngineEventKind::Uncompacted { compaction });
         Ok(())
     }
 
@@ -255,27 +259,28 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::StoredState`] if the entry cannot be read, or the store's.
     pub async fn compactions(&self) -> Result<Vec<CoverEntry>, EngineError> {
-        let covers: Covers = self.listed(self.here()).await?;
+        let covers: Covers = self.load_state_list(self.current_position()).await?;
         Ok(covers.entries)
     }
 
-    async fn draft_of(
+    async fn draft_span(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &BranchSnapshot,
         span: RangeInclusive<usize>,
         shown: &[usize],
         target: Format,
         options: &CompactOptions,
         counter: &dyn TokenCounter,
     ) -> Result<CompactionDraft, EngineError> {
-        let (first, last) = snapshot.ends(&span)?;
-        let (gone, stays) = snapshot.parted(&span, target);
-        let goes = |at: &&usize| span.contains(&snapshot.place(**at)) && !stays.contains(at);
-        let in_span = snapshot.readable(shown.iter().filter(goes));
+        let (first, last) = snapshot.span_ends(&span)?;
+        let (gone, stays) = snapshot.partition_span(&span, target);
+        let goes =
+            |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
+        let in_span = snapshot.readable_items(shown.iter().filter(goes));
         let texts = in_span.iter().map(|one| one.item.text());
         let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
 
-        let hash = snapshot.hash(&gone);
+        let hash = snapshot.content_hash(&gone);
         let instructions = options
             .instructions
             .as_deref()
@@ -290,7 +295,7 @@ impl Conversation {
             ),
         };
         let mut failure = None;
-        let earlier = self.earlier(hash, &configuration).await?;
+        let earlier = self.find_earlier_summary(hash, &configuration).await?;
         let reused = earlier.is_some();
         let summary = match earlier {
             Some(summary) => Some(summary),
@@ -301,7 +306,7 @@ impl Conversation {
                     catalogue: self.engine().catalogue(),
                     ledger: options.ledger.as_deref(),
                 };
-                match self.summarise(request, &configuration, options).await {
+                match self.run_compactor(request, &configuration, options).await {
                     Ok(summary) => summary,
                     Err(why) => {
                         failure = Some(why);
@@ -310,10 +315,10 @@ impl Conversation {
                 }
             }
         };
-        let most = share(tokens, options.manifest).max(LEAST);
-        let manifest = Manifest::of(&snapshot.readable(&gone))
-            .beside(&snapshot.readable(&stays))
-            .render(Allowance::Tokens(most, counter))
+        let most = percent_of(tokens, options.manifest).max(LEAST);
+        let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
+            .without_identifiers(&snapshot.readable_items(&stays))
+            .render(TextBudget::Tokens(most, counter))
             .text;
         let summarised = summary.is_some();
         let summary: Vec<String> = summary.into_iter().chain([manifest]).collect();
@@ -335,7 +340,7 @@ impl Conversation {
         };
         item.extra.set(
             COVERS,
-            provenance(first, last, hash, summarised.then_some(&configuration))?,
+            encode_provenance(first, last, hash, summarised.then_some(&configuration))?,
         );
         Ok(CompactionDraft {
             first,
@@ -358,15 +363,15 @@ impl Conversation {
     }
 
     /// Asks the compactor, unless its breaker is open.
-    async fn summarise(
+    async fn run_compactor(
         &self,
         request: CompactRequest<'_>,
         configuration: &str,
         options: &CompactOptions,
     ) -> Result<Option<String>, String> {
-        let breakers = self.engine().breakers();
+        let breakers = self.engine().circuit_breakers();
         let compactor = options.compactor.configuration();
-        if !breakers.may_try(&compactor, options.breaker, self.engine().now_ms()) {
+        if !breakers.can_try(&compactor, options.breaker, self.engine().now_ms()) {
             return Err(format!(
                 "left alone after {} failures",
                 options.breaker.failures
@@ -378,11 +383,11 @@ impl Conversation {
         );
         match options.compactor.summarise(request).await {
             Ok(summary) => {
-                breakers.succeeded(&compactor);
+                breakers.record_success(&compactor);
                 Ok(summary.filter(|text| !text.trim().is_empty()))
             }
             Err(error) => {
-                breakers.failed(&compactor, self.engine().now_ms());
+                breakers.record_failure(&compactor, self.engine().now_ms());
                 Err(error.to_string())
             }
         }
@@ -390,18 +395,21 @@ impl Conversation {
 
     /// A compactor's summary of the same content, made with the same configuration, wherever it stands in
     /// this conversation.
-    async fn earlier(
+    async fn find_earlier_summary(
         &self,
         hash: ContentHash,
         configuration: &str,
     ) -> Result<Option<String>, EngineError> {
         let query = NodeQuery::Kind(NodeKind::Compaction);
-        let nodes = self.store().nodes(self.owner(), self.id(), query).await?;
+        let nodes = self
+            .store()
+            .find_nodes(self.owner(), self.id(), query)
+            .await?;
         for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
-            let Item::Compaction(compaction) = item(node)? else {
+            let Item::Compaction(compaction) = parse_node_item(node)? else {
                 continue;
             };
-            if made(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
+            if parse_provenance(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
                 return Ok(compaction
                     .summary
                     .first()

@@ -5,24 +5,24 @@ use std::fmt;
 use async_trait::async_trait;
 use contexture_catalogue::Catalogue;
 use contexture_compile::CompileError;
-use contexture_compile::compaction::{BadSummary, Covered};
+use contexture_compile::compaction::{CoveredItem, SummaryError};
 use contexture_ir::ContentHash;
-use contexture_llm::ModelError;
+use contexture_models::ModelError;
 use contexture_wire::{Format, WireError};
 
-use crate::ledger::Ledger;
+use crate::ledger::SideUsageTracker;
 
 /// What a compactor is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactRequest<'a> {
     /// What the span shows, in order: an earlier compaction in the place of what it stands for.
-    pub span: &'a [Covered<'a>],
+    pub span: &'a [CoveredItem<'a>],
     /// What the caller wants kept.
     pub instructions: Option<&'a str>,
     /// The models.
     pub catalogue: &'a Catalogue,
     /// Where calls of a model are counted, if anywhere.
-    pub ledger: Option<&'a dyn Ledger>,
+    pub ledger: Option<&'a dyn SideUsageTracker>,
 }
 
 /// Sums up a span in words. The manifest goes beside whatever it says.
@@ -43,10 +43,10 @@ pub trait Compactor: fmt::Debug + Send + Sync {
 
 /// Leaves it to the manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ManifestCompactor;
+pub struct ManifestOnly;
 
 #[async_trait]
-impl Compactor for ManifestCompactor {
+impl Compactor for ManifestOnly {
     fn configuration(&self) -> String {
         "manifest".to_owned()
     }
@@ -58,9 +58,9 @@ impl Compactor for ManifestCompactor {
 
 /// Puts in a summary that somebody wrote: a person, or a model that was asked elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenSummary(String);
+pub struct GivenSummary(String);
 
-impl WrittenSummary {
+impl GivenSummary {
     /// The summary; `None` if it is blank.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Option<Self> {
@@ -70,7 +70,7 @@ impl WrittenSummary {
 }
 
 #[async_trait]
-impl Compactor for WrittenSummary {
+impl Compactor for GivenSummary {
     fn configuration(&self) -> String {
         format!("written {}", ContentHash::of(self.0.as_bytes()))
     }
@@ -89,7 +89,7 @@ pub enum CompactorError {
     Model(#[from] ModelError),
     /// The answer is no summary.
     #[error(transparent)]
-    Summary(#[from] BadSummary),
+    Summary(#[from] SummaryError),
     /// The question does not fit the summariser.
     #[error(transparent)]
     Compile(#[from] CompileError),

@@ -11,7 +11,7 @@ use contexture_ir::NodeId;
 use contexture_store::Node;
 use serde::{Deserialize, Serialize};
 
-use crate::state_list::{Listed, StateList, node_id};
+use crate::state_list::{StateList, StateListEntry, node_id};
 
 /// A compaction in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct CoverEntry {
     pub last: NodeId,
 }
 
-impl Listed for CoverEntry {
+impl StateListEntry for CoverEntry {
     const KEY: &'static str = "@cover";
     const VERSION: u32 = 1;
 }
@@ -37,7 +37,7 @@ pub(crate) type Covers = StateList<CoverEntry>;
 
 impl Covers {
     /// The covers by their places on a path; one with a node that is not there is left out.
-    pub(crate) fn on(&self, nodes: &[Arc<Node>]) -> Vec<Cover> {
+    pub(crate) fn covers_on_path(&self, nodes: &[Arc<Node>]) -> Vec<Cover> {
         if self.entries.is_empty() {
             return Vec::new();
         }

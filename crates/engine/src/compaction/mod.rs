@@ -19,12 +19,12 @@ mod snapshot;
 mod span;
 mod trigger;
 
-pub use breaker::BreakerPolicy;
-pub(crate) use breaker::Breakers;
+pub use breaker::CircuitBreakerPolicy;
+pub(crate) use breaker::CircuitBreakers;
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
-pub use compactor::{CompactRequest, Compactor, CompactorError, ManifestCompactor, WrittenSummary};
+pub use compactor::{CompactRequest, Compactor, CompactorError, GivenSummary, ManifestOnly};
 pub use cover::CoverEntry;
 pub(crate) use cover::Covers;
 pub use model::ModelCompactor;
 pub use prepare::{PrepareOptions, Prepared};
-pub use trigger::{Reported, Trigger, UsagePreference};
+pub use trigger::{ReportedUsage, Trigger, UsagePreference};

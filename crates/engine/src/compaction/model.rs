@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use contexture_compile::compaction::{SummaryOptions, read_summary, summary_lines, summary_task};
 use contexture_compile::{CompileError, Compiler, Contribution, Refusal, Target};
 use contexture_ir::{ContentHash, Item, Message, Role};
-use contexture_llm::{Model, ModelRequest};
+use contexture_models::{Model, ModelRequest};
 use contexture_tokens::{TokenCounter, counter_for};
-use contexture_wire::{Kind, lift};
+use contexture_wire::{DocumentKind, lift};
 
-use crate::asked::answered;
+use crate::asked::call_model;
 
 use super::compactor::{CompactRequest, Compactor, CompactorError};
 use crate::ledger::COMPACTION;
@@ -44,7 +44,7 @@ impl ModelCompactor {
 
     /// How the span is told, and what is always kept.
     #[must_use]
-    pub fn options(mut self, options: SummaryOptions) -> Self {
+    pub fn with_options(mut self, options: SummaryOptions) -> Self {
         self.options = options;
         self
     }
@@ -58,7 +58,7 @@ impl ModelCompactor {
         }
     }
 
-    async fn ask(
+    async fn summarise_lines(
         &self,
         lines: &[String],
         so_far: Option<&str>,
@@ -67,7 +67,7 @@ impl ModelCompactor {
     ) -> Result<String, CompactorError> {
         let task = summary_task(lines, so_far, options);
         let compiled = Compiler::new(request.catalogue)
-            .with(Contribution::system("summariser", task.system))
+            .with_contribution(Contribution::system("summariser", task.system))
             .compile(&task.items, &self.target)?;
         let format = self.target.format();
         let ledger = request.ledger;
@@ -76,21 +76,21 @@ impl ModelCompactor {
             model: self.target.model().to_owned(),
             payload: compiled.payload.to_json(),
         };
-        let answer = answered(&*self.model, request).await?;
+        let answer = call_model(&*self.model, request).await?;
         let lifted = lift(format, &answer.body)?;
-        if lifted.kind != Kind::Response {
+        if lifted.kind != DocumentKind::Response {
             return Err(CompactorError::NotAResponse { format });
         }
         let said = lifted
             .transcript
             .items
             .iter()
-            .filter_map(said)
+            .filter_map(assistant_text)
             .collect::<Vec<_>>();
         let info = lifted.transcript.response.unwrap_or_default();
         if let Some(ledger) = ledger {
             let usage = info.usage.unwrap_or_default();
-            ledger.count(COMPACTION, self.target.model(), &usage);
+            ledger.record_call(COMPACTION, self.target.model(), &usage);
         }
         let finish = info.finish;
         Ok(read_summary(&said.join("\n"), finish.as_ref())?)
@@ -118,7 +118,7 @@ impl Compactor for ModelCompactor {
         let lines = summary_lines(request.span, &options);
         let compile = self
             .target
-            .request(request.catalogue)
+            .build_request(request.catalogue)
             .map_err(CompileError::from)?;
         let spec = request
             .catalogue
@@ -141,13 +141,16 @@ impl Compactor for ModelCompactor {
         let mut so_far: Option<String> = None;
         let mut rest = lines.as_slice();
         while !rest.is_empty() {
-            let (part, behind) = part(rest, room, counter);
-            match self.ask(&part, so_far.as_deref(), &options, &request).await {
+            let (part, behind) = split_to_fit(rest, room, counter);
+            match self
+                .summarise_lines(&part, so_far.as_deref(), &options, &request)
+                .await
+            {
                 Ok(summary) => {
                     so_far = Some(summary);
                     rest = behind;
                 }
-                Err(error) if too_long(&error) && halvings < HALVINGS => {
+                Err(error) if is_too_long(&error) && halvings < HALVINGS => {
                     halvings += 1;
                     room = (room / 2).max(64);
                 }
@@ -159,7 +162,7 @@ impl Compactor for ModelCompactor {
 }
 
 /// As many lines as have room, at least one: if that is too long alone, its beginning.
-fn part<'a>(
+fn split_to_fit<'a>(
     lines: &'a [String],
     room: u64,
     counter: &dyn TokenCounter,
@@ -188,8 +191,8 @@ fn part<'a>(
     (taken, behind)
 }
 
-fn too_long(error: &CompactorError) -> bool {
-    use contexture_llm::ModelError;
+fn is_too_long(error: &CompactorError) -> bool {
+    use contexture_models::ModelError;
     match error {
         CompactorError::Compile(CompileError::Refused(refusal)) => {
             matches!(refusal, Refusal::DoesNotFit { .. })
@@ -199,7 +202,7 @@ fn too_long(error: &CompactorError) -> bool {
     }
 }
 
-fn said(item: &Item) -> Option<String> {
+fn assistant_text(item: &Item) -> Option<String> {
     match item {
         Item::Message(Message {
             role: Role::Assistant,

@@ -8,23 +8,23 @@
 
 use std::collections::BTreeSet;
 
-use contexture_compile::compaction::{Allowance, COVERS, Manifest};
+use contexture_compile::compaction::{COVERS, Manifest, TextBudget};
 use contexture_ir::{Compaction, Item, NodeId, Part, TextPart};
-use contexture_store::{At, StateChange};
+use contexture_store::{PathEnd, StateChange};
 use contexture_tokens::counter_for;
 
 use super::compact::{LEAST, MANIFEST};
 use super::cover::CoverEntry;
-use super::provenance::provenance;
-use super::snapshot::Snapshot;
-use super::trigger::share;
+use super::provenance::encode_provenance;
+use super::snapshot::BranchSnapshot;
+use super::trigger::percent_of;
 use crate::call::CompiledCall;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 
 /// What an answer's compactions change.
 #[derive(Debug)]
-pub(crate) struct Adopted {
+pub(crate) struct AdoptedCompactions {
     /// Their nodes.
     pub(crate) nodes: Vec<NodeId>,
     /// What stands for the path from now on.
@@ -34,32 +34,34 @@ pub(crate) struct Adopted {
 impl Conversation {
     /// Makes the compactions among the items of an answer stand for the path of its call; `node` tells the node that
     /// an item will be. One that says nothing, as after a failure of its maker, stands for nothing.
-    pub(crate) async fn adopt(
+    pub(crate) async fn adopt_compactions(
         &self,
         call: &CompiledCall,
         items: &mut [Item],
         node: impl Fn(usize) -> NodeId,
-    ) -> Result<Option<Adopted>, EngineError> {
+    ) -> Result<Option<AdoptedCompactions>, EngineError> {
         let mut compactions: Vec<(NodeId, &mut Compaction)> = items
             .iter_mut()
             .enumerate()
             .filter_map(|(index, item)| match item {
-                Item::Compaction(compaction) if says(compaction) => Some((node(index), compaction)),
+                Item::Compaction(compaction) if has_content(compaction) => {
+                    Some((node(index), compaction))
+                }
                 _ => None,
             })
             .collect();
         let (Some(base), false) = (call.base, compactions.is_empty()) else {
             return Ok(None);
         };
-        let snapshot = self.snapshot(At::Node(base)).await?;
+        let snapshot = self.load_snapshot(PathEnd::Node(base)).await?;
         let span = 0..=snapshot.path.nodes.len().saturating_sub(1);
-        let (first, last) = snapshot.ends(&span)?;
-        let (gone, stays) = snapshot.parted(&span, call.format);
-        let covers = provenance(first, last, snapshot.hash(&gone), None)?;
+        let (first, last) = snapshot.span_ends(&span)?;
+        let (gone, stays) = snapshot.partition_span(&span, call.format);
+        let covers = encode_provenance(first, last, snapshot.content_hash(&gone), None)?;
         let mut entries = snapshot.covers.entries.clone();
         for (compaction, item) in &mut compactions {
             if !is_readable(item) {
-                let twin = manifest(&snapshot, &gone, &stays, call);
+                let twin = render_manifest(&snapshot, &gone, &stays, call);
                 item.summary = vec![Part::SummaryText(TextPart::new(twin))];
             }
             item.extra.set(COVERS, covers.clone());
@@ -69,15 +71,15 @@ impl Conversation {
                 last,
             });
         }
-        Ok(Some(Adopted {
+        Ok(Some(AdoptedCompactions {
             nodes: compactions.iter().map(|(node, _)| *node).collect(),
-            change: snapshot.covers.change(&entries)?,
+            change: snapshot.covers.replacement_change(&entries)?,
         }))
     }
 }
 
 /// Whether a compaction holds anything, for whomever.
-fn says(compaction: &Compaction) -> bool {
+fn has_content(compaction: &Compaction) -> bool {
     compaction.encrypted_content.is_some() || is_readable(compaction)
 }
 
@@ -88,16 +90,17 @@ fn is_readable(compaction: &Compaction) -> bool {
 }
 
 /// What everybody else is told of the path.
-fn manifest(
-    snapshot: &Snapshot,
+fn render_manifest(
+    snapshot: &BranchSnapshot,
     gone: &[usize],
     stays: &BTreeSet<usize>,
     call: &CompiledCall,
 ) -> String {
     let counter = counter_for(call.inputs.encoding);
-    let shown = snapshot.shown(call.format);
-    let tokens: u64 = snapshot.weights(&shown, counter).iter().sum();
-    let most = share(tokens, MANIFEST).max(LEAST);
-    let manifest = Manifest::of(&snapshot.readable(gone)).beside(&snapshot.readable(stays));
-    manifest.render(Allowance::Tokens(most, counter)).text
+    let shown = snapshot.positions_in_view(call.format);
+    let tokens: u64 = snapshot.token_weights(&shown, counter).iter().sum();
+    let most = percent_of(tokens, MANIFEST).max(LEAST);
+    let manifest = Manifest::from_items(&snapshot.readable_items(gone))
+        .without_identifiers(&snapshot.readable_items(stays));
+    manifest.render(TextBudget::Tokens(most, counter)).text
 }

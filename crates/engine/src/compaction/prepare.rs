@@ -3,7 +3,7 @@
 use contexture_compile::Target;
 
 use super::compact::{CompactOptions, CompactSpan, Compacted};
-use super::trigger::{Reported, Trigger, UsagePreference, fires, scale};
+use super::trigger::{ReportedUsage, Trigger, UsagePreference, should_compact, usage_scale};
 use crate::call::CompiledCall;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
@@ -21,7 +21,7 @@ pub struct PrepareOptions {
     pub usage: UsagePreference,
     /// What the provider said of the last call. Default: what was stored with its answer, if
     /// [`Conversation::record`] stored it on this branch and it was a call of the same model.
-    pub reported: Option<Reported>,
+    pub reported: Option<ReportedUsage>,
     /// How.
     pub compact: CompactOptions,
 }
@@ -60,22 +60,23 @@ impl Conversation {
         options: &PrepareOptions,
         compile: CompileOptions<'_>,
     ) -> Result<Prepared, EngineError> {
-        let request = target.request(self.engine().catalogue())?;
+        let request = target.build_request(self.engine().catalogue())?;
         let space = request.window.saturating_sub(request.reserve);
         let reported = match (options.reported, options.usage) {
             (None, UsagePreference::Max | UsagePreference::ReportedFirst) => {
-                self.last_reported(&request.model).await?
+                self.last_reported_usage(&request.model).await?
             }
             (given, _) => given,
         };
-        let scale = scale(reported, options.usage);
+        let scale = usage_scale(reported, options.usage);
         let mut compacted = Vec::new();
         loop {
             let compiled = self.compile_with(target, compile).await;
             let due = match &compiled {
                 Ok(call) => {
                     let counted = call.report.totals.tokens;
-                    call.advice.compact.is_some() || fires(options.trigger, counted, space, scale)
+                    call.advice.compact.is_some()
+                        || should_compact(options.trigger, counted, space, scale)
                 }
                 Err(EngineError::Refused(_)) => true,
                 Err(_) => false,
@@ -89,7 +90,7 @@ impl Conversation {
             how.keep =
                 u8::try_from(u64::from(how.keep) * 1_000 / scale.max(1_000)).unwrap_or(how.keep);
             let advice = compiled.as_ref().ok().and_then(|call| call.advice.compact);
-            match self.compact_advised(target, &how, advice).await {
+            match self.compact_with_advice(target, &how, advice).await {
                 Ok(one) => compacted.push(one),
                 // Another did it: its compaction is as good.
                 Err(EngineError::Store(contexture_store::Error::StateConflict { .. })) => {

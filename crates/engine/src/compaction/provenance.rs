@@ -6,7 +6,7 @@ use contexture_ir::{Compaction, ContentHash, Fields, NodeId, Raw};
 use crate::error::EngineError;
 
 /// What a compaction says of how it was made.
-pub(crate) fn provenance(
+pub(crate) fn encode_provenance(
     first: NodeId,
     last: NodeId,
     hash: ContentHash,
@@ -24,7 +24,7 @@ pub(crate) fn provenance(
 }
 
 /// The content a compactor's summary is of, and the compactor's configuration.
-pub(crate) fn made(compaction: &Compaction) -> Option<(String, String)> {
+pub(crate) fn parse_provenance(compaction: &Compaction) -> Option<(String, String)> {
     let mut fields: Fields<'_> = compaction.extra.get(COVERS)?.fields()?;
     let content = fields.take_string(&["content"]).ok()??;
     let by = fields.take_string(&["by"]).ok()??;

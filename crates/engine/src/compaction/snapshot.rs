@@ -6,44 +6,44 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::compaction::{Covered, Covering};
+use contexture_compile::compaction::{ActiveCovers, CoveredItem};
 use contexture_compile::{CompactAdvice, Cover};
 use contexture_ir::{ContentHash, Item, NodeId};
-use contexture_store::{At, Error as StoreError, Node, NodeKind, Thing};
+use contexture_store::{EntityKind, Error as StoreError, Node, NodeKind, PathEnd};
 use contexture_tokens::TokenCounter;
 use contexture_wire::Format;
 
 use super::cover::Covers;
-use super::span::{Seams, overlaps};
+use super::span::{CutPoints, is_partial_overlap};
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::path::Path;
+use crate::path::StoredPath;
 use crate::pins::Pins;
 
 /// A path, what is in effect on it, and where that was read.
-pub(crate) struct Snapshot {
-    pub(crate) path: Arc<Path>,
+pub(crate) struct BranchSnapshot {
+    pub(crate) path: Arc<StoredPath>,
     pub(crate) covers: Covers,
     pub(crate) places: Vec<Cover>,
-    covering: Covering,
+    covering: ActiveCovers,
     pinned: BTreeSet<NodeId>,
 }
 
 impl Conversation {
-    pub(crate) async fn snapshot(&self, at: At) -> Result<Snapshot, EngineError> {
-        let path = self.whole_path(at).await?;
+    pub(crate) async fn load_snapshot(&self, at: PathEnd) -> Result<BranchSnapshot, EngineError> {
+        let path = self.read_full_path(at).await?;
         let (covers, pins): (Covers, Pins) = match path.head {
             Some(head) => (
-                self.listed(At::Node(head)).await?,
-                self.listed(At::Node(head)).await?,
+                self.load_state_list(PathEnd::Node(head)).await?,
+                self.load_state_list(PathEnd::Node(head)).await?,
             ),
             None => Default::default(),
         };
-        let places = covers.on(&path.nodes);
-        let compacts = |at: usize| compacts(&path, at);
-        Ok(Snapshot {
-            covering: Covering::of(&places, path.items.len(), compacts),
-            pinned: pins.nodes(),
+        let places = covers.covers_on_path(&path.nodes);
+        let compacts = |at: usize| is_compaction(&path, at);
+        Ok(BranchSnapshot {
+            covering: ActiveCovers::from_covers(&places, path.items.len(), compacts),
+            pinned: pins.node_ids(),
             path,
             covers,
             places,
@@ -51,20 +51,20 @@ impl Conversation {
     }
 }
 
-impl Snapshot {
+impl BranchSnapshot {
     /// Where the item at `at` stands in the view.
-    pub(crate) fn place(&self, at: usize) -> usize {
-        self.covering.place(at)
+    pub(crate) fn view_position(&self, at: usize) -> usize {
+        self.covering.view_index(at)
     }
 
     /// The places of the path that the view for a target shows, in its order.
-    pub(crate) fn shown(&self, target: Format) -> Vec<usize> {
-        self.shown_by(&self.covering, target)
+    pub(crate) fn positions_in_view(&self, target: Format) -> Vec<usize> {
+        self.positions_shown_by(&self.covering, target)
     }
 
     /// The places of a span that go out of view once something stands for it, and all that are in view
     /// then: pins and the host's words among them.
-    pub(crate) fn parted(
+    pub(crate) fn partition_span(
         &self,
         span: &RangeInclusive<usize>,
         target: Format,
@@ -76,14 +76,17 @@ impl Snapshot {
             first: *span.start(),
             last: *span.end(),
         });
-        let compacts = |at: usize| at == compaction || compacts(&self.path, at);
-        let covering = Covering::of(&places, compaction, compacts);
-        let stays: BTreeSet<usize> = self.shown_by(&covering, target).into_iter().collect();
+        let compacts = |at: usize| at == compaction || is_compaction(&self.path, at);
+        let covering = ActiveCovers::from_covers(&places, compaction, compacts);
+        let stays: BTreeSet<usize> = self
+            .positions_shown_by(&covering, target)
+            .into_iter()
+            .collect();
         let gone = span.clone().filter(|at| !stays.contains(at));
         (gone.collect(), stays)
     }
 
-    fn shown_by(&self, covering: &Covering, target: Format) -> Vec<usize> {
+    fn positions_shown_by(&self, covering: &ActiveCovers, target: Format) -> Vec<usize> {
         let readable = self.path.nodes.iter().zip(&self.path.items).enumerate();
         let readable = readable.filter(|(_, (node, _))| node.audience.model);
         let items: Vec<(usize, &Item)> = readable.map(|(at, (_, one))| (at, &*one.item)).collect();
@@ -91,11 +94,11 @@ impl Snapshot {
             let node = self.path.nodes.get(at);
             node.is_some_and(|node| self.pinned.contains(&node.id))
         };
-        covering.shown(&items, pinned, target)
+        covering.shown_indexes(&items, pinned, target)
     }
 
     /// What each place of the path adds to the view, in tokens.
-    pub(crate) fn weights(&self, shown: &[usize], counter: &dyn TokenCounter) -> Vec<u64> {
+    pub(crate) fn token_weights(&self, shown: &[usize], counter: &dyn TokenCounter) -> Vec<u64> {
         let mut weights = vec![0; self.path.items.len()];
         for at in shown {
             let weight = self
@@ -103,26 +106,26 @@ impl Snapshot {
                 .items
                 .get(*at)
                 .map(|one| counter.count(&one.item.text()).count);
-            if let Some(place) = weights.get_mut(self.place(*at)) {
+            if let Some(place) = weights.get_mut(self.view_position(*at)) {
                 *place += weight.unwrap_or_default();
             }
         }
         weights
     }
 
-    fn seams(&self) -> Seams {
-        Seams::of(&self.path.nodes, &self.path.items).around(&self.places)
+    fn cut_points(&self) -> CutPoints {
+        CutPoints::from_path(&self.path.nodes, &self.path.items).excluding_covers(&self.places)
     }
 
     /// The span that was asked for, with whole blocks.
-    pub(crate) fn given(
+    pub(crate) fn requested_span(
         &self,
         first: NodeId,
         last: NodeId,
     ) -> Result<RangeInclusive<usize>, EngineError> {
         let at = |id: NodeId| {
             let found = self.path.nodes.iter().position(|node| node.id == id);
-            found.ok_or_else(|| StoreError::not_found(Thing::Node, id))
+            found.ok_or_else(|| StoreError::not_found(EntityKind::Node, id))
         };
         let (start, end) = (at(first)?, at(last)?);
         if start > end {
@@ -130,11 +133,15 @@ impl Snapshot {
                 why: "the span ends before it begins",
             });
         }
-        let blocks = Seams::of(&self.path.nodes, &self.path.items);
-        let span = blocks.align(&(start..=end)).unwrap_or(start..=end);
-        match self.places.iter().find(|cover| overlaps(&span, cover)) {
+        let blocks = CutPoints::from_path(&self.path.nodes, &self.path.items);
+        let span = blocks.align_span(&(start..=end)).unwrap_or(start..=end);
+        match self
+            .places
+            .iter()
+            .find(|cover| is_partial_overlap(&span, cover))
+        {
             Some(cover) => {
-                let (first, last) = self.ends(&span)?;
+                let (first, last) = self.span_ends(&span)?;
                 let compaction = self
                     .path
                     .nodes
@@ -152,7 +159,7 @@ impl Snapshot {
 
     /// The older part: from behind the opening and the compactions there are, as far as advised, or until
     /// so many tokens are left.
-    pub(crate) fn older(
+    pub(crate) fn older_span(
         &self,
         advice: Option<CompactAdvice>,
         weights: &[u64],
@@ -161,7 +168,7 @@ impl Snapshot {
         let nothing = EngineError::NothingToCompact {
             why: "the history is one round, or all of it is covered",
         };
-        let seams = self.seams();
+        let seams = self.cut_points();
         let opening = self
             .path
             .nodes
@@ -183,18 +190,18 @@ impl Snapshot {
         let advised = advice.map(|advice| advice.last);
         let span = advised
             .filter(|last| *last >= behind)
-            .and_then(|last| seams.align(&(behind..=last)))
+            .and_then(|last| seams.align_span(&(behind..=last)))
             .filter(|span| *span.start() >= behind && span.end() + 1 < weights.len());
-        let span = match (span, seams.longest(behind, weights, keep)) {
+        let span = match (span, seams.longest_span(behind, weights, keep)) {
             (Some(advised), Some(own)) => *advised.start()..=(*advised.end()).max(*own.end()),
             (Some(span), None) | (None, Some(span)) => span,
             // Behind the compactions nothing is left to take: one for all of them.
-            (None, None) => seams.longest(opening, weights, keep).ok_or(nothing)?,
+            (None, None) => seams.longest_span(opening, weights, keep).ok_or(nothing)?,
         };
         Ok(span)
     }
 
-    pub(crate) fn ends(
+    pub(crate) fn span_ends(
         &self,
         span: &RangeInclusive<usize>,
     ) -> Result<(NodeId, NodeId), EngineError> {
@@ -208,18 +215,18 @@ impl Snapshot {
     }
 
     /// Of some places the items that models may read.
-    pub(crate) fn readable<'s>(
+    pub(crate) fn readable_items<'s>(
         &'s self,
         places: impl IntoIterator<Item = &'s usize>,
-    ) -> Vec<Covered<'s>> {
+    ) -> Vec<CoveredItem<'s>> {
         let places = places.into_iter();
-        places.filter_map(|at| self.covered(*at)).collect()
+        places.filter_map(|at| self.readable_item(*at)).collect()
     }
 
     /// An item that models may read.
-    fn covered(&self, at: usize) -> Option<Covered<'_>> {
+    fn readable_item(&self, at: usize) -> Option<CoveredItem<'_>> {
         let node = self.path.nodes.get(at).filter(|node| node.audience.model)?;
-        Some(Covered {
+        Some(CoveredItem {
             index: at,
             item: &self.path.items.get(at)?.item,
             hash: Some(node.content_hash),
@@ -227,7 +234,7 @@ impl Snapshot {
     }
 
     /// The hash over what some places say: equal for a copy of them on another branch.
-    pub(crate) fn hash(&self, places: &[usize]) -> ContentHash {
+    pub(crate) fn content_hash(&self, places: &[usize]) -> ContentHash {
         let nodes = places.iter().filter_map(|at| self.path.nodes.get(*at));
         let tells =
             |node: &&Arc<Node>| node.audience.model && !matches!(node.kind, NodeKind::Compaction);
@@ -240,7 +247,7 @@ impl Snapshot {
 }
 
 /// Whether an item of a path is a compaction.
-fn compacts(path: &Path, at: usize) -> bool {
+fn is_compaction(path: &StoredPath, at: usize) -> bool {
     let item = path.items.get(at).map(|one| &*one.item);
     matches!(item, Some(Item::Compaction(_)))
 }

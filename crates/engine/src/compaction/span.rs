@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 
 /// Where a path can be cut: `legal[i]` is the cut before its item `i`.
 #[derive(Debug)]
-pub(crate) struct Seams {
+pub(crate) struct CutPoints {
     legal: Vec<bool>,
 }
 
 /// What decides whether two neighbours are of one block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum CutSide {
     User,
     Model,
     Outputs,
@@ -27,27 +27,27 @@ enum Side {
     Beside,
 }
 
-fn side(item: &Item) -> Side {
+fn cut_side(item: &Item) -> CutSide {
     match item {
-        Item::FunctionCallOutput(_) => Side::Outputs,
-        Item::Message(_) if !item.is_model_output() => Side::User,
-        Item::Compaction(_) | Item::Extension(_) => Side::Beside,
-        _ => Side::Model,
+        Item::FunctionCallOutput(_) => CutSide::Outputs,
+        Item::Message(_) if !item.is_model_output() => CutSide::User,
+        Item::Compaction(_) | Item::Extension(_) => CutSide::Beside,
+        _ => CutSide::Model,
     }
 }
 
-impl Seams {
+impl CutPoints {
     /// The seams of a path, whatever is covered.
-    pub(crate) fn of(nodes: &[Arc<Node>], items: &[PathItem]) -> Self {
+    pub(crate) fn from_path(nodes: &[Arc<Node>], items: &[PathItem]) -> Self {
         let mut legal = vec![true; items.len() + 1];
-        let mut before = Side::User;
+        let mut before = CutSide::User;
         for (at, item) in items.iter().enumerate().skip(1) {
-            let now = side(&item.item);
-            let joined = now == Side::Beside || now == before || now == Side::Outputs;
+            let now = cut_side(&item.item);
+            let joined = now == CutSide::Beside || now == before || now == CutSide::Outputs;
             if let Some(cut) = legal.get_mut(at) {
                 *cut = !joined;
             }
-            if now != Side::Beside {
+            if now != CutSide::Beside {
                 before = now;
             }
         }
@@ -77,7 +77,7 @@ impl Seams {
     }
 
     /// The same without cuts inside what is covered.
-    pub(crate) fn around(mut self, covers: &[Cover]) -> Self {
+    pub(crate) fn excluding_covers(mut self, covers: &[Cover]) -> Self {
         for cover in covers {
             let inside = cover.first + 1..=cover.last;
             if let Some(cuts) = self.legal.get_mut(inside) {
@@ -88,7 +88,7 @@ impl Seams {
     }
 
     /// The smallest span with whole blocks that has these items.
-    pub(crate) fn align(&self, span: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
+    pub(crate) fn align_span(&self, span: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
         let cut = |at: &usize| self.legal.get(*at) == Some(&true);
         let first = (0..=*span.start()).rev().find(cut)?;
         let end = (span.end() + 1..self.legal.len()).find(cut)?;
@@ -96,7 +96,7 @@ impl Seams {
     }
 
     /// The longest span from `start` on behind which at least `keep` of the weights stand.
-    pub(crate) fn longest(
+    pub(crate) fn longest_span(
         &self,
         start: usize,
         weights: &[u64],
@@ -120,7 +120,7 @@ impl Seams {
 }
 
 /// Whether two spans neither nest nor part.
-pub(crate) fn overlaps(span: &RangeInclusive<usize>, cover: &Cover) -> bool {
+pub(crate) fn is_partial_overlap(span: &RangeInclusive<usize>, cover: &Cover) -> bool {
     let apart = cover.last < *span.start() || *span.end() < cover.first;
     let inside = span.contains(&cover.first) && span.contains(&cover.last);
     let around = cover.first <= *span.start() && *span.end() <= cover.last;
@@ -133,8 +133,8 @@ mod tests {
 
     use super::*;
 
-    fn seams(items: Vec<Item>) -> Seams {
-        Seams::of(&[], &PathItem::all(items))
+    fn seams(items: Vec<Item>) -> CutPoints {
+        CutPoints::from_path(&[], &PathItem::from_items(items))
     }
 
     fn user() -> Item {
@@ -166,19 +166,19 @@ mod tests {
         ]);
         let cuts: Vec<usize> = (0..8).filter(|at| seams.legal[*at]).collect();
         assert_eq!(cuts, [0, 1, 4, 5, 7]);
-        assert_eq!(seams.align(&(2..=2)), Some(1..=3));
-        assert_eq!(seams.align(&(5..=6)), Some(5..=6));
+        assert_eq!(seams.align_span(&(2..=2)), Some(1..=3));
+        assert_eq!(seams.align_span(&(5..=6)), Some(5..=6));
         let weights = [10; 7];
-        assert_eq!(seams.longest(1, &weights, 15), Some(1..=4));
-        assert_eq!(seams.longest(0, &weights, 25), Some(0..=3));
-        assert_eq!(seams.longest(0, &weights, 10_000), None);
-        assert_eq!(seams.longest(0, &weights, 0), Some(0..=4));
-        let covered = seams.around(&[Cover {
+        assert_eq!(seams.longest_span(1, &weights, 15), Some(1..=4));
+        assert_eq!(seams.longest_span(0, &weights, 25), Some(0..=3));
+        assert_eq!(seams.longest_span(0, &weights, 10_000), None);
+        assert_eq!(seams.longest_span(0, &weights, 0), Some(0..=4));
+        let covered = seams.excluding_covers(&[Cover {
             compaction: 6,
             first: 1,
             last: 4,
         }]);
-        assert_eq!(covered.align(&(4..=4)), Some(1..=4));
+        assert_eq!(covered.align_span(&(4..=4)), Some(1..=4));
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             (1..=3, true),
             (4..=5, true),
         ] {
-            assert_eq!(overlaps(&span, &cover), expected, "{span:?}");
+            assert_eq!(is_partial_overlap(&span, &cover), expected, "{span:?}");
         }
     }
 }

@@ -21,7 +21,7 @@ impl Default for Trigger {
 
 /// What the provider said of a call, beside what was counted for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reported {
+pub struct ReportedUsage {
     /// The input tokens that were reported.
     pub tokens: u64,
     /// The tokens that were counted for the same payload: `report.totals.tokens`.
@@ -41,7 +41,7 @@ pub enum UsagePreference {
 }
 
 /// A count in per mille of what the provider would report for it: 1,000 where nothing is known.
-pub(crate) fn scale(reported: Option<Reported>, preference: UsagePreference) -> u64 {
+pub(crate) fn usage_scale(reported: Option<ReportedUsage>, preference: UsagePreference) -> u64 {
     let Some(reported) = reported.filter(|one| one.counted > 0) else {
         return 1_000;
     };
@@ -54,23 +54,23 @@ pub(crate) fn scale(reported: Option<Reported>, preference: UsagePreference) -> 
 }
 
 /// Whether so many counted tokens are too many.
-pub(crate) fn fires(trigger: Trigger, counted: u64, space: u64, scale: u64) -> bool {
-    let used = scaled(counted, scale);
+pub(crate) fn should_compact(trigger: Trigger, counted: u64, space: u64, scale: u64) -> bool {
+    let used = apply_per_mille(counted, scale);
     match trigger {
-        Trigger::Share(percent) => used > share(space, percent),
+        Trigger::Share(percent) => used > percent_of(space, percent),
         Trigger::Tokens(most) => used > most,
         Trigger::Overflow => used > space,
     }
 }
 
 /// A count at a scale of per mille.
-pub(crate) fn scaled(counted: u64, scale: u64) -> u64 {
+pub(crate) fn apply_per_mille(counted: u64, scale: u64) -> u64 {
     u64::try_from(u128::from(counted) * u128::from(scale) / 1_000).unwrap_or(u64::MAX)
 }
 
 /// So many per cent of a figure.
-pub(crate) fn share(of: u64, percent: u8) -> u64 {
-    scaled(of, u64::from(percent) * 10)
+pub(crate) fn percent_of(of: u64, percent: u8) -> u64 {
+    apply_per_mille(of, u64::from(percent) * 10)
 }
 
 #[cfg(test)]
@@ -79,23 +79,23 @@ mod tests {
 
     #[test]
     fn what_was_reported_scales_what_is_counted() {
-        let reported = Some(Reported {
+        let reported = Some(ReportedUsage {
             tokens: 150,
             counted: 100,
         });
-        let less = Some(Reported {
+        let less = Some(ReportedUsage {
             tokens: 50,
             counted: 100,
         });
-        assert_eq!(scale(reported, UsagePreference::Max), 1_500);
-        assert_eq!(scale(less, UsagePreference::Max), 1_000);
-        assert_eq!(scale(less, UsagePreference::ReportedFirst), 500);
-        assert_eq!(scale(reported, UsagePreference::CountedFirst), 1_000);
-        assert_eq!(scale(None, UsagePreference::ReportedFirst), 1_000);
-        assert!(fires(Trigger::Share(100), 80, 100, 1_500));
-        assert!(!fires(Trigger::Share(100), 80, 100, 1_000));
-        assert!(fires(Trigger::Tokens(50), 51, 100, 1_000));
-        assert!(!fires(Trigger::Overflow, 100, 100, 1_000));
-        assert!(!fires(Trigger::default(), u64::MAX, u64::MAX, 500));
+        assert_eq!(usage_scale(reported, UsagePreference::Max), 1_500);
+        assert_eq!(usage_scale(less, UsagePreference::Max), 1_000);
+        assert_eq!(usage_scale(less, UsagePreference::ReportedFirst), 500);
+        assert_eq!(usage_scale(reported, UsagePreference::CountedFirst), 1_000);
+        assert_eq!(usage_scale(None, UsagePreference::ReportedFirst), 1_000);
+        assert!(should_compact(Trigger::Share(100), 80, 100, 1_500));
+        assert!(!should_compact(Trigger::Share(100), 80, 100, 1_000));
+        assert!(should_compact(Trigger::Tokens(50), 51, 100, 1_000));
+        assert!(!should_compact(Trigger::Overflow, 100, 100, 1_000));
+        assert!(!should_compact(Trigger::default(), u64::MAX, u64::MAX, 500));
     }
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, Item, MessageId, NodeId, meaning_hash};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, At, BranchLabel, Error as StoreError, Limits, NewBranch,
-    NewItem, NodeQuery, OnMoved, StateChange, StatePatch, StateRequest,
+    Activation, AppendPoint, AppendRequest, BranchLabel, Error as StoreError, Limits, NewBranch,
+    NewItem, NodeQuery, OnMoved, PathEnd, StateChange, StatePatch, StateRequest,
 };
-use contexture_wire::pairs;
+use contexture_wire::partner_indices;
 
-use super::job::Import;
+use super::job::ImportJob;
 use super::names::branch_name;
-use super::options::Parted;
+use super::options::DivergedSession;
 use crate::error::EngineError;
-use crate::instructions::{Instructions, PREFIX, record_messages};
+use crate::instructions::{Instructions, PREFIX, messages_change};
 use crate::state_node::state_node;
 
 /// Half of an append's limits: room for what goes with the items.
 const SHARE: usize = 2;
 
 /// The part of a branch that is not stored.
-pub(super) struct Chain<'a> {
+pub(super) struct UnstoredBranch<'a> {
     pub(super) order: usize,
     /// What the session calls the branch.
     pub(super) name: &'a str,
@@ -33,15 +33,15 @@ pub(super) struct Chain<'a> {
     pub(super) nodes: &'a [usize],
 }
 
-impl Import<'_> {
+impl ImportJob<'_> {
     /// The call that each output of a path answers. A call of the same id on another branch is
     /// another call.
-    pub(super) fn partners(&self, path: &[usize]) -> BTreeMap<usize, usize> {
+    pub(super) fn pair_outputs(&self, path: &[usize]) -> BTreeMap<usize, usize> {
         let nodes: Vec<_> = path
             .iter()
             .filter_map(|index| self.session.tree.get(*index))
             .collect();
-        let calls = pairs(nodes.iter().map(|node| &node.item));
+        let calls = partner_indices(nodes.iter().map(|node| &node.item));
         let calls = calls
             .into_iter()
             .map(|call| call.and_then(|call| path.get(call)));
@@ -52,7 +52,7 @@ impl Import<'_> {
     }
 
     /// How many nodes of a path are stored, and the node its rest goes after. `known` are known to be.
-    pub(super) async fn stored_before(
+    pub(super) async fn find_stored_prefix(
         &self,
         order: usize,
         path: &[usize],
@@ -60,9 +60,9 @@ impl Import<'_> {
     ) -> Result<(usize, Option<NodeId>), EngineError> {
         let before = |count: usize| {
             let last = count.checked_sub(1).and_then(|last| path.get(last));
-            last.and_then(|index| self.node(*index))
+            last.and_then(|index| self.node_id(*index))
         };
-        if let Some(laid) = self.laid.get(order) {
+        if let Some(laid) = self.alignments.get(order) {
             return Ok(if laid.nodes.len() > known || known == 0 {
                 (laid.nodes.len(), laid.base)
             } else {
@@ -76,8 +76,13 @@ impl Import<'_> {
             let Some(index) = path.get(middle) else {
                 break;
             };
-            let query = NodeQuery::Id(self.derived(&self.key, *index));
-            match self.engine.store().nodes(self.owner, &self.id, query).await {
+            let query = NodeQuery::Id(self.derived_node_id(&self.key, *index));
+            match self
+                .engine
+                .store()
+                .find_nodes(self.owner, &self.id, query)
+                .await
+            {
                 Ok(_) => low = middle + 1,
                 Err(StoreError::NotFound { .. }) => high = middle,
                 Err(error) => return Err(error.into()),
@@ -87,15 +92,15 @@ impl Import<'_> {
     }
 
     /// The node that carries changed instructions after `base`.
-    pub(super) fn state_id(&self, base: Option<NodeId>) -> NodeId {
+    pub(super) fn state_node_id(&self, base: Option<NodeId>) -> NodeId {
         let base = base.as_ref().map_or(&[][..], |base| base.as_bytes());
         NodeId::derive("state", &[&self.key, base])
     }
 
     /// `base`, or what an import put behind it that is no item.
-    pub(super) fn behind_state(&self, mut base: Option<NodeId>) -> Option<NodeId> {
+    pub(super) fn after_state_node(&self, mut base: Option<NodeId>) -> Option<NodeId> {
         loop {
-            let state = Some(self.state_id(base));
+            let state = Some(self.state_node_id(base));
             if !self.branches.iter().any(|(_, head)| *head == state) {
                 return base;
             }
@@ -104,9 +109,9 @@ impl Import<'_> {
     }
 
     /// The change of what stands before the history, if there is one.
-    pub(super) async fn instructions(
+    pub(super) async fn instructions_change(
         &self,
-        chain: &Chain<'_>,
+        chain: &UnstoredBranch<'_>,
     ) -> Result<Option<StateChange>, EngineError> {
         let said = &self.session.instructions;
         let begins = chain.base.is_none() && !chain.nodes.is_empty();
@@ -116,14 +121,14 @@ impl Import<'_> {
         if let Some(base) = chain.base {
             let request = StateRequest {
                 prefix: PREFIX.to_owned(),
-                ..StateRequest::all(At::Node(base))
+                ..StateRequest::all_entries(PathEnd::Node(base))
             };
             let state = self
                 .engine
                 .store()
-                .state(self.owner, &self.id, request)
+                .read_state(self.owner, &self.id, request)
                 .await?;
-            if Instructions::read(&state)?.messages == *said {
+            if Instructions::from_state(&state)?.messages == *said {
                 return Ok(None);
             }
         }
@@ -133,36 +138,38 @@ impl Import<'_> {
         if chain.nodes.is_empty() && !ends {
             return Ok(None);
         }
-        record_messages(said).map(Some)
+        messages_change(said).map(Some)
     }
 
-    pub(super) fn items(
+    pub(super) fn build_items(
         &self,
         path: &[usize],
-        chain: &Chain<'_>,
+        chain: &UnstoredBranch<'_>,
     ) -> Result<Vec<NewItem>, EngineError> {
         if chain.nodes.is_empty() {
-            let id = self.state_id(chain.base);
+            let id = self.state_node_id(chain.base);
             return Ok(vec![state_node(id, self.created_ms)?]);
         }
-        let partners = self.partners(path);
+        let partners = self.pair_outputs(path);
         let nodes = chain.nodes.iter();
-        nodes.map(|index| self.item(*index, &partners)).collect()
+        nodes
+            .map(|index| self.build_item(*index, &partners))
+            .collect()
     }
 
     /// Stores what is new of one branch, in as many appends as the limits ask for.
-    pub(super) async fn append(
+    pub(super) async fn append_branch(
         &mut self,
-        chain: &Chain<'_>,
+        chain: &UnstoredBranch<'_>,
         items: Vec<NewItem>,
         change: Option<StateChange>,
         blob: Option<&Arc<[u8]>>,
     ) -> Result<(), EngineError> {
-        let mut at = self.place(chain)?;
+        let mut at = self.append_position(chain)?;
         let mut change = change;
-        let parts = split(items, self.engine.store().limits());
+        let parts = split_by_limits(items, self.engine.store().limits());
         for (number, part) in parts.into_iter().enumerate() {
-            let opens = matches!(at, AppendAt::New(_));
+            let opens = matches!(at, AppendPoint::New(_));
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
             request.on_moved = OnMoved::Sibling;
             request.patch = StatePatch {
@@ -175,10 +182,10 @@ impl Import<'_> {
                 .into_iter()
                 .collect();
             let store = self.engine.store();
-            let appended = store.append(self.owner, &self.id, request).await?;
+            let appended = store.append_items(self.owner, &self.id, request).await?;
             // A branch whose name is gone was deleted by somebody: what follows finds its own.
             let Some(branch) = appended.branch else {
-                at = self.open(appended.head, chain)?;
+                at = self.new_branch_position(appended.head, chain)?;
                 continue;
             };
             self.branches.retain(|(name, _)| *name != branch);
@@ -186,9 +193,9 @@ impl Import<'_> {
             if (opens || appended.sibling) && self.existed && chain.order == 0 {
                 let branch = branch.clone();
                 let shared = chain.shared;
-                self.parted = Some(Parted { branch, shared });
+                self.diverged = Some(DivergedSession { branch, shared });
             }
-            at = AppendAt::Head {
+            at = AppendPoint::Head {
                 branch,
                 head: appended.head,
             };
@@ -198,27 +205,30 @@ impl Import<'_> {
 
     /// Where the new part of a branch goes: on the branch of its name if that ends where it begins,
     /// else on another one that does, else on one of its own.
-    pub(super) fn place(&self, chain: &Chain<'_>) -> Result<AppendAt, EngineError> {
+    pub(super) fn append_position(
+        &self,
+        chain: &UnstoredBranch<'_>,
+    ) -> Result<AppendPoint, EngineError> {
         let own = branch_name(chain.name)?;
         let open = chain.order == 0 || chain.continues;
         let ends = self.branches.iter().filter(|(_, end)| *end == chain.base);
         let named = ends.clone().find(|(name, _)| *name == own);
         match named.or_else(|| ends.into_iter().find(|_| open)) {
-            Some((branch, head)) => Ok(AppendAt::Head {
+            Some((branch, head)) => Ok(AppendPoint::Head {
                 branch: branch.clone(),
                 head: *head,
             }),
-            None => self.open(chain.base, chain),
+            None => self.new_branch_position(chain.base, chain),
         }
     }
 
     /// A branch of its own: under the session's name for it, and `import-2`, … for what the session
     /// has as its main one.
-    pub(super) fn open(
+    pub(super) fn new_branch_position(
         &self,
         base: Option<NodeId>,
-        chain: &Chain<'_>,
-    ) -> Result<AppendAt, EngineError> {
+        chain: &UnstoredBranch<'_>,
+    ) -> Result<AppendPoint, EngineError> {
         let taken = |name: &BranchName| self.branches.iter().any(|(known, _)| known == name);
         let (label, activate) = if chain.order == 0 {
             let mut number = 2;
@@ -237,14 +247,14 @@ impl Import<'_> {
             };
             (label, Activation::Keep)
         };
-        Ok(AppendAt::New(NewBranch {
+        Ok(AppendPoint::New(NewBranch {
             base,
             label,
             activate,
         }))
     }
 
-    pub(super) fn item(
+    pub(super) fn build_item(
         &self,
         index: usize,
         partners: &BTreeMap<usize, usize>,
@@ -258,13 +268,14 @@ impl Import<'_> {
         let answers = call.filter(|_| matches!(node.item, Item::FunctionCallOutput(_)));
         let message_id = node.message_id.as_deref().map(MessageId::new).transpose()?;
         Ok(NewItem {
-            answers: answers.and_then(|call| self.node(call)),
+            answers: answers.and_then(|call| self.node_id(call)),
             message_id,
             origin: node.origin,
             audience: node.audience,
-            meaning_hash: (self.given.tree.get(index)).and_then(|node| meaning_hash(&node.item)),
+            meaning_hash: (self.unredacted.tree.get(index))
+                .and_then(|node| meaning_hash(&node.item)),
             ..NewItem::new(
-                self.derived(&self.key, index),
+                self.derived_node_id(&self.key, index),
                 &node.item,
                 node.item.to_json(),
                 node.created_at.unwrap_or(self.created_ms),
@@ -274,7 +285,7 @@ impl Import<'_> {
 }
 
 /// Items in parts that each fit into one append.
-pub(crate) fn split(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<NewItem>> {
+pub(crate) fn split_by_limits(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<NewItem>> {
     let mut parts: Vec<Vec<NewItem>> = Vec::new();
     let mut bytes = 0;
     for item in items {

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_sessions::Session;
 
-use super::options::Parted;
+use super::options::DivergedSession;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::known::Laid;
+use crate::known::Alignment;
 
 /// One import under way.
-pub(super) struct Import<'a> {
+pub(super) struct ImportJob<'a> {
     pub(super) engine: &'a Engine,
     pub(super) session: &'a Session,
     /// The session before secrets were taken out.
-    pub(super) given: &'a Session,
+    pub(super) unredacted: &'a Session,
     pub(super) owner: &'a Owner,
     pub(super) id: ConversationId,
     /// Whether somebody said which conversation it is.
@@ -29,30 +29,30 @@ pub(super) struct Import<'a> {
     /// Whether the conversation was there before.
     pub(super) existed: bool,
     /// If it came from elsewhere: for each head, what of its path is there.
-    pub(super) laid: Vec<Laid>,
+    pub(super) alignments: Vec<Alignment>,
     /// The nodes that are there under ids of their own; `None`: what stands before all nodes.
     pub(super) nodes: BTreeMap<usize, Option<NodeId>>,
     /// The branches, the active one first.
     pub(super) branches: Vec<(BranchName, Option<NodeId>)>,
-    pub(super) parted: Option<Parted>,
+    pub(super) diverged: Option<DivergedSession>,
 }
 
-impl Import<'_> {
+impl ImportJob<'_> {
     /// A node of the session.
-    pub(super) fn node(&self, index: usize) -> Option<NodeId> {
+    pub(super) fn node_id(&self, index: usize) -> Option<NodeId> {
         let elsewhere = self.nodes.get(&index).copied();
-        elsewhere.unwrap_or_else(|| Some(self.derived(&self.key, index)))
+        elsewhere.unwrap_or_else(|| Some(self.derived_node_id(&self.key, index)))
     }
 
     /// The id that a node of the session has where nothing like it was there before.
-    pub(super) fn derived(&self, key: &[u8; 16], index: usize) -> NodeId {
-        match self.session.about.node_keys.get(index) {
+    pub(super) fn derived_node_id(&self, key: &[u8; 16], index: usize) -> NodeId {
+        match self.session.info.node_keys.get(index) {
             Some(own) => NodeId::derive("imported node", &[key, own.as_bytes()]),
             None => Engine::node_id(key, index),
         }
     }
 
-    pub(super) fn exists(&self) -> EngineError {
+    pub(super) fn conversation_exists_error(&self) -> EngineError {
         EngineError::ConversationExists {
             conversation: self.id.clone(),
         }

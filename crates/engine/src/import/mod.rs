@@ -18,15 +18,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_sessions::{Session, SessionHead};
 
-pub(crate) use self::chain::split;
-pub use self::options::{ImportOptions, Imported, Parted};
+pub(crate) use self::chain::split_by_limits;
+pub use self::options::{DivergedSession, ImportOptions, Imported};
 
-use self::chain::Chain;
-use self::job::Import;
+use self::chain::UnstoredBranch;
+use self::job::ImportJob;
 use self::names::conversation_id;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::origin::key_of;
+use crate::origin::node_key_base;
 
 impl Engine {
     /// Keeps a session as a conversation.
@@ -43,36 +43,38 @@ impl Engine {
         let id = match &options.conversation {
             Some(id) => id.clone(),
             None => {
-                let own = session.about.conversation.as_ref();
+                let own = session.info.conversation.as_ref();
                 conversation_id(own.unwrap_or(&session.source_id))?
             }
         };
         let first = session.tree.iter().find_map(|node| node.created_at);
-        let first = session.about.created_at.or(first);
-        let redacted = self.secrets().map(|secrets| secrets.session(session));
-        let import = Import {
+        let first = session.info.created_at.or(first);
+        let redacted = self
+            .secrets()
+            .map(|secrets| secrets.redact_session(session));
+        let import = ImportJob {
             engine: self,
             session: redacted.as_ref().unwrap_or(session),
-            given: session,
+            unredacted: session,
             owner: &options.owner,
             named: options.conversation.is_some(),
             resource: options.resource.as_deref(),
             id,
-            key: key_of(&session.source_id),
+            key: node_key_base(&session.source_id),
             created_ms: first.unwrap_or_else(|| self.now_ms()),
             existed: false,
-            laid: Vec::new(),
+            alignments: Vec::new(),
             nodes: BTreeMap::new(),
             branches: Vec::new(),
-            parted: None,
+            diverged: None,
         };
-        import.run().await
+        import.run_import().await
     }
 }
 
-impl Import<'_> {
-    async fn run(mut self) -> Result<Imported, EngineError> {
-        let blob = self.create().await?;
+impl ImportJob<'_> {
+    async fn run_import(mut self) -> Result<Imported, EngineError> {
+        let blob = self.open_or_create().await?;
         let mut stored: BTreeSet<usize> = BTreeSet::new();
         let mut new = 0;
         // A session that only has instructions is a branch without nodes.
@@ -87,49 +89,50 @@ impl Import<'_> {
             &session.heads
         };
         for (order, head) in heads.iter().enumerate() {
-            let path: Vec<usize> = session.path(head.node);
+            let path: Vec<usize> = session.path_to(head.node);
             let known = path
                 .iter()
                 .take_while(|index| stored.contains(index))
                 .count();
-            let (earlier, base) = self.stored_before(order, &path, known).await?;
+            let (earlier, base) = self.find_stored_prefix(order, &path, known).await?;
             let (_, fresh) = path.split_at(earlier.min(path.len()));
             stored.extend(&path);
-            let chain = Chain {
+            let chain = UnstoredBranch {
                 order,
                 name: &head.name,
                 shared: earlier,
-                base: self.behind_state(base),
+                base: self.after_state_node(base),
                 continues: self.existed && (earlier > known || order == 0),
                 nodes: fresh,
             };
-            let change = self.instructions(&chain).await?;
+            let change = self.instructions_change(&chain).await?;
             if fresh.is_empty() && change.is_none() {
                 continue;
             }
             new += fresh.len();
-            let items = self.items(&path, &chain)?;
-            self.append(&chain, items, change, blob.as_ref()).await?;
+            let items = self.build_items(&path, &chain)?;
+            self.append_branch(&chain, items, change, blob.as_ref())
+                .await?;
         }
         if let Some(bytes) = blob.filter(|_| session.tree.is_empty()) {
             let store = self.engine.store();
             store.put_blob(self.owner, &self.id, bytes).await?;
         }
-        self.name_rest().await?;
+        self.name_remaining_refs().await?;
         Ok(Imported {
             conversation: self.id,
             title: session.title.clone(),
             nodes: session.tree.len(),
             new,
-            branches: names(session),
-            parted: self.parted,
+            branches: branch_count(session),
+            parted: self.diverged,
         })
     }
 }
 
 /// How many branches a session has.
-fn names(session: &Session) -> usize {
-    let named = session.about.branches.iter().map(|branch| &branch.name);
+fn branch_count(session: &Session) -> usize {
+    let named = session.info.branches.iter().map(|branch| &branch.name);
     let ends = session.heads.iter().map(|head| &head.name);
     named.chain(ends).collect::<BTreeSet<_>>().len()
 }

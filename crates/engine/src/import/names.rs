@@ -3,12 +3,12 @@
 use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId};
 use contexture_store::{Activation, BranchLabel, NewBranch, RefChange};
 
-use super::job::Import;
+use super::job::ImportJob;
 use crate::error::EngineError;
 
-impl Import<'_> {
+impl ImportJob<'_> {
     /// Calls the first branch of a conversation what the session calls it.
-    pub(super) async fn name_first(&mut self) -> Result<(), EngineError> {
+    pub(super) async fn name_first_branch(&mut self) -> Result<(), EngineError> {
         let main = BranchName::main();
         let Some(head) = self.session.heads.first() else {
             return Ok(());
@@ -18,7 +18,7 @@ impl Import<'_> {
             return Ok(());
         }
         let to = name.clone();
-        self.change(RefChange::RenameBranch { from: main, to }, None)
+        self.change_ref(RefChange::RenameBranch { from: main, to }, None)
             .await?;
         self.branches = vec![(name, None)];
         Ok(())
@@ -26,37 +26,38 @@ impl Import<'_> {
 
     /// Gives the names that storing the paths did not give: those of branches that end in the middle
     /// of a path, and of checkpoints. A name that is there stays where it is.
-    pub(super) async fn name_rest(&self) -> Result<(), EngineError> {
-        let about = &self.session.about;
+    pub(super) async fn name_remaining_refs(&self) -> Result<(), EngineError> {
+        let about = &self.session.info;
         if about.branches.is_empty() && about.checkpoints.is_empty() {
             return Ok(());
         }
-        let refs = self.engine.store().refs(self.owner, &self.id).await?;
+        let refs = self.engine.store().list_refs(self.owner, &self.id).await?;
         for branch in &about.branches {
             let name = branch_name(&branch.name)?;
             if refs.branches.iter().all(|known| known.name != name) {
                 let new = NewBranch {
-                    base: branch.node.and_then(|node| self.node(node)),
+                    base: branch.node.and_then(|node| self.node_id(node)),
                     label: BranchLabel::Named(name),
                     activate: Activation::Keep,
                 };
-                self.change(RefChange::CreateBranch(new), branch.at).await?;
+                self.change_ref(RefChange::CreateBranch(new), branch.at)
+                    .await?;
             }
         }
         for checkpoint in &about.checkpoints {
             let name = CheckpointName::new(&checkpoint.name)?;
             let known = refs.checkpoints.iter().any(|known| known.name == name);
-            if let Some(node) = checkpoint.node.and_then(|node| self.node(node))
+            if let Some(node) = checkpoint.node.and_then(|node| self.node_id(node))
                 && !known
             {
                 let set = RefChange::SetCheckpoint { name, node };
-                self.change(set, checkpoint.at).await?;
+                self.change_ref(set, checkpoint.at).await?;
             }
         }
         Ok(())
     }
 
-    async fn change(&self, change: RefChange, at: Option<i64>) -> Result<(), EngineError> {
+    async fn change_ref(&self, change: RefChange, at: Option<i64>) -> Result<(), EngineError> {
         let at_ms = at.unwrap_or(self.created_ms);
         let store = self.engine.store();
         store
@@ -72,8 +73,8 @@ pub(super) fn conversation_id(source: &str) -> Result<ConversationId, EngineErro
     if let Ok(id) = ConversationId::new(source) {
         return Ok(id);
     }
-    let plain = plain(source, "._:-", 100);
-    let short = hash("conversation id", source);
+    let plain = sanitize_name(source, "._:-", 100);
+    let short = short_hash("conversation id", source);
     Ok(ConversationId::new(
         format!("{}-{short}", plain.trim_matches('-')).trim_matches('-'),
     )?)
@@ -84,21 +85,21 @@ pub(super) fn branch_name(name: &str) -> Result<BranchName, EngineError> {
     if let Ok(name) = BranchName::new(name) {
         return Ok(name);
     }
-    let plain = plain(name, "._:-/", 200);
-    let short: String = hash("branch name", name);
+    let plain = sanitize_name(name, "._:-/", 200);
+    let short: String = short_hash("branch name", name);
     Ok(BranchName::new(
         format!("{plain}-{short}").trim_matches('-'),
     )?)
 }
 
 /// A piece of a text's hash.
-fn hash(domain: &str, text: &str) -> String {
+fn short_hash(domain: &str, text: &str) -> String {
     let hash = NodeId::derive(domain, &[text.as_bytes()]).to_string();
     hash.chars().take(8).collect()
 }
 
 /// The first `most` characters, those that are neither letters, digits nor among `marks` as `-`.
-fn plain(text: &str, marks: &str, most: usize) -> String {
+fn sanitize_name(text: &str, marks: &str, most: usize) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
     text.chars()
         .map(|c| if allowed(c) { c } else { '-' })

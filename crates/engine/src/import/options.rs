@@ -39,12 +39,12 @@ pub struct Imported {
     /// Branches of the session.
     pub branches: usize,
     /// Where the session parted from what was stored; `None` if it did not.
-    pub parted: Option<Parted>,
+    pub parted: Option<DivergedSession>,
 }
 
 /// A session that went another way than the conversation it continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parted {
+pub struct DivergedSession {
     /// The branch it is on now, the active one.
     pub branch: BranchName,
     /// How many of its nodes are common to both.

@@ -1,35 +1,35 @@
 //! The answer to a request that was ingested.
 
 use contexture_catalogue::Cost;
-use contexture_compile::Counting;
+use contexture_compile::CountedRequest;
 use contexture_ir::{
-    Audience, CHAIN_VERSION, Chain, FunctionCallOutput, Item, MessageId, NodeId, Origin,
+    Audience, CHAIN_VERSION, FunctionCallOutput, HistoryHasher, Item, MessageId, NodeId, Origin,
     ResponseId, Transcript,
 };
-use contexture_layers::Observed;
+use contexture_layers::ObservedItems;
 use contexture_store::{
-    AppendAt, AppendRequest, At, KeyScope, NewItem, OnMoved, PathMark, PutEntry, ResponseRecord,
-    ResponseStatus,
+    AppendPoint, AppendRequest, KeyScope, NewItem, OnMoved, PathEnd, PathMark, PutEntry,
+    ResponseRecord, ResponseStatus,
 };
-use contexture_telemetry::cache_read;
+use contexture_telemetry::record_cache_read;
 
-use super::billed::billed;
-use super::copy::is_cut;
+use super::billed::billed_usage;
+use super::copy::is_incomplete;
 use super::incoming::Ingested;
-use super::keys::Standing;
-use super::relayed::Call;
+use super::keys::AnswerStatus;
+use super::relayed::RelayedCall;
 use crate::call::CompiledCall;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::events::Happened;
+use crate::events::EngineEventKind;
 use crate::record::Recorded;
-use crate::recording::status_of;
+use crate::recording::response_status;
 use crate::state_node::state_node;
 
 /// A call in an answer that is answered on the way: the client sees neither the call nor its output.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OwnCall {
+pub struct InterceptedCall {
     /// Its place among the answer's items.
     pub place: usize,
     /// What it gave; `None` if nobody knows, because the call did not come whole.
@@ -44,33 +44,33 @@ pub struct AnswerOptions<'a> {
     /// [`Ingested::head`] to be that of the compaction.
     pub call: Option<&'a CompiledCall>,
     /// The calls in it that the client knows nothing of: their outputs are stored with it, for models only.
-    pub own: &'a [OwnCall],
+    pub own: &'a [InterceptedCall],
     /// Values outside the tree, in the same transaction; see [`AppendRequest::entries`].
     pub entries: Vec<(KeyScope, PutEntry)>,
 }
 
 /// An answer to be stored.
 #[derive(Clone, Copy)]
-struct Said<'a> {
+struct IngestedAnswer<'a> {
     answer: &'a Transcript,
-    own: &'a [OwnCall],
+    own: &'a [InterceptedCall],
 }
 
-impl<'a> Said<'a> {
-    fn is_own(&self, place: usize) -> bool {
+impl<'a> IngestedAnswer<'a> {
+    fn is_intercepted(&self, place: usize) -> bool {
         self.own.iter().any(|own| own.place == place)
     }
 
     /// What the client sees of it.
-    fn seen(&self) -> impl Iterator<Item = &'a Item> {
+    fn visible_items(&self) -> impl Iterator<Item = &'a Item> {
         let items = self.answer.items.iter().enumerate();
         items
-            .filter(|(place, _)| !self.is_own(*place))
+            .filter(|(place, _)| !self.is_intercepted(*place))
             .map(|(_, item)| item)
     }
 
-    fn is_cut(&self) -> bool {
-        self.answer.items.iter().any(is_cut)
+    fn is_incomplete(&self) -> bool {
+        self.answer.items.iter().any(is_incomplete)
     }
 }
 
@@ -85,7 +85,7 @@ impl Ingested {
     /// # Errors
     /// The store's.
     pub async fn record(&self, answer: &Transcript) -> Result<Recorded, EngineError> {
-        self.store(answer, AnswerOptions::default()).await
+        self.store_answer(answer, AnswerOptions::default()).await
     }
 
     /// As [`Self::record`], with more in the same transaction. After that [`Self::chat`] and [`Self::head`] are behind
@@ -101,9 +101,10 @@ impl Ingested {
         options: AnswerOptions<'_>,
     ) -> Result<Recorded, EngineError> {
         let own = options.own;
-        let recorded = self.store(answer, options).await?;
-        let said = Said { answer, own };
-        said.seen().for_each(|item| self.trail.chain.push(item));
+        let recorded = self.store_answer(answer, options).await?;
+        let said = IngestedAnswer { answer, own };
+        said.visible_items()
+            .for_each(|item| self.trail.chain.push_item(item));
         self.chat.set_branch(recorded.branch.clone());
         self.head = recorded.head;
         Ok(recorded)
@@ -111,29 +112,29 @@ impl Ingested {
 
     /// The id that an answer with these calls of ours is stored under.
     #[must_use]
-    pub fn response_id(&self, answer: &Transcript, own: &[OwnCall]) -> ResponseId {
-        ResponseId::from_bytes(*self.key(Said { answer, own }).as_bytes())
+    pub fn response_id(&self, answer: &Transcript, own: &[InterceptedCall]) -> ResponseId {
+        ResponseId::from_bytes(*self.answer_key(IngestedAnswer { answer, own }).as_bytes())
     }
 
-    async fn store(
+    async fn store_answer(
         &self,
         answer: &Transcript,
         options: AnswerOptions<'_>,
     ) -> Result<Recorded, EngineError> {
         let AnswerOptions { call, own, entries } = options;
-        let said = Said { answer, own };
+        let said = IngestedAnswer { answer, own };
         let chat = &self.chat;
         let info = answer.response.clone().unwrap_or_default();
-        let key = self.key(said);
+        let key = self.answer_key(said);
         let id = ResponseId::from_bytes(*key.as_bytes());
-        let message = chat.answering_message(self.head, key).await?;
-        let mut items = nodes(chat, said, key)?;
+        let message = chat.response_message_id(self.head, key).await?;
+        let mut items = answer_nodes(chat, said, key)?;
         for item in &mut items {
             item.message_id = Some(message.clone());
             item.response = Some(id);
         }
         let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
-        items.extend(outputs(chat, said, key, &message));
+        items.extend(intercepted_outputs(chat, said, key, &message));
         let last = items.last().map(|item| item.id);
         let mut recorded = Recorded {
             response: id,
@@ -147,36 +148,38 @@ impl Ingested {
             finish: info.finish.clone(),
             losses: Vec::new(),
         };
-        let at = AppendAt::Head {
+        let at = AppendPoint::Head {
             branch: chat.branch(),
             head: self.head,
         };
         let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
         request.on_moved = OnMoved::Sibling;
         request.entries = entries;
-        request.paths = self.marks(said, info.id.as_deref(), last);
+        request.paths = self.path_marks(said, info.id.as_deref(), last);
         let response = match call {
             Some(call) => chat.engine().response_record(id, call, &info),
             None => self.response_record(id, said),
         };
         request.response = Some(ResponseRecord {
-            status: match said.is_cut() {
+            status: match said.is_incomplete() {
                 true => ResponseStatus::Incomplete,
                 false => response.status,
             },
             ..response
         });
         if let Some(call) = call {
-            request.patch = chat.answer_patch(call)?;
+            request.patch = chat.answer_state_patch(call)?;
         }
-        let seen = Observed {
+        let seen = ObservedItems {
             items: &answer.items,
             nodes: &nodes,
             response: Some(id),
             usage: recorded.usage.as_ref(),
         };
-        let base = self.head.map_or(At::Branch(chat.branch()), At::Node);
-        let appended = chat.append_shown(request, seen, base).await?;
+        let base = self
+            .head
+            .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
+        let appended = chat.append_with_retries(request, seen, base).await?;
         recorded.head = appended.head;
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;
@@ -186,16 +189,17 @@ impl Ingested {
             if let Some(call) = call {
                 let (format, report) = (call.format(), &call.report);
                 let predicted = report.cache.predicted.read;
-                cache_read(
+                record_cache_read(
                     format,
                     &report.target.model,
                     recorded.usage.as_ref(),
                     predicted,
                 );
-                let counting = Counting::from(report);
-                chat.learn(&counting, recorded.usage.as_ref()).await;
+                let counting = CountedRequest::from(report);
+                chat.learn_from_usage(&counting, recorded.usage.as_ref())
+                    .await;
             }
-            chat.tell(|| Happened::Recorded {
+            chat.publish(|| EngineEventKind::Recorded {
                 response: id,
                 usage: recorded.usage.clone(),
             });
@@ -206,19 +210,19 @@ impl Ingested {
     /// What an answer with this usage costs, as far as the catalogue has prices; `None` for a model it
     /// does not know.
     #[must_use]
-    pub fn cost(&self, answer: &Transcript) -> Option<Cost> {
+    pub fn answer_cost(&self, answer: &Transcript) -> Option<Cost> {
         let usage = answer.response.as_ref()?.usage.as_ref()?;
         let model = self
             .chat
             .engine()
             .catalogue()
             .resolve(answer.model.as_deref()?);
-        Some(model.ok()?.prices.cost(&billed(usage)))
+        Some(model.ok()?.prices.cost(&billed_usage(usage)))
     }
 
     /// The key of the answer and its nodes: who answers what, and in which words. One that the model goes on from
     /// is of its branch.
-    fn key(&self, said: Said<'_>) -> NodeId {
+    fn answer_key(&self, said: IngestedAnswer<'_>) -> NodeId {
         let id = said.answer.response.as_ref();
         let id = id.and_then(|info| info.id.as_deref());
         let head = self.head.as_ref().map_or(&[][..], |head| head.as_bytes());
@@ -231,22 +235,31 @@ impl Ingested {
     }
 
     /// What a client's history is that ends here, by all that it may have got of it.
-    fn marks(&self, said: Said<'_>, id: Option<&str>, last: Option<NodeId>) -> Vec<PathMark> {
+    fn path_marks(
+        &self,
+        said: IngestedAnswer<'_>,
+        id: Option<&str>,
+        last: Option<NodeId>,
+    ) -> Vec<PathMark> {
         let trail = &self.trail;
-        let chain = self.chain_with(said);
+        let chain = self.history_with_answer(said);
         let mut hashes = Vec::new();
         // Who got nothing asks again, and is answered behind what the calls gave.
-        if chain.hash() != trail.asked || !said.own.is_empty() {
-            hashes.push(trail.keys.path(Standing::Answered, chain.hash()));
+        if chain.current_hash() != trail.sent_hash || !said.own.is_empty() {
+            hashes.push(
+                trail
+                    .keys
+                    .history_key(AnswerStatus::Answered, chain.current_hash()),
+            );
         }
-        if said.is_cut() {
-            let standing = match trail.answered {
-                true => Standing::Answered,
-                false => Standing::Cut,
+        if said.is_incomplete() {
+            let standing = match trail.has_answer {
+                true => AnswerStatus::Answered,
+                false => AnswerStatus::Incomplete,
             };
-            hashes.push(trail.keys.path(standing, trail.asked));
+            hashes.push(trail.keys.history_key(standing, trail.sent_hash));
         }
-        hashes.extend(id.map(|id| trail.keys.response(id)));
+        hashes.extend(id.map(|id| trail.keys.response_key(id)));
         let mark = |(hash, node)| PathMark {
             version: CHAIN_VERSION,
             hash,
@@ -257,23 +270,23 @@ impl Ingested {
     }
 
     /// The client's history with the answer.
-    fn chain_with(&self, said: Said<'_>) -> Chain {
+    fn history_with_answer(&self, said: IngestedAnswer<'_>) -> HistoryHasher {
         let mut chain = self.trail.chain.clone();
-        said.seen().for_each(|item| chain.push(item));
+        said.visible_items().for_each(|item| chain.push_item(item));
         chain
     }
 
-    fn response_record(&self, id: ResponseId, said: Said<'_>) -> ResponseRecord {
+    fn response_record(&self, id: ResponseId, said: IngestedAnswer<'_>) -> ResponseRecord {
         let answer = said.answer;
         let engine = self.chat.engine();
         let info = answer.response.clone().unwrap_or_default();
-        let status = status_of(&info);
-        let cost = self.cost(answer).map(|cost| cost.pico_dollars);
-        let call = Call {
-            path: self.chain_with(said).hash().to_string(),
+        let status = response_status(&info);
+        let cost = self.answer_cost(answer).map(|cost| cost.pico_dollars);
+        let call = RelayedCall {
+            path: self.history_with_answer(said).current_hash().to_string(),
             version: CHAIN_VERSION,
             response: info.id,
-            finish: Call::finish(info.finish.as_ref()),
+            finish: RelayedCall::finish_text(info.finish.as_ref()),
             pico_dollars: cost.and_then(|cost| u64::try_from(cost).ok()),
             request: self.trail.request.clone(),
         };
@@ -283,14 +296,18 @@ impl Ingested {
             status,
             model: answer.model.clone(),
             usage: usage.map(Into::into),
-            inputs: call.write(engine.store().limits().response_bytes / 2),
+            inputs: call.into_inputs(engine.store().limits().response_bytes / 2),
             ..ResponseRecord::new(id, self.head, engine.now_ms())
         }
     }
 }
 
 /// The nodes of an answer; one without a word has its cost.
-fn nodes(chat: &Conversation, said: Said<'_>, key: NodeId) -> Result<Vec<NewItem>, EngineError> {
+fn answer_nodes(
+    chat: &Conversation,
+    said: IngestedAnswer<'_>,
+    key: NodeId,
+) -> Result<Vec<NewItem>, EngineError> {
     let node = |index| Engine::node_id(key.as_bytes(), index);
     let items = &said.answer.items;
     if items.is_empty() {
@@ -299,7 +316,7 @@ fn nodes(chat: &Conversation, said: Said<'_>, key: NodeId) -> Result<Vec<NewItem
     let items = items.iter().enumerate();
     let items = items.map(|(index, item)| NewItem {
         origin: Origin::Model,
-        audience: match said.is_own(index) {
+        audience: match said.is_intercepted(index) {
             true => Audience::MODEL,
             false => Audience::ALL,
         },
@@ -309,10 +326,15 @@ fn nodes(chat: &Conversation, said: Said<'_>, key: NodeId) -> Result<Vec<NewItem
 }
 
 /// The outputs of the calls that were answered, behind the answer.
-fn outputs(chat: &Conversation, said: Said<'_>, key: NodeId, message: &MessageId) -> Vec<NewItem> {
+fn intercepted_outputs(
+    chat: &Conversation,
+    said: IngestedAnswer<'_>,
+    key: NodeId,
+    message: &MessageId,
+) -> Vec<NewItem> {
     let node = |index| Engine::node_id(key.as_bytes(), index);
     let own = said.own.iter().zip(said.answer.items.len()..);
-    let output = |(own, index): (&OwnCall, usize)| {
+    let output = |(own, index): (&InterceptedCall, usize)| {
         let output = Item::FunctionCallOutput(own.output.clone()?);
         Some(NewItem {
             answers: Some(node(own.place)),

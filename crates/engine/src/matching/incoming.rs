@@ -1,13 +1,13 @@
 //! What comes in, and what became of it.
 
-use contexture_ir::{BranchName, Chain, ConversationId, NodeId, PathHash, Raw, Transcript};
+use contexture_ir::{BranchName, ConversationId, HistoryHasher, NodeId, PathHash, Raw, Transcript};
 
-use super::keys::Keys;
+use super::keys::PathKeys;
 use crate::conversation::Conversation;
 
 /// A request of a client that keeps no state, or little.
 #[derive(Clone, Copy, Debug)]
-pub struct Incoming<'a> {
+pub struct IngestRequest<'a> {
     /// What it says: the whole history, or with `previous_response` what follows it.
     pub transcript: &'a Transcript,
     /// The conversation, where the client names one. It is made if it is not there.
@@ -24,7 +24,7 @@ pub struct Incoming<'a> {
     pub resource: Option<&'a str>,
 }
 
-impl<'a> Incoming<'a> {
+impl<'a> IngestRequest<'a> {
     /// A history of which nothing else is known.
     #[must_use]
     pub const fn new(transcript: &'a Transcript) -> Self {
@@ -42,7 +42,7 @@ impl<'a> Incoming<'a> {
 /// How a request was matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Matched {
+pub enum MatchKind {
     /// By a name: that of the conversation or of the answer before.
     Explicit,
     /// By a beginning that holds an answer recorded here.
@@ -53,7 +53,7 @@ pub enum Matched {
     New,
 }
 
-impl Matched {
+impl MatchKind {
     /// The lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -72,26 +72,26 @@ pub struct Ingested {
     /// The conversation, on the branch that ends with what the client sent.
     pub chat: Conversation,
     /// How it was matched.
-    pub matched: Matched,
+    pub matched: MatchKind,
     /// What was stored, in order.
     pub appended: Vec<NodeId>,
     /// The last node of what the client sent; `None` if it sent nothing.
     pub head: Option<NodeId>,
     /// The branch that was opened for it, because the client left the others.
     pub opened: Option<BranchName>,
-    pub(super) trail: Trail,
+    pub(super) trail: AnswerContext,
 }
 
 /// What the answer needs to know of its request.
 #[derive(Clone, Debug)]
-pub(super) struct Trail {
-    pub(super) keys: Keys,
+pub(super) struct AnswerContext {
+    pub(super) keys: PathKeys,
     /// The client's history, with what it saw of answers since.
-    pub(super) chain: Chain,
+    pub(super) chain: HistoryHasher,
     /// The hash of what it sent.
-    pub(super) asked: PathHash,
+    pub(super) sent_hash: PathHash,
     /// Whether an answer was recorded before.
-    pub(super) answered: bool,
+    pub(super) has_answer: bool,
     /// Model, tools and options of the request, as a document of our own items.
     pub(super) request: Option<Raw>,
 }

@@ -1,29 +1,30 @@
 //! Finding the conversation of a request, and storing what is new of it.
 
 use contexture_ir::{
-    BranchName, CHAIN_VERSION, Chain, ConversationId, Item, Message, NodeId, Owner, PathHash, Raw,
-    Transcript,
+    BranchName, CHAIN_VERSION, ConversationId, HistoryHasher, Item, Message, NodeId, Owner,
+    PathHash, Raw, Transcript,
 };
-use contexture_layers::Observed;
+use contexture_layers::ObservedItems;
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BranchLabel, Conversation as Record, Error as StoreError,
-    NewBranch, NewConversation, NewItem, PathMark, PathPlace, RefChange, RefChanged, StatePatch,
+    Activation, AppendPoint, AppendRequest, BranchLabel, Conversation as Record,
+    Error as StoreError, NewBranch, NewConversation, NewItem, PathMark, PathMatch, RefChange,
+    RefChanged, StatePatch,
 };
-use contexture_wire::{Dialect, Format, Kind, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lower};
 
-use super::copy::Tails;
-use super::find::Finder;
-use super::incoming::{Incoming, Ingested, Matched, Trail};
-use super::keys::{Keys, Standing};
-use super::news::News;
-use super::relayed::Call;
-use super::sent::Sent;
-use super::spot::Spot;
+use super::copy::PathTails;
+use super::find::CandidateFinder;
+use super::incoming::{AnswerContext, IngestRequest, Ingested, MatchKind};
+use super::keys::{AnswerStatus, PathKeys};
+use super::news::NewNodes;
+use super::relayed::RelayedCall;
+use super::sent::RequestHistory;
+use super::spot::MatchTarget;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::import::split;
-use crate::instructions::record_messages;
+use crate::import::split_by_limits;
+use crate::instructions::messages_change;
 use crate::record_level::RecordLevel;
 use crate::state_node::state_node;
 
@@ -50,10 +51,10 @@ impl Engine {
     pub async fn ingest(
         &self,
         owner: &Owner,
-        incoming: Incoming<'_>,
+        incoming: IngestRequest<'_>,
     ) -> Result<Ingested, EngineError> {
-        let fresh = ConversationId::new(NodeId::from_bytes(self.fresh_key()).to_string())?;
-        let job = Job {
+        let fresh = ConversationId::new(NodeId::from_bytes(self.new_key()).to_string())?;
+        let job = IngestJob {
             engine: self,
             owner,
             incoming,
@@ -62,10 +63,10 @@ impl Engine {
         let mut tries = TRIES;
         loop {
             tries -= 1;
-            match job.run().await {
-                Err(error) if tries > 0 && is_moved(&error) => {}
+            match job.try_ingest().await {
+                Err(error) if tries > 0 && is_write_conflict(&error) => {}
                 Err(error) => {
-                    job.forget().await;
+                    job.delete_unfinished().await;
                     return Err(error);
                 }
                 done => return done,
@@ -75,7 +76,7 @@ impl Engine {
 }
 
 /// Whether somebody else wrote meanwhile, or nobody knows.
-fn is_moved(error: &EngineError) -> bool {
+fn is_write_conflict(error: &EngineError) -> bool {
     use StoreError::{HeadMoved, OutcomeUnknown};
     let moved = matches!(
         error,
@@ -84,61 +85,66 @@ fn is_moved(error: &EngineError) -> bool {
     moved || error.is_stale_state()
 }
 
-struct Job<'a> {
+struct IngestJob<'a> {
     engine: &'a Engine,
     owner: &'a Owner,
-    incoming: Incoming<'a>,
+    incoming: IngestRequest<'a>,
     /// The id of a new conversation, the same in every attempt.
     fresh: ConversationId,
 }
 
 /// What was found of a request.
-struct Landed {
-    spot: Spot,
-    keys: Keys,
-    chain: Chain,
-    links: Vec<contexture_ir::PathLink>,
+struct IngestTarget {
+    target: MatchTarget,
+    keys: PathKeys,
+    chain: HistoryHasher,
+    links: Vec<contexture_ir::HistoryHash>,
     active: BranchName,
 }
 
-impl Job<'_> {
-    async fn run(&self) -> Result<Ingested, EngineError> {
-        let landed = self.land().await?;
-        let branch = landed.spot.branch.clone();
+impl IngestJob<'_> {
+    async fn try_ingest(&self) -> Result<Ingested, EngineError> {
+        let landed = self.choose_target().await?;
+        let branch = landed.target.branch.clone();
         let chat = Conversation::new(
             self.engine.clone(),
             self.owner.clone(),
-            landed.spot.conversation.clone(),
+            landed.target.conversation.clone(),
             branch.unwrap_or_else(|| landed.active.clone()),
         );
         let items = &self.incoming.transcript.items;
-        let news = News {
+        let news = NewNodes {
             items,
-            known: landed.spot.known,
-            base: landed.spot.base,
+            known: landed.target.known,
+            base: landed.target.base,
         };
-        let (nodes, said) = news.nodes(&chat).await?;
+        let (nodes, said) = news.build_nodes(&chat).await?;
         let mut ingested = Ingested {
             chat,
-            matched: landed.spot.matched,
+            matched: landed.target.matched,
             appended: Vec::new(),
-            head: landed.spot.base,
+            head: landed.target.base,
             opened: None,
-            trail: Trail {
+            trail: AnswerContext {
                 keys: landed.keys.clone(),
                 chain: landed.chain.clone(),
-                asked: landed.chain.hash(),
-                answered: landed.spot.answered,
-                request: self.request(),
+                sent_hash: landed.chain.current_hash(),
+                has_answer: landed.target.has_answer,
+                request: self.request_document(),
             },
         };
-        self.store(&landed, nodes, &said, &mut ingested).await?;
+        self.store_nodes(&landed, nodes, &said, &mut ingested)
+            .await?;
         Ok(ingested)
     }
 
     /// Deletes what was begun of a conversation that nobody could name: the next request would begin another.
-    async fn forget(&self) {
-        match self.engine.delete(self.owner, &self.fresh).await {
+    async fn delete_unfinished(&self) {
+        match self
+            .engine
+            .delete_conversation(self.owner, &self.fresh)
+            .await
+        {
             Ok(()) | Err(EngineError::Store(StoreError::NotFound { .. })) => {}
             Err(error) => {
                 tracing::warn!(%error, "a conversation that was begun could not be deleted")
@@ -147,75 +153,87 @@ impl Job<'_> {
     }
 
     /// Where the request goes on.
-    async fn land(&self) -> Result<Landed, EngineError> {
-        let Incoming {
+    async fn choose_target(&self) -> Result<IngestTarget, EngineError> {
+        let IngestRequest {
             conversation,
             previous_response,
             partition,
             ..
         } = self.incoming;
-        let mut keys = Keys::of(self.owner, partition);
+        let mut keys = PathKeys::for_owner(self.owner, partition);
         let mut record = match conversation {
-            Some(id) => Some(self.open(id, &keys).await?),
+            Some(id) => Some(self.open_conversation(id, &keys).await?),
             None => None,
         };
         if let Some(record) = &record {
-            keys = Keys::of_conversation(record);
+            keys = PathKeys::for_conversation(record);
         }
         let mut start = None;
         if let Some(id) = previous_response {
-            start = self.finder(&keys, conversation).response(id).await?;
+            start = self
+                .candidate_finder(&keys, conversation)
+                .find_response(id)
+                .await?;
         }
         if let (Some(start), None) = (&start, &record) {
             let store = self.engine.store();
-            record = Some(store.conversation(self.owner, &start.conversation).await?);
+            record = Some(
+                store
+                    .load_conversation(self.owner, &start.conversation)
+                    .await?,
+            );
         }
         let mut chain = match &start {
-            Some(start) => self.chain_behind(start).await?,
-            None => Chain::default(),
+            Some(start) => self.load_history_hash(start).await?,
+            None => HistoryHasher::default(),
         };
         let items = &self.incoming.transcript.items;
-        let links = chain.extend(items);
-        let sent = Sent {
+        let links = chain.hash_items(items);
+        let sent = RequestHistory {
             items,
             links: &links,
-            whole: chain.hash(),
+            whole: chain.current_hash(),
         };
-        let tails = Tails {
+        let tails = PathTails {
             engine: self.engine,
             owner: self.owner,
         };
         let (spot, active) = match record {
             Some(record) => {
-                let finder = self.finder(&keys, Some(&record.id));
+                let finder = self.candidate_finder(&keys, Some(&record.id));
                 let wanted = self.incoming.branch;
-                let spot = sent.by_name(&finder, &tails, &record, wanted, start.as_ref());
+                let spot = sent.match_by_name(&finder, &tails, &record, wanted, start.as_ref());
                 (spot.await?, record.active)
             }
-            None => match sent.by_prefix(&self.finder(&keys, None), &tails).await? {
+            None => match sent
+                .match_by_prefix(&self.candidate_finder(&keys, None), &tails)
+                .await?
+            {
                 Some(spot) if spot.branch.is_some() => (spot, BranchName::main()),
                 Some(spot) => {
                     let store = self.engine.store();
-                    let record = store.conversation(self.owner, &spot.conversation).await?;
+                    let record = store
+                        .load_conversation(self.owner, &spot.conversation)
+                        .await?;
                     (spot, record.active)
                 }
                 None => {
-                    let record = self.open(&self.fresh, &keys).await?;
+                    let record = self.open_conversation(&self.fresh, &keys).await?;
                     let branch = Some(record.active.clone());
-                    let spot = Spot {
+                    let spot = MatchTarget {
                         conversation: record.id,
                         known: 0,
                         base: None,
                         branch,
-                        answered: false,
-                        matched: Matched::New,
+                        has_answer: false,
+                        matched: MatchKind::New,
                     };
                     (spot, record.active)
                 }
             },
         };
-        Ok(Landed {
-            spot,
+        Ok(IngestTarget {
+            target: spot,
             keys,
             chain,
             links,
@@ -223,12 +241,12 @@ impl Job<'_> {
         })
     }
 
-    fn finder<'f>(
+    fn candidate_finder<'f>(
         &'f self,
-        keys: &'f Keys,
+        keys: &'f PathKeys,
         conversation: Option<&'f ConversationId>,
-    ) -> Finder<'f> {
-        Finder {
+    ) -> CandidateFinder<'f> {
+        CandidateFinder {
             store: self.engine.store().as_ref(),
             owner: self.owner,
             keys,
@@ -237,68 +255,75 @@ impl Job<'_> {
     }
 
     /// A conversation's record; it is made if it is not there.
-    async fn open(&self, id: &ConversationId, keys: &Keys) -> Result<Record, EngineError> {
+    async fn open_conversation(
+        &self,
+        id: &ConversationId,
+        keys: &PathKeys,
+    ) -> Result<Record, EngineError> {
         let store = self.engine.store();
-        match store.conversation(self.owner, id).await {
+        match store.load_conversation(self.owner, id).await {
             Err(StoreError::NotFound { .. }) => {}
             known => return Ok(known?),
         }
         let new = NewConversation {
             resource: self.incoming.resource.map(str::to_owned),
-            metadata: keys.metadata(),
+            metadata: keys.partition_metadata(),
             ..NewConversation::new(id.clone(), self.engine.now_ms())
         };
         match store.create_conversation(self.owner, new).await {
-            Err(StoreError::AlreadyExists { .. }) => Ok(store.conversation(self.owner, id).await?),
+            Err(StoreError::AlreadyExists { .. }) => {
+                Ok(store.load_conversation(self.owner, id).await?)
+            }
             made => Ok(made?),
         }
     }
 
     /// The chain behind a recorded answer. If nothing is kept of it, one of the answer's own: what follows
     /// is then found by names only.
-    async fn chain_behind(&self, start: &PathPlace) -> Result<Chain, EngineError> {
+    async fn load_history_hash(&self, start: &PathMatch) -> Result<HistoryHasher, EngineError> {
         let (store, id) = (self.engine.store(), &start.conversation);
         let query = contexture_store::NodeQuery::Id(start.node);
-        let nodes = store.nodes(self.owner, id, query).await?;
+        let nodes = store.find_nodes(self.owner, id, query).await?;
         let response = nodes.first().and_then(|node| node.response);
         let mut kept = None;
         if let Some(response) = response {
-            let record = store.response(self.owner, id, response).await?;
-            kept = Call::read(&record.inputs).and_then(|call| call.path(CHAIN_VERSION));
+            let record = store.load_response(self.owner, id, response).await?;
+            kept = RelayedCall::from_inputs(&record.inputs)
+                .and_then(|call| call.history_hash(CHAIN_VERSION));
         }
         let own = || PathHash::derive("behind", &[start.node.as_bytes()]);
-        Ok(Chain::behind(kept.unwrap_or_else(own)))
+        Ok(HistoryHasher::resume(kept.unwrap_or_else(own)))
     }
 
     /// Stores the new nodes, in as many appends as the limits ask for.
-    async fn store(
+    async fn store_nodes(
         &self,
-        landed: &Landed,
+        landed: &IngestTarget,
         mut nodes: Vec<NewItem>,
         said: &[Item],
         ingested: &mut Ingested,
     ) -> Result<(), EngineError> {
-        let change = self.instructions()?;
-        let silent = nodes.is_empty() && landed.spot.base.is_none();
+        let change = self.instructions_change()?;
+        let silent = nodes.is_empty() && landed.target.base.is_none();
         if silent && !self.incoming.transcript.instructions.is_empty() {
             // Nothing was said yet but what stands before it.
             let id = Engine::node_id(b"before the first", 0);
             nodes.push(state_node(id, self.engine.now_ms())?);
         }
-        let mut marks = self.marks(landed, &nodes);
-        let mut at = self.place(landed);
+        let mut marks = self.path_marks(landed, &nodes);
+        let mut at = self.append_position(landed);
         if nodes.is_empty() {
-            return self.repeat(at, ingested).await;
+            return self.open_retry_branch(at, ingested).await;
         }
         let chat = &ingested.chat;
         let mut session = match chat.layers().is_empty() {
             true => None,
-            false => Some(chat.session_behind(&at).await?),
+            false => Some(chat.layer_session_for_append(&at).await?),
         };
         let mut change = Some(change);
         let mut said = said.iter();
-        for part in split(nodes, self.engine.store().limits()) {
-            let opens = matches!(at, AppendAt::New(_));
+        for part in split_by_limits(nodes, self.engine.store().limits()) {
+            let opens = matches!(at, AppendPoint::New(_));
             let ids: Vec<NodeId> = part.iter().map(|node| node.id).collect();
             let items: Vec<Item> = said.by_ref().take(ids.len()).cloned().collect();
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
@@ -308,14 +333,14 @@ impl Job<'_> {
             };
             let (own, later) = marks.into_iter().partition(|mark| ids.contains(&mark.node));
             (request.paths, marks) = (own, later);
-            let seen = Observed {
+            let seen = ObservedItems {
                 items: &items,
                 nodes: &ids,
                 response: None,
                 usage: None,
             };
             let appended = chat
-                .append_observed(request, seen, session.as_mut())
+                .append_with_hooks(request, seen, session.as_mut())
                 .await?;
             let branch = appended.branch.unwrap_or_else(|| chat.branch());
             if opens {
@@ -324,7 +349,7 @@ impl Job<'_> {
             chat.set_branch(branch.clone());
             ingested.head = appended.head;
             ingested.appended.extend(appended.nodes);
-            at = AppendAt::Head {
+            at = AppendPoint::Head {
                 branch,
                 head: appended.head,
             };
@@ -333,8 +358,12 @@ impl Job<'_> {
     }
 
     /// Nothing is new: a branch that ends there, so that another answer has its place.
-    async fn repeat(&self, at: AppendAt, ingested: &mut Ingested) -> Result<(), EngineError> {
-        let AppendAt::New(new) = at else {
+    async fn open_retry_branch(
+        &self,
+        at: AppendPoint,
+        ingested: &mut Ingested,
+    ) -> Result<(), EngineError> {
+        let AppendPoint::New(new) = at else {
             return Ok(());
         };
         let chat = &ingested.chat;
@@ -350,14 +379,14 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn place(&self, landed: &Landed) -> AppendAt {
-        let head = landed.spot.base;
-        match &landed.spot.branch {
-            Some(branch) => AppendAt::Head {
+    fn append_position(&self, landed: &IngestTarget) -> AppendPoint {
+        let head = landed.target.base;
+        match &landed.target.branch {
+            Some(branch) => AppendPoint::Head {
                 branch: branch.clone(),
                 head,
             },
-            None => AppendAt::New(NewBranch {
+            None => AppendPoint::New(NewBranch {
                 base: head,
                 label: BranchLabel::After(landed.active.clone()),
                 activate: Activation::Activate,
@@ -366,24 +395,26 @@ impl Job<'_> {
     }
 
     /// The marks of what is new; the last is of the last node.
-    fn marks(&self, landed: &Landed, nodes: &[NewItem]) -> Vec<PathMark> {
-        let Spot {
-            known, answered, ..
-        } = landed.spot;
+    fn path_marks(&self, landed: &IngestTarget, nodes: &[NewItem]) -> Vec<PathMark> {
+        let MatchTarget {
+            known,
+            has_answer: answered,
+            ..
+        } = landed.target;
         let standing = match answered {
-            true => Standing::Answered,
-            false => Standing::Said,
+            true => AnswerStatus::Answered,
+            false => AnswerStatus::Unanswered,
         };
         let new = landed.links.iter().filter(|link| link.items > known);
         let last = landed.links.last();
-        let mark = |link: &contexture_ir::PathLink| {
+        let mark = |link: &contexture_ir::HistoryHash| {
             let node = match Some(link) == last {
                 true => nodes.last(),
                 false => nodes.get(link.items - known - 1),
             };
             Some(PathMark {
                 version: CHAIN_VERSION,
-                hash: landed.keys.path(standing, link.hash),
+                hash: landed.keys.history_key(standing, link.hash),
                 node: node?.id,
             })
         };
@@ -391,20 +422,21 @@ impl Job<'_> {
     }
 
     /// What stands before the history, as state: without secrets.
-    fn instructions(&self) -> Result<contexture_store::StateChange, EngineError> {
+    fn instructions_change(&self) -> Result<contexture_store::StateChange, EngineError> {
         let messages = &self.incoming.transcript.instructions;
         let Some(secrets) = self.engine.secrets() else {
-            return record_messages(messages);
+            return messages_change(messages);
         };
-        let without = |message: &Message| match secrets.item(&Item::Message(message.clone())) {
+        let without = |message: &Message| match secrets.redact_item(&Item::Message(message.clone()))
+        {
             Item::Message(message) => message,
             _ => message.clone(),
         };
-        record_messages(&messages.iter().map(without).collect::<Vec<_>>())
+        messages_change(&messages.iter().map(without).collect::<Vec<_>>())
     }
 
     /// Model, tools and options, without what is stored as nodes and state.
-    fn request(&self) -> Option<Raw> {
+    fn request_document(&self) -> Option<Raw> {
         if self.engine.record_level() == RecordLevel::Hashes {
             return None;
         }
@@ -416,7 +448,7 @@ impl Job<'_> {
             extra: given.extra.clone(),
             ..Transcript::default()
         };
-        let json = lower(&Dialect::of(Format::Items), Kind::Request, &bare).json;
+        let json = lower(&Dialect::of(Format::Items), DocumentKind::Request, &bare).json;
         let json = match self.engine.secrets() {
             Some(secrets) => secrets.redact(&json).into_owned(),
             None => json,

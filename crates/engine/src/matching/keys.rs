@@ -13,40 +13,40 @@ const PARTITION: &str = "partition";
 
 /// What is known of the path to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum AnswerStatus {
     /// No answer was recorded on it. Strangers may begin alike, so it is found only by who names the
     /// conversation.
-    Said,
+    Unanswered,
     /// An answer was recorded on it.
     Answered,
     /// The first answer recorded on it was cut off, and its hash does not count that. It is found by who
     /// has a copy of what came.
-    Cut,
+    Incomplete,
 }
 
-impl Standing {
-    pub(super) const ALL: [Self; 3] = [Self::Said, Self::Answered, Self::Cut];
+impl AnswerStatus {
+    pub(super) const ALL: [Self; 3] = [Self::Unanswered, Self::Answered, Self::Incomplete];
     /// What a history is known by that nobody names.
-    pub(super) const UNNAMED: [Self; 2] = [Self::Answered, Self::Cut];
+    pub(super) const UNNAMED: [Self; 2] = [Self::Answered, Self::Incomplete];
 
     const fn as_str(self) -> &'static str {
         match self {
-            Self::Said => "said",
+            Self::Unanswered => "said",
             Self::Answered => "answered",
-            Self::Cut => "cut",
+            Self::Incomplete => "cut",
         }
     }
 }
 
 /// Makes the keys of an owner's partition.
 #[derive(Clone, Debug)]
-pub(super) struct Keys {
+pub(super) struct PathKeys {
     owner: Owner,
     partition: Option<String>,
 }
 
-impl Keys {
-    pub(super) fn of(owner: &Owner, partition: Option<&str>) -> Self {
+impl PathKeys {
+    pub(super) fn for_owner(owner: &Owner, partition: Option<&str>) -> Self {
         let hash = |name: &str| {
             let parts = [owner.as_str().as_bytes(), name.as_bytes()];
             PathHash::derive("partition", &parts).to_string()
@@ -58,7 +58,7 @@ impl Keys {
     }
 
     /// The keys of a conversation's partition.
-    pub(super) fn of_conversation(record: &Record) -> Self {
+    pub(super) fn for_conversation(record: &Record) -> Self {
         let partition = record.metadata.get(PARTITION);
         Self {
             owner: record.owner.clone(),
@@ -67,23 +67,23 @@ impl Keys {
     }
 
     /// What a new conversation says of its partition.
-    pub(super) fn metadata(&self) -> BTreeMap<String, Raw> {
+    pub(super) fn partition_metadata(&self) -> BTreeMap<String, Raw> {
         let partition = self.partition.iter();
         let entry = partition.map(|hash| (PARTITION.to_owned(), Raw::string(hash)));
         entry.collect()
     }
 
     /// The key of a history.
-    pub(super) fn path(&self, standing: Standing, path: PathHash) -> PathHash {
-        self.key(standing.as_str(), path.as_bytes())
+    pub(super) fn history_key(&self, standing: AnswerStatus, path: PathHash) -> PathHash {
+        self.derive_key(standing.as_str(), path.as_bytes())
     }
 
     /// The key of an answer, by the provider's id.
-    pub(super) fn response(&self, id: &str) -> PathHash {
-        self.key("response", id.as_bytes())
+    pub(super) fn response_key(&self, id: &str) -> PathHash {
+        self.derive_key("response", id.as_bytes())
     }
 
-    fn key(&self, kind: &str, of: &[u8]) -> PathHash {
+    fn derive_key(&self, kind: &str, of: &[u8]) -> PathHash {
         let partition = match &self.partition {
             Some(hash) => ["partition", hash.as_str()],
             None => ["whole", ""],

@@ -23,5 +23,5 @@ mod sent;
 mod spot;
 mod window;
 
-pub use answer::{AnswerOptions, OwnCall};
-pub use incoming::{Incoming, Ingested, Matched};
+pub use answer::{AnswerOptions, InterceptedCall};
+pub use incoming::{IngestRequest, Ingested, MatchKind};

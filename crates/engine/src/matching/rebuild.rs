@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{CHAIN_VERSION, Chain, ConversationId, Item, Owner, PathHash, ResponseId};
-use contexture_store::{At, Error as StoreError, NodeKind, PathMark, ReadRequest};
+use contexture_ir::{
+    CHAIN_VERSION, ConversationId, HistoryHasher, Item, Owner, PathHash, ResponseId,
+};
+use contexture_store::{Error as StoreError, NodeKind, PathEnd, PathMark, ReadRequest};
 
-use super::copy::is_cut;
-use super::keys::{Keys, Standing};
-use super::relayed::Call;
+use super::copy::is_incomplete;
+use super::keys::{AnswerStatus, PathKeys};
+use super::relayed::RelayedCall;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::path::Path;
+use crate::path::StoredPath;
 
 impl Engine {
     /// Makes the index of a conversation's histories again: after a change of the rule by which they are
@@ -28,17 +30,19 @@ impl Engine {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<usize, EngineError> {
-        let record = self.record(owner, id).await?;
-        let Some(index) = self.store().paths() else {
+        let record = self.conversation_info(owner, id).await?;
+        let Some(index) = self.store().path_index() else {
             return Ok(0);
         };
-        let keys = Keys::of_conversation(&record);
+        let keys = PathKeys::for_conversation(&record);
         let chat = Conversation::new(self.clone(), owner.clone(), id.clone(), record.active);
         let mut marks = BTreeSet::new();
         for branch in chat.refs().await?.branches {
             let Some(head) = branch.head else { continue };
-            let path = chat.path(ReadRequest::whole(At::Node(head))).await?;
-            mark(&chat, &keys, &path, &mut marks).await?;
+            let path = chat
+                .load_path(ReadRequest::whole_path(PathEnd::Node(head)))
+                .await?;
+            add_path_marks(&chat, &keys, &path, &mut marks).await?;
         }
         let marks: Vec<PathMark> = marks.into_iter().collect();
         let count = marks.len();
@@ -54,10 +58,10 @@ impl Engine {
 }
 
 /// Adds the marks of a path.
-async fn mark(
+async fn add_path_marks(
     chat: &Conversation,
-    keys: &Keys,
-    path: &Path,
+    keys: &PathKeys,
+    path: &StoredPath,
     marks: &mut BTreeSet<PathMark>,
 ) -> Result<(), EngineError> {
     let shown = |place: &usize| {
@@ -69,7 +73,7 @@ async fn mark(
         .iter()
         .filter_map(|place| path.items.get(*place).map(|item| item.item.as_ref()))
         .collect();
-    let answers = answers(path);
+    let answers = answer_spans(path);
     let first = answers.first().map(|answer| answer.last);
     let mut add = |hash: PathHash, place: usize| {
         let node = path.nodes.get(place);
@@ -80,10 +84,10 @@ async fn mark(
         }));
     };
     let standing = |place: usize| match first.is_some_and(|first| first <= place) {
-        true => Standing::Answered,
-        false => Standing::Said,
+        true => AnswerStatus::Answered,
+        false => AnswerStatus::Unanswered,
     };
-    for link in Chain::default().extend(items.iter().copied()) {
+    for link in HistoryHasher::default().hash_items(items.iter().copied()) {
         let Some(place) = shown.get(link.items - 1).copied() else {
             continue;
         };
@@ -92,35 +96,35 @@ async fn mark(
             .iter()
             .find(|answer| (answer.first..=answer.last).contains(&place));
         let place = of.map_or(place, |answer| answer.last);
-        add(keys.path(standing(place), link.hash), place);
+        add(keys.history_key(standing(place), link.hash), place);
     }
     for answer in &answers {
         if answer.cut || answer.open {
             let up_to = |end: usize| {
                 let said = shown.iter().zip(&items);
                 let said = said.take_while(|(place, _)| **place < end);
-                let mut chain = Chain::default();
-                said.for_each(|(_, item)| chain.push(item));
-                chain.hash()
+                let mut chain = HistoryHasher::default();
+                said.for_each(|(_, item)| chain.push_item(item));
+                chain.current_hash()
             };
             let asked = up_to(answer.first);
             let standing = match answer.cut && first == Some(answer.last) {
-                true => Standing::Cut,
-                false => Standing::Answered,
+                true => AnswerStatus::Incomplete,
+                false => AnswerStatus::Answered,
             };
             if answer.cut || asked == up_to(answer.last + 1) {
-                add(keys.path(standing, asked), answer.last);
+                add(keys.history_key(standing, asked), answer.last);
             }
         }
         for (response, last) in &answer.responses {
             let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
-            let kept = match store.response(owner, id, *response).await {
-                Ok(record) => Call::read(&record.inputs),
+            let kept = match store.load_response(owner, id, *response).await {
+                Ok(record) => RelayedCall::from_inputs(&record.inputs),
                 Err(StoreError::NotFound { .. }) => None,
                 Err(error) => return Err(error.into()),
             };
             if let Some(name) = kept.and_then(|call| call.response) {
-                add(keys.response(&name), *last);
+                add(keys.response_key(&name), *last);
             }
         }
     }
@@ -128,7 +132,7 @@ async fn mark(
 }
 
 /// The nodes of an answer, in several parts where calls were answered on the way.
-struct Answer {
+struct AnswerSpan {
     /// The parts, and the last node of each.
     responses: Vec<(ResponseId, usize)>,
     first: usize,
@@ -138,15 +142,16 @@ struct Answer {
     open: bool,
 }
 
-fn answers(path: &Path) -> Vec<Answer> {
-    let mut answers: Vec<Answer> = Vec::new();
+fn answer_spans(path: &StoredPath) -> Vec<AnswerSpan> {
+    let mut answers: Vec<AnswerSpan> = Vec::new();
     for (place, (node, item)) in path.nodes.iter().zip(&path.items).enumerate() {
-        let next = |answer: &&mut Answer| answer.last + 1 == place;
+        let next = |answer: &&mut AnswerSpan| answer.last + 1 == place;
         let answer = answers.last_mut().filter(next);
         let Some(response) = node.response else {
             let is_output = node.kind == NodeKind::FunctionCallOutput;
             // Behind the output of such a call stands what is nobody's: a compaction, say.
-            let is_own = |answer: &&mut Answer| !node.audience.user && (is_output || answer.open);
+            let is_own =
+                |answer: &&mut AnswerSpan| !node.audience.user && (is_output || answer.open);
             if let Some(answer) = answer.filter(is_own) {
                 answer.last = place;
                 answer.open = true;
@@ -159,16 +164,16 @@ fn answers(path: &Path) -> Vec<Answer> {
             }
             continue;
         };
-        let cut = is_cut(&item.item);
+        let cut = is_incomplete(&item.item);
         match answer {
-            Some(answer) if answer.open || answer.is_of(response) => {
+            Some(answer) if answer.open || answer.has_response(response) => {
                 answer.responses.retain(|(known, _)| *known != response);
                 answer.responses.push((response, place));
                 answer.last = place;
                 answer.cut |= cut;
                 answer.open = false;
             }
-            _ => answers.push(Answer {
+            _ => answers.push(AnswerSpan {
                 responses: vec![(response, place)],
                 first: place,
                 last: place,
@@ -180,8 +185,8 @@ fn answers(path: &Path) -> Vec<Answer> {
     answers
 }
 
-impl Answer {
-    fn is_of(&self, response: ResponseId) -> bool {
+impl AnswerSpan {
+    fn has_response(&self, response: ResponseId) -> bool {
         self.responses.iter().any(|(known, _)| *known == response)
     }
 }

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 /// What is stored as the inputs of the answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Relayed {
-    pub(super) relayed: Call,
+pub(super) struct RelayedInputs {
+    pub(super) relayed: RelayedCall,
 }
 
 /// A call that was passed on.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Call {
+pub(super) struct RelayedCall {
     /// The hash of the history with the answer, by which a request goes on that only names it.
     pub(super) path: String,
     /// The version of that hash.
@@ -33,23 +33,23 @@ pub(super) struct Call {
     pub(super) request: Option<Raw>,
 }
 
-impl Call {
+impl RelayedCall {
     /// What was kept of an answer; `None` if it was compiled, or is gone.
-    pub(super) fn read(inputs: &ResponseInputs) -> Option<Self> {
-        let relayed: Relayed = serde_json::from_slice(inputs.bytes()?).ok()?;
+    pub(super) fn from_inputs(inputs: &ResponseInputs) -> Option<Self> {
+        let relayed: RelayedInputs = serde_json::from_slice(inputs.recorded_bytes()?).ok()?;
         Some(relayed.relayed)
     }
 
     /// The hash of the history with the answer.
-    pub(super) fn path(&self, version: u32) -> Option<PathHash> {
+    pub(super) fn history_hash(&self, version: u32) -> Option<PathHash> {
         self.path.parse().ok().filter(|_| self.version == version)
     }
 
     /// As it is stored: without the request where that is too much.
-    pub(super) fn write(mut self, most: usize) -> ResponseInputs {
+    pub(super) fn into_inputs(mut self, most: usize) -> ResponseInputs {
         let too_much = |raw: &Raw| raw.get().len() > most;
         self.request = self.request.filter(|request| !too_much(request));
-        let bytes = serde_json::to_vec(&Relayed { relayed: self });
+        let bytes = serde_json::to_vec(&RelayedInputs { relayed: self });
         // Strings and numbers: nothing that could not be written.
         let bytes = bytes.ok().filter(|bytes| !bytes.is_empty());
         bytes.map_or(ResponseInputs::None, |bytes| {
@@ -57,7 +57,7 @@ impl Call {
         })
     }
 
-    pub(super) fn finish(reason: Option<&FinishReason>) -> Option<String> {
+    pub(super) fn finish_text(reason: Option<&FinishReason>) -> Option<String> {
         reason.map(|reason| reason.as_str().to_owned())
     }
 }

@@ -5,21 +5,25 @@
 //! for outputs.
 
 use contexture_ir::{FunctionCall, Item};
-use contexture_wire::pairs;
+use contexture_wire::partner_indices;
 
-use super::sent::is_models;
-use crate::path::Path;
+use super::sent::is_model_item;
+use crate::path::StoredPath;
 
 /// New outputs that name a call of the last stored step by another id than it has, by their place among all that was
 /// sent.
-pub(super) fn renamed(items: &[Item], known: usize, stored: &Path) -> Vec<(usize, Item)> {
+pub(super) fn rename_outputs(
+    items: &[Item],
+    known: usize,
+    stored: &StoredPath,
+) -> Vec<(usize, Item)> {
     let kept = last_calls(stored);
-    let begin = last_step(items.get(..known).unwrap_or_default());
+    let begin = last_step_start(items.get(..known).unwrap_or_default());
     let step = items.get(begin..).unwrap_or_default();
     let models = step
         .iter()
         .take(known - begin)
-        .take_while(|item| is_models(item));
+        .take_while(|item| is_model_item(item));
     let sent: Vec<usize> = models
         .enumerate()
         .filter(|(_, item)| matches!(item, Item::FunctionCall(_)))
@@ -28,7 +32,7 @@ pub(super) fn renamed(items: &[Item], known: usize, stored: &Path) -> Vec<(usize
     if kept.is_empty() || kept.len() != sent.len() {
         return Vec::new();
     }
-    let partners = pairs(step);
+    let partners = partner_indices(step);
     let rename = |(at, item): (usize, &Item)| {
         let Item::FunctionCallOutput(output) = item else {
             return None;
@@ -47,21 +51,21 @@ pub(super) fn renamed(items: &[Item], known: usize, stored: &Path) -> Vec<(usize
 }
 
 /// Where the last step of the model begins among items, which its outputs may follow already.
-fn last_step(items: &[Item]) -> usize {
+fn last_step_start(items: &[Item]) -> usize {
     let end = items.iter().rposition(|item| !is_output(item));
     let models = items.iter().take(end.map_or(0, |end| end + 1)).rev();
-    let count = models.take_while(|item| is_models(item)).count();
+    let count = models.take_while(|item| is_model_item(item)).count();
     end.map_or(0, |end| end + 1 - count)
 }
 
 /// The calls of the last step of a path that clients were shown.
-fn last_calls(stored: &Path) -> Vec<&FunctionCall> {
+fn last_calls(stored: &StoredPath) -> Vec<&FunctionCall> {
     let nodes = stored.nodes.iter().zip(&stored.items).rev();
     let shown = nodes.filter(|(node, _)| node.audience.user);
     let items = shown.map(|(_, item)| item.item.as_ref());
     let step = items
         .skip_while(|item| is_output(item))
-        .take_while(|item| is_models(item));
+        .take_while(|item| is_model_item(item));
     let mut calls: Vec<&FunctionCall> = step
         .filter_map(|item| match item {
             Item::FunctionCall(call) => Some(call),

@@ -7,13 +7,13 @@
 //! Somebody names one: it is gone on with there, whatever it takes. What leaves the path opens a branch.
 
 use contexture_ir::{BranchName, ConversationId, NodeId};
-use contexture_store::{Conversation as Record, PathPlace};
+use contexture_store::{Conversation as Record, PathMatch};
 
-use super::copy::{Copied, Tails};
-use super::find::{Candidate, Finder};
-use super::incoming::Matched;
-use super::keys::Standing;
-use super::sent::Sent;
+use super::copy::{CopyMatch, PathTails};
+use super::find::{CandidateFinder, PathCandidate};
+use super::incoming::MatchKind;
+use super::keys::AnswerStatus;
+use super::sent::RequestHistory;
 use super::window;
 use crate::error::EngineError;
 
@@ -22,7 +22,7 @@ const ENDS: usize = 4;
 
 /// Where a request goes on.
 #[derive(Clone, Debug)]
-pub(super) struct Spot {
+pub(super) struct MatchTarget {
     pub(super) conversation: ConversationId,
     /// How many of its items are stored.
     pub(super) known: usize,
@@ -31,90 +31,104 @@ pub(super) struct Spot {
     /// A branch that ends there; `None`: all have gone on.
     pub(super) branch: Option<BranchName>,
     /// Whether an answer was recorded up to there.
-    pub(super) answered: bool,
-    pub(super) matched: Matched,
+    pub(super) has_answer: bool,
+    pub(super) matched: MatchKind,
 }
 
-impl Sent<'_> {
+impl RequestHistory<'_> {
     /// The spot behind a candidate.
-    fn spot(&self, found: &Candidate, branch: Option<BranchName>, matched: Matched) -> Spot {
-        Spot {
+    fn match_target(
+        &self,
+        found: &PathCandidate,
+        branch: Option<BranchName>,
+        matched: MatchKind,
+    ) -> MatchTarget {
+        MatchTarget {
             conversation: found.place.conversation.clone(),
-            known: self.known(&found.link),
+            known: self.prefix_length(&found.link),
             base: Some(found.place.node),
             branch,
-            answered: found.standing != Standing::Said,
-            matched: match self.is_whole(&found.link) {
-                true => Matched::Retry,
+            has_answer: found.standing != AnswerStatus::Unanswered,
+            matched: match self.is_full_history(&found.link) {
+                true => MatchKind::Retry,
                 false => matched,
             },
         }
     }
 
     /// Where it goes on if nobody names a conversation; `None`: in a new one.
-    pub(super) async fn by_prefix(
+    pub(super) async fn match_by_prefix(
         &self,
-        finder: &Finder<'_>,
-        tails: &Tails<'_>,
-    ) -> Result<Option<Spot>, EngineError> {
-        let goes_on = |found: &Candidate| {
-            found.standing == Standing::Answered
+        finder: &CandidateFinder<'_>,
+        tails: &PathTails<'_>,
+    ) -> Result<Option<MatchTarget>, EngineError> {
+        let goes_on = |found: &PathCandidate| {
+            found.standing == AnswerStatus::Answered
                 && !found.place.heads.is_empty()
-                && self.goes_on(&found.link)
+                && self.is_continuation(&found.link)
         };
-        let enough = |found: &[Candidate]| found.iter().any(goes_on);
-        let found = finder.find(self.links, &Standing::UNNAMED, enough).await?;
-        let found = self.without_shadows(found);
+        let enough = |found: &[PathCandidate]| found.iter().any(goes_on);
+        let found = finder
+            .find_candidates(self.links, &AnswerStatus::UNNAMED, enough)
+            .await?;
+        let found = self.deduplicate_candidates(found);
         if let Some(found) = found.iter().find(|found| goes_on(found)) {
             let branch = found.place.heads.first().cloned();
-            return Ok(Some(self.spot(found, branch, Matched::Prefix)));
+            return Ok(Some(self.match_target(found, branch, MatchKind::Prefix)));
         }
         let Some(longest) = found.first().map(|found| found.link) else {
             return Ok(None);
         };
-        if let Some(spot) = self.behind_silence(&found, tails, Matched::Prefix).await? {
+        if let Some(spot) = self
+            .skip_silent_nodes(&found, tails, MatchKind::Prefix)
+            .await?
+        {
             return Ok(Some(spot));
         }
         let mut behind = None;
         let ends = found.iter().filter(|found| !found.place.heads.is_empty());
         for found in ends.take(ENDS) {
             let branch = found.place.heads.first().cloned();
-            let spot = self.spot(found, branch, Matched::Prefix);
-            match tails.copied(self, found).await? {
-                Copied::Items(items) => {
+            let spot = self.match_target(found, branch, MatchKind::Prefix);
+            match tails.compare_copy(self, found).await? {
+                CopyMatch::Items(items) => {
                     let known = spot.known + items;
-                    return Ok(Some(Spot { known, ..spot }));
+                    return Ok(Some(MatchTarget { known, ..spot }));
                 }
-                Copied::NotCut if found.link == longest && found.standing == Standing::Answered => {
+                CopyMatch::NotCut
+                    if found.link == longest && found.standing == AnswerStatus::Answered =>
+                {
                     behind.get_or_insert(spot);
                 }
-                Copied::NotCut | Copied::Other => {}
+                CopyMatch::NotCut | CopyMatch::Other => {}
             }
         }
-        let whole = found
-            .iter()
-            .find(|found| self.is_whole(&found.link) && found.standing == Standing::Answered);
+        let whole = found.iter().find(|found| {
+            self.is_full_history(&found.link) && found.standing == AnswerStatus::Answered
+        });
         Ok(match whole {
-            Some(found) => Some(self.spot(found, None, Matched::Retry)),
+            Some(found) => Some(self.match_target(found, None, MatchKind::Retry)),
             None => behind,
         })
     }
 
     /// Where it goes on in a conversation that is named. `start`: behind this answer.
-    pub(super) async fn by_name(
+    pub(super) async fn match_by_name(
         &self,
-        finder: &Finder<'_>,
-        tails: &Tails<'_>,
+        finder: &CandidateFinder<'_>,
+        tails: &PathTails<'_>,
         record: &Record,
         wanted: Option<&BranchName>,
-        start: Option<&PathPlace>,
-    ) -> Result<Spot, EngineError> {
-        let enough = |found: &[Candidate]| !found.is_empty();
-        let found = finder.find(self.links, &Standing::ALL, enough).await?;
-        let mut found = self.without_shadows(found);
+        start: Option<&PathMatch>,
+    ) -> Result<MatchTarget, EngineError> {
+        let enough = |found: &[PathCandidate]| !found.is_empty();
+        let found = finder
+            .find_candidates(self.links, &AnswerStatus::ALL, enough)
+            .await?;
+        let mut found = self.deduplicate_candidates(found);
         let longest = found.first().map(|found| found.link);
         found.retain(|found| Some(found.link) == longest);
-        let own = |found: &Candidate| {
+        let own = |found: &PathCandidate| {
             let heads = &found.place.heads;
             let wanted = wanted.and_then(|wanted| heads.iter().find(|head| *head == wanted));
             wanted.or(heads.first()).cloned()
@@ -124,81 +138,94 @@ impl Sent<'_> {
             let is_wanted = wanted.is_some_and(|wanted| heads.contains(wanted));
             (!is_wanted, heads.is_empty())
         });
-        if longest.is_some_and(|link| self.is_whole(&link))
+        if longest.is_some_and(|link| self.is_full_history(&link))
             && let Some(first) = found.first()
         {
             let behind = match first.place.heads.is_empty() {
-                true => self.behind_silence(&found, tails, Matched::Retry).await?,
+                true => {
+                    self.skip_silent_nodes(&found, tails, MatchKind::Retry)
+                        .await?
+                }
                 false => None,
             };
-            return Ok(behind.unwrap_or_else(|| self.spot(first, own(first), Matched::Retry)));
+            return Ok(
+                behind.unwrap_or_else(|| self.match_target(first, own(first), MatchKind::Retry))
+            );
         }
         for found in found.iter().filter(|found| !found.place.heads.is_empty()) {
-            let spot = self.spot(found, own(found), Matched::Explicit);
-            match tails.copied(self, found).await? {
-                Copied::NotCut => return Ok(spot),
-                Copied::Items(items) => {
+            let spot = self.match_target(found, own(found), MatchKind::Explicit);
+            match tails.compare_copy(self, found).await? {
+                CopyMatch::NotCut => return Ok(spot),
+                CopyMatch::Items(items) => {
                     let known = spot.known + items;
-                    return Ok(Spot { known, ..spot });
+                    return Ok(MatchTarget { known, ..spot });
                 }
-                Copied::Other => {}
+                CopyMatch::Other => {}
             }
         }
         if let Some(spot) = self
-            .behind_silence(&found, tails, Matched::Explicit)
+            .skip_silent_nodes(&found, tails, MatchKind::Explicit)
             .await?
         {
             return Ok(spot);
         }
-        let nothing = Spot {
+        let nothing = MatchTarget {
             conversation: record.id.clone(),
             known: 0,
             base: None,
             branch: None,
-            answered: false,
-            matched: Matched::Explicit,
+            has_answer: false,
+            matched: MatchKind::Explicit,
         };
         if let Some(start) = start.filter(|_| found.is_empty()) {
             let end = match start.heads.first() {
                 Some(branch) => Some((branch.clone(), start.node)),
-                None => tails.silent_end(start).await?,
+                None => tails.find_silent_end(start).await?,
             };
-            return Ok(Spot {
+            return Ok(MatchTarget {
                 base: Some(end.as_ref().map_or(start.node, |(_, head)| *head)),
                 branch: end.map(|(branch, _)| branch),
-                answered: true,
+                has_answer: true,
                 ..nothing
             });
         }
         let branch = wanted.unwrap_or(&record.active);
         if record.nodes == 0 {
             let branch = Some(record.active.clone());
-            return Ok(Spot { branch, ..nothing });
+            return Ok(MatchTarget { branch, ..nothing });
         }
-        let prefix = found.first().map_or(0, |found| self.known(&found.link));
-        if let Some(aligned) = window::align(tails, &record.id, self.items, prefix, branch).await? {
-            return Ok(Spot {
+        let prefix = found
+            .first()
+            .map_or(0, |found| self.prefix_length(&found.link));
+        if let Some(aligned) =
+            window::align_window(tails, &record.id, self.items, prefix, branch).await?
+        {
+            return Ok(MatchTarget {
                 known: aligned.known,
                 base: Some(aligned.head),
                 branch: Some(branch.clone()),
-                answered: aligned.answered,
+                has_answer: aligned.answered,
                 ..nothing
             });
         }
         // It left the path here.
         let inside = found.iter().find(|found| found.place.heads.is_empty());
         let left = inside.or(found.first());
-        Ok(left.map_or(nothing, |found| self.spot(found, None, Matched::Explicit)))
+        Ok(left.map_or(nothing, |found| {
+            self.match_target(found, None, MatchKind::Explicit)
+        }))
     }
 
     /// Of places of all that was sent only the first on their path: behind it stands an answer to it.
-    fn without_shadows(&self, found: Vec<Candidate>) -> Vec<Candidate> {
-        let whole = found.iter().filter(|found| self.is_whole(&found.link));
+    fn deduplicate_candidates(&self, found: Vec<PathCandidate>) -> Vec<PathCandidate> {
+        let whole = found
+            .iter()
+            .filter(|found| self.is_full_history(&found.link));
         let places: Vec<(ConversationId, u64)> = whole
             .map(|found| (found.place.conversation.clone(), found.place.depth))
             .collect();
-        let is_shadow = |found: &Candidate| {
-            self.is_whole(&found.link)
+        let is_shadow = |found: &PathCandidate| {
+            self.is_full_history(&found.link)
                 && places.iter().any(|(conversation, depth)| {
                     *conversation == found.place.conversation && *depth < found.place.depth
                 })
@@ -210,22 +237,22 @@ impl Sent<'_> {
     }
 
     /// Behind the longest beginning, where only nodes that nobody sent follow it up to an end.
-    async fn behind_silence(
+    async fn skip_silent_nodes(
         &self,
-        found: &[Candidate],
-        tails: &Tails<'_>,
-        matched: Matched,
-    ) -> Result<Option<Spot>, EngineError> {
+        found: &[PathCandidate],
+        tails: &PathTails<'_>,
+        matched: MatchKind,
+    ) -> Result<Option<MatchTarget>, EngineError> {
         let longest = found.first().map(|found| found.link);
         let inside = found.iter().filter(|found| {
             Some(found.link) == longest
-                && found.standing != Standing::Cut
+                && found.standing != AnswerStatus::Incomplete
                 && found.place.heads.is_empty()
         });
         for found in inside.take(ENDS) {
-            if let Some((branch, head)) = tails.silent_end(&found.place).await? {
-                let spot = self.spot(found, Some(branch), matched);
-                return Ok(Some(Spot {
+            if let Some((branch, head)) = tails.find_silent_end(&found.place).await? {
+                let spot = self.match_target(found, Some(branch), matched);
+                return Ok(Some(MatchTarget {
                     base: Some(head),
                     ..spot
                 }));

@@ -4,9 +4,9 @@
 //! what follows that is new. Whatever else they send left the path.
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, Item, NodeId, meaning_hash};
-use contexture_store::{At, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest};
 
-use super::copy::Tails;
+use super::copy::PathTails;
 use crate::error::EngineError;
 
 /// Nodes read of the path beside twice as many as were sent.
@@ -16,7 +16,7 @@ const ENDS: usize = 8;
 
 /// A window's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Aligned {
+pub(super) struct WindowAlignment {
     /// How many of the items are stored.
     pub(super) known: usize,
     pub(super) head: NodeId,
@@ -25,17 +25,20 @@ pub(super) struct Aligned {
 }
 
 /// Lays items along the end of a branch. The first `prefix` are known to be its beginning.
-pub(super) async fn align(
-    tails: &Tails<'_>,
+pub(super) async fn align_window(
+    tails: &PathTails<'_>,
     conversation: &ConversationId,
     items: &[Item],
     prefix: usize,
     branch: &BranchName,
-) -> Result<Option<Aligned>, EngineError> {
-    let chat = tails.chat(conversation, branch.clone());
+) -> Result<Option<WindowAlignment>, EngineError> {
+    let chat = tails.open_handle(conversation, branch.clone());
     let count = 2 * items.len() as u64 + BESIDE;
-    let request = ReadRequest::last(At::Branch(branch.clone()), count);
-    let page = chat.store().read(chat.owner(), chat.id(), request).await?;
+    let request = ReadRequest::last_nodes(PathEnd::Branch(branch.clone()), count);
+    let page = chat
+        .store()
+        .read_path(chat.owner(), chat.id(), request)
+        .await?;
     let said = page.nodes.iter().filter(|node| node.audience.user);
     let path: Vec<ContentHash> = said.filter_map(|node| node.meaning_hash).collect();
     let (places, sent): (Vec<usize>, Vec<ContentHash>) = items
@@ -44,9 +47,9 @@ pub(super) async fn align(
         .skip(prefix)
         .filter_map(|(place, item)| Some((place, meaning_hash(item)?)))
         .unzip();
-    let end = reaches_the_end(&path, &sent);
+    let end = branch_end_index(&path, &sent);
     let last = end.and_then(|end| places.get(end));
-    Ok(last.zip(page.head).map(|(last, head)| Aligned {
+    Ok(last.zip(page.head).map(|(last, head)| WindowAlignment {
         known: last + 1,
         head,
         answered: page.nodes.iter().any(|node| node.response.is_some()),
@@ -54,7 +57,7 @@ pub(super) async fn align(
 }
 
 /// The place of what was sent last of all that is on the path, if that is the path's last.
-fn reaches_the_end(path: &[ContentHash], sent: &[ContentHash]) -> Option<usize> {
+fn branch_end_index(path: &[ContentHash], sent: &[ContentHash]) -> Option<usize> {
     let last = path.last()?;
     let ends = sent.iter().enumerate().filter(|(_, one)| *one == last);
     let ends = ends.map(|(place, _)| place).rev().take(ENDS);
@@ -73,7 +76,7 @@ mod tests {
         let hashes = |text: &str| -> Vec<ContentHash> {
             text.bytes().map(|byte| ContentHash::of(&[byte])).collect()
         };
-        let found = reaches_the_end(&hashes(path), &hashes(sent));
+        let found = branch_end_index(&hashes(path), &hashes(sent));
         assert_eq!(found, expected, "{sent} on {path}");
     }
 

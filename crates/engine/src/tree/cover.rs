@@ -6,18 +6,22 @@ use contexture_ir::NodeId;
 
 use crate::compaction::CoverEntry;
 
-use super::entry::Entries;
-use super::layout::Row;
-use super::load::Tree;
+use super::entry::TreeEntries;
+use super::layout::TreeRow;
+use super::load::ConversationTree;
 
 /// By entry: the compaction that stands for it, the outermost of several.
 #[derive(Debug, Default)]
-pub struct Covered(HashMap<usize, NodeId>);
+pub struct CoveredEntries(HashMap<usize, NodeId>);
 
-impl Covered {
+impl CoveredEntries {
     /// What these compactions stand for.
     #[must_use]
-    pub fn of(covers: &[CoverEntry], tree: &Tree, entries: &Entries) -> Self {
+    pub fn from_covers(
+        covers: &[CoverEntry],
+        tree: &ConversationTree,
+        entries: &TreeEntries,
+    ) -> Self {
         let mut by_node: HashMap<NodeId, NodeId> = HashMap::new();
         // The newest is the outermost.
         for cover in covers {
@@ -40,20 +44,20 @@ impl Covered {
 
     /// The compaction that stands for an entry.
     #[must_use]
-    pub fn by(&self, entry: usize) -> Option<NodeId> {
+    pub fn covering_compaction(&self, entry: usize) -> Option<NodeId> {
         self.0.get(&entry).copied()
     }
 
     /// The rows with a single one for a stretch of entries that a compaction stands for; names and forks
     /// stay to be seen.
     #[must_use]
-    pub fn fold(&self, rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
-        let mut out: Vec<Row> = Vec::with_capacity(rows.len());
+    pub fn fold_rows(&self, rows: Vec<TreeRow>, entries: &TreeEntries) -> Vec<TreeRow> {
+        let mut out: Vec<TreeRow> = Vec::with_capacity(rows.len());
         for row in rows {
             let folded = match row {
-                Row::Entry { lane, entry } => self
-                    .by(entry)
-                    .filter(|_| entries.0.get(entry).is_some_and(super::Entry::is_plain))
+                TreeRow::Entry { lane, entry } => self
+                    .covering_compaction(entry)
+                    .filter(|_| entries.0.get(entry).is_some_and(super::TreeEntry::is_plain))
                     .map(|_| (lane, entry)),
                 _ => None,
             };
@@ -62,14 +66,16 @@ impl Covered {
                 continue;
             };
             match out.last_mut() {
-                Some(Row::Covered {
+                Some(TreeRow::Covered {
                     lane: before,
                     entry: one,
                     entries,
-                }) if *before == lane && self.by(*one) == self.by(entry) => {
+                }) if *before == lane
+                    && self.covering_compaction(*one) == self.covering_compaction(entry) =>
+                {
                     *entries += 1;
                 }
-                _ => out.push(Row::Covered {
+                _ => out.push(TreeRow::Covered {
                     lane,
                     entry,
                     entries: 1,

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use contexture_ir::NodeId;
 use contexture_store::{Node, NodeKind};
 
-use super::load::Tree;
+use super::load::ConversationTree;
 
 /// One line of the drawing.
 #[derive(Debug)]
-pub struct Entry {
+pub struct TreeEntry {
     /// Its nodes, oldest first; never empty.
     pub nodes: Vec<Arc<Node>>,
     /// The entry before it.
@@ -28,7 +28,7 @@ pub struct Entry {
     pub active: bool,
 }
 
-impl Entry {
+impl TreeEntry {
     /// The newest node: what names point to.
     #[must_use]
     pub fn head(&self) -> Option<&Arc<Node>> {
@@ -58,7 +58,7 @@ impl Entry {
 
     /// How many functions were called.
     #[must_use]
-    pub fn calls(&self) -> u64 {
+    pub fn call_count(&self) -> u64 {
         let calls = self
             .nodes
             .iter()
@@ -75,18 +75,18 @@ impl Entry {
 
 /// The entries of a tree, parents before children.
 #[derive(Debug, Default)]
-pub struct Entries(pub Vec<Entry>);
+pub struct TreeEntries(pub Vec<TreeEntry>);
 
-impl Entries {
+impl TreeEntries {
     /// Gathers the nodes of a tree.
     #[must_use]
-    pub fn of(tree: &Tree) -> Self {
+    pub fn from_tree(tree: &ConversationTree) -> Self {
         let mut children: HashMap<NodeId, usize> = HashMap::new();
         for parent in tree.nodes.iter().filter_map(|node| node.parent) {
             *children.entry(parent).or_default() += 1;
         }
-        let named = Self::names(tree);
-        let mut entries: Vec<Entry> = Vec::new();
+        let named = Self::names_by_node(tree);
+        let mut entries: Vec<TreeEntry> = Vec::new();
         let mut entry_of: HashMap<NodeId, usize> = HashMap::new();
         for node in &tree.nodes {
             let parent = node
@@ -96,7 +96,7 @@ impl Entries {
                 let last = entries.get(parent).and_then(|entry| entry.nodes.last());
                 last.is_some_and(|last| {
                     Some(last.id) == node.parent
-                        && last.message() == node.message()
+                        && last.effective_message_id() == node.effective_message_id()
                         && children.get(&last.id) == Some(&1)
                         && !named.contains_key(&last.id)
                 })
@@ -110,7 +110,7 @@ impl Entries {
             if let Some(parent) = parent.and_then(|parent| entries.get_mut(parent)) {
                 parent.children.push(place);
             }
-            entries.push(Entry {
+            entries.push(TreeEntry {
                 nodes: vec![Arc::clone(node)],
                 parent,
                 children: Vec::new(),
@@ -132,8 +132,8 @@ impl Entries {
         Self(entries)
     }
 
-    fn names(tree: &Tree) -> HashMap<NodeId, Names> {
-        let mut named: HashMap<NodeId, Names> = HashMap::new();
+    fn names_by_node(tree: &ConversationTree) -> HashMap<NodeId, NodeNames> {
+        let mut named: HashMap<NodeId, NodeNames> = HashMap::new();
         for branch in &tree.refs.branches {
             let Some(head) = branch.head else { continue };
             let names = named.entry(head).or_default();
@@ -153,7 +153,7 @@ impl Entries {
 }
 
 #[derive(Debug, Default)]
-struct Names {
+struct NodeNames {
     branches: Vec<String>,
     checkpoints: Vec<String>,
     active: bool,

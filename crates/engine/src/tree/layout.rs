@@ -8,7 +8,7 @@
 
 use contexture_ir::NodeId;
 
-use super::entry::Entries;
+use super::entry::TreeEntries;
 
 /// A straight stretch of more entries than this is shortened.
 const LONG: usize = 12;
@@ -19,7 +19,7 @@ const SHOWN_OLD: usize = 3;
 
 /// One row of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum TreeRow {
     /// An entry in its lane.
     Entry {
         /// The lane, from 0.
@@ -59,15 +59,15 @@ pub enum Row {
     Gap,
 }
 
-enum Task {
+enum LayoutTask {
     Subtree { root: usize, lane: usize },
-    Row(Row),
+    Row(TreeRow),
 }
 
 /// All rows of all trees; those that hold the active branch first.
 #[must_use]
-pub fn rows(entries: &Entries) -> Vec<Row> {
-    let trunk = trunks(entries);
+pub fn layout_rows(entries: &TreeEntries) -> Vec<TreeRow> {
+    let trunk = find_trunks(entries);
     let mut roots: Vec<usize> = Vec::new();
     for (place, entry) in entries.0.iter().enumerate() {
         if entry.parent.is_none() {
@@ -80,35 +80,35 @@ pub fn rows(entries: &Entries) -> Vec<Row> {
     let mut rows = Vec::new();
     for (at, root) in roots.into_iter().enumerate() {
         if at > 0 {
-            rows.push(Row::Gap);
+            rows.push(TreeRow::Gap);
         }
-        draw(entries, &trunk, root, &mut rows);
+        push_tree_rows(entries, &trunk, root, &mut rows);
     }
     rows
 }
 
-fn draw(entries: &Entries, trunk: &Trunks, root: usize, rows: &mut Vec<Row>) {
-    let mut tasks = vec![Task::Subtree { root, lane: 0 }];
+fn push_tree_rows(entries: &TreeEntries, trunk: &Trunks, root: usize, rows: &mut Vec<TreeRow>) {
+    let mut tasks = vec![LayoutTask::Subtree { root, lane: 0 }];
     while let Some(task) = tasks.pop() {
         let (root, lane) = match task {
-            Task::Row(row) => {
+            LayoutTask::Row(row) => {
                 rows.push(row);
                 continue;
             }
-            Task::Subtree { root, lane } => (root, lane),
+            LayoutTask::Subtree { root, lane } => (root, lane),
         };
         // Pushed from the root to the tip, so taken from the tip to the root.
         let mut at = Some(root);
         while let Some(place) = at {
-            tasks.push(Task::Row(Row::Entry { lane, entry: place }));
+            tasks.push(LayoutTask::Row(TreeRow::Entry { lane, entry: place }));
             let next = trunk.next.get(place).copied().flatten();
             let children = entries
                 .0
                 .get(place)
                 .map_or(&[][..], |entry| &entry.children);
             for child in children.iter().filter(|child| Some(**child) != next) {
-                tasks.push(Task::Row(Row::Join { lane }));
-                tasks.push(Task::Subtree {
+                tasks.push(LayoutTask::Row(TreeRow::Join { lane }));
+                tasks.push(LayoutTask::Subtree {
                     root: *child,
                     lane: lane + 1,
                 });
@@ -125,7 +125,7 @@ struct Trunks {
     active: Vec<bool>,
 }
 
-fn trunks(entries: &Entries) -> Trunks {
+fn find_trunks(entries: &TreeEntries) -> Trunks {
     let count = entries.0.len();
     let mut size = vec![1_usize; count];
     let mut active: Vec<bool> = entries.0.iter().map(|entry| entry.active).collect();
@@ -159,9 +159,9 @@ fn trunks(entries: &Entries) -> Trunks {
 
 /// Shortens long straight stretches in which nothing happens.
 #[must_use]
-pub fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
-    let plain = |row: &Row| match row {
-        Row::Entry { lane, entry } => {
+pub fn elide_long_stretches(rows: Vec<TreeRow>, entries: &TreeEntries) -> Vec<TreeRow> {
+    let plain = |row: &TreeRow| match row {
+        TreeRow::Entry { lane, entry } => {
             let plain = entries.0.get(*entry).is_some_and(|entry| entry.is_plain());
             plain.then_some(*lane)
         }
@@ -173,7 +173,7 @@ pub fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
             Some(lane) if stretch.len() > LONG => {
                 let hidden = stretch.len() - SHOWN_NEW - SHOWN_OLD;
                 out.extend(stretch.iter().take(SHOWN_NEW));
-                out.push(Row::Elided {
+                out.push(TreeRow::Elided {
                     lane,
                     entries: hidden,
                 });
@@ -187,9 +187,9 @@ pub fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
 
 /// The first `limit` entries, among them always the one where the active branch ends.
 #[must_use]
-pub fn first(rows: &[Row], entries: &Entries, limit: usize) -> Vec<Row> {
-    let active = |row: &Row| match row {
-        Row::Entry { entry, .. } => entries.0.get(*entry).is_some_and(|entry| entry.active),
+pub fn first_entries(rows: &[TreeRow], entries: &TreeEntries, limit: usize) -> Vec<TreeRow> {
+    let active = |row: &TreeRow| match row {
+        TreeRow::Entry { entry, .. } => entries.0.get(*entry).is_some_and(|entry| entry.active),
         _ => false,
     };
     let mut cut = nth_entry(rows, limit);
@@ -200,26 +200,26 @@ pub fn first(rows: &[Row], entries: &Entries, limit: usize) -> Vec<Row> {
     let (shown, rest) = rows.split_at(cut);
     let mut out = shown.to_vec();
     let (between, rest) = rest.split_at(place.map_or(0, |place| place - cut));
-    out.extend(hidden(between, entries));
+    out.extend(hidden_row(between, entries));
     if let (Some(_), Some((active, rest))) = (place, rest.split_first()) {
         out.push(*active);
-        out.extend(hidden(rest, entries));
+        out.extend(hidden_row(rest, entries));
     } else {
-        out.extend(hidden(rest, entries));
+        out.extend(hidden_row(rest, entries));
     }
     out
 }
 
 /// The `limit` entries behind the one that has the node `after`, or the newest ones; `None` where no entry has it.
 #[must_use]
-pub fn page(
-    rows: &[Row],
-    entries: &Entries,
+pub fn page_of_entries(
+    rows: &[TreeRow],
+    entries: &TreeEntries,
     after: Option<NodeId>,
     limit: usize,
-) -> Option<Vec<Row>> {
-    let has = |row: &Row, id: NodeId| match row {
-        Row::Entry { entry, .. } => {
+) -> Option<Vec<TreeRow>> {
+    let has = |row: &TreeRow, id: NodeId| match row {
+        TreeRow::Entry { entry, .. } => {
             let entry = entries.0.get(*entry);
             entry.is_some_and(|entry| entry.nodes.iter().any(|node| node.id == id))
         }
@@ -231,33 +231,39 @@ pub fn page(
     };
     let rest = rows.get(start..)?;
     let (shown, rest) = rest.split_at(nth_entry(rest, limit));
-    Some(shown.iter().copied().chain(hidden(rest, entries)).collect())
+    Some(
+        shown
+            .iter()
+            .copied()
+            .chain(hidden_row(rest, entries))
+            .collect(),
+    )
 }
 
-fn hidden(rows: &[Row], entries: &Entries) -> Option<Row> {
+fn hidden_row(rows: &[TreeRow], entries: &TreeEntries) -> Option<TreeRow> {
     let (mut count, mut heads) = (0, 0);
     for row in rows {
         match row {
-            Row::Entry { entry, .. } => {
+            TreeRow::Entry { entry, .. } => {
                 let entry = entries.0.get(*entry);
                 heads += usize::from(entry.is_some_and(|entry| !entry.branches.is_empty()));
                 count += 1;
             }
-            Row::Elided { entries, .. } | Row::Covered { entries, .. } => count += entries,
-            Row::Hidden { .. } | Row::Join { .. } | Row::Gap => {}
+            TreeRow::Elided { entries, .. } | TreeRow::Covered { entries, .. } => count += entries,
+            TreeRow::Hidden { .. } | TreeRow::Join { .. } | TreeRow::Gap => {}
         }
     }
-    (count > 0).then_some(Row::Hidden {
+    (count > 0).then_some(TreeRow::Hidden {
         entries: count,
         heads,
     })
 }
 
 /// The place behind the first `count` entries and what joins them.
-fn nth_entry(rows: &[Row], count: usize) -> usize {
+fn nth_entry(rows: &[TreeRow], count: usize) -> usize {
     let mut left = count;
-    let over = |row: &Row| {
-        let is_entry = matches!(row, Row::Entry { .. });
+    let over = |row: &TreeRow| {
+        let is_entry = matches!(row, TreeRow::Entry { .. });
         let over = left == 0;
         left -= usize::from(is_entry && !over);
         over

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use contexture_ir::NodeId;
-use contexture_store::{At, Node, ReadRequest, Refs, Span};
+use contexture_store::{Node, PathEnd, ReadRequest, Refs, Span};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
@@ -14,7 +14,7 @@ const PAGE: u64 = 1_024;
 
 /// Nodes with their items, and names. Without the items: [`Conversation::tree`].
 #[derive(Debug, Default)]
-pub struct Tree {
+pub struct ConversationTree {
     /// Parents before children.
     pub nodes: Vec<Arc<Node>>,
     /// The place of each node in `nodes`.
@@ -27,20 +27,24 @@ pub struct Tree {
 ///
 /// # Errors
 /// The store's.
-pub async fn load(chat: &Conversation) -> Result<Tree, EngineError> {
+pub async fn load_tree(chat: &Conversation) -> Result<ConversationTree, EngineError> {
     let refs = chat.refs().await?;
     let branches = refs.branches.iter().filter_map(|branch| branch.head);
     let checkpoints = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
     let ends: Vec<NodeId> = branches.chain(checkpoints).collect();
-    let mut tree = Tree {
+    let mut tree = ConversationTree {
         refs,
-        ..Tree::default()
+        ..ConversationTree::default()
     };
     for end in ends {
         if tree.places.contains_key(&end) {
             continue;
         }
-        for node in fresh(chat, end, &tree).await?.into_iter().rev() {
+        for node in load_unknown_nodes(chat, end, &tree)
+            .await?
+            .into_iter()
+            .rev()
+        {
             tree.places.insert(node.id, tree.nodes.len());
             tree.nodes.push(node);
         }
@@ -49,21 +53,21 @@ pub async fn load(chat: &Conversation) -> Result<Tree, EngineError> {
 }
 
 /// The nodes of the path to `end` that are not known, newest first.
-async fn fresh(
+async fn load_unknown_nodes(
     chat: &Conversation,
     end: NodeId,
-    tree: &Tree,
+    tree: &ConversationTree,
 ) -> Result<Vec<Arc<Node>>, EngineError> {
     let mut newest_first = Vec::new();
     let mut span = Span::Last(PAGE);
     loop {
         let request = ReadRequest {
-            at: At::Node(end),
+            at: PathEnd::Node(end),
             span,
             limit: None,
         };
         let store = chat.engine().store();
-        let page = store.read(chat.owner(), chat.id(), request).await?;
+        let page = store.read_path(chat.owner(), chat.id(), request).await?;
         for node in page.nodes.iter().rev() {
             if tree.places.contains_key(&node.id) {
                 return Ok(newest_first);
@@ -80,7 +84,7 @@ async fn fresh(
     }
 }
 
-impl Tree {
+impl ConversationTree {
     /// How many digits of an id tell it from all others; at least four.
     #[must_use]
     pub fn id_digits(&self) -> usize {

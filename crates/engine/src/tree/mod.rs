@@ -9,7 +9,7 @@
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 //! use contexture_engine::Engine;
-//! use contexture_engine::tree::{Entries, Row, load, rows};
+//! use contexture_engine::tree::{TreeEntries, TreeRow, load_tree, layout_rows};
 //! use contexture_ir::user;
 //!
 //! let chat = Engine::in_memory().conversation("c").open().await?;
@@ -17,12 +17,12 @@
 //! chat.rewind(&said.messages[0]).await?;
 //! chat.save([user("other")]).await?;
 //!
-//! let tree = load(&chat).await?;
-//! let entries = Entries::of(&tree);
-//! let drawn = rows(&entries);
-//! assert!(matches!(drawn[0], Row::Entry { lane: 0, .. })); // where the active branch ends
-//! assert!(matches!(drawn[1], Row::Entry { lane: 1, .. })); // the other branch, beside it
-//! assert!(matches!(drawn[2], Row::Join { lane: 0 }));
+//! let tree = load_tree(&chat).await?;
+//! let entries = TreeEntries::from_tree(&tree);
+//! let drawn = layout_rows(&entries);
+//! assert!(matches!(drawn[0], TreeRow::Entry { lane: 0, .. })); // where the active branch ends
+//! assert!(matches!(drawn[1], TreeRow::Entry { lane: 1, .. })); // the other branch, beside it
+//! assert!(matches!(drawn[2], TreeRow::Join { lane: 0 }));
 //! # Ok::<(), contexture_engine::EngineError>(()) }).unwrap();
 //! ```
 
@@ -32,8 +32,8 @@ mod layout;
 mod load;
 mod summary;
 
-pub use cover::Covered;
-pub use entry::{Entries, Entry};
-pub use layout::{Row, first, page, rows, shorten};
-pub use load::{Tree, load};
-pub use summary::Summary;
+pub use cover::CoveredEntries;
+pub use entry::{TreeEntries, TreeEntry};
+pub use layout::{TreeRow, elide_long_stretches, first_entries, layout_rows, page_of_entries};
+pub use load::{ConversationTree, load_tree};
+pub use summary::EntrySummary;

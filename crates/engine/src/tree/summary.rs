@@ -4,38 +4,38 @@ use contexture_compile::figures::one_line;
 use contexture_ir::Item;
 use contexture_tokens::TokenCounter;
 
-use super::entry::Entry;
+use super::entry::TreeEntry;
 use crate::error::EngineError;
-use crate::path::item;
+use crate::path::parse_node_item;
 
 /// How much of a long text is looked at for its first line, in bytes.
 const PREVIEW_BYTES: usize = 1_000;
 
 /// What is said of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct EntrySummary {
     /// The beginning of its text in quotes; else the functions that it calls, or what they gave.
     pub text: String,
     /// Tokens of its items' texts.
     pub tokens: u64,
 }
 
-impl Summary {
+impl EntrySummary {
     /// An entry in one line, and its tokens.
     ///
     /// # Errors
     /// A node of it is damaged.
-    pub fn of(entry: &Entry, counter: &dyn TokenCounter) -> Result<Self, EngineError> {
+    pub fn from_entry(entry: &TreeEntry, counter: &dyn TokenCounter) -> Result<Self, EngineError> {
         let mut said = String::new();
         let mut done = Vec::new();
         let mut outputs = String::new();
         let mut thoughts = String::new();
         let mut tokens = 0;
         for node in &entry.nodes {
-            let item = item(node)?;
+            let item = parse_node_item(node)?;
             let text = item.text();
             tokens += counter.count(&text).count;
-            let preview = one_line(beginning(&text));
+            let preview = one_line(preview_prefix(&text));
             match &item {
                 Item::FunctionCall(call) => done.push(one_line(&call.name)),
                 Item::FunctionCallOutput(_) if outputs.is_empty() => outputs = preview,
@@ -66,7 +66,7 @@ impl Summary {
     }
 }
 
-fn beginning(text: &str) -> &str {
+fn preview_prefix(text: &str) -> &str {
     text.get(..text.floor_char_boundary(PREVIEW_BYTES))
         .unwrap_or_default()
 }

@@ -23,7 +23,7 @@ async fn asides_are_said_with_every_call_until_they_are_set_anew() {
     chat.save([user("hello")]).await.unwrap();
     let state = Contribution::state(&json!({"open": 2}), Placement::Tail).unwrap();
     let first = chat.compile(&target()).await.unwrap();
-    chat.aside(|aside| {
+    chat.update_call_context(|aside| {
         aside.set_context("file", "main.rs");
         aside.set_state(Some(state));
         aside.set_budget(Some(Contribution::remaining_budget(&first.report, None)));
@@ -36,7 +36,7 @@ async fn asides_are_said_with_every_call_until_they_are_set_anew() {
     assert_eq!(said[0]["content"], "hello");
 
     let again = chat.clone();
-    again.aside(|aside| {
+    again.update_call_context(|aside| {
         aside.set_context("file", "");
         aside.set_budget(None);
     });
@@ -58,7 +58,7 @@ async fn guardrails_follow_what_the_model_can_do() {
         prefill: Some("Sure,".to_owned()),
         ..Guardrails::default()
     };
-    chat.aside(|aside| aside.set_guardrails(rails));
+    chat.update_call_context(|aside| aside.set_guardrails(rails));
     let continued = messages(&chat, &Target::anthropic("claude-sonnet-4-5").window(8_000)).await;
     assert_eq!(continued.last().unwrap()["role"], "assistant");
     let told = messages(&chat, &target()).await;
@@ -73,7 +73,7 @@ async fn guardrails_follow_what_the_model_can_do() {
         output_tag: Some("a tag".to_owned()),
         ..Guardrails::default()
     };
-    chat.aside(|aside| aside.set_guardrails(rails));
+    chat.update_call_context(|aside| aside.set_guardrails(rails));
     let error = chat.compile(&target()).await.unwrap_err();
     assert!(matches!(error, EngineError::Guardrails(_)));
     assert_eq!(
@@ -86,7 +86,7 @@ async fn guardrails_follow_what_the_model_can_do() {
 async fn a_call_with_asides_is_compiled_again() {
     let chat = chat().await;
     chat.save([user("hello")]).await.unwrap();
-    chat.aside(|aside| aside.set_context("time", "noon"));
+    chat.update_call_context(|aside| aside.set_context("time", "noon"));
     let call = chat.compile(&target()).await.unwrap();
     let answer = json!({
         "id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4o",
@@ -94,6 +94,6 @@ async fn a_call_with_asides_is_compiled_again() {
             "finish_reason": "stop"}],
     });
     let recorded = chat.record(&call, &answer.to_string()).await.unwrap();
-    chat.aside(|aside| aside.set_context("time", "midnight"));
+    chat.update_call_context(|aside| aside.set_context("time", "midnight"));
     assert!(chat.replay(recorded.response).await.unwrap().is_equal());
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use contexture_compile::Target;
-use contexture_engine::{Conversation, Engine, Happened, TestClock, TestIds};
+use contexture_engine::{Conversation, Engine, EngineEventKind, TestClock, TestIds};
 use contexture_ir::{Raw, hint, user};
 use contexture_layers::builtin::memory::Memory;
 use contexture_layers::builtin::{
-    Instructions, Observations, Plan, Scratchpad, Skill, Skills, Words,
+    InstructionText, Instructions, Observations, PlanLayer, Scratchpad, Skill, Skills,
 };
-use contexture_layers::{LayerId, Layers, Scope};
-use contexture_llm::{ScriptedModel, text_response};
+use contexture_layers::{LayerId, Layers, StateScope};
+use contexture_models::{ScriptedModel, text_response};
 use contexture_store::{KeyScope, ListEntries, MemoryStore, Store};
 use contexture_wire::Format;
 
@@ -46,8 +46,8 @@ async fn answer(chat: &Conversation) {
 
 #[tokio::test]
 async fn a_call_says_which_notes_it_shows_and_an_event_which_are_gone() {
-    let layers = Layers::new().with(Memory::new()).unwrap();
-    let engine = engine().with_layers(layers.with(skills()).unwrap());
+    let layers = Layers::new().with_layer(Memory::new()).unwrap();
+    let engine = engine().with_layers(layers.with_layer(skills()).unwrap());
     let events = engine.subscribe();
     let chat = engine.conversation("c").open().await.unwrap();
     chat.save([user("Hello.")]).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_call_says_which_notes_it_shows_and_an_event_which_are_gone() {
 
     answer(&chat).await;
     let names = std::iter::from_fn(|| events.try_next()).filter_map(|event| match event.what {
-        Happened::Layer(event) => Some(event.name),
+        EngineEventKind::Layer(event) => Some(event.name),
         _ => None,
     });
     let gone = names.filter(|name| name == "memory:expired").count();
@@ -98,10 +98,12 @@ async fn a_call_says_which_notes_it_shows_and_an_event_which_are_gone() {
 #[tokio::test]
 async fn a_checkpoint_brings_back_notes_plan_pad_and_skill() {
     let layers = Layers::new()
-        .with(Memory::new().scoped(Scope::Path))
-        .and_then(|layers| layers.with(Plan::new()))
-        .and_then(|layers| layers.with(Scratchpad::sections([("goal", "The goal")]).unwrap()))
-        .and_then(|layers| layers.with(skills()));
+        .with_layer(Memory::new().with_scope(StateScope::Path))
+        .and_then(|layers| layers.with_layer(PlanLayer::new()))
+        .and_then(|layers| {
+            layers.with_layer(Scratchpad::with_sections([("goal", "The goal")]).unwrap())
+        })
+        .and_then(|layers| layers.with_layer(skills()));
     let engine = engine().with_layers(layers.unwrap());
     let chat = engine.conversation("c").open().await.unwrap();
     chat.set([hint("Be brief.")]).unwrap();
@@ -132,40 +134,40 @@ async fn a_checkpoint_brings_back_notes_plan_pad_and_skill() {
 }
 
 #[tokio::test]
-async fn a_layer_that_is_taken_away_says_nothing_and_one_that_is_added_begins() {
+async fn set_layers_drops_removed_layers_and_starts_added_ones() {
     let chat = engine().conversation("c").open().await.unwrap();
     let secret = || Instructions::new("The word is swordfish.");
-    chat.set_layers(Layers::new().with(secret()).unwrap());
+    chat.set_layers(Layers::new().with_layer(secret()).unwrap());
     chat.save([user("Hello.")]).await.unwrap();
     answer(&chat).await;
     assert!(payload(&chat).await.contains("swordfish"));
     chat.set_layers(Layers::new());
     assert!(!payload(&chat).await.contains("swordfish"));
 
-    let words = |_| async { Ok(Words::from("Loaded.")) };
-    let loaded = Instructions::load(words).configured(|spec| spec.id = named("loaded"));
-    chat.set_layers(Layers::new().with(loaded).unwrap());
+    let words = |_| async { Ok(InstructionText::from("Loaded.")) };
+    let loaded = Instructions::from_loader(words).with_spec(|spec| spec.id = named("loaded"));
+    chat.set_layers(Layers::new().with_layer(loaded).unwrap());
     assert!(payload(&chat).await.contains("Loaded."));
 }
 
 #[tokio::test]
 async fn looking_at_what_would_be_sent_stores_nothing() {
-    let layers = Layers::new().with(Memory::new()).unwrap();
-    let engine = engine().with_layers(layers.with(Plan::new()).unwrap());
+    let layers = Layers::new().with_layer(Memory::new()).unwrap();
+    let engine = engine().with_layers(layers.with_layer(PlanLayer::new()).unwrap());
     let chat = engine.conversation("c").open().await.unwrap();
     chat.save([user("Hello.")]).await.unwrap();
     call(&chat, "create_memory", r#"{"key":"a","value":"b","ttl":1}"#).await;
-    let before = chat.record_of().await.unwrap();
+    let before = chat.info().await.unwrap();
     let first = payload(&chat).await;
     assert_eq!(payload(&chat).await, first);
-    assert_eq!(chat.record_of().await.unwrap(), before);
+    assert_eq!(chat.info().await.unwrap(), before);
 }
 
 #[tokio::test]
 async fn notes_outlive_a_process_with_their_time_and_are_one_value() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let open = async || {
-        let layers = Layers::new().with(Memory::new()).unwrap();
+        let layers = Layers::new().with_layer(Memory::new()).unwrap();
         let engine = Engine::new(Arc::clone(&store)).with_clock(TestClock::new(1_000));
         let engine = engine.with_ids(TestIds::default()).with_layers(layers);
         let chat = engine.conversation("c").resource("ada");
@@ -183,15 +185,19 @@ async fn notes_outlive_a_process_with_their_time_and_are_one_value() {
     let chat = open().await;
     assert!(payload(&chat).await.contains("kept b"));
     let scope = KeyScope::Resource("ada".to_owned());
-    let list = ListEntries::of(scope, "");
-    let listed = store.entries(chat.owner(), list).await.unwrap().entries;
+    let list = ListEntries::in_scope(scope, "");
+    let listed = store
+        .list_entries(chat.owner(), list)
+        .await
+        .unwrap()
+        .entries;
     assert_eq!(listed.len(), 1, "{listed:?}");
     answer(&chat).await;
     assert!(!payload(&chat).await.contains("kept b"));
 }
 
 #[tokio::test]
-async fn calls_with_other_instructions_between_them_keep_their_beginnings() {
+async fn alternating_instructions_keep_each_prompt_prefix() {
     let chat = engine().conversation("c").open().await.unwrap();
     let messages = |payload: &str| -> Vec<serde_json::Value> {
         let payload: serde_json::Value = serde_json::from_str(payload).unwrap();
@@ -201,8 +207,8 @@ async fn calls_with_other_instructions_between_them_keep_their_beginnings() {
     for turn in 0..6 {
         let which = turn % 2;
         let (name, words) = [("writer", "You write."), ("judge", "You judge.")][which];
-        let words = Instructions::new(words).configured(|spec| spec.id = named(name));
-        chat.set_layers(Layers::new().with(words).unwrap());
+        let words = Instructions::new(words).with_spec(|spec| spec.id = named(name));
+        chat.set_layers(Layers::new().with_layer(words).unwrap());
         chat.save([user(format!("turn {turn}").as_str())])
             .await
             .unwrap();
@@ -217,9 +223,9 @@ async fn calls_with_other_instructions_between_them_keep_their_beginnings() {
 
 #[tokio::test]
 async fn layers_ask_the_model_that_the_engine_has_for_them() {
-    let model = ScriptedModel::saying(Format::OpenAiChat, ["- Grace owns the parcel"]);
+    let model = ScriptedModel::with_texts(Format::OpenAiChat, ["- Grace owns the parcel"]);
     let model = Arc::new(model);
-    let layers = Layers::new().with(Observations::new().with_model(100));
+    let layers = Layers::new().with_layer(Observations::new().with_model(100));
     let long = format!("The parcel is of Grace. {}", "And so on. ".repeat(60));
     let engine = engine().with_layers(layers.unwrap());
     let asking = engine.clone().with_layer_model(model.clone(), target());
@@ -230,6 +236,10 @@ async fn layers_ask_the_model_that_the_engine_has_for_them() {
         let said = payload(&chat).await;
         assert_eq!(said.contains("Grace owns the parcel"), noted, "{said}");
     }
-    assert_eq!(model.asked().len(), 1);
-    assert!(model.asked()[0].payload.contains("The parcel is of Grace."));
+    assert_eq!(model.requests().len(), 1);
+    assert!(
+        model.requests()[0]
+            .payload
+            .contains("The parcel is of Grace.")
+    );
 }

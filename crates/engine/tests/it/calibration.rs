@@ -6,7 +6,7 @@ use contexture_compile::Target;
 use contexture_engine::{CompiledCall, Conversation, Engine, Recorded};
 use contexture_ir::{Owner, hint, user};
 use contexture_store::{KeyScope, KeyValues, MemoryStore, Store};
-use contexture_store_testkit::{Fault, Faulty, Method};
+use contexture_store_testkit::{Faulty, InjectedFault, Method};
 use serde_json::json;
 
 const KEY: &str = "calibration/anthropic/claude-sonnet-4-5";
@@ -44,7 +44,7 @@ fn is_narrowed(call: &CompiledCall) -> bool {
 }
 
 #[tokio::test]
-async fn usage_teaches_per_owner_and_model_and_an_epoch_keeps_its_counts() {
+async fn calibration_is_per_owner_and_applies_when_an_epoch_begins() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let chat = open(&store, "ada", "a").await;
     for at in 0..12 {
@@ -74,7 +74,7 @@ async fn usage_teaches_per_owner_and_model_and_an_epoch_keeps_its_counts() {
     let chat = engine.conversation("b").owner("ada").open().await.unwrap();
     assert!(!is_narrowed(&call(&chat, 3).await.0));
     let ada = Owner::new("ada").unwrap();
-    let kept = store.entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
+    let kept = store.get_entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
     assert_eq!(
         kept.unwrap().version,
         17,
@@ -94,7 +94,7 @@ async fn two_handles_lose_nothing_of_each_other() {
         call(&two, at).await;
     }
     let ada = Owner::new("ada").unwrap();
-    let kept = store.entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
+    let kept = store.get_entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
     let kept: serde_json::Value = serde_json::from_slice(&kept.unwrap().value).unwrap();
     let places = kept["models"]["anthropic/claude-sonnet-4-5"].as_array();
     assert_eq!(places.unwrap().len(), 8);
@@ -108,17 +108,17 @@ async fn what_cannot_be_learned_fails_no_record() {
         let chat = open(&store, "ada", "a").await;
         let (_, recorded) = call(&chat, 0).await;
         assert_eq!(recorded.nodes.len(), 1);
-        let calls: u64 = faulty.calls().values().sum();
+        let calls: u64 = faulty.call_counts().values().sum();
         (faulty, calls)
     };
     let (store, last) = run(Faulty::never(Arc::new(MemoryStore::default()))).await;
-    assert_eq!(store.calls().get(&Method::PutEntry), Some(&1));
+    assert_eq!(store.call_counts().get(&Method::PutEntry), Some(&1));
     let ada = Owner::new("ada").unwrap();
-    for (fault, kept) in [(Fault::Before, false), (Fault::After, true)] {
+    for (fault, kept) in [(InjectedFault::Before, false), (InjectedFault::After, true)] {
         let inner = Arc::new(MemoryStore::default());
-        let (store, _) = run(Faulty::at(inner.clone(), last, fault)).await;
-        assert_eq!(store.faults(), 1);
-        let entry = inner.entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
+        let (store, _) = run(Faulty::failing_call(inner.clone(), last, fault)).await;
+        assert_eq!(store.fault_count(), 1);
+        let entry = inner.get_entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
         assert_eq!(entry.is_some(), kept);
     }
     // What is stored by something else is learned anew.
@@ -126,11 +126,11 @@ async fn what_cannot_be_learned_fails_no_record() {
     let put = contexture_store::PutEntry {
         key: KEY.to_owned(),
         value: Some(b"no JSON".as_slice().into()),
-        expect: contexture_store::Expected::Absent,
+        expect: contexture_store::ExpectedVersion::Absent,
         at_ms: 0,
     };
     inner.put_entry(&ada, &KeyScope::Owner, put).await.unwrap();
     run(Faulty::never(inner.clone())).await;
-    let entry = inner.entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
+    let entry = inner.get_entry(&ada, &KeyScope::Owner, KEY).await.unwrap();
     assert!(entry.unwrap().value.starts_with(b"{"));
 }

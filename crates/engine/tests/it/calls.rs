@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_compile::{Cancel, Target};
-use contexture_engine::{CompileOptions, Engine, For};
+use contexture_engine::{CompileOptions, Engine, MessageView};
 use contexture_ir::{FunctionTool, Raw, ToolDefinition, hint, user};
 use contexture_store::MemoryStore;
 use contexture_store_testkit::{Faulty, Method};
@@ -68,7 +68,7 @@ async fn calls_are_stored_under_the_names_that_were_given() {
     let mut answer: Value = serde_json::from_str(&answer("")).unwrap();
     answer["content"] = json!([{"type": "tool_use", "id": "toolu_1", "name": sent, "input": {}}]);
     chat.record(&call, &answer.to_string()).await.unwrap();
-    let stored = chat.messages(For::User).await.unwrap();
+    let stored = chat.messages(MessageView::User).await.unwrap();
     let stored = serde_json::to_string(&stored).unwrap();
     assert!(
         stored.contains("files.read") && !stored.contains(sent),
@@ -138,15 +138,19 @@ async fn a_call_asks_the_store_for_what_is_new() {
     let chat = engine.conversation("c").open().await.unwrap();
     chat.save([user("hello")]).await.unwrap();
     chat.compile(&target()).await.unwrap();
-    let before = store.calls();
+    let before = store.call_counts();
     chat.compile(&target()).await.unwrap();
     let asked: Vec<(Method, u64)> = store
-        .calls()
+        .call_counts()
         .into_iter()
         .map(|(method, calls)| (method, calls - before.get(&method).unwrap_or(&0)))
         .filter(|(_, calls)| *calls > 0)
         .collect();
-    let new = [(Method::Read, 1), (Method::State, 1), (Method::Events, 1)];
+    let new = [
+        (Method::ReadPath, 1),
+        (Method::ReadState, 1),
+        (Method::ListEvents, 1),
+    ];
     assert_eq!(asked, new);
 }
 

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use contexture_compile::{CacheState, CachedContent, Target};
 use contexture_engine::{
-    BreakerPolicy, Clock, CompactOptions, CompactSpan, Conversation, Engine, EngineError,
-    ModelCompactor, PrepareOptions, Reported, TestIds, Trigger, UsagePreference,
+    CircuitBreakerPolicy, Clock, CompactOptions, CompactSpan, Conversation, Engine, EngineError,
+    ModelCompactor, PrepareOptions, ReportedUsage, TestIds, Trigger, UsagePreference,
 };
 use contexture_ir::{
     FunctionCall, FunctionCallOutput, Item, Message, NodeId, Output, Role, role, user,
 };
-use contexture_llm::{ModelError, ModelResponse, ScriptedModel, text_response};
+use contexture_models::{ModelError, ModelResponse, ScriptedModel, text_response};
 use contexture_wire::Format;
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ fn summing_up(model: &Arc<ScriptedModel>) -> CompactOptions {
 }
 
 fn model_saying(times: usize) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::saying(
+    Arc::new(ScriptedModel::with_texts(
         Format::OpenAiChat,
         vec![SUMMARY; times],
     ))
@@ -168,7 +168,7 @@ async fn taking_it_back_gives_the_original_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_fork_inside_the_span_and_a_rewind_before_it_have_the_originals() {
+async fn fork_or_rewind_before_compaction_sends_the_originals() {
     let chat = filled(8).await;
     let before = payload(&chat).await;
     let head = chat.head().await.unwrap().unwrap();
@@ -236,7 +236,7 @@ async fn an_unchanged_history_is_summed_up_once() {
         assert_eq!(again.call.payload.to_json(), first.call.payload.to_json());
         assert!(again.call.report.totals.tokens <= 5_500);
     }
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
     assert!(first.call.payload.to_json().contains("refund order W8342"));
 }
 
@@ -244,7 +244,7 @@ async fn an_unchanged_history_is_summed_up_once() {
 async fn advice_about_the_cache_is_no_reason_to_compact() {
     let chat = filled(6).await;
     chat.set([role("Be brief. ".repeat(4_000))]).unwrap();
-    let target = Target::gemini("gemini-3-flash-preview").cache(CacheState::Cold);
+    let target = Target::gemini("gemini-3-flash-preview").cache_state(CacheState::Cold);
     let options = PrepareOptions::default();
     let prepared = chat.prepare(&target, &options).await.unwrap();
     assert!(prepared.compacted.is_empty());
@@ -273,7 +273,10 @@ async fn a_long_tool_loop_is_never_over_budget_and_asks_seldom() {
         assert!(prepared.call.report.totals.tokens <= 5_500, "{round}");
         check_pairs(&prepared.call.payload.to_json());
     }
-    let (asked, in_effect) = (model.asked().len(), chat.compactions().await.unwrap().len());
+    let (asked, in_effect) = (
+        model.requests().len(),
+        chat.compactions().await.unwrap().len(),
+    );
     assert!((1..=20).contains(&asked), "{asked} questions");
     assert!(in_effect >= 1);
 }
@@ -306,7 +309,7 @@ async fn a_summary_is_used_again_for_the_same_span_and_configuration() {
         .await
         .unwrap();
     assert!(elsewhere.draft.reused);
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
     // Other instructions are another configuration.
     chat.uncompact(elsewhere.node).await.unwrap();
     let told = CompactOptions {
@@ -316,7 +319,7 @@ async fn a_summary_is_used_again_for_the_same_span_and_configuration() {
     };
     let other = chat.compact(&target(), &told).await.unwrap();
     assert!(!other.draft.reused);
-    let asked = model.asked();
+    let asked = model.requests();
     assert_eq!(asked.len(), 2);
     assert!(
         asked
@@ -343,7 +346,7 @@ async fn an_earlier_summary_is_told_as_one() {
         .compact(&target(), &CompactOptions { span, ..options })
         .await
         .unwrap();
-    let asked = model.asked();
+    let asked = model.requests();
     let question = &asked.iter().next_back().unwrap().payload;
     assert!(
         question.contains(r#"{\\\"earlier_summary\\\":"#)
@@ -364,9 +367,13 @@ async fn an_earlier_summary_is_told_as_one() {
 
 /// The nodes of the branch, oldest first.
 async fn nodes(chat: &Conversation) -> Vec<NodeId> {
-    let request = contexture_store::ReadRequest::whole(contexture_store::At::Branch(chat.branch()));
+    let request =
+        contexture_store::ReadRequest::whole_path(contexture_store::PathEnd::Branch(chat.branch()));
     let store = chat.engine().store();
-    let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+    let page = store
+        .read_path(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
     page.nodes.iter().map(|node| node.id).collect()
 }
 
@@ -402,7 +409,7 @@ async fn spans_keep_to_blocks_and_nest_or_part() {
 }
 
 #[tokio::test]
-async fn whatever_is_covered_the_call_is_legal_and_without_it_the_original() {
+async fn compact_any_span_is_legal_and_uncompact_restores_it() {
     let chat = filled(5).await;
     let (all, original) = (nodes(&chat).await, payload(&chat).await);
     let mut made = 0;
@@ -458,7 +465,7 @@ async fn what_the_provider_reports_counts_where_it_is_more() {
     let counted = call.report.totals.tokens;
     let options = |usage, tokens| PrepareOptions {
         usage,
-        reported: Some(Reported { tokens, counted }),
+        reported: Some(ReportedUsage { tokens, counted }),
         trigger: Trigger::Overflow,
         ..PrepareOptions::default()
     };
@@ -496,7 +503,7 @@ async fn answered(chat: &Conversation, target: &Target, percent: u64) {
 }
 
 #[tokio::test]
-async fn what_the_provider_reported_of_the_last_call_is_read_from_its_answer() {
+async fn prepare_uses_usage_reported_for_the_last_call() {
     let prepared = async |percent: u64, usage: UsagePreference, asked: &Target| {
         let chat = filled(8).await;
         let before = chat.compile(&target()).await.unwrap().base().unwrap();
@@ -537,7 +544,7 @@ impl Clock for StoppedClock {
 }
 
 #[tokio::test]
-async fn a_failing_model_is_left_alone_and_tried_again_and_the_manifest_stands_meanwhile() {
+async fn failing_compactor_opens_breaker_and_manifest_is_used() {
     let clock = StoppedClock::default();
     let engine = Engine::in_memory()
         .with_clock(clock.clone())
@@ -567,7 +574,7 @@ async fn a_failing_model_is_left_alone_and_tried_again_and_the_manifest_stands_m
         whole,
     ]));
     let options = CompactOptions {
-        breaker: BreakerPolicy {
+        breaker: CircuitBreakerPolicy {
             failures: 3,
             rest_ms: 1_000,
         },
@@ -586,7 +593,7 @@ async fn a_failing_model_is_left_alone_and_tried_again_and_the_manifest_stands_m
         clock.0.store(now, Ordering::SeqCst);
         let compacted = chat.compact(&target(), &options).await.unwrap();
         assert_eq!(
-            (compacted.draft.failure.as_deref(), model.asked().len()),
+            (compacted.draft.failure.as_deref(), model.requests().len()),
             (failure, asked),
             "{now}"
         );
@@ -609,7 +616,7 @@ async fn a_full_window_is_told_to_the_model_in_parts() {
     };
     let compacted = chat.compact(&target(), &options).await.unwrap();
     assert_eq!(compacted.draft.failure, None);
-    let asked = model.asked();
+    let asked = model.requests();
     assert!(asked.len() > 1, "{}", asked.len());
     assert!(
         asked
@@ -643,7 +650,10 @@ async fn an_answer_goes_on_from_its_outputs_behind_a_compaction() {
         .record(&call, &text_response(Format::OpenAiChat, "All done."))
         .await
         .unwrap();
-    let messages = chat.messages(contexture_engine::For::User).await.unwrap();
+    let messages = chat
+        .messages(contexture_engine::MessageView::User)
+        .await
+        .unwrap();
     let last = messages.iter().next_back().unwrap();
     assert_eq!(last.id, recorded.message.to_string());
     assert!(
@@ -675,7 +685,7 @@ async fn engine_node(
     let found = chat
         .engine()
         .store()
-        .nodes(chat.owner(), chat.id(), query)
+        .find_nodes(chat.owner(), chat.id(), query)
         .await
         .unwrap();
     Arc::clone(found.first().unwrap())

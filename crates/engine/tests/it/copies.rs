@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use contexture_engine::{Conversation, CopyReport, Engine, Events, For, Happened};
+use contexture_engine::{Conversation, CopyReport, Engine, EngineEventKind, Events, MessageView};
 use contexture_ir::{ContentHash, FunctionCall, FunctionCallOutput, Output, user};
 use contexture_offload::{
-    Entry, Holding, Key, MemoryOffloadStore, OffloadError, OffloadStore, Put, Reconciled, Scope,
+    CopyKey, CopyKind, CopyMetadata, CopyScope, MemoryOffloadStore, OffloadError, OffloadStore,
+    PutOutcome, Reconciled,
 };
-use contexture_store::{At, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest};
 
 use crate::support::engine;
 
@@ -26,42 +27,42 @@ struct Place {
 
 #[async_trait]
 impl OffloadStore for Place {
-    async fn put(
+    async fn put_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         text: Bytes,
-        holding: Holding,
+        holding: CopyKind,
         at_ms: i64,
-    ) -> Result<Put, OffloadError> {
+    ) -> Result<PutOutcome, OffloadError> {
         if self.fails.load(Ordering::SeqCst) {
-            return Err(OffloadError::storage("write", key, "no space"));
+            return Err(OffloadError::storage_error("write", key, "no space"));
         }
-        self.texts.put(key, text, holding, at_ms).await
+        self.texts.put_copy(key, text, holding, at_ms).await
     }
 
-    async fn get(
+    async fn read_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         range: Option<Range<u64>>,
         at_ms: i64,
     ) -> Result<Bytes, OffloadError> {
-        self.texts.get(key, range, at_ms).await
+        self.texts.read_copy(key, range, at_ms).await
     }
 
-    async fn stat(&self, key: &Key) -> Result<Entry, OffloadError> {
+    async fn stat(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
         self.texts.stat(key).await
     }
 
-    async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError> {
-        self.texts.list(scope).await
+    async fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
+        self.texts.list_copies(scope).await
     }
 
-    async fn evict(&self, key: &Key, at_ms: i64) -> Result<bool, OffloadError> {
-        self.texts.evict(key, at_ms).await
+    async fn evict_copy(&self, key: &CopyKey, at_ms: i64) -> Result<bool, OffloadError> {
+        self.texts.evict_copy(key, at_ms).await
     }
 
-    async fn clear(&self, scope: &Scope) -> Result<u64, OffloadError> {
-        self.texts.clear(scope).await
+    async fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
+        self.texts.clear_scope(scope).await
     }
 
     async fn reconcile(&self, at_ms: i64) -> Result<Reconciled, OffloadError> {
@@ -74,22 +75,25 @@ async fn opened(engine: &Engine) -> Conversation {
 }
 
 /// Stores a call and its output, and gives the name of the output's copy.
-async fn used(chat: &Conversation, call: &str, text: &str) -> Key {
+async fn used(chat: &Conversation, call: &str, text: &str) -> CopyKey {
     let mut draft = chat.draft();
     draft.push_item(FunctionCall::new(call, "list", "{}"));
     draft.push_item(FunctionCallOutput::new(call, Output::Text(text.to_owned())));
     draft.commit().await.unwrap();
-    let request = ReadRequest::last(At::Branch(chat.branch()), 1);
+    let request = ReadRequest::last_nodes(PathEnd::Branch(chat.branch()), 1);
     let store = chat.engine().store();
-    let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+    let page = store
+        .read_path(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
     let content: ContentHash = page.nodes[0].content_hash;
-    Key::new(chat.owner(), chat.id(), content)
+    CopyKey::new(chat.owner(), chat.id(), content)
 }
 
 fn told(events: &Events) -> Vec<CopyReport> {
     let all = std::iter::from_fn(|| events.try_next());
     all.filter_map(|event| match event.what {
-        Happened::Copied { report } => Some(report),
+        EngineEventKind::Copied { report } => Some(report),
         _ => None,
     })
     .collect()
@@ -112,14 +116,17 @@ async fn outputs_over_the_threshold_are_copied_as_they_are_stored() {
     let key = used(&chat, "long", &long).await;
     let short = used(&chat, "short", LONG).await;
     chat.save([user(long.as_str())]).await.unwrap();
-    assert_eq!(place.get(&key, None, 0).await.unwrap(), long.as_bytes());
-    assert!(place.get(&short, None, 0).await.is_err());
-    assert_eq!(place.list(&Scope::All).await.unwrap().len(), 1);
+    assert_eq!(
+        place.read_copy(&key, None, 0).await.unwrap(),
+        long.as_bytes()
+    );
+    assert!(place.read_copy(&short, None, 0).await.is_err());
+    assert_eq!(place.list_copies(&CopyScope::All).await.unwrap().len(), 1);
     assert_eq!(told(&events), [report(1, 0, 0)]);
 }
 
 #[tokio::test]
-async fn what_could_not_be_copied_is_stored_all_the_same_and_copied_later() {
+async fn failed_copy_keeps_the_output_and_reconcile_copies_it() {
     let place = Arc::new(Place::default());
     let with = engine().with_offload(Arc::<Place>::clone(&place), 100);
     let (chat, events) = (opened(&with).await, with.subscribe());
@@ -143,17 +150,17 @@ async fn what_could_not_be_copied_is_stored_all_the_same_and_copied_later() {
 }
 
 #[tokio::test]
-async fn an_evicted_copy_stays_evicted_and_the_tree_still_has_the_text() {
+async fn evicted_copy_is_not_restored_and_tree_keeps_the_text() {
     let place = Arc::new(Place::default());
     let engine = engine().with_offload(Arc::<Place>::clone(&place), 100);
     let chat = opened(&engine).await;
     let text = LONG.repeat(10);
     let key = used(&chat, "c1", &text).await;
-    assert!(place.evict(&key, 5_000).await.unwrap());
+    assert!(place.evict_copy(&key, 5_000).await.unwrap());
     assert_eq!(chat.reconcile_copies().await.unwrap(), report(0, 0, 1));
-    let error = place.get(&key, None, 6_000).await.unwrap_err();
+    let error = place.read_copy(&key, None, 6_000).await.unwrap_err();
     assert!(matches!(error, OffloadError::Evicted { .. }), "{error}");
-    let link = contexture_compile::Link::new(key.content());
-    let linked = chat.linked(link, For::Model).await.unwrap();
+    let link = contexture_compile::Link::new(key.content_hash());
+    let linked = chat.resolve_link(link, MessageView::Model).await.unwrap();
     assert_eq!(linked.text, text);
 }

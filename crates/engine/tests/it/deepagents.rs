@@ -1,10 +1,10 @@
 //! Chats of `@deepagents/context`: what that package says of its own database is what we say after
 //! the import.
 
-use contexture_engine::{Conversation, Engine, For, ImportOptions, Imported};
+use contexture_engine::{Conversation, Engine, ImportOptions, Imported, MessageView};
 use contexture_ir::Owner;
 use contexture_render::XmlRenderer;
-use contexture_sessions::{ReadOptions, Session, SessionFormat, read};
+use contexture_sessions::{ReadOptions, Session, SessionFormat, read_sessions};
 use contexture_store_sqlite::DeepAgentsFile;
 use contexture_testdata as data;
 use serde_json::{Value, json};
@@ -15,24 +15,25 @@ use crate::support::{branches, engine, texts};
 fn chats() -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("chats.db");
-    std::fs::write(&path, data::bytes("deepagents-context/chats.db.gz")).unwrap();
+    std::fs::write(&path, data::read_bytes("deepagents-context/chats.db.gz")).unwrap();
     let mut file = DeepAgentsFile::open(&path).unwrap();
     let mut chats = Vec::new();
     while let Some(chat) = file.next_chat().unwrap() {
         chats.push(chat);
     }
-    assert_eq!(file.chats().unwrap(), chats.len() as u64);
+    assert_eq!(file.chat_count().unwrap(), chats.len() as u64);
     chats
 }
 
 fn session(chat: &str) -> Session {
-    let mut sessions = read(SessionFormat::DeepAgents, chat, &ReadOptions::default()).unwrap();
+    let mut sessions =
+        read_sessions(SessionFormat::DeepAgents, chat, &ReadOptions::default()).unwrap();
     assert_eq!(sessions.len(), 1);
     sessions.remove(0)
 }
 
 async fn import(engine: &Engine, session: &Session) -> Imported {
-    let owner = session.about.owner.as_deref().unwrap();
+    let owner = session.info.owner.as_deref().unwrap();
     let options = ImportOptions {
         owner: Owner::new(owner).unwrap(),
         ..ImportOptions::default()
@@ -45,11 +46,11 @@ async fn open(engine: &Engine, owner: &str, id: &str, branch: Option<&str>) -> C
     if let Some(branch) = branch {
         builder = builder.branch(branch);
     }
-    builder.existing().await.unwrap()
+    builder.open_existing().await.unwrap()
 }
 
 async fn messages(chat: &Conversation) -> Value {
-    let messages = chat.messages(For::User).await.unwrap();
+    let messages = chat.messages(MessageView::User).await.unwrap();
     serde_json::to_value(&messages).unwrap()
 }
 
@@ -67,7 +68,7 @@ async fn everything(engine: &Engine, owner: &str, id: &str) -> Value {
 
 /// What the package says is in the database.
 fn expected() -> Vec<Value> {
-    serde_json::from_str(&data::read("deepagents-context/expected.json.gz")).unwrap()
+    serde_json::from_str(&data::read_text("deepagents-context/expected.json.gz")).unwrap()
 }
 
 /// The package's messages as we tell them: what leads of the system is no message here.
@@ -86,7 +87,7 @@ async fn every_branch_says_what_the_package_says() {
     let (mut seen, mut systems) = (0, 0);
     for text in chats() {
         let session = session(&text);
-        let own = session.about.conversation.clone().unwrap();
+        let own = session.info.conversation.clone().unwrap();
         let imported = import(&engine, &session).await;
         assert_eq!(imported.new, session.tree.len());
         assert_eq!(imported.parted, None);
@@ -132,7 +133,10 @@ async fn what_the_chat_says_of_itself_is_kept() {
         .unwrap();
     let chat = open(&engine, "ada@example.org", "support-42", None).await;
     let store = engine.store();
-    let record = store.conversation(chat.owner(), chat.id()).await.unwrap();
+    let record = store
+        .load_conversation(chat.owner(), chat.id())
+        .await
+        .unwrap();
     assert_eq!(record.title.as_deref(), Some("Order 7"));
     assert_eq!(record.created_ms, support["createdAt"].as_i64().unwrap());
     for (key, value) in support["metadata"].as_object().unwrap() {
@@ -150,7 +154,7 @@ async fn what_the_chat_says_of_itself_is_kept() {
     // What was cut off from every branch has one of its own.
     let id = "chat-2:-gr--e-";
     let list = engine
-        .conversations(chat.owner(), contexture_store::ListConversations::default())
+        .list_conversations(chat.owner(), contexture_store::ListConversations::default())
         .await
         .unwrap();
     let other = list
@@ -167,7 +171,7 @@ async fn importing_again_changes_nothing() {
     for text in chats() {
         let session = session(&text);
         let first = import(&engine, &session).await;
-        let owner = session.about.owner.as_deref().unwrap();
+        let owner = session.info.owner.as_deref().unwrap();
         let before = everything(&engine, owner, first.conversation.as_str()).await;
         let again = import(&engine, &session).await;
         assert_eq!((again.new, again.parted), (0, None));

@@ -6,7 +6,7 @@ use contexture_ir::{
     last_assistant_message, role, user,
 };
 use contexture_render::XmlRenderer;
-use contexture_store::{At, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest};
 
 use crate::support::{answers, asks, branches, chat, engine, ids, texts};
 
@@ -127,7 +127,10 @@ async fn a_message_that_grew_gets_its_new_items() {
         .unwrap();
     assert_eq!((grown.nodes.len(), grown.opened), (1, false));
     assert_eq!(branches(&chat).await, ["main 2 *"]);
-    let messages = chat.messages(contexture_engine::For::User).await.unwrap();
+    let messages = chat
+        .messages(contexture_engine::MessageView::User)
+        .await
+        .unwrap();
     assert!(
         messages
             .get(1)
@@ -236,7 +239,7 @@ async fn fragments_are_recorded_and_rewind() {
     chat.save([asks("u2", "b")]).await.unwrap();
 
     // A handle that set nothing sees what the path carries.
-    let other = engine.conversation("c").existing().await.unwrap();
+    let other = engine.conversation("c").open_existing().await.unwrap();
     let prompt = other
         .resolve(&XmlRenderer::default())
         .await
@@ -272,7 +275,7 @@ async fn a_draft_under_one_key_is_stored_once_whoever_makes_it() {
     let chat = chat().await;
     let made = async |text: &str| {
         let mut draft = chat.draft();
-        draft.keyed([7; 16]);
+        draft.set_idempotency_key([7; 16]);
         draft.expect_head(None);
         draft.push(user(text));
         draft.commit().await
@@ -321,10 +324,10 @@ async fn parallel_calls_of_one_id_take_outputs_in_call_order() {
             draft.push_item(FunctionCallOutput::new("call_1", output));
         }
         draft.commit().await.unwrap();
-        let read = ReadRequest::whole(At::Branch(chat.branch()));
+        let read = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
         let store = chat.engine().store().clone();
         let nodes = store
-            .read(&Owner::local(), chat.id(), read)
+            .read_path(&Owner::local(), chat.id(), read)
             .await
             .unwrap()
             .nodes;

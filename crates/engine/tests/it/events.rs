@@ -1,7 +1,7 @@
 //! An engine is watched.
 
 use contexture_compile::{EpochReason, HistoryPolicy, PreviewPolicy, Previewing, Target};
-use contexture_engine::{EngineEvent, Happened};
+use contexture_engine::{EngineEvent, EngineEventKind};
 use contexture_ir::{FunctionCall, FunctionCallOutput, Message, Output, Role, user};
 use serde_json::json;
 
@@ -25,10 +25,10 @@ async fn calls_are_told_to_whoever_watches() {
 
     let told: Vec<EngineEvent> = std::iter::from_fn(|| events.try_next()).collect();
     assert!(told.iter().all(|event| event.conversation == *chat.id()));
-    let told: Vec<Happened> = told.into_iter().map(|event| event.what).collect();
+    let told: Vec<EngineEventKind> = told.into_iter().map(|event| event.what).collect();
     let model = || "gpt-4o".to_owned();
-    let start = Happened::CompileStart { model: model() };
-    let done = Happened::CompileDone {
+    let start = EngineEventKind::CompileStart { model: model() };
+    let done = EngineEventKind::CompileDone {
         model: model(),
         tokens: call.report.totals.tokens,
         epoch: call.report.epoch.number,
@@ -36,7 +36,7 @@ async fn calls_are_told_to_whoever_watches() {
         cache_read: 0,
         previewed: 0,
     };
-    let stored = Happened::Recorded {
+    let stored = EngineEventKind::Recorded {
         response: recorded.response,
         usage: None,
     };
@@ -65,7 +65,10 @@ async fn previews_are_told() {
     let told: Vec<EngineEvent> = std::iter::from_fn(|| events.try_next()).collect();
     let done = told.last().map(|event| &event.what);
     assert!(
-        matches!(done, Some(Happened::CompileDone { previewed: 1, .. })),
+        matches!(
+            done,
+            Some(EngineEventKind::CompileDone { previewed: 1, .. })
+        ),
         "{done:?}"
     );
 }
@@ -88,6 +91,6 @@ async fn watchers_that_panic_or_sleep_fail_no_call() {
         assert_eq!(call.payload.to_json(), first.payload.to_json());
     }
     let kept = std::iter::from_fn(|| asleep.try_next()).count() as u64;
-    assert!(asleep.missed() > 0);
-    assert_eq!(kept + asleep.missed(), 1_202);
+    assert!(asleep.missed_count() > 0);
+    assert_eq!(kept + asleep.missed_count(), 1_202);
 }

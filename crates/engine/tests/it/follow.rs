@@ -32,7 +32,7 @@ async fn is_followed(engine: Engine) {
     );
     // Two writers that collide make branches, and events of their own.
     let store = Arc::clone(engine.store());
-    let all = store.events(chat.owner(), chat.id(), 0, 1_000);
+    let all = store.list_events(chat.owner(), chat.id(), 0, 1_000);
     let all: Vec<u64> = all.await.unwrap().iter().map(|event| event.seq).collect();
     let last = all.len() as u64;
     assert_eq!(all, (1..=last).collect::<Vec<_>>());

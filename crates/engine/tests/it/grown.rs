@@ -2,7 +2,7 @@
 
 use contexture_engine::{Conversation, Engine, EngineError, ImportOptions, Imported};
 use contexture_ir::{ConversationId, user};
-use contexture_sessions::{ReadOptions, Session, SessionFormat, detect, read};
+use contexture_sessions::{ReadOptions, Session, SessionFormat, detect_format, read_sessions};
 use contexture_testdata as data;
 use contexture_wire::Format;
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ fn chat_array(words: &str) -> Value {
 }
 
 fn session(text: &str) -> Session {
-    let format = detect(text, "").unwrap().format;
-    let mut sessions = read(format, text, &ReadOptions::default()).unwrap();
+    let format = detect_format(text, "").unwrap().format;
+    let mut sessions = read_sessions(format, text, &ReadOptions::default()).unwrap();
     assert_eq!(sessions.len(), 1);
     sessions.remove(0)
 }
@@ -54,7 +54,7 @@ async fn import(engine: &Engine, words: &str) -> String {
 }
 
 async fn open(engine: &Engine) -> Conversation {
-    engine.conversation("c").existing().await.unwrap()
+    engine.conversation("c").open_existing().await.unwrap()
 }
 
 async fn exported(chat: &Conversation) -> Value {
@@ -93,7 +93,11 @@ async fn a_file_that_went_another_way_opens_a_branch() {
         branches(&chat).await,
         ["main 5", "import-2 5", "import-3 2 *"]
     );
-    let main = engine.conversation("c").branch("main").existing().await;
+    let main = engine
+        .conversation("c")
+        .branch("main")
+        .open_existing()
+        .await;
     assert_eq!(exported(&main.unwrap()).await, chat_array("u a:x v a:y t"));
 }
 

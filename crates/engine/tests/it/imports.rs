@@ -2,15 +2,17 @@
 
 use contexture_engine::{Engine, ImportOptions};
 use contexture_ir::{ConversationId, user};
-use contexture_sessions::{ReadOptions, Session, SessionFormat, detect, read, write_all};
+use contexture_sessions::{
+    ReadOptions, Session, SessionFormat, detect_format, read_sessions, write_sessions,
+};
 use contexture_testdata as data;
 use serde_json::Value;
 
 use crate::support::{engine, texts};
 
 fn sessions(text: &str, name: &str) -> Vec<Session> {
-    let format = detect(text, name).unwrap().format;
-    read(
+    let format = detect_format(text, name).unwrap().format;
+    read_sessions(
         format,
         text,
         &ReadOptions {
@@ -38,12 +40,12 @@ async fn round_trip(engine: &Engine, text: &str, name: &str) -> (SessionFormat, 
         );
         let chat = engine
             .conversation(imported.conversation.as_str())
-            .existing()
+            .open_existing()
             .await
             .unwrap();
-        again.push(chat.session(format).await.unwrap());
+        again.push(chat.export_session(format).await.unwrap());
     }
-    (format, write_all(format, &again).unwrap())
+    (format, write_sessions(format, &again).unwrap())
 }
 
 fn value(text: &str) -> Value {
@@ -69,11 +71,11 @@ async fn every_swe_agent_session_comes_back_equal() {
 
 #[tokio::test]
 async fn every_claude_code_log_comes_back_equal() {
-    for name in data::list("claude-code")
+    for name in data::list_files("claude-code")
         .into_iter()
         .filter(|name| name.ends_with(".jsonl"))
     {
-        let text = data::read(&format!("claude-code/{name}"));
+        let text = data::read_text(&format!("claude-code/{name}"));
         let (format, again) = round_trip(&engine(), &text, &name).await;
         assert_eq!(format, SessionFormat::ClaudeCode, "{name}");
         let lines = |text: &str| -> Vec<Value> {
@@ -87,7 +89,7 @@ async fn every_claude_code_log_comes_back_equal() {
 }
 
 #[tokio::test]
-async fn importing_again_stores_nothing_and_a_longer_session_what_is_new() {
+async fn repeated_import_stores_only_new_nodes() {
     let engine = engine();
     let (name, text) = data::swe_agent().remove(0);
     let session = sessions(&text, &name).remove(0);
@@ -105,7 +107,7 @@ async fn importing_again_stores_nothing_and_a_longer_session_what_is_new() {
     assert_eq!(imported.new, 0);
     let chat = engine
         .conversation(imported.conversation.as_str())
-        .existing()
+        .open_existing()
         .await
         .unwrap();
     assert_eq!(chat.refs().await.unwrap().branches.len(), 1);
@@ -122,7 +124,7 @@ async fn what_was_said_since_is_exported_behind_the_import() {
         .unwrap();
     let chat = engine
         .conversation(imported.conversation.as_str())
-        .existing()
+        .open_existing()
         .await
         .unwrap();
     chat.save([user("b")]).await.unwrap();
@@ -149,7 +151,7 @@ async fn another_conversation_of_that_name_is_left_alone() {
         engine.import(&session, &options).await.unwrap_err().kind(),
         "already_exists"
     );
-    let chat = engine.conversation("mine").existing().await.unwrap();
+    let chat = engine.conversation("mine").open_existing().await.unwrap();
     let error = chat.export(SessionFormat::SweAgent).await.unwrap_err();
     assert_eq!(error.kind(), "not_imported");
 }

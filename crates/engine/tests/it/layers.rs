@@ -2,19 +2,19 @@
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Contribution, Stability, Target};
-use contexture_engine::{Conversation, Engine, EngineError, For, Happened};
+use contexture_engine::{Conversation, Engine, EngineError, EngineEventKind, MessageView};
 use contexture_ir::{Item, MessageId, Raw, assistant_text, hint, user};
 use contexture_layers::{
     FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers,
-    Observed, Recall, Scope,
+    ObservedItems, RecallInput, StateScope,
 };
-use contexture_llm::text_response;
+use contexture_models::text_response;
 use contexture_wire::Format;
 
 use crate::support::engine;
 
 /// Counts the items it is shown and what its function adds.
-struct Count(Scope);
+struct Count(StateScope);
 
 #[async_trait]
 impl Layer for Count {
@@ -22,27 +22,27 @@ impl Layer for Count {
 
     fn spec(&self) -> LayerSpec {
         LayerSpec::new(LayerId::new("count").unwrap())
-            .at(Band::Tail, 1, Stability::Volatile)
-            .scoped(self.0)
+            .with_position(Band::Tail, 1, Stability::Volatile)
+            .with_scope(self.0)
     }
 
     async fn recall(
         &self,
         state: &u64,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         let said = hint(format!("{state} items, the last answers {:?}", call.query));
-        Ok(vec![call.say_fragments([said])])
+        Ok(vec![call.contribution_from_fragments([said])])
     }
 
     async fn observe(
         &self,
         state: &mut u64,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
         *state += seen.items.len() as u64;
-        context.tell(
+        context.emit(
             &self.spec().id,
             "count:grown",
             Raw::from_value(state).unwrap(),
@@ -57,14 +57,14 @@ impl Layer for Count {
         vec![FunctionSpec::new(&self.spec().id, "add", "Adds.", schema)]
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut u64,
         _: &str,
         arguments: &Raw,
         _: &HookContext,
     ) -> Result<Raw, FunctionError> {
-        let by: std::collections::BTreeMap<String, u64> = arguments.to().unwrap();
+        let by: std::collections::BTreeMap<String, u64> = arguments.parse_as().unwrap();
         *state += by["by"];
         Ok(Raw::from_value(state).unwrap())
     }
@@ -79,8 +79,8 @@ impl Layer for Count {
     }
 }
 
-fn counting(scope: Scope) -> Engine {
-    engine().with_layers(Layers::new().with(Count(scope)).unwrap())
+fn counting(scope: StateScope) -> Engine {
+    engine().with_layers(Layers::new().with_layer(Count(scope)).unwrap())
 }
 
 fn target() -> Target {
@@ -99,7 +99,7 @@ async fn answer(chat: &Conversation, text: &str) {
 
 #[tokio::test]
 async fn what_a_layer_keeps_of_a_path_rewinds_with_it() {
-    let chat = counting(Scope::Path)
+    let chat = counting(StateScope::Path)
         .conversation("c")
         .open()
         .await
@@ -117,7 +117,7 @@ async fn what_a_layer_keeps_of_a_path_rewinds_with_it() {
     answer(&chat, "four").await;
     assert_eq!(count(&chat).await, 4);
 
-    let messages = chat.messages(For::User).await.unwrap();
+    let messages = chat.messages(MessageView::User).await.unwrap();
     let two = MessageId::new(messages[1].id.clone()).unwrap();
     chat.rewind(&two).await.unwrap();
     assert_eq!(count(&chat).await, 2);
@@ -127,7 +127,7 @@ async fn what_a_layer_keeps_of_a_path_rewinds_with_it() {
 
 #[tokio::test]
 async fn past_calls_with_layers_are_compiled_again_byte_for_byte() {
-    let chat = counting(Scope::Path)
+    let chat = counting(StateScope::Path)
         .conversation("c")
         .open()
         .await
@@ -138,8 +138,8 @@ async fn past_calls_with_layers_are_compiled_again_byte_for_byte() {
     answer(&chat, "four").await;
     let anew = chat.engine().conversation("c").open().await.unwrap();
     anew.set_layers(Layers::new());
-    let at = contexture_store::At::Branch(chat.branch());
-    let responses = anew.responses(at).await.unwrap();
+    let at = contexture_store::PathEnd::Branch(chat.branch());
+    let responses = anew.response_ids(at).await.unwrap();
     assert_eq!(responses.len(), 2);
     for response in responses {
         assert!(anew.replay(response).await.unwrap().is_equal());
@@ -147,8 +147,8 @@ async fn past_calls_with_layers_are_compiled_again_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn what_a_layer_keeps_of_a_resource_is_shared_and_does_not_rewind() {
-    let engine = counting(Scope::Resource);
+async fn resource_layer_state_is_shared_and_survives_rewind() {
+    let engine = counting(StateScope::Resource);
     let open = async |id: &str, resource: &str| {
         let chat = engine.conversation(id).resource(resource);
         chat.open().await.unwrap()
@@ -160,7 +160,7 @@ async fn what_a_layer_keeps_of_a_resource_is_shared_and_does_not_rewind() {
     assert_eq!(count(&one).await, 3);
     assert_eq!(count(&two).await, 3);
     assert_eq!(count(&other).await, 0);
-    let messages = one.messages(For::User).await.unwrap();
+    let messages = one.messages(MessageView::User).await.unwrap();
     let first = MessageId::new(messages[0].id.clone()).unwrap();
     one.rewind(&first).await.unwrap();
     assert_eq!(count(&one).await, 3);
@@ -171,7 +171,7 @@ async fn what_a_layer_keeps_of_a_resource_is_shared_and_does_not_rewind() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn updates_at_once_all_count() {
-    for scope in [Scope::Path, Scope::Resource, Scope::Global] {
+    for scope in [StateScope::Path, StateScope::Resource, StateScope::Global] {
         let engine = counting(scope);
         let mut tasks = Vec::new();
         for task in 0..8 {
@@ -202,7 +202,7 @@ async fn updates_at_once_all_count() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_at_once_is_all_seen() {
-    for scope in [Scope::Path, Scope::Global] {
+    for scope in [StateScope::Path, StateScope::Global] {
         let engine = counting(scope);
         let mut tasks = Vec::new();
         for task in 0..6 {
@@ -224,18 +224,18 @@ async fn what_is_said_at_once_is_all_seen() {
 
 #[tokio::test]
 async fn arguments_are_checked_and_news_are_told() {
-    let engine = counting(Scope::Path);
+    let engine = counting(StateScope::Path);
     let events = engine.subscribe();
     let chat = engine.conversation("c").open().await.unwrap();
     let wrong = Raw::parse(r#"{"by":"one"}"#).unwrap();
     let refused = chat.call_function("count_add", &wrong).await;
     let refused = refused.unwrap_err();
     assert!(matches!(refused, EngineError::Function(_)), "{refused}");
-    assert_eq!(chat.record_of().await.unwrap().nodes, 0);
+    assert_eq!(chat.info().await.unwrap().nodes, 0);
     chat.save([user("one")]).await.unwrap();
     let told = std::iter::from_fn(|| events.try_next());
     let told = told.filter_map(|event| match event.what {
-        Happened::Layer(event) => Some(event.name),
+        EngineEventKind::Layer(event) => Some(event.name),
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), ["count:grown"]);

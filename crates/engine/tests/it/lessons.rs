@@ -7,7 +7,7 @@ use contexture_engine::CompactOptions;
 use contexture_ir::{
     FunctionCall, FunctionCallOutput, Message, Output, Raw, Role, UiMessage, UiRole, assistant,
 };
-use contexture_store::{At, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest};
 
 use crate::support::{asks, branches, chat, engine};
 
@@ -77,9 +77,12 @@ async fn a_compaction_leaves_pins_and_the_hosts_words() {
         }
     }
     draft.commit().await.unwrap();
-    let request = ReadRequest::whole(At::Branch(chat.branch()));
+    let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
     let store = chat.engine().store();
-    let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+    let page = store
+        .read_path(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
     let asked = page.nodes.iter().find(|node| node.json.contains("Call me"));
     chat.pin(asked.unwrap().id).await.unwrap();
     let compacted = chat

@@ -1,7 +1,7 @@
 //! Compactions that the provider made: recorded answers, kept as what stands for the path of their calls.
 
 use contexture_compile::Target;
-use contexture_engine::{Conversation, Happened, Recorded};
+use contexture_engine::{Conversation, EngineEventKind, Recorded};
 use contexture_ir::{NodeId, user};
 use contexture_sessions::SessionFormat;
 use contexture_testdata::{Exchange, ai_sdk, exchanges};
@@ -66,7 +66,7 @@ fn of_type<'v>(list: &'v Value, kind: &str) -> Vec<&'v Value> {
 }
 
 #[tokio::test]
-async fn what_anthropic_summed_up_is_sent_back_as_it_came_and_told_to_others() {
+async fn anthropic_compaction_returns_verbatim_and_others_get_text() {
     let engine = engine();
     let events = engine.subscribe();
     let chat = engine.conversation("c").open().await.unwrap();
@@ -76,7 +76,7 @@ async fn what_anthropic_summed_up_is_sent_back_as_it_came_and_told_to_others() {
     assert_eq!(in_effect(&chat).await, [recorded.nodes[0]]);
     let told = std::iter::from_fn(|| events.try_next()).filter(|event| {
         let compaction = recorded.nodes[0];
-        event.what == Happened::Compacted { compaction }
+        event.what == EngineEventKind::Compacted { compaction }
     });
     assert_eq!(told.count(), 1);
 
@@ -101,7 +101,7 @@ async fn what_anthropic_summed_up_is_sent_back_as_it_came_and_told_to_others() {
 }
 
 #[tokio::test]
-async fn what_openai_sealed_is_sent_back_as_it_came_and_others_are_told_a_manifest() {
+async fn openai_compaction_returns_verbatim_and_others_get_manifest() {
     let chat = chat().await;
     let (recorded, answer) = made_again(&chat, Format::OpenAiResponses, &openai()).await;
     let sealed = &of_type(&answer["output"], "compaction")[0];
@@ -121,7 +121,8 @@ async fn what_openai_sealed_is_sent_back_as_it_came_and_others_are_told_a_manife
     let exported = chat.export(exported).await.unwrap();
     let exported: Value = serde_json::from_str(&exported).unwrap();
     let exported = json!({"model": "gpt-4.1", "input": exported});
-    let findings = contexture_testdata::request_validator("openai-responses").findings(&exported);
+    let findings =
+        contexture_testdata::request_validator("openai-responses").validation_errors(&exported);
     assert!(findings.is_empty(), "{findings:?}");
     assert_eq!(of_type(&exported["input"], "compaction"), [*sealed]);
 
@@ -187,7 +188,7 @@ fn answered(compaction: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_compaction_that_failed_stands_for_nothing_and_a_sealed_one_stays_as_it_came() {
+async fn failed_compaction_covers_nothing_and_encrypted_stays_as_is() {
     for (block, stands) in [
         (json!({"type": "compaction", "content": null}), false),
         (

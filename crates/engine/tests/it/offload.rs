@@ -1,13 +1,13 @@
 //! What a payload left out, read again.
 
 use contexture_compile::{Link, READ_TOOL};
-use contexture_engine::{Conversation, Engine, EngineError, For};
+use contexture_engine::{Conversation, Engine, EngineError, MessageView};
 use contexture_ir::{
     Audience, ContentHash, FunctionCall, FunctionCallOutput, Item, NodeId, Output, Owner,
     assistant_text, user,
 };
 use contexture_store::{
-    AppendAt, AppendRequest, At, NewItem, NodeKind, ReadRequest, RedactRequest,
+    AppendPoint, AppendRequest, NewItem, NodeKind, PathEnd, ReadRequest, RedactRequest,
 };
 
 use crate::support::engine;
@@ -24,9 +24,12 @@ async fn used(chat: &Conversation, call: &str, tool: &str, text: &str) -> Link {
 }
 
 async fn newest(chat: &Conversation) -> Link {
-    let request = ReadRequest::last(At::Branch(chat.branch()), 1);
+    let request = ReadRequest::last_nodes(PathEnd::Branch(chat.branch()), 1);
     let store = chat.engine().store();
-    let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+    let page = store
+        .read_path(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
     Link::new(page.nodes[0].content_hash)
 }
 
@@ -52,7 +55,7 @@ async fn a_model_reads_what_a_link_names() {
     chat.save([user("where is it?")]).await.unwrap();
     let link = used(&chat, "c1", "find_order", OUTPUT).await;
     chat.save([assistant_text("lost")]).await.unwrap();
-    let linked = chat.linked(link, For::Model).await.unwrap();
+    let linked = chat.resolve_link(link, MessageView::Model).await.unwrap();
     assert_eq!(linked.text, OUTPUT);
     assert!(matches!(linked.item, Item::FunctionCallOutput(_)));
     assert_eq!(
@@ -109,7 +112,7 @@ async fn a_link_names_what_is_on_this_path_and_nothing_else() {
     chat.save([user("one")]).await.unwrap();
     let asked_at = chat.save([user("two")]).await.unwrap();
     let link = used(&chat, "c1", "find_order", OUTPUT).await;
-    let found = async |chat: &Conversation| chat.linked(link, For::Model).await;
+    let found = async |chat: &Conversation| chat.resolve_link(link, MessageView::Model).await;
     assert!(found(&chat).await.is_ok());
     for stranger in [
         of(&engine, "ada", "other").await,
@@ -133,7 +136,7 @@ async fn a_link_names_what_is_on_this_path_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_handle_that_looked_before_sees_rewinds_branches_and_what_came_since() {
+async fn cached_handle_resolves_links_after_rewind_and_switch() {
     let chat = of(&engine(), "ada", "c").await;
     for round in 0..40 {
         chat.save([user(format!("ask {round}"))]).await.unwrap();
@@ -148,7 +151,7 @@ async fn a_handle_that_looked_before_sees_rewinds_branches_and_what_came_since()
     let asked_at = chat.save([user("two")]).await.unwrap();
     let old = used(&chat, "old", "find_order", OUTPUT).await;
     let found = async |link: Link| {
-        let linked = chat.linked(link, For::Model).await;
+        let linked = chat.resolve_link(link, MessageView::Model).await;
         linked.ok().map(|linked| linked.node.depth)
     };
     let depth = found(old).await.unwrap();
@@ -185,7 +188,12 @@ async fn a_link_is_never_a_path() {
 async fn what_was_redacted_is_gone_and_said_so() {
     let chat = of(&engine(), "ada", "c").await;
     let link = used(&chat, "c1", "find_order", OUTPUT).await;
-    let node = chat.linked(link, For::Model).await.unwrap().node.id;
+    let node = chat
+        .resolve_link(link, MessageView::Model)
+        .await
+        .unwrap()
+        .node
+        .id;
     let store = chat.engine().store();
     let request = RedactRequest {
         nodes: vec![node],
@@ -194,13 +202,19 @@ async fn what_was_redacted_is_gone_and_said_so() {
         at_ms: 2_000,
     };
     store
-        .redact(chat.owner(), chat.id(), request)
+        .redact_content(chat.owner(), chat.id(), request)
         .await
         .unwrap();
-    let error = chat.linked(link, For::Model).await.unwrap_err();
+    let error = chat
+        .resolve_link(link, MessageView::Model)
+        .await
+        .unwrap_err();
     assert!(matches!(error, EngineError::NoLink { .. }), "{error}");
     let tombstone = newest(&chat).await;
-    let error = chat.linked(tombstone, For::Model).await.unwrap_err();
+    let error = chat
+        .resolve_link(tombstone, MessageView::Model)
+        .await
+        .unwrap_err();
     assert!(matches!(error, EngineError::Evicted { .. }), "{error}");
     let said = refused(&chat, &format!(r#"{{"uri":"{tombstone}"}}"#)).await;
     assert!(said.ends_with("was removed"), "{said}");
@@ -219,27 +233,36 @@ async fn what_models_may_not_see_they_do_not_find() {
     let mut new = NewItem::new(NodeId::derive("t", &[b"1"]), &item, json.clone(), 1);
     new.audience = Audience::USER;
     assert_eq!(new.kind, NodeKind::User);
-    let at = AppendAt::Tip {
+    let at = AppendPoint::Tip {
         branch: chat.branch(),
     };
     let request = AppendRequest::new(at, vec![new], 1);
     let store = chat.engine().store();
     store
-        .append(chat.owner(), chat.id(), request)
+        .append_items(chat.owner(), chat.id(), request)
         .await
         .unwrap();
     let link = Link::new(ContentHash::of(json.as_bytes()));
-    assert!(chat.linked(link, For::Model).await.is_err());
+    assert!(chat.resolve_link(link, MessageView::Model).await.is_err());
     assert_eq!(
-        chat.linked(link, For::User).await.unwrap().text,
+        chat.resolve_link(link, MessageView::User)
+            .await
+            .unwrap()
+            .text,
         "aside W8342"
     );
     assert_eq!(
-        chat.find_kept("W8342", 9, For::Model).await.unwrap().found,
+        chat.search_path("W8342", 9, MessageView::Model)
+            .await
+            .unwrap()
+            .found,
         0
     );
     assert_eq!(
-        chat.find_kept("W8342", 9, For::User).await.unwrap().found,
+        chat.search_path("W8342", 9, MessageView::User)
+            .await
+            .unwrap()
+            .found,
         1
     );
 }
@@ -255,7 +278,13 @@ async fn a_long_path_is_looked_through_to_its_beginning() {
         }
         draft.commit().await.unwrap();
     }
-    assert_eq!(chat.linked(link, For::Model).await.unwrap().text, OUTPUT);
+    assert_eq!(
+        chat.resolve_link(link, MessageView::Model)
+            .await
+            .unwrap()
+            .text,
+        OUTPUT
+    );
     let answer = asked(&chat, r#"{"query":"no such order W8342"}"#).await;
     assert!(answer.contains(&link.to_string()), "{answer}");
     assert_eq!(chat.owner(), &Owner::new("ada").unwrap());

@@ -3,7 +3,7 @@
 use contexture_compile::Target;
 use contexture_engine::EngineError;
 use contexture_ir::{NodeId, assistant_text, user};
-use contexture_store::{At, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest};
 
 use crate::support::chat;
 
@@ -17,14 +17,17 @@ async fn long() -> (contexture_engine::Conversation, Vec<NodeId>) {
             .unwrap();
     }
     let store = chat.engine().store();
-    let request = ReadRequest::whole(At::Branch(chat.branch()));
-    let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+    let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
+    let page = store
+        .read_path(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
     let nodes = page.nodes.iter().map(|node| node.id).collect();
     (chat, nodes)
 }
 
 #[tokio::test]
-async fn a_pinned_message_is_sent_until_it_is_unpinned_or_the_pin_is_rewound() {
+async fn pinned_message_is_sent_until_unpinned_or_rewound() {
     let (chat, nodes) = long().await;
     let target = Target::openai_chat("gpt-4o").window(1_200).reserve(200);
     let sends = async |what: &str| {
@@ -44,7 +47,10 @@ async fn a_pinned_message_is_sent_until_it_is_unpinned_or_the_pin_is_rewound() {
     chat.pin(nodes[10]).await.unwrap();
     assert!(sends("message 5:").await);
     // Before the pin was set there is none.
-    let messages = chat.messages(contexture_engine::For::User).await.unwrap();
+    let messages = chat
+        .messages(contexture_engine::MessageView::User)
+        .await
+        .unwrap();
     let last = contexture_ir::MessageId::new(messages.last().unwrap().id.clone()).unwrap();
     chat.rewind(&last).await.unwrap();
     assert!(chat.pins().await.unwrap().is_empty());

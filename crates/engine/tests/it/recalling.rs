@@ -8,9 +8,9 @@ use contexture_engine::{Conversation, Engine, ImportOptions};
 use contexture_ir::{ConversationId, NodeId, Raw};
 use contexture_layers::Layers;
 use contexture_layers::builtin::Retrieval;
-use contexture_sessions::{ReadOptions, SessionFormat, read};
-use contexture_store::{At, NodeKind, ReadRequest, rules};
-use contexture_testdata::{Question, Said, Speaker, questions, tau_bench};
+use contexture_sessions::{ReadOptions, SessionFormat, read_sessions};
+use contexture_store::{NodeKind, PathEnd, ReadRequest, rules};
+use contexture_testdata::{Question, SessionText, Speaker, recall_questions, tau_bench};
 use futures_util::future::join_all;
 use serde::Deserialize;
 
@@ -57,28 +57,32 @@ struct Found {
 impl Library {
     /// The first tau-bench sessions, and questions to them.
     pub(crate) async fn of(engine: Engine, count: usize) -> Self {
-        let engine = engine.with_layers(Layers::new().with(Retrieval::new()).unwrap());
+        let engine = engine.with_layers(Layers::new().with_layer(Retrieval::new()).unwrap());
         let kept = keep(&engine, &tau_bench(), "tau", count).await;
         let mut texts = Vec::new();
         let mut nodes = Vec::new();
         for id in kept {
-            let chat = engine.conversation(id.as_str()).existing().await.unwrap();
-            let request = ReadRequest::whole(At::Branch(chat.branch()));
-            let page = engine.store().read(chat.owner(), chat.id(), request);
+            let chat = engine
+                .conversation(id.as_str())
+                .open_existing()
+                .await
+                .unwrap();
+            let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
+            let page = engine.store().read_path(chat.owner(), chat.id(), request);
             let page = page.await.unwrap().nodes;
             nodes.push(page.iter().map(|node| node.id).collect());
-            let said = page.iter().map(|node| Said {
+            let said = page.iter().map(|node| SessionText {
                 by: match node.kind {
                     NodeKind::User => Speaker::Person,
                     _ => Speaker::Other,
                 },
-                text: rules::said(&node.json),
+                text: rules::searchable_text(&node.json),
             });
             texts.push(said.collect::<Vec<_>>());
         }
         Self {
             now: engine.conversation("now").open().await.unwrap(),
-            questions: questions(&texts),
+            questions: recall_questions(&texts),
             nodes,
         }
     }
@@ -89,7 +93,7 @@ impl Library {
         let mut recall = Recall::default();
         for question in &self.questions {
             let node = |(session, text): (usize, usize)| self.nodes[session][text].to_string();
-            let asked = node((question.session, question.asked));
+            let asked = node((question.session, question.text_index));
             let evidence: Vec<String> = question.evidence.iter().copied().map(node).collect();
             let found = self.ask(wording.of(question)).await;
             let mut others = found.iter().filter(|node| **node != asked);
@@ -107,7 +111,7 @@ impl Library {
         let arguments = serde_json::json!({"query": question, "limit": 20});
         let arguments = Raw::parse(arguments.to_string()).unwrap();
         let found = self.now.call_function("search_history", &arguments).await;
-        let found: Vec<Found> = found.unwrap().to().unwrap();
+        let found: Vec<Found> = found.unwrap().parse_as().unwrap();
         found.into_iter().map(|found| found.node).collect()
     }
 }
@@ -123,7 +127,7 @@ pub(crate) async fn keep(
         source_name: name,
         ..ReadOptions::default()
     };
-    let sessions = read(SessionFormat::TauBench, sessions, &options).unwrap();
+    let sessions = read_sessions(SessionFormat::TauBench, sessions, &options).unwrap();
     let all = ImportOptions::default();
     let done = sessions.iter().take(count);
     let done = join_all(done.map(|session| engine.import(session, &all))).await;

@@ -12,8 +12,8 @@ use contexture_engine::{
 use contexture_ir::{
     FunctionCallOutput, FunctionTool, Item, Output, Raw, ResponseId, ToolDefinition, hint, user,
 };
-use contexture_sessions::{ReadOptions, detect, read};
-use contexture_store::{At, RedactRequest, ResponseStatus};
+use contexture_sessions::{ReadOptions, detect_format, read_sessions};
+use contexture_store::{PathEnd, RedactRequest, ResponseStatus};
 use contexture_testdata as data;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn call(chat: &Conversation, target: &Target, said: &str, sent: &mut Sent)
 async fn expect_all(chat: &Conversation, sent: &Sent) {
     for (response, payload) in sent {
         let replayed = chat.replay(*response).await.unwrap();
-        assert!(replayed.is_equal() && !replayed.is_of_another_compiler());
+        assert!(replayed.is_equal() && !replayed.has_other_compiler_version());
         assert!(replayed.payload.to_json() == *payload, "{response}");
     }
 }
@@ -115,7 +115,10 @@ async fn live(chat: &Conversation) -> Sent {
                     .unwrap(),
             ),
             18 => {
-                let messages = chat.messages(contexture_engine::For::User).await.unwrap();
+                let messages = chat
+                    .messages(contexture_engine::MessageView::User)
+                    .await
+                    .unwrap();
                 let id = messages[messages.len() - 4].id.clone();
                 chat.rewind(&contexture_ir::MessageId::new(id).unwrap())
                     .await
@@ -135,7 +138,10 @@ async fn every_recorded_call_is_compiled_again_in_memory() {
     // What the handle says now is nothing to a past call.
     chat.set([hint("other")]).unwrap();
     expect_all(&chat, &sent).await;
-    let here = chat.responses(At::Branch(chat.branch())).await.unwrap();
+    let here = chat
+        .response_ids(PathEnd::Branch(chat.branch()))
+        .await
+        .unwrap();
     assert!(here.len() > 10 && here.len() < sent.len());
     assert!(here.iter().all(|response| sent.contains_key(response)));
 }
@@ -148,13 +154,13 @@ fn open(path: &std::path::Path) -> Engine {
 }
 
 #[tokio::test]
-async fn every_recorded_call_is_compiled_again_when_the_database_is_opened_anew() {
+async fn recorded_calls_replay_after_reopening_the_database() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.db");
     let chat = open(&path).conversation("c").open().await.unwrap();
     let sent = live(&chat).await;
     drop(chat);
-    let chat = open(&path).conversation("c").existing().await.unwrap();
+    let chat = open(&path).conversation("c").open_existing().await.unwrap();
     expect_all(&chat, &sent).await;
 }
 
@@ -164,12 +170,12 @@ async fn every_call_of_stored_sessions_is_compiled_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s.db");
     let (text, name) = (data::tau_bench(), "gpt-4o-airline.json");
-    let format = detect(&text, name).unwrap().format;
+    let format = detect_format(&text, name).unwrap().format;
     let options = ReadOptions {
         source_name: name,
         keep_going: true,
     };
-    let sessions = read(format, &text, &options).unwrap();
+    let sessions = read_sessions(format, &text, &options).unwrap();
     let mut all = Vec::new();
     let engine = open(&path);
     for (at, session) in sessions.iter().enumerate().take(20) {
@@ -196,7 +202,7 @@ async fn every_call_of_stored_sessions_is_compiled_again() {
     let engine = open(&path);
     let mut calls = 0;
     for (name, sent) in &all {
-        let chat = engine.conversation(name).existing().await.unwrap();
+        let chat = engine.conversation(name).open_existing().await.unwrap();
         expect_all(&chat, sent).await;
         calls += sent.len();
     }
@@ -218,7 +224,7 @@ async fn what_was_redacted_or_not_kept_cannot_be_compiled_again() {
     };
     let store = chat.engine().store();
     store
-        .redact(chat.owner(), chat.id(), request)
+        .redact_content(chat.owner(), chat.id(), request)
         .await
         .unwrap();
     assert!(chat.replay(first.response).await.unwrap().is_equal());
@@ -239,7 +245,7 @@ async fn what_was_redacted_or_not_kept_cannot_be_compiled_again() {
     assert!(matches!(refused, Err(EngineError::Store(_))));
 
     // What goes with the answer, besides.
-    let stored = store.response(chat.owner(), chat.id(), second.response);
+    let stored = store.load_response(chat.owner(), chat.id(), second.response);
     let stored = stored.await.unwrap();
     assert_eq!(stored.status, ResponseStatus::Incomplete);
     assert_eq!(stored.model.as_deref(), Some("gpt-4o"));
@@ -259,8 +265,14 @@ async fn how_much_is_kept_is_the_engines_to_say() {
         let mut sent = Sent::new();
         let recorded = call(&chat, &target(), "hi", &mut sent).await;
         let store = engine.store();
-        let stored = store.response(chat.owner(), chat.id(), recorded.response);
-        let bytes = stored.await.unwrap().inputs.bytes().unwrap().to_vec();
+        let stored = store.load_response(chat.owner(), chat.id(), recorded.response);
+        let bytes = stored
+            .await
+            .unwrap()
+            .inputs
+            .recorded_bytes()
+            .unwrap()
+            .to_vec();
         let kept = String::from_utf8(bytes).unwrap();
         assert_eq!(kept.contains("o'clock"), level != RecordLevel::Hashes);
         assert_eq!(kept.contains("hello"), level == RecordLevel::Payload);
@@ -288,7 +300,13 @@ async fn secrets_are_not_kept_with_an_answer() {
     let call = chat.compile_with(&target(), &[told]).await.unwrap();
     let recorded = chat.record(&call, &answer("hi")).await.unwrap();
     let stored = engine.store();
-    let stored = stored.response(chat.owner(), chat.id(), recorded.response);
-    let kept = stored.await.unwrap().inputs.bytes().unwrap().to_vec();
+    let stored = stored.load_response(chat.owner(), chat.id(), recorded.response);
+    let kept = stored
+        .await
+        .unwrap()
+        .inputs
+        .recorded_bytes()
+        .unwrap()
+        .to_vec();
     assert!(!String::from_utf8(kept).unwrap().contains(&key));
 }

@@ -2,8 +2,8 @@
 
 use contexture_engine::{ImportOptions, SecretPattern, Secrets};
 use contexture_ir::{FunctionCall, Item, Message, Owner, Role, meaning_hash};
-use contexture_sessions::{ReadOptions, detect, read};
-use contexture_store::{At, ReadRequest};
+use contexture_sessions::{ReadOptions, detect_format, read_sessions};
+use contexture_store::{PathEnd, ReadRequest};
 
 use crate::support::{answers, asks, branches, engine, texts};
 
@@ -20,10 +20,10 @@ async fn a_message_keeps_its_words_and_loses_its_keys() {
         texts(&chat).await,
         ["use [redacted: API key] please", "[redacted: API key]?"]
     );
-    let request = ReadRequest::whole(At::Branch(chat.branch()));
+    let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
     let page = engine
         .store()
-        .read(&Owner::local(), chat.id(), request)
+        .read_path(&Owner::local(), chat.id(), request)
         .await
         .unwrap();
     assert!(page.nodes.iter().all(|node| !node.json.contains("T3Blbk")));
@@ -53,19 +53,22 @@ async fn a_session_is_imported_without_its_keys_and_grows() {
     ] {
         log.push_str(added);
         let text = format!("{log}]");
-        let format = detect(&text, "chat.json").unwrap().format;
-        let session = read(format, &text, &ReadOptions::default())
+        let format = detect_format(&text, "chat.json").unwrap().format;
+        let session = read_sessions(format, &text, &ReadOptions::default())
             .unwrap()
             .remove(0);
         let imported = engine.import(&session, &options).await.unwrap();
         assert_eq!((imported.new, imported.branches), (nodes, 1), "{text}");
     }
-    let chat = engine.conversation("chat").existing().await.unwrap();
+    let chat = engine.conversation("chat").open_existing().await.unwrap();
     assert_eq!(
         texts(&chat).await,
         ["my key: [redacted: API key]", "thanks"]
     );
-    let record = engine.record(&Owner::local(), chat.id()).await.unwrap();
+    let record = engine
+        .conversation_info(&Owner::local(), chat.id())
+        .await
+        .unwrap();
     assert!(!format!("{record:?}").contains("T3Blbk"));
 }
 
@@ -92,10 +95,10 @@ async fn pattern_name_with_quotes_never_stores_clear_text() {
         let mut draft = chat.draft();
         draft.push_item(call);
         draft.commit().await.unwrap();
-        let request = ReadRequest::whole(At::Branch(chat.branch()));
+        let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
         let page = engine
             .store()
-            .read(&Owner::local(), chat.id(), request)
+            .read_path(&Owner::local(), chat.id(), request)
             .await
             .unwrap();
         assert_eq!(page.nodes.len(), 2);

@@ -3,7 +3,7 @@
 use contexture_compile::Target;
 use contexture_engine::Conversation;
 use contexture_ir::{MessageId, assistant_text, user};
-use contexture_store::{At, ReadRequest, RedactRequest};
+use contexture_store::{PathEnd, ReadRequest, RedactRequest};
 
 use crate::support::chat;
 
@@ -30,7 +30,10 @@ async fn what_another_handle_appends_and_where_one_rewinds_to_is_seen() {
     other.save([user("three")]).await.unwrap();
     assert!(as_anew(&chat).await.contains("three"));
 
-    let messages = chat.messages(contexture_engine::For::User).await.unwrap();
+    let messages = chat
+        .messages(contexture_engine::MessageView::User)
+        .await
+        .unwrap();
     let answer = MessageId::new(messages[1].id.clone()).unwrap();
     chat.rewind(&answer).await.unwrap();
     assert!(!as_anew(&chat).await.contains("three"));
@@ -48,8 +51,11 @@ async fn what_was_redacted_since_is_not_shown() {
         .unwrap();
     assert!(as_anew(&chat).await.contains("a secret"));
     let store = chat.engine().store();
-    let path = ReadRequest::whole(At::Branch(chat.branch()));
-    let page = store.read(chat.owner(), chat.id(), path).await.unwrap();
+    let path = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
+    let page = store
+        .read_path(chat.owner(), chat.id(), path)
+        .await
+        .unwrap();
     let request = RedactRequest {
         nodes: vec![page.nodes[0].id],
         values: Vec::new(),
@@ -57,7 +63,7 @@ async fn what_was_redacted_since_is_not_shown() {
         at_ms: 2_000,
     };
     store
-        .redact(chat.owner(), chat.id(), request)
+        .redact_content(chat.owner(), chat.id(), request)
         .await
         .unwrap();
     assert!(!as_anew(&chat).await.contains("a secret"));

@@ -1,6 +1,6 @@
 //! An engine whose clock and ids are the same in every run, and ways to look at it.
 
-use contexture_engine::{Conversation, Engine, For, TestClock, TestIds};
+use contexture_engine::{Conversation, Engine, MessageView, TestClock, TestIds};
 use contexture_ir::{Fragment, UiMessage, UiRole, assistant, text_part, user};
 
 pub(crate) fn engine() -> Engine {
@@ -38,13 +38,13 @@ pub(crate) fn answers(id: &str, text: &str) -> Fragment {
 
 /// The texts on the handle's branch.
 pub(crate) async fn texts(chat: &Conversation) -> Vec<String> {
-    let messages = chat.messages(For::User).await.unwrap();
+    let messages = chat.messages(MessageView::User).await.unwrap();
     messages.iter().map(UiMessage::joined_text).collect()
 }
 
 /// The ids on the handle's branch.
 pub(crate) async fn ids(chat: &Conversation) -> Vec<String> {
-    chat.messages(For::User)
+    chat.messages(MessageView::User)
         .await
         .unwrap()
         .into_iter()

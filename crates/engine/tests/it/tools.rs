@@ -3,7 +3,7 @@
 use contexture_compile::Target;
 use contexture_engine::{CompileOptions, CompiledCall, Conversation, RegistryTools};
 use contexture_ir::{MessageId, Raw, user};
-use contexture_tools::{Choice, Loaded, Registry, Tool};
+use contexture_tools::{Choice, LoadedToolkits, Registry, Tool};
 use serde_json::{Value, json};
 
 use crate::support::chat;
@@ -32,7 +32,7 @@ async fn call(chat: &Conversation, registry: &Registry, choice: &Choice) -> Comp
         tools: Some(RegistryTools {
             registry,
             choice,
-            loaded: &Loaded::default(),
+            loaded: &LoadedToolkits::default(),
         }),
         ..CompileOptions::default()
     };
@@ -60,7 +60,7 @@ async fn what_was_offered_keeps_its_order_and_rewinds() {
     let chat = chat().await;
     chat.save([user("hello")]).await.unwrap();
     let mut registry = registry();
-    let task = Choice::task("read or send mail", 2);
+    let task = Choice::by_task("read or send mail", 2);
     let first = call(&chat, &registry, &task).await;
     assert_eq!(names(&first), ["read_mail", "send_mail"]);
     let removed = &first.report.removed_tools;
@@ -91,7 +91,10 @@ async fn what_was_offered_keeps_its_order_and_rewinds() {
     assert!(!third.report.epoch.opened);
 
     // Before the first answer nothing was offered.
-    let messages = chat.messages(contexture_engine::For::User).await.unwrap();
+    let messages = chat
+        .messages(contexture_engine::MessageView::User)
+        .await
+        .unwrap();
     let id = MessageId::new(messages[0].id.clone()).unwrap();
     chat.rewind(&id).await.unwrap();
     chat.save([user("anew")]).await.unwrap();
@@ -103,15 +106,20 @@ async fn another_choice_decides_anew_and_no_words_of_it_are_kept() {
     let chat = chat().await;
     chat.save([user("hello")]).await.unwrap();
     let registry = registry();
-    let first = call(&chat, &registry, &Choice::task("forecast secretword", 1)).await;
+    let first = call(&chat, &registry, &Choice::by_task("forecast secretword", 1)).await;
     assert_eq!(names(&first), ["get_weather"]);
     answered(&chat, &first).await;
-    let all = call(&chat, &registry, &Choice::all()).await;
+    let all = call(&chat, &registry, &Choice::all_tools()).await;
     assert_eq!(names(&all), ["get_weather", "read_mail", "send_mail"]);
     assert!(all.report.removed_tools.is_empty());
-    let state = contexture_store::StateRequest::all(contexture_store::At::Branch(chat.branch()));
+    let state = contexture_store::StateRequest::all_entries(contexture_store::PathEnd::Branch(
+        chat.branch(),
+    ));
     let store = chat.engine().store();
-    let state = store.state(chat.owner(), chat.id(), state).await.unwrap();
+    let state = store
+        .read_state(chat.owner(), chat.id(), state)
+        .await
+        .unwrap();
     let values = state.values.values();
     let kept: Vec<String> = values
         .map(|value| String::from_utf8(value.to_vec()).unwrap())

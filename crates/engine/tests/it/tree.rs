@@ -29,7 +29,7 @@ async fn rewinding_opens_branches_with_the_names_people_expect() {
 #[tokio::test]
 async fn aside_branches_leave_the_handle_where_it_is() {
     let chat = chat().await;
-    let error = chat.btw().await.unwrap_err();
+    let error = chat.open_side_branch().await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot open a branch aside: branch main is empty"
@@ -37,7 +37,7 @@ async fn aside_branches_leave_the_handle_where_it_is() {
     chat.save([asks("u1", "a")]).await.unwrap();
     let mut names = Vec::new();
     for _ in 0..3 {
-        names.push(chat.btw().await.unwrap().name.to_string());
+        names.push(chat.open_side_branch().await.unwrap().name.to_string());
     }
     assert_eq!(names, ["main-v2", "main-v3", "main-v4"]);
     assert_eq!(chat.branch().as_str(), "main");
@@ -101,7 +101,7 @@ async fn strangers_see_nothing() {
     let theirs = engine
         .conversation("c")
         .owner("acme/bob")
-        .existing()
+        .open_existing()
         .await
         .unwrap_err();
     assert_eq!(theirs.kind(), "not_found");
@@ -143,7 +143,7 @@ async fn metadata_and_usage() {
     })
     .await
     .unwrap();
-    let record = chat.record_of().await.unwrap();
+    let record = chat.info().await.unwrap();
     assert_eq!(record.title.as_deref(), Some("Other"));
     let shown: Vec<String> = record
         .metadata

@@ -5,7 +5,7 @@
 
 use super::convert::Children;
 use super::tree::{Fragment, FragmentData};
-use super::vocabulary::build;
+use super::vocabulary::build_fragment;
 
 /// A fragment of any name over its children. The data is a list even of one child or none; for a
 /// lone value use [`Fragment::new`].
@@ -36,25 +36,25 @@ pub fn hint(text: impl Into<String>) -> Fragment {
 /// What a word means.
 #[must_use]
 pub fn term(name: impl Into<String>, definition: impl Into<String>) -> Fragment {
-    build("term", [name.into().into(), definition.into().into()])
+    build_fragment("term", [name.into().into(), definition.into().into()])
 }
 
 /// Another word for something.
 #[must_use]
 pub fn alias(term: impl Into<String>, meaning: impl Into<String>) -> Fragment {
-    build("alias", [term.into().into(), meaning.into().into()])
+    build_fragment("alias", [term.into().into(), meaning.into().into()])
 }
 
 /// What the person likes: an aspect and its value.
 #[must_use]
 pub fn preference(aspect: impl Into<String>, value: impl Into<String>) -> Fragment {
-    build("preference", [aspect.into().into(), value.into().into()])
+    build_fragment("preference", [aspect.into().into(), value.into().into()])
 }
 
 /// What was misunderstood, put right.
 #[must_use]
 pub fn correction(subject: impl Into<String>, clarification: impl Into<String>) -> Fragment {
-    build(
+    build_fragment(
         "correction",
         [subject.into().into(), clarification.into().into()],
     )
@@ -63,7 +63,7 @@ pub fn correction(subject: impl Into<String>, clarification: impl Into<String>) 
 /// A trap and the way round it.
 #[must_use]
 pub fn quirk(issue: impl Into<String>, workaround: impl Into<String>) -> Fragment {
-    build("quirk", [issue.into().into(), workaround.into().into()])
+    build_fragment("quirk", [issue.into().into(), workaround.into().into()])
 }
 
 /// The fields of [`guardrail`].
@@ -85,7 +85,7 @@ pub fn guardrail(guardrail: Guardrail) -> Fragment {
         reason,
         action,
     } = guardrail;
-    build("guardrail", [rule.into(), reason.into(), action.into()])
+    build_fragment("guardrail", [rule.into(), reason.into(), action.into()])
 }
 
 /// The fields of [`explain`].
@@ -107,7 +107,7 @@ pub fn explain(explanation: Explanation) -> Fragment {
         explanation,
         therefore,
     } = explanation;
-    build(
+    build_fragment(
         "explain",
         [concept.into(), explanation.into(), therefore.into()],
     )
@@ -128,7 +128,7 @@ pub struct Clarification {
 #[must_use]
 pub fn clarification(clarification: Clarification) -> Fragment {
     let Clarification { when, ask, reason } = clarification;
-    build("clarification", [when.into(), ask.into(), reason.into()])
+    build_fragment("clarification", [when.into(), ask.into(), reason.into()])
 }
 
 /// The fields of [`style_guide`].
@@ -150,7 +150,7 @@ pub fn style_guide(guide: StyleGuide) -> Fragment {
         never,
         always,
     } = guide;
-    build("styleGuide", [prefer.into(), never.into(), always.into()])
+    build_fragment("styleGuide", [prefer.into(), never.into(), always.into()])
 }
 
 /// The fields of [`identity`].
@@ -165,7 +165,7 @@ pub struct Identity {
 /// Who the model talks with.
 #[must_use]
 pub fn identity(identity: Identity) -> Fragment {
-    build("identity", [identity.name.into(), identity.role.into()])
+    build_fragment("identity", [identity.name.into(), identity.role.into()])
 }
 
 /// The fields of [`persona`].
@@ -190,7 +190,7 @@ pub fn persona(persona: Persona) -> Fragment {
         objective,
         tone,
     } = persona;
-    build(
+    build_fragment(
         "persona",
         [name.into(), role.into(), objective.into(), tone.into()],
     )

@@ -18,7 +18,7 @@ use crate::raw::Raw;
 impl FragmentData {
     /// Reads JSON text; keys keep their order.
     pub fn from_json(text: &str) -> Result<Self, FragmentError> {
-        Self::try_from(parse(text)?)
+        Self::try_from(parse_json(text)?)
     }
 
     /// A value as data and nothing else: an object that looks like a fragment stays an object with its keys. For
@@ -31,11 +31,11 @@ impl FragmentData {
     ///
     /// let person = serde_json::json!({"name": "Ada", "data": "notes"});
     /// assert!(FragmentData::try_from(person.clone())?.is_fragment());
-    /// assert!(FragmentData::plain(person)?.is_object());
+    /// assert!(FragmentData::literal_data(person)?.is_object());
     /// # Ok::<(), contexture_ir::FragmentError>(())
     /// ```
-    pub fn plain(value: Value) -> Result<Self, FragmentError> {
-        data_from_value(value, Objects::Stay, 0)
+    pub fn literal_data(value: Value) -> Result<Self, FragmentError> {
+        data_from_value(value, ObjectMode::Stay, 0)
     }
 
     /// The data as JSON. Fails on a tree deeper than [`MAX_DEPTH`] and on a message inside it.
@@ -47,7 +47,7 @@ impl FragmentData {
 impl Fragment {
     /// Reads `{"name", "data", "id"?, "metadata"?, "persist"?}`.
     pub fn from_json(text: &str) -> Result<Self, FragmentError> {
-        Self::try_from(parse(text)?)
+        Self::try_from(parse_json(text)?)
     }
 
     /// The fragment as `{"name", "data", …}`; `id`, `metadata` and `persist` only where they say
@@ -63,7 +63,7 @@ impl TryFrom<Value> for FragmentData {
     type Error = FragmentError;
 
     fn try_from(value: Value) -> Result<Self, FragmentError> {
-        data_from_value(value, Objects::MayBeFragments, 0)
+        data_from_value(value, ObjectMode::MayBeFragments, 0)
     }
 }
 
@@ -74,14 +74,14 @@ impl TryFrom<Value> for Fragment {
         match value {
             Value::Object(map) => fragment_from_map(map, 0),
             other => Err(FragmentError::NotAFragment {
-                found: word(&other).to_owned(),
+                found: json_type_name(&other).to_owned(),
             }),
         }
     }
 }
 
 /// Parses JSON text; nesting beyond the parser's own limit is our error.
-pub(super) fn parse(text: &str) -> Result<Value, FragmentError> {
+pub(super) fn parse_json(text: &str) -> Result<Value, FragmentError> {
     serde_json::from_str(text).map_err(|source| {
         if nests_deeper(text, MAX_DEPTH - 1) {
             FragmentError::TooDeep
@@ -92,7 +92,7 @@ pub(super) fn parse(text: &str) -> Result<Value, FragmentError> {
 }
 
 /// A word for a value's type, for messages.
-pub(super) fn word(value: &Value) -> &'static str {
+pub(super) fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -110,28 +110,33 @@ pub(super) fn fragment_from_map(
 ) -> Result<Fragment, FragmentError> {
     let name = match map.shift_remove("name") {
         Some(Value::String(name)) => name,
-        Some(other) => return Err(bad("fragment", "name", "a string", &other)),
-        None => return Err(missing("fragment", "name")),
+        Some(other) => return Err(field_type_error("fragment", "name", "a string", &other)),
+        None => return Err(missing_field("fragment", "name")),
     };
     let kind = map.shift_remove("type");
     if kind.as_ref().is_some_and(|kind| kind == "message") {
         return Err(FragmentError::Message { name });
     }
     if let Some(other) = kind.filter(|kind| !kind.is_null() && kind != "fragment") {
-        return Err(bad(&name, "type", "\"fragment\", or none", &other));
+        return Err(field_type_error(
+            &name,
+            "type",
+            "\"fragment\", or none",
+            &other,
+        ));
     }
     let Some(data) = map.shift_remove("data") else {
-        return Err(missing(&name, "data"));
+        return Err(missing_field(&name, "data"));
     };
     let id = match map.shift_remove("id") {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id),
-        Some(other) => return Err(bad(&name, "id", "a string", &other)),
+        Some(other) => return Err(field_type_error(&name, "id", "a string", &other)),
     };
     let persist = match map.shift_remove("persist") {
         None | Some(Value::Null) => true,
         Some(Value::Bool(persist)) => persist,
-        Some(other) => return Err(bad(&name, "persist", "a boolean", &other)),
+        Some(other) => return Err(field_type_error(&name, "persist", "a boolean", &other)),
     };
     let metadata = match map.shift_remove("metadata") {
         None | Some(Value::Null) => None,
@@ -140,7 +145,7 @@ pub(super) fn fragment_from_map(
     if let Some((field, _)) = map.into_iter().next() {
         return Err(FragmentError::UnexpectedField { kind: name, field });
     }
-    let body = Body::Data(data_from_value(data, Objects::MayBeFragments, depth)?);
+    let body = Body::Data(data_from_value(data, ObjectMode::MayBeFragments, depth)?);
     Ok(Fragment {
         id,
         name,
@@ -152,14 +157,14 @@ pub(super) fn fragment_from_map(
 
 /// What an object is that looks like a fragment.
 #[derive(Clone, Copy)]
-enum Objects {
+enum ObjectMode {
     MayBeFragments,
     Stay,
 }
 
 fn data_from_value(
     value: Value,
-    objects: Objects,
+    objects: ObjectMode,
     depth: usize,
 ) -> Result<FragmentData, FragmentError> {
     Ok(match value {
@@ -176,7 +181,9 @@ fn data_from_value(
                 .map(|item| data_from_value(item, objects, depth + 1))
                 .collect::<Result<_, _>>()?,
         ),
-        Value::Object(map) if matches!(objects, Objects::MayBeFragments) && is_fragment(&map) => {
+        Value::Object(map)
+            if matches!(objects, ObjectMode::MayBeFragments) && is_fragment(&map) =>
+        {
             FragmentData::Fragment(Box::new(fragment_from_map(map, depth + 1)?))
         }
         Value::Object(map) => FragmentData::Object(
@@ -241,7 +248,7 @@ fn fragment_to_value(fragment: &Fragment, depth: usize) -> Result<Value, Fragmen
     if let Some(metadata) = fragment
         .metadata
         .as_ref()
-        .and_then(|raw| raw.to::<Value>().ok())
+        .and_then(|raw| raw.parse_as::<Value>().ok())
     {
         map.insert("metadata".to_owned(), metadata);
     }
@@ -270,18 +277,23 @@ fn nests_deeper(text: &str, limit: usize) -> bool {
     false
 }
 
-fn missing(kind: &str, field: &str) -> FragmentError {
+fn missing_field(kind: &str, field: &str) -> FragmentError {
     FragmentError::MissingField {
         kind: kind.to_owned(),
         field: field.to_owned(),
     }
 }
 
-fn bad(kind: &str, field: &str, expected: &'static str, found: &Value) -> FragmentError {
+fn field_type_error(
+    kind: &str,
+    field: &str,
+    expected: &'static str,
+    found: &Value,
+) -> FragmentError {
     FragmentError::Field {
         kind: kind.to_owned(),
         field: field.to_owned(),
         expected,
-        found: word(found).to_owned(),
+        found: json_type_name(found).to_owned(),
     }
 }

@@ -63,7 +63,7 @@ pub fn user(content: impl Into<MessageInput>) -> Fragment {
             ..message
         },
     };
-    carry("user", message)
+    message_fragment("user", message)
 }
 
 /// What the model said. Of reasoning parts that repeat one `providerMetadata.openai.itemId` the
@@ -75,13 +75,13 @@ pub fn assistant(message: UiMessage) -> Fragment {
     message
         .parts
         .retain(|part| reasoning_item(part).is_none_or(|id| seen.insert(id)));
-    carry("assistant", message)
+    message_fragment("assistant", message)
 }
 
 /// What the model said, as text.
 #[must_use]
 pub fn assistant_text(text: impl AsRef<str>) -> Fragment {
-    carry(
+    message_fragment(
         "assistant",
         UiMessage::text(UiRole::Assistant, text.as_ref()),
     )
@@ -94,7 +94,7 @@ pub fn message(content: impl Into<MessageInput>) -> Fragment {
         MessageInput::Text(text) => UiMessage::text(UiRole::User, &text),
         MessageInput::Message(message) => message,
     };
-    carry(message.role.as_str(), message)
+    message_fragment(message.role.as_str(), message)
 }
 
 /// The fragment itself if it carries a message, else a message of its data: a text as it is, other
@@ -118,7 +118,7 @@ pub fn last_assistant_message(text: impl Into<String>) -> Fragment {
     Fragment::from_body("assistant", Body::LastAssistant(text.into()))
 }
 
-fn carry(name: &str, message: UiMessage) -> Fragment {
+fn message_fragment(name: &str, message: UiMessage) -> Fragment {
     let id = Some(message.id.clone()).filter(|id| !id.is_empty());
     Fragment {
         id,
@@ -128,7 +128,7 @@ fn carry(name: &str, message: UiMessage) -> Fragment {
 
 /// The OpenAI item that a reasoning part is a piece of.
 fn reasoning_item(part: &Raw) -> Option<String> {
-    let part: Value = part.to().ok()?;
+    let part: Value = part.parse_as().ok()?;
     if part.get("type")? != "reasoning" {
         return None;
     }

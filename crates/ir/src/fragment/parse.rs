@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::FragmentError;
-use super::json::{fragment_from_map, parse, word};
+use super::json::{fragment_from_map, json_type_name, parse_json};
 use super::serialized::{FragmentRegistry, from_serialized};
 use super::tree::Fragment;
 
@@ -28,7 +28,7 @@ pub fn parse_fragments_with(
     text: &str,
     registry: &FragmentRegistry,
 ) -> Result<Vec<Fragment>, FragmentError> {
-    fragments_from_value(parse(text)?, registry)
+    fragments_from_value(parse_json(text)?, registry)
 }
 
 /// As [`parse_fragments_with`], from a parsed document.
@@ -42,7 +42,7 @@ pub fn fragments_from_value(
             Some(Value::Array(elements)) => elements,
             Some(other) => {
                 return Err(FragmentError::NotFragments {
-                    found: format!("{} under `fragments`", word(&other)),
+                    found: format!("{} under `fragments`", json_type_name(&other)),
                 });
             }
             None => {
@@ -53,7 +53,7 @@ pub fn fragments_from_value(
         },
         other => {
             return Err(FragmentError::NotFragments {
-                found: word(&other).to_owned(),
+                found: json_type_name(&other).to_owned(),
             });
         }
     };
@@ -61,7 +61,7 @@ pub fn fragments_from_value(
         .into_iter()
         .enumerate()
         .map(|(index, value)| {
-            element(value, registry).map_err(|error| FragmentError::At {
+            parse_element(value, registry).map_err(|error| FragmentError::At {
                 index,
                 error: Box::new(error),
             })
@@ -69,7 +69,7 @@ pub fn fragments_from_value(
         .collect()
 }
 
-fn element(value: Value, registry: &FragmentRegistry) -> Result<Fragment, FragmentError> {
+fn parse_element(value: Value, registry: &FragmentRegistry) -> Result<Fragment, FragmentError> {
     match value {
         Value::Object(map) if map.contains_key("name") && map.contains_key("data") => {
             fragment_from_map(map, 0)
@@ -79,7 +79,7 @@ fn element(value: Value, registry: &FragmentRegistry) -> Result<Fragment, Fragme
         }
         Value::Object(map) if map.contains_key("name") => fragment_from_map(map, 0),
         other => Err(FragmentError::NotAFragment {
-            found: word(&other).to_owned(),
+            found: json_type_name(&other).to_owned(),
         }),
     }
 }

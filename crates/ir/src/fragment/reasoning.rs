@@ -2,7 +2,7 @@
 
 use super::convert::object;
 use super::tree::{Fragment, FragmentData};
-use super::vocabulary::build;
+use super::vocabulary::build_fragment;
 
 /// The fields of [`example`].
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub fn example(example: Example) -> Fragment {
         answer,
         note,
     } = example;
-    build("example", [question.into(), answer.into(), note.into()])
+    build_fragment("example", [question.into(), answer.into(), note.into()])
 }
 
 /// The fields of [`workflow`].
@@ -48,7 +48,7 @@ pub fn workflow(workflow: Workflow) -> Fragment {
         triggers,
         notes,
     } = workflow;
-    build(
+    build_fragment(
         "workflow",
         [task.into(), steps.into(), triggers.into(), notes.into()],
     )
@@ -79,7 +79,7 @@ pub fn analogy(analogy: Analogy) -> Fragment {
         therefore,
         pitfall,
     } = analogy;
-    build(
+    build_fragment(
         "analogy",
         [
             concepts.into(),
@@ -124,7 +124,7 @@ pub fn principle(principle: Principle) -> Fragment {
         description,
         policies,
     } = principle;
-    build(
+    build_fragment(
         "principle",
         [title.into(), description.into(), policies.into()],
     )
@@ -152,7 +152,7 @@ pub fn policy(policy: Policy) -> Fragment {
         reason,
         policies,
     } = policy;
-    build(
+    build_fragment(
         "policy",
         [rule.into(), before.into(), reason.into(), policies.into()],
     )

@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 
 use super::convert::object;
 use super::error::FragmentError;
-use super::json::word;
+use super::json::json_type_name;
 use super::tree::{Fragment, FragmentData, MAX_DEPTH};
-use super::vocabulary::{Field, Holds, Kind, Shape, is_empty, kind};
+use super::vocabulary::{Field, FieldType, FragmentKind, FragmentShape, builtin_kind, is_empty};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -45,7 +45,7 @@ impl FragmentRegistry {
 
     /// The same registry with one more type. A name registered again keeps its place.
     #[must_use]
-    pub fn with(
+    pub fn with_type(
         mut self,
         kind: impl Into<String>,
         definition: impl FragmentType + 'static,
@@ -66,7 +66,7 @@ pub fn to_serialized(
     if fragment.is_deeper_than(MAX_DEPTH) {
         return Err(FragmentError::TooDeep);
     }
-    serialize(fragment, registry)
+    serialize_fragment(fragment, registry)
 }
 
 /// The fragment of a serialised form.
@@ -76,10 +76,13 @@ pub fn from_serialized(
     document: &Value,
     registry: &FragmentRegistry,
 ) -> Result<Fragment, FragmentError> {
-    deserialize(document, registry, MAX_DEPTH)
+    deserialize_fragment(document, registry, MAX_DEPTH)
 }
 
-fn serialize(fragment: &Fragment, registry: &FragmentRegistry) -> Result<Value, FragmentError> {
+fn serialize_fragment(
+    fragment: &Fragment,
+    registry: &FragmentRegistry,
+) -> Result<Value, FragmentError> {
     let Some(data) = fragment.data() else {
         return Err(FragmentError::Message {
             name: fragment.name.clone(),
@@ -97,7 +100,7 @@ fn serialize(fragment: &Fragment, registry: &FragmentRegistry) -> Result<Value, 
             return Ok(value);
         }
     }
-    let Some(kind) = kind(&fragment.name) else {
+    let Some(kind) = builtin_kind(&fragment.name) else {
         return Err(FragmentError::UnsupportedName {
             name: fragment.name.clone(),
         });
@@ -105,20 +108,20 @@ fn serialize(fragment: &Fragment, registry: &FragmentRegistry) -> Result<Value, 
     let mut document = Map::new();
     document.insert("type".to_owned(), Value::String(kind.name.to_owned()));
     match &kind.shape {
-        Shape::Text(field) if data.is_primitive() => {
+        FragmentShape::Text(field) if data.is_primitive() => {
             document.insert((*field).to_owned(), data.to_json()?);
         }
-        Shape::Fields(fields) => write_fields(kind, fields, data, registry, &mut document)?,
-        Shape::Entries => {
+        FragmentShape::Fields(fields) => write_fields(kind, fields, data, registry, &mut document)?,
+        FragmentShape::Entries => {
             document.insert("entries".to_owned(), entries_to_json(kind, data)?);
         }
-        Shape::Text(_) => return Err(shape_error(kind)),
+        FragmentShape::Text(_) => return Err(shape_error(kind)),
     }
     Ok(Value::Object(document))
 }
 
 fn write_fields(
-    kind: &Kind,
+    kind: &FragmentKind,
     fields: &[Field],
     data: &FragmentData,
     registry: &FragmentRegistry,
@@ -138,7 +141,7 @@ fn write_fields(
     }
     for field in fields {
         match entries.get(field.name) {
-            Some(value) if holds(field, value) => {
+            Some(value) if matches_field_type(field, value) => {
                 document.insert(field.name.to_owned(), value_to_json(value, registry)?);
             }
             None | Some(FragmentData::Null) if field.optional => {}
@@ -148,11 +151,13 @@ fn write_fields(
     Ok(())
 }
 
-fn holds(field: &Field, value: &FragmentData) -> bool {
-    match (field.holds, value) {
-        (Holds::Text, value) => value.is_primitive(),
-        (Holds::Texts, FragmentData::Array(items)) => items.iter().all(FragmentData::is_primitive),
-        (Holds::Data, FragmentData::Array(_)) => true,
+fn matches_field_type(field: &Field, value: &FragmentData) -> bool {
+    match (field.field_type, value) {
+        (FieldType::Text, value) => value.is_primitive(),
+        (FieldType::Texts, FragmentData::Array(items)) => {
+            items.iter().all(FragmentData::is_primitive)
+        }
+        (FieldType::Data, FragmentData::Array(_)) => true,
         _ => false,
     }
 }
@@ -160,7 +165,7 @@ fn holds(field: &Field, value: &FragmentData) -> bool {
 /// Data as JSON in which fragments are in their serialised form.
 fn value_to_json(data: &FragmentData, registry: &FragmentRegistry) -> Result<Value, FragmentError> {
     match data {
-        FragmentData::Fragment(inner) => serialize(inner, registry),
+        FragmentData::Fragment(inner) => serialize_fragment(inner, registry),
         FragmentData::Array(items) => items
             .iter()
             .map(|item| value_to_json(item, registry))
@@ -174,7 +179,7 @@ fn value_to_json(data: &FragmentData, registry: &FragmentRegistry) -> Result<Val
     }
 }
 
-fn entries_to_json(kind: &Kind, data: &FragmentData) -> Result<Value, FragmentError> {
+fn entries_to_json(kind: &FragmentKind, data: &FragmentData) -> Result<Value, FragmentError> {
     let FragmentData::Array(items) = data else {
         return Err(shape_error(kind));
     };
@@ -198,13 +203,13 @@ fn entries_to_json(kind: &Kind, data: &FragmentData) -> Result<Value, FragmentEr
     Ok(Value::Object(entries))
 }
 
-fn deserialize(
+fn deserialize_fragment(
     document: &Value,
     registry: &FragmentRegistry,
     depth_left: usize,
 ) -> Result<Fragment, FragmentError> {
     let not_one = || FragmentError::NotAFragment {
-        found: word(document).to_owned(),
+        found: json_type_name(document).to_owned(),
     };
     let map = document.as_object().ok_or_else(not_one)?;
     let name = map
@@ -224,25 +229,28 @@ fn deserialize(
                 source,
             });
     }
-    let Some(kind) = kind(name) else {
+    let Some(kind) = builtin_kind(name) else {
         return Err(FragmentError::UnsupportedType {
             kind: name.to_owned(),
         });
     };
-    refuse_strays(kind, map)?;
+    reject_unknown_fields(kind, map)?;
     let data = match &kind.shape {
-        Shape::Text(field) => text_field(kind, field, map)?,
-        Shape::Fields(fields) => read_fields(kind, fields, map, registry, depth_left)?,
-        Shape::Entries => read_entries(kind, map)?,
+        FragmentShape::Text(field) => text_field(kind, field, map)?,
+        FragmentShape::Fields(fields) => read_fields(kind, fields, map, registry, depth_left)?,
+        FragmentShape::Entries => read_entries(kind, map)?,
     };
     Ok(Fragment::new(kind.name, data))
 }
 
-fn refuse_strays(kind: &Kind, map: &Map<String, Value>) -> Result<(), FragmentError> {
+fn reject_unknown_fields(
+    kind: &FragmentKind,
+    map: &Map<String, Value>,
+) -> Result<(), FragmentError> {
     let known = |key: &str| match &kind.shape {
-        Shape::Text(field) => key == *field,
-        Shape::Fields(fields) => fields.iter().any(|field| field.name == key),
-        Shape::Entries => key == "entries",
+        FragmentShape::Text(field) => key == *field,
+        FragmentShape::Fields(fields) => fields.iter().any(|field| field.name == key),
+        FragmentShape::Entries => key == "entries",
     };
     match map.keys().find(|key| *key != "type" && !known(key)) {
         Some(field) => Err(FragmentError::UnexpectedField {
@@ -254,18 +262,18 @@ fn refuse_strays(kind: &Kind, map: &Map<String, Value>) -> Result<(), FragmentEr
 }
 
 fn text_field(
-    kind: &Kind,
+    kind: &FragmentKind,
     field: &str,
     map: &Map<String, Value>,
 ) -> Result<FragmentData, FragmentError> {
     match map.get(field) {
-        None | Some(Value::Null) => Err(missing(kind, field)),
-        Some(value) => text(kind, field, value),
+        None | Some(Value::Null) => Err(missing_field(kind, field)),
+        Some(value) => text_value(kind, field, value),
     }
 }
 
 fn read_fields(
-    kind: &Kind,
+    kind: &FragmentKind,
     fields: &[Field],
     map: &Map<String, Value>,
     registry: &FragmentRegistry,
@@ -273,24 +281,24 @@ fn read_fields(
 ) -> Result<FragmentData, FragmentError> {
     let mut entries = IndexMap::with_capacity(fields.len());
     for field in fields {
-        let value = match (map.get(field.name), field.holds) {
+        let value = match (map.get(field.name), field.field_type) {
             (None | Some(Value::Null), _) if field.optional => continue,
-            (None | Some(Value::Null), _) => return Err(missing(kind, field.name)),
-            (Some(value), Holds::Text) => text(kind, field.name, value)?,
-            (Some(Value::Array(items)), Holds::Texts) => items
+            (None | Some(Value::Null), _) => return Err(missing_field(kind, field.name)),
+            (Some(value), FieldType::Text) => text_value(kind, field.name, value)?,
+            (Some(Value::Array(items)), FieldType::Texts) => items
                 .iter()
-                .map(|item| text(kind, field.name, item))
+                .map(|item| text_value(kind, field.name, item))
                 .collect::<Result<Vec<_>, _>>()?
                 .into(),
-            (Some(Value::Array(items)), Holds::Data) => {
+            (Some(Value::Array(items)), FieldType::Data) => {
                 let below = depth_left.checked_sub(2).ok_or(FragmentError::TooDeep)?;
                 items
                     .iter()
-                    .map(|item| hydrate(item, registry, below))
+                    .map(|item| deserialize_data(item, registry, below))
                     .collect::<Result<Vec<_>, _>>()?
                     .into()
             }
-            (Some(other), _) => return Err(bad(kind, field.name, "an array", other)),
+            (Some(other), _) => return Err(field_type_error(kind, field.name, "an array", other)),
         };
         if !(field.optional && is_empty(&value)) {
             entries.insert(field.name, value);
@@ -300,7 +308,7 @@ fn read_fields(
 }
 
 /// Data in which every object with a string `type` is a serialised fragment.
-fn hydrate(
+fn deserialize_data(
     value: &Value,
     registry: &FragmentRegistry,
     depth_left: usize,
@@ -308,12 +316,12 @@ fn hydrate(
     let below = || depth_left.checked_sub(1).ok_or(FragmentError::TooDeep);
     match value {
         Value::Object(map) if map.get("type").is_some_and(Value::is_string) => {
-            Ok(deserialize(value, registry, below()?)?.into())
+            Ok(deserialize_fragment(value, registry, below()?)?.into())
         }
         Value::Object(map) => {
             let below = below()?;
             map.iter()
-                .map(|(key, value)| Ok((key.clone(), hydrate(value, registry, below)?)))
+                .map(|(key, value)| Ok((key.clone(), deserialize_data(value, registry, below)?)))
                 .collect::<Result<IndexMap<_, _>, _>>()
                 .map(FragmentData::Object)
         }
@@ -321,7 +329,7 @@ fn hydrate(
             let below = below()?;
             items
                 .iter()
-                .map(|item| hydrate(item, registry, below))
+                .map(|item| deserialize_data(item, registry, below))
                 .collect::<Result<Vec<_>, _>>()
                 .map(FragmentData::Array)
         }
@@ -329,16 +337,19 @@ fn hydrate(
     }
 }
 
-fn read_entries(kind: &Kind, map: &Map<String, Value>) -> Result<FragmentData, FragmentError> {
+fn read_entries(
+    kind: &FragmentKind,
+    map: &Map<String, Value>,
+) -> Result<FragmentData, FragmentError> {
     let entries = match map.get("entries") {
-        None | Some(Value::Null) => return Err(missing(kind, "entries")),
+        None | Some(Value::Null) => return Err(missing_field(kind, "entries")),
         Some(Value::Object(entries)) => entries,
-        Some(other) => return Err(bad(kind, "entries", "an object", other)),
+        Some(other) => return Err(field_type_error(kind, "entries", "an object", other)),
     };
     entries
         .iter()
         .map(|(term, expression)| {
-            let expression = text(kind, "entries", expression)?;
+            let expression = text_value(kind, "entries", expression)?;
             Ok(object([
                 ("term", FragmentData::from(term.as_str())),
                 ("expression", expression),
@@ -348,36 +359,45 @@ fn read_entries(kind: &Kind, map: &Map<String, Value>) -> Result<FragmentData, F
         .map(FragmentData::Array)
 }
 
-fn text(kind: &Kind, field: &str, value: &Value) -> Result<FragmentData, FragmentError> {
+fn text_value(
+    kind: &FragmentKind,
+    field: &str,
+    value: &Value,
+) -> Result<FragmentData, FragmentError> {
     match value {
         Value::String(_) | Value::Number(_) | Value::Bool(_) => {
             FragmentData::try_from(value.clone())
         }
-        other => Err(bad(kind, field, "a text", other)),
+        other => Err(field_type_error(kind, field, "a text", other)),
     }
 }
 
-fn missing(kind: &Kind, field: &str) -> FragmentError {
+fn missing_field(kind: &FragmentKind, field: &str) -> FragmentError {
     FragmentError::MissingField {
         kind: kind.name.to_owned(),
         field: field.to_owned(),
     }
 }
 
-fn bad(kind: &Kind, field: &str, expected: &'static str, found: &Value) -> FragmentError {
+fn field_type_error(
+    kind: &FragmentKind,
+    field: &str,
+    expected: &'static str,
+    found: &Value,
+) -> FragmentError {
     FragmentError::Field {
         kind: kind.name.to_owned(),
         field: field.to_owned(),
         expected,
-        found: word(found).to_owned(),
+        found: json_type_name(found).to_owned(),
     }
 }
 
-fn shape_error(kind: &Kind) -> FragmentError {
+fn shape_error(kind: &FragmentKind) -> FragmentError {
     let expected = match &kind.shape {
-        Shape::Text(_) => "a text".to_owned(),
-        Shape::Entries => "a list of {term, expression}, each term once".to_owned(),
-        Shape::Fields(fields) => {
+        FragmentShape::Text(_) => "a text".to_owned(),
+        FragmentShape::Entries => "a list of {term, expression}, each term once".to_owned(),
+        FragmentShape::Fields(fields) => {
             let names = fields
                 .iter()
                 .map(|field| format!("{}{}", field.name, if field.optional { "?" } else { "" }));

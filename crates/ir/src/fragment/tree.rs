@@ -161,7 +161,7 @@ impl Fragment {
 
     /// The message, if the fragment carries one, under the fragment's id where it has one. A
     /// replacement of the last assistant message has no message of its own yet: `None`.
-    pub fn encode(&self) -> Option<Result<UiMessage, CodecError>> {
+    pub fn encode_message(&self) -> Option<Result<UiMessage, CodecError>> {
         let Body::Message(codec) = &self.body else {
             return None;
         };

@@ -5,15 +5,15 @@ use super::convert::object;
 use super::tree::{Fragment, FragmentData};
 
 /// One built-in fragment.
-pub(super) struct Kind {
+pub(super) struct FragmentKind {
     /// Its name, and its `type` when serialised.
     pub(super) name: &'static str,
     /// How its data looks.
-    pub(super) shape: Shape,
+    pub(super) shape: FragmentShape,
 }
 
 /// How the data of a built-in fragment looks.
-pub(super) enum Shape {
+pub(super) enum FragmentShape {
     /// One text; serialised under this field.
     Text(&'static str),
     /// An object of these fields.
@@ -25,14 +25,14 @@ pub(super) enum Shape {
 /// One field of an object.
 pub(super) struct Field {
     pub(super) name: &'static str,
-    pub(super) holds: Holds,
+    pub(super) field_type: FieldType,
     /// Left out when it holds nothing.
     pub(super) optional: bool,
 }
 
 /// What a field holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum FieldType {
     /// A text, a number or a boolean.
     Text,
     /// A list of these.
@@ -41,114 +41,175 @@ pub(super) enum Holds {
     Data,
 }
 
-const fn need(name: &'static str) -> Field {
+const fn required_text(name: &'static str) -> Field {
     Field {
         name,
-        holds: Holds::Text,
+        field_type: FieldType::Text,
         optional: false,
     }
 }
 
-const fn may(name: &'static str) -> Field {
+const fn optional_text(name: &'static str) -> Field {
     Field {
         name,
-        holds: Holds::Text,
+        field_type: FieldType::Text,
         optional: true,
     }
 }
 
-const fn list(name: &'static str, optional: bool) -> Field {
+const fn text_list(name: &'static str, optional: bool) -> Field {
     Field {
         name,
-        holds: Holds::Texts,
+        field_type: FieldType::Texts,
         optional,
     }
 }
 
 const POLICIES: Field = Field {
     name: "policies",
-    holds: Holds::Data,
+    field_type: FieldType::Data,
     optional: true,
 };
 
-const fn fields(name: &'static str, fields: &'static [Field]) -> Kind {
-    Kind {
+const fn object_kind(name: &'static str, fields: &'static [Field]) -> FragmentKind {
+    FragmentKind {
         name,
-        shape: Shape::Fields(fields),
+        shape: FragmentShape::Fields(fields),
     }
 }
 
-const fn text(name: &'static str, field: &'static str) -> Kind {
-    Kind {
+const fn text_kind(name: &'static str, field: &'static str) -> FragmentKind {
+    FragmentKind {
         name,
-        shape: Shape::Text(field),
+        shape: FragmentShape::Text(field),
     }
 }
 
-const KINDS: &[Kind] = &[
-    fields("term", &[need("name"), need("definition")]),
-    text("hint", "text"),
-    fields("guardrail", &[need("rule"), may("reason"), may("action")]),
-    fields(
+const KINDS: &[FragmentKind] = &[
+    object_kind(
+        "term",
+        &[required_text("name"), required_text("definition")],
+    ),
+    text_kind("hint", "text"),
+    object_kind(
+        "guardrail",
+        &[
+            required_text("rule"),
+            optional_text("reason"),
+            optional_text("action"),
+        ],
+    ),
+    object_kind(
         "explain",
-        &[need("concept"), need("explanation"), may("therefore")],
+        &[
+            required_text("concept"),
+            required_text("explanation"),
+            optional_text("therefore"),
+        ],
     ),
-    fields("example", &[need("question"), need("answer"), may("note")]),
-    fields(
+    object_kind(
+        "example",
+        &[
+            required_text("question"),
+            required_text("answer"),
+            optional_text("note"),
+        ],
+    ),
+    object_kind(
         "clarification",
-        &[need("when"), need("ask"), need("reason")],
+        &[
+            required_text("when"),
+            required_text("ask"),
+            required_text("reason"),
+        ],
     ),
-    fields(
+    object_kind(
         "workflow",
         &[
-            need("task"),
-            list("steps", false),
-            list("triggers", true),
-            may("notes"),
+            required_text("task"),
+            text_list("steps", false),
+            text_list("triggers", true),
+            optional_text("notes"),
         ],
     ),
-    fields("quirk", &[need("issue"), need("workaround")]),
-    fields("styleGuide", &[need("prefer"), may("never"), may("always")]),
-    fields(
+    object_kind(
+        "quirk",
+        &[required_text("issue"), required_text("workaround")],
+    ),
+    object_kind(
+        "styleGuide",
+        &[
+            required_text("prefer"),
+            optional_text("never"),
+            optional_text("always"),
+        ],
+    ),
+    object_kind(
         "analogy",
         &[
-            list("concepts", false),
-            need("relationship"),
-            may("insight"),
-            may("therefore"),
-            may("pitfall"),
+            text_list("concepts", false),
+            required_text("relationship"),
+            optional_text("insight"),
+            optional_text("therefore"),
+            optional_text("pitfall"),
         ],
     ),
-    Kind {
+    FragmentKind {
         name: "glossary",
-        shape: Shape::Entries,
+        shape: FragmentShape::Entries,
     },
-    text("role", "content"),
-    fields("principle", &[need("title"), need("description"), POLICIES]),
-    fields(
+    text_kind("role", "content"),
+    object_kind(
+        "principle",
+        &[
+            required_text("title"),
+            required_text("description"),
+            POLICIES,
+        ],
+    ),
+    object_kind(
         "policy",
-        &[need("rule"), may("before"), may("reason"), POLICIES],
+        &[
+            required_text("rule"),
+            optional_text("before"),
+            optional_text("reason"),
+            POLICIES,
+        ],
     ),
-    fields("identity", &[may("name"), may("role")]),
-    fields(
+    object_kind("identity", &[optional_text("name"), optional_text("role")]),
+    object_kind(
         "persona",
-        &[need("name"), may("role"), may("objective"), may("tone")],
+        &[
+            required_text("name"),
+            optional_text("role"),
+            optional_text("objective"),
+            optional_text("tone"),
+        ],
     ),
-    fields("alias", &[need("term"), need("meaning")]),
-    fields("preference", &[need("aspect"), need("value")]),
-    fields("correction", &[need("subject"), need("clarification")]),
+    object_kind("alias", &[required_text("term"), required_text("meaning")]),
+    object_kind(
+        "preference",
+        &[required_text("aspect"), required_text("value")],
+    ),
+    object_kind(
+        "correction",
+        &[required_text("subject"), required_text("clarification")],
+    ),
 ];
 
 /// The built-in fragment of this name.
-pub(super) fn kind(name: &str) -> Option<&'static Kind> {
+pub(super) fn builtin_kind(name: &str) -> Option<&'static FragmentKind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
 /// A fragment of an object whose optional fields are left out when they hold nothing. `values` are
 /// in the order of the table.
-pub(super) fn build<const N: usize>(name: &'static str, values: [FragmentData; N]) -> Fragment {
-    let table = match kind(name).map(|kind| &kind.shape) {
-        Some(Shape::Fields(fields)) => *fields,
+pub(super) fn build_fragment<const N: usize>(
+    name: &'static str,
+    values: [FragmentData; N],
+) -> Fragment {
+    let table = match builtin_kind(name).map(|kind| &kind.shape) {
+        Some(FragmentShape::Fields(fields)) => *fields,
         _ => &[],
     };
     debug_assert_eq!(table.len(), N, "a builder gives one value a field");

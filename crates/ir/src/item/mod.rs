@@ -101,7 +101,7 @@ impl Status {
 
     /// Whether the model began it and did not finish.
     #[must_use]
-    pub const fn is_cut(self) -> bool {
+    pub const fn is_incomplete(self) -> bool {
         matches!(self, Self::InProgress | Self::Incomplete)
     }
 

@@ -15,7 +15,7 @@ impl Item {
     /// Reads one item; camelCase names of known fields are accepted, an absent `type` with a `role`
     /// means a message.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        match PlainMessage::read(text) {
+        match PlainMessage::parse_message(text) {
             Some(message) => Ok(Self::Message(message)),
             None => Self::parse_any(text),
         }
@@ -34,13 +34,13 @@ impl Item {
             }
         };
         match kind.as_str() {
-            "message" => Message::read(fields).map(Self::Message),
-            "function_call" => FunctionCall::read(fields).map(Self::FunctionCall),
+            "message" => Message::from_fields(fields).map(Self::Message),
+            "function_call" => FunctionCall::from_fields(fields).map(Self::FunctionCall),
             "function_call_output" => {
-                FunctionCallOutput::read(fields).map(Self::FunctionCallOutput)
+                FunctionCallOutput::from_fields(fields).map(Self::FunctionCallOutput)
             }
-            "reasoning" => Reasoning::read(fields).map(Self::Reasoning),
-            "compaction" => Compaction::read(fields).map(Self::Compaction),
+            "reasoning" => Reasoning::from_fields(fields).map(Self::Reasoning),
+            "compaction" => Compaction::from_fields(fields).map(Self::Compaction),
             _ => {
                 let id = fields
                     .get(&["id"])
@@ -56,8 +56,8 @@ impl Item {
 
     /// Reads a JSON array of items.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, Error> {
-        let items: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|_| Error::unexpected("an array of items", text))?;
+        let items: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|_| Error::unexpected_value("an array of items", text))?;
         let read = |(index, item): (usize, &&RawValue)| {
             Self::parse(item.get()).map_err(|error| error.at_index(index))
         };
@@ -71,10 +71,10 @@ impl Item {
 #[serde(deny_unknown_fields)]
 struct PlainMessage<'a> {
     r#type: &'a str,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "deserialize_present")]
     id: Option<String>,
     role: &'a str,
-    #[serde(default, deserialize_with = "present", borrow)]
+    #[serde(default, deserialize_with = "deserialize_present", borrow)]
     status: Option<&'a str>,
     #[serde(borrow)]
     content: Vec<PlainText<'a>>,
@@ -88,7 +88,7 @@ struct PlainText<'a> {
 }
 
 impl PlainMessage<'_> {
-    fn read(text: &str) -> Option<Message> {
+    fn parse_message(text: &str) -> Option<Message> {
         let plain: PlainMessage<'_> = serde_json::from_str(text).ok()?;
         if plain.r#type != "message" {
             return None;
@@ -112,50 +112,53 @@ impl PlainMessage<'_> {
 }
 
 /// A field that is there is not `null`: the general reader keeps a `null` as it came.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+fn deserialize_present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
 impl Message {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+    fn from_fields(mut fields: Fields<'_>) -> Result<Self, Error> {
         let id = fields.take_string(&["id"])?;
         let word = fields.need_string(&["role"])?;
         let role = Role::from_wire(&word).ok_or_else(|| {
-            Error::unexpected("`user`, `assistant`, `system` or `developer`", &word).at("role")
+            Error::unexpected_value("`user`, `assistant`, `system` or `developer`", &word)
+                .at_segment("role")
         })?;
         let status = read_status(&mut fields)?;
         // Always written: a `null` kept beside it would be a second one.
-        let content = match fields.take(&["content"])?.map(RawValue::get) {
+        let content = match fields.take_field(&["content"])?.map(RawValue::get) {
             None | Some("null") => Vec::new(),
-            Some(value) => read_content(role, value).map_err(|error| error.at("content"))?,
+            Some(value) => {
+                read_content(role, value).map_err(|error| error.at_segment("content"))?
+            }
         };
         Ok(Self {
             id,
             role,
             status,
             content,
-            extra: fields.rest(),
+            extra: fields.into_extra(),
         })
     }
 }
 
 impl FunctionCall {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+    fn from_fields(mut fields: Fields<'_>) -> Result<Self, Error> {
         Ok(Self {
             id: fields.take_string(&["id"])?,
             call_id: fields.need_string(&["call_id", "callId"])?,
             name: fields.need_string(&["name"])?,
             arguments: fields.need_string(&["arguments"])?,
             status: read_status(&mut fields)?,
-            extra: fields.rest(),
+            extra: fields.into_extra(),
         })
     }
 }
 
 impl FunctionCallOutput {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+    fn from_fields(mut fields: Fields<'_>) -> Result<Self, Error> {
         let id = fields.take_string(&["id"])?;
         let call_id = fields.need_string(&["call_id", "callId"])?;
         let output = match fields.take_present(&["output"])? {
@@ -167,11 +170,11 @@ impl FunctionCallOutput {
             }
             Some(value) if value.get().starts_with('"') => Output::Text(
                 serde_json::from_str(value.get())
-                    .map_err(|error| Error::json(error).at("output"))?,
+                    .map_err(|error| Error::invalid_json(error).at_segment("output"))?,
             ),
-            Some(value) => {
-                Output::Parts(Part::parse_all(value.get()).map_err(|error| error.at("output"))?)
-            }
+            Some(value) => Output::Parts(
+                Part::parse_all(value.get()).map_err(|error| error.at_segment("output"))?,
+            ),
         };
         Ok(Self {
             id,
@@ -179,18 +182,18 @@ impl FunctionCallOutput {
             output,
             is_error: fields.take_as(&["is_error", "isError"], "a boolean")?,
             status: read_status(&mut fields)?,
-            extra: fields.rest(),
+            extra: fields.into_extra(),
         })
     }
 }
 
 impl Reasoning {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+    fn from_fields(mut fields: Fields<'_>) -> Result<Self, Error> {
         let id = fields.take_string(&["id"])?;
         // Always written: a `null` kept beside it would be a second one.
-        let summary = match fields.take(&["summary"])?.map(RawValue::get) {
+        let summary = match fields.take_field(&["summary"])?.map(RawValue::get) {
             None | Some("null") => Vec::new(),
-            Some(value) => Part::parse_all(value).map_err(|error| error.at("summary"))?,
+            Some(value) => Part::parse_all(value).map_err(|error| error.at_segment("summary"))?,
         };
         Ok(Self {
             id,
@@ -200,19 +203,19 @@ impl Reasoning {
             signature: fields.take_string(&["signature"])?,
             format: fields.take_string(&["format"])?,
             status: read_status(&mut fields)?,
-            extra: fields.rest(),
+            extra: fields.into_extra(),
         })
     }
 }
 
 impl Compaction {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+    fn from_fields(mut fields: Fields<'_>) -> Result<Self, Error> {
         Ok(Self {
             id: fields.take_string(&["id"])?,
             summary: read_parts(&mut fields, "summary")?.unwrap_or_default(),
             encrypted_content: fields.take_string(&["encrypted_content", "encryptedContent"])?,
             format: fields.take_string(&["format"])?,
-            extra: fields.rest(),
+            extra: fields.into_extra(),
         })
     }
 }
@@ -221,7 +224,7 @@ fn read_content(role: Role, text: &str) -> Result<Vec<Part>, Error> {
     if text.starts_with('"') {
         return Ok(vec![text_for(
             role,
-            serde_json::from_str(text).map_err(Error::json)?,
+            serde_json::from_str(text).map_err(Error::invalid_json)?,
         )]);
     }
     Part::parse_all(text)
@@ -233,7 +236,7 @@ fn read_parts(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<Vec<
     };
     Part::parse_all(value.get())
         .map(Some)
-        .map_err(|error| error.at(name))
+        .map_err(|error| error.at_segment(name))
 }
 
 /// A status word we do not know stays among the extra fields.

@@ -16,7 +16,7 @@ impl Serialize for Item {
         }
         self.write_fields(&mut map)?;
         if let Some(extra) = self.extra() {
-            extra.write(&mut map)?;
+            extra.write_members(&mut map)?;
         }
         map.end()
     }
@@ -27,14 +27,14 @@ impl Item {
         match self {
             Self::Message(item) => {
                 map.serialize_entry("role", item.role.as_str())?;
-                status(map, item.status)?;
+                write_status(map, item.status)?;
                 map.serialize_entry("content", &item.content)
             }
             Self::FunctionCall(item) => {
                 map.serialize_entry("call_id", &item.call_id)?;
                 map.serialize_entry("name", &item.name)?;
                 map.serialize_entry("arguments", &item.arguments)?;
-                status(map, item.status)
+                write_status(map, item.status)
             }
             Self::FunctionCallOutput(item) => {
                 map.serialize_entry("call_id", &item.call_id)?;
@@ -42,34 +42,34 @@ impl Item {
                     Output::Text(text) => map.serialize_entry("output", text)?,
                     Output::Parts(parts) => map.serialize_entry("output", parts)?,
                 }
-                entry(map, "is_error", item.is_error.as_ref())?;
-                status(map, item.status)
+                write_entry(map, "is_error", item.is_error.as_ref())?;
+                write_status(map, item.status)
             }
             Self::Reasoning(item) => {
                 map.serialize_entry("summary", &item.summary)?;
-                entry(map, "content", item.content.as_ref())?;
-                entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
-                entry(map, "signature", item.signature.as_ref())?;
-                entry(map, "format", item.format.as_ref())?;
-                status(map, item.status)
+                write_entry(map, "content", item.content.as_ref())?;
+                write_entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
+                write_entry(map, "signature", item.signature.as_ref())?;
+                write_entry(map, "format", item.format.as_ref())?;
+                write_status(map, item.status)
             }
             Self::Compaction(item) => {
                 if !item.summary.is_empty() {
                     map.serialize_entry("summary", &item.summary)?;
                 }
-                entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
-                entry(map, "format", item.format.as_ref())
+                write_entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
+                write_entry(map, "format", item.format.as_ref())
             }
             Self::Extension(_) => Ok(()),
         }
     }
 }
 
-fn status<M: SerializeMap>(map: &mut M, status: Option<Status>) -> Result<(), M::Error> {
-    entry(map, "status", status.map(Status::as_str).as_ref())
+fn write_status<M: SerializeMap>(map: &mut M, status: Option<Status>) -> Result<(), M::Error> {
+    write_entry(map, "status", status.map(Status::as_str).as_ref())
 }
 
-fn entry<M: SerializeMap, T: Serialize + ?Sized>(
+fn write_entry<M: SerializeMap, T: Serialize + ?Sized>(
     map: &mut M,
     key: &str,
     value: Option<&T>,

@@ -241,7 +241,7 @@ fn floats_without_a_json_number_become_texts() {
 }
 
 fn encoded(fragment: &Fragment) -> Value {
-    serde_json::to_value(fragment.encode().unwrap().unwrap()).unwrap()
+    serde_json::to_value(fragment.encode_message().unwrap().unwrap()).unwrap()
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn messages() {
     assert_eq!(encoded(&message("hi"))["role"], "user");
 
     let last = last_assistant_message("better");
-    assert!(last.is_message() && last.is_last_assistant() && last.encode().is_none());
+    assert!(last.is_message() && last.is_last_assistant() && last.encode_message().is_none());
     assert_eq!(last.name, "assistant");
 
     assert_eq!(to_message_fragment(said.clone()), said);
@@ -335,7 +335,7 @@ fn messages_of_an_application() {
     );
     assert!(matches!(&order.body, Body::Message(codec) if codec.decode() == FragmentData::from(7)));
     let void = Fragment::from_codec("order", Order(0))
-        .encode()
+        .encode_message()
         .unwrap()
         .unwrap_err();
     assert_eq!(
@@ -372,8 +372,8 @@ impl FragmentType for Unit {
 #[test]
 fn registered_types_come_first() {
     let registry = FragmentRegistry::new()
-        .with("unit", Unit)
-        .with("hint", Unit);
+        .with_type("unit", Unit)
+        .with_type("hint", Unit);
     let unit = Fragment::new("unit", "cents");
     let written = to_serialized(&unit, &registry).unwrap();
     assert_eq!(written, json!({"type": "unit", "of": "cents"}));

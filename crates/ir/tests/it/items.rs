@@ -118,16 +118,16 @@ fn wire_fields_are_kept_by_format() {
         "cache_control",
         Raw::parse(r#"{"type":"ephemeral"}"#).unwrap(),
     );
-    message.extra.set_wire("anthropic", fields.clone());
+    message.extra.set_wire_fields("anthropic", fields.clone());
     let Item::Message(read) = Item::parse(&Item::from(message.clone()).to_json()).unwrap() else {
         panic!("a message")
     };
-    assert_eq!(read.extra.wire("anthropic"), fields);
-    assert!(read.extra.wire("gemini").is_empty());
-    assert_eq!(read.extra.own().count(), 1);
+    assert_eq!(read.extra.wire_fields("anthropic"), fields);
+    assert!(read.extra.wire_fields("gemini").is_empty());
+    assert_eq!(read.extra.own_members().count(), 1);
     message
         .extra
-        .set_wire("anthropic", contexture_ir::Extra::new());
+        .set_wire_fields("anthropic", contexture_ir::Extra::new());
     assert!(!Item::from(message).to_json().contains("ctx:wire"));
 }
 

@@ -10,7 +10,7 @@ use crate::error::LayerError;
 use crate::history::Projection;
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// Shows the newest part of the history.
@@ -21,7 +21,7 @@ use crate::spec::LayerSpec;
 /// ```
 /// use contexture_layers::{Layers, builtin::History};
 ///
-/// let layers = Layers::new().with(History::turns(20))?;
+/// let layers = Layers::new().with_layer(History::last_turns(20))?;
 /// # Ok::<(), contexture_layers::LayersError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -33,13 +33,13 @@ pub struct History {
 impl History {
     /// At most so many turns; a turn is a user message and what follows up to the next one.
     #[must_use]
-    pub fn turns(turns: u32) -> Self {
+    pub fn last_turns(turns: u32) -> Self {
         Self::new(Window::Turns(turns))
     }
 
     /// At most so many tokens, framing included.
     #[must_use]
-    pub fn tokens(tokens: u64) -> Self {
+    pub fn last_tokens(tokens: u64) -> Self {
         Self::new(Window::Tokens(tokens))
     }
 
@@ -50,7 +50,7 @@ impl History {
 
     /// The same with another name, or place among the layers: of several, the last one counts.
     #[must_use]
-    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+    pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
         self
     }
@@ -64,7 +64,7 @@ impl Layer for History {
         self.spec.clone()
     }
 
-    async fn recall(&self, (): &(), _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, (): &(), _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 

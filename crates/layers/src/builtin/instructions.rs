@@ -21,7 +21,7 @@ use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// Instructions, in the system prompt.
@@ -32,54 +32,60 @@ use crate::spec::LayerSpec;
 /// ```
 /// use contexture_compile::Budget;
 /// use contexture_ir::{fragment, hint, role};
-/// use contexture_layers::{Layers, builtin::{Instructions, Words}};
+/// use contexture_layers::{Layers, builtin::{Instructions, InstructionText}};
 ///
 /// let plain = Instructions::new("You keep the books of a bakery.\n\nAmounts are in cents.");
-/// let words = Words::fragments([role("bookkeeper"), fragment("domain", (hint("Amounts are in cents."),))])?;
-/// let domain = Instructions::new(words).configured(|spec| spec.budget = Budget::at_most(2_000));
-/// let layers = Layers::new().with(domain)?;
+/// let words = InstructionText::from_fragments([role("bookkeeper"), fragment("domain", (hint("Amounts are in cents."),))])?;
+/// let domain = Instructions::new(words).with_spec(|spec| spec.budget = Budget::at_most(2_000));
+/// let layers = Layers::new().with_layer(domain)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct Instructions {
     spec: LayerSpec,
-    source: Source,
+    source: InstructionSource,
 }
 
 #[derive(Clone)]
-enum Source {
-    Given(Words),
-    Loaded(Arc<dyn Fn(HookContext) -> BoxFuture<'static, Result<Words, LayerError>> + Send + Sync>),
+enum InstructionSource {
+    Fixed(InstructionText),
+    Loaded(
+        Arc<
+            dyn Fn(HookContext) -> BoxFuture<'static, Result<InstructionText, LayerError>>
+                + Send
+                + Sync,
+        >,
+    ),
 }
 
 impl Instructions {
     /// These words: a text as it is, or fragments.
     #[must_use]
-    pub fn new(words: impl Into<Words>) -> Self {
-        Self::from_source(Source::Given(words.into()))
+    pub fn new(words: impl Into<InstructionText>) -> Self {
+        Self::from_source(InstructionSource::Fixed(words.into()))
     }
 
     /// The words that `load` gives where a conversation begins.
     #[must_use]
-    pub fn load<F>(load: impl Fn(HookContext) -> F + Send + Sync + 'static) -> Self
+    pub fn from_loader<F>(load: impl Fn(HookContext) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Words, LayerError>> + Send + 'static,
+        F: Future<Output = Result<InstructionText, LayerError>> + Send + 'static,
     {
         let load = move |context| load(context).boxed();
-        Self::from_source(Source::Loaded(Arc::new(load)))
+        Self::from_source(InstructionSource::Loaded(Arc::new(load)))
     }
 
-    fn from_source(source: Source) -> Self {
+    fn from_source(source: InstructionSource) -> Self {
         let spec = LayerSpec::new(LayerId::built_in("instructions"));
         Self {
-            spec: spec.at(Band::System, 10, Stability::Frozen),
+            spec: spec.with_position(Band::System, 10, Stability::Frozen),
             source,
         }
     }
 
     /// The same with another name, place or budget.
     #[must_use]
-    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+    pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
         self
     }
@@ -88,8 +94,8 @@ impl Instructions {
 impl fmt::Debug for Instructions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = match &self.source {
-            Source::Given(words) => format!("{words:?}"),
-            Source::Loaded(_) => "loaded".to_owned(),
+            InstructionSource::Fixed(words) => format!("{words:?}"),
+            InstructionSource::Loaded(_) => "loaded".to_owned(),
         };
         f.debug_tuple("Instructions").field(&source).finish()
     }
@@ -98,70 +104,76 @@ impl fmt::Debug for Instructions {
 /// What instructions say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Words(Kept);
+pub struct InstructionText(InstructionContent);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kept {
+enum InstructionContent {
     Text(String),
     /// As JSON, for fragments are not compared.
     Fragments(Vec<Value>),
 }
 
-impl Default for Kept {
+impl Default for InstructionContent {
     fn default() -> Self {
         Self::Text(String::new())
     }
 }
 
-impl Words {
+impl InstructionText {
     /// Fragments, of which the last are cut first.
     ///
     /// # Errors
     /// A fragment that carries a message, or is nested too deeply.
-    pub fn fragments(fragments: impl IntoIterator<Item = Fragment>) -> Result<Self, FragmentError> {
+    pub fn from_fragments(
+        fragments: impl IntoIterator<Item = Fragment>,
+    ) -> Result<Self, FragmentError> {
         let each = fragments.into_iter().map(|fragment| fragment.to_json());
-        Ok(Self(Kept::Fragments(each.collect::<Result<_, _>>()?)))
+        Ok(Self(InstructionContent::Fragments(
+            each.collect::<Result<_, _>>()?,
+        )))
     }
 }
 
-impl<T: Into<String>> From<T> for Words {
+impl<T: Into<String>> From<T> for InstructionText {
     fn from(text: T) -> Self {
-        Self(Kept::Text(text.into()))
+        Self(InstructionContent::Text(text.into()))
     }
 }
 
 #[async_trait]
 impl Layer for Instructions {
-    type State = Words;
+    type State = InstructionText;
 
     fn spec(&self) -> LayerSpec {
         self.spec.clone()
     }
 
-    async fn init(&self, context: &HookContext) -> Result<Words, LayerError> {
+    async fn init(&self, context: &HookContext) -> Result<InstructionText, LayerError> {
         match &self.source {
-            Source::Given(words) => Ok(words.clone()),
-            Source::Loaded(load) => load(context.clone()).await,
+            InstructionSource::Fixed(words) => Ok(words.clone()),
+            InstructionSource::Loaded(load) => load(context.clone()).await,
         }
     }
 
     async fn recall(
         &self,
-        words: &Words,
-        call: &Recall<'_>,
+        words: &InstructionText,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         match &words.0 {
-            Kept::Text(text) if text.is_empty() => Ok(Vec::new()),
-            Kept::Text(text) => {
+            InstructionContent::Text(text) if text.is_empty() => Ok(Vec::new()),
+            InstructionContent::Text(text) => {
                 let paragraphs = text.split("\n\n").map(str::to_owned).collect();
-                Ok(vec![call.say(Content::Texts(paragraphs))])
+                Ok(vec![call.contribution(Content::Texts(paragraphs))])
             }
-            Kept::Fragments(fragments) if fragments.is_empty() => Ok(Vec::new()),
-            Kept::Fragments(fragments) => {
+            InstructionContent::Fragments(fragments) if fragments.is_empty() => Ok(Vec::new()),
+            InstructionContent::Fragments(fragments) => {
                 let each = fragments.iter().cloned().map(Fragment::try_from);
-                let each: Vec<_> = each.collect::<Result<_, _>>().map_err(LayerError::failed)?;
-                Ok(vec![call.say_fragments(each)])
+                let each: Vec<_> = each
+                    .collect::<Result<_, _>>()
+                    .map_err(LayerError::from_message)?;
+                Ok(vec![call.contribution_from_fragments(each)])
             }
         }
     }

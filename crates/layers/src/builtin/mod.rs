@@ -17,18 +17,21 @@ mod state;
 mod tool;
 
 pub use guardrails::{
-    Answer, Forbidden, Guard, Guardrails, JsonOutput, MaxLength, OnHit, ToolCalls, ToolRule,
+    ForbiddenText, Guard, Guardrails, JsonOutput, MatchAction, MaxLength, ModelAnswer, ToolCalls,
+    ToolRule,
 };
 pub use history::History;
-pub use instructions::{Instructions, Words};
+pub use instructions::{InstructionText, Instructions};
 pub use memory::Memory;
-pub use observations::{Note, NoteKind, Observations, ObservationsState};
-pub use pending::Pending;
-pub use plan::{Plan, PlanState, Task, TaskStatus};
+pub use observations::{Observation, ObservationKind, Observations, ObservationsState};
+pub use pending::PendingCalls;
+pub use plan::{PlanLayer, PlanState, PlanTask, TaskStatus};
 pub use retrieval::{Embedder, Retrieval};
-pub use scratchpad::{MAX_PAD_BYTES, MAX_PAD_DEPTH, Pad, PadError, Scratchpad};
+pub use scratchpad::{
+    MAX_PAD_BYTES, MAX_PAD_DEPTH, Scratchpad, ScratchpadContent, ScratchpadError,
+};
 pub use skills::{
     ActivatedBy, ActiveSkill, AllowedTool, LoadedSkills, Precedence, RefusedSkill, Skill,
     SkillError, SkillFileError, SkillFolders, Skills, SkillsState, UnknownFields,
 };
-pub use state::{State, StateValue};
+pub use state::{StateLayer, StateSchema};

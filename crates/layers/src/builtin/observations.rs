@@ -14,12 +14,12 @@ use contexture_compile::{Band, Budget, Contribution, Stability};
 use contexture_ir::{Fragment, FunctionCall, Item, Raw, Role, hint, object};
 use serde::{Deserialize, Serialize};
 
-use super::pending::{Pending, failed};
+use super::pending::{PendingCalls, is_failed_output};
 use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::id::LayerId;
-use crate::layer::{Layer, Observed};
-use crate::recall::Recall;
+use crate::layer::{Layer, ObservedItems};
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// The most notes; the oldest go.
@@ -27,11 +27,11 @@ const NOTES: usize = 100;
 /// The most characters of a note.
 const CHARACTERS: usize = 300;
 /// The most notes taken from one item, and from one answer of the model.
-const AT_ONCE: usize = 20;
+const MAX_NOTES_AT_ONCE: usize = 20;
 /// The most unread bytes; the oldest go.
 const UNREAD: usize = 32 * 1024;
 /// How long the model may take: less than a hook may, so that what is unread is kept.
-const PATIENCE: Duration = Duration::from_secs(20);
+const MODEL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Arguments that name files.
 const FILES: [&str; 5] = ["path", "file", "file_path", "filename", "filePath"];
@@ -60,14 +60,14 @@ const DECISIVE: [&str; 12] = [
 /// use contexture_layers::builtin::Observations;
 ///
 /// // By rule alone; and a model asked for every 2,000 tokens.
-/// Layers::new().with(Observations::new())?;
-/// Layers::new().with(Observations::new().with_model(2_000))?;
+/// Layers::new().with_layer(Observations::new())?;
+/// Layers::new().with_layer(Observations::new().with_model(2_000))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Observations {
     id: LayerId,
-    model_at: Option<u64>,
+    model_threshold: Option<u64>,
 }
 
 /// What [`Observations`] keeps.
@@ -75,20 +75,20 @@ pub struct Observations {
 #[serde(default)]
 pub struct ObservationsState {
     /// Oldest first.
-    pub notes: Vec<Note>,
+    pub notes: Vec<Observation>,
     /// What the model has not seen yet, if there is one.
     pub unread: String,
     /// At how many unread tokens it is asked next; 0: at the usual number.
     pub ask_at: u64,
     /// Calls without an output.
-    pub open: Pending,
+    pub open: PendingCalls,
 }
 
 /// A note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct Observation {
     /// What kind it is.
-    pub kind: NoteKind,
+    pub kind: ObservationKind,
     /// Who says so: `user`, `assistant`, a tool, `model`.
     pub by: String,
     /// The words.
@@ -98,7 +98,7 @@ pub struct Note {
 /// What a note is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NoteKind {
+pub enum ObservationKind {
     /// A tool failed: what it said.
     Error,
     /// A file a tool was called for.
@@ -109,7 +109,7 @@ pub enum NoteKind {
     Distilled,
 }
 
-impl NoteKind {
+impl ObservationKind {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -126,38 +126,43 @@ impl Observations {
     pub fn new() -> Self {
         Self {
             id: LayerId::built_in("observations"),
-            model_at: None,
+            model_threshold: None,
         }
     }
 
     /// The same, the host's model being asked once about so many tokens are unread. A token is taken for four bytes.
     #[must_use]
     pub const fn with_model(mut self, tokens: u64) -> Self {
-        self.model_at = Some(tokens);
+        self.model_threshold = Some(tokens);
         self
     }
 
     /// Asks the model about what is unread, if it is enough. A failure leaves it unread, to be asked about when half as
     /// much has come again.
-    async fn distil(&self, state: &mut ObservationsState, context: &HookContext) {
-        let Some(threshold) = self.model_at else {
+    async fn distill_unread(&self, state: &mut ObservationsState, context: &HookContext) {
+        let Some(threshold) = self.model_threshold else {
             return;
         };
-        let unread = tokens(&state.unread);
+        let unread = estimate_tokens(&state.unread);
         if unread < state.ask_at.max(threshold) || state.unread.is_empty() {
             return;
         }
         let prompt = format!(
             "Below is a part of a conversation, as data. Note what will matter later: facts, decisions, open questions, \
-             names and numbers as they stand. One note a line, at most {CHARACTERS} characters each and {AT_ONCE} in all, \
+             names and numbers as they stand. One note a line, at most {CHARACTERS} characters each and {MAX_NOTES_AT_ONCE} in all, \
              nothing that is not in it, no other words. If nothing matters answer NONE.\n\n{}",
             state.unread
         );
-        let asked = tokio::time::timeout(PATIENCE, context.host.ask(&self.id, &prompt)).await;
+        let asked =
+            tokio::time::timeout(MODEL_TIMEOUT, context.host.ask_model(&self.id, &prompt)).await;
         let why = match asked {
             Ok(Ok(answer)) => {
-                for line in answer.lines().filter_map(noted).take(AT_ONCE) {
-                    state.note(NoteKind::Distilled, "model", line);
+                for line in answer
+                    .lines()
+                    .filter_map(parse_note_line)
+                    .take(MAX_NOTES_AT_ONCE)
+                {
+                    state.add_observation(ObservationKind::Distilled, "model", line);
                 }
                 state.unread.clear();
                 state.ask_at = 0;
@@ -178,53 +183,60 @@ impl Default for Observations {
     }
 }
 
-fn tokens(text: &str) -> u64 {
+fn estimate_tokens(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
 /// A line of the model's, if it is a note.
-fn noted(line: &str) -> Option<&str> {
+fn parse_note_line(line: &str) -> Option<&str> {
     let line = line.trim().trim_start_matches(['-', '*', '•']).trim();
     (!line.is_empty() && line != "NONE").then_some(line)
 }
 
 impl ObservationsState {
-    fn note(&mut self, kind: NoteKind, by: &str, text: &str) {
+    fn add_observation(&mut self, kind: ObservationKind, by: &str, text: &str) {
         let text: String = text.trim().chars().take(CHARACTERS).collect();
-        let same = |note: &Note| note.kind == kind && note.text == text;
+        let same = |note: &Observation| note.kind == kind && note.text == text;
         if text.is_empty() || self.notes.iter().any(same) {
             return;
         }
         let by = by.chars().take(64).collect();
-        self.notes.push(Note { kind, by, text });
+        self.notes.push(Observation { kind, by, text });
         if self.notes.len() > NOTES {
             self.notes.remove(0);
         }
     }
 
     /// Makes notes of an item, by rule.
-    fn see(&mut self, item: &Item) {
+    fn record_item(&mut self, item: &Item) {
         match item {
             Item::Message(message) if !message.role.is_instruction() => {
                 let text = item.text();
-                for sentence in sentences(&text).filter(|text| decides(text)).take(AT_ONCE) {
-                    self.note(NoteKind::Decision, message.role.as_str(), sentence);
+                for sentence in split_sentences(&text)
+                    .filter(|text| is_decision(text))
+                    .take(MAX_NOTES_AT_ONCE)
+                {
+                    self.add_observation(
+                        ObservationKind::Decision,
+                        message.role.as_str(),
+                        sentence,
+                    );
                 }
             }
             Item::FunctionCall(call) => {
-                for file in files(call).into_iter().take(AT_ONCE) {
-                    self.note(NoteKind::File, &call.name, &file);
+                for file in file_arguments(call).into_iter().take(MAX_NOTES_AT_ONCE) {
+                    self.add_observation(ObservationKind::File, &call.name, &file);
                 }
-                self.open.begin(call);
+                self.open.record_call(call);
             }
             Item::FunctionCallOutput(output) => {
-                let tool = self.open.end(output);
-                if failed(output) {
+                let tool = self.open.take_tool_for_output(output);
+                if is_failed_output(output) {
                     let text = item.text();
                     let first = text.lines().find(|line| !line.trim().is_empty());
                     let tool = tool.as_deref().unwrap_or("a tool");
-                    self.note(
-                        NoteKind::Error,
+                    self.add_observation(
+                        ObservationKind::Error,
                         tool,
                         first.unwrap_or("it failed without a word"),
                     );
@@ -235,7 +247,7 @@ impl ObservationsState {
     }
 
     /// Keeps an item for the model to read; what is too much goes from the front.
-    fn keep(&mut self, item: &Item) {
+    fn append_unread(&mut self, item: &Item) {
         let by = match item {
             Item::Message(message) if message.role == Role::User => "user",
             Item::Message(message) if message.role == Role::Assistant => "assistant",
@@ -254,7 +266,7 @@ impl ObservationsState {
 }
 
 /// Sentences and lines.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+fn split_sentences(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines();
     let sentences = lines.flat_map(|line| line.split_inclusive(['.', '!', '?', '。']));
     sentences
@@ -262,13 +274,13 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         .filter(|sentence| sentence.len() > 3)
 }
 
-fn decides(sentence: &str) -> bool {
+fn is_decision(sentence: &str) -> bool {
     let sentence = sentence.to_lowercase();
     !sentence.ends_with('?') && DECISIVE.iter().any(|words| sentence.contains(words))
 }
 
 /// The files a call names.
-fn files(call: &FunctionCall) -> Vec<String> {
+fn file_arguments(call: &FunctionCall) -> Vec<String> {
     let Ok(arguments) = Raw::parse(call.arguments.as_str()) else {
         return Vec::new();
     };
@@ -288,14 +300,14 @@ impl Layer for Observations {
     fn spec(&self) -> LayerSpec {
         LayerSpec {
             budget: Budget::at_most(1_500),
-            ..LayerSpec::new(self.id.clone()).at(Band::Live, 100, Stability::Volatile)
+            ..LayerSpec::new(self.id.clone()).with_position(Band::Live, 100, Stability::Volatile)
         }
     }
 
     async fn recall(
         &self,
         state: &ObservationsState,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         if state.notes.is_empty() {
             return Ok(Vec::new());
@@ -309,22 +321,24 @@ impl Layer for Observations {
             ];
             Fragment::new("observation", object(entries))
         });
-        Ok(vec![call.say_fragments([about].into_iter().chain(notes))])
+        Ok(vec![call.contribution_from_fragments(
+            [about].into_iter().chain(notes),
+        )])
     }
 
     async fn observe(
         &self,
         state: &mut ObservationsState,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
         for item in seen.items {
-            state.see(item);
-            if self.model_at.is_some() {
-                state.keep(item);
+            state.record_item(item);
+            if self.model_threshold.is_some() {
+                state.append_unread(item);
             }
         }
-        self.distil(state, context).await;
+        self.distill_unread(state, context).await;
         Ok(())
     }
 }

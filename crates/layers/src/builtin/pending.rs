@@ -13,10 +13,10 @@ const BYTES: usize = 256;
 /// Calls without an output, oldest first: the call's id and its tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Pending(VecDeque<(String, String)>);
+pub struct PendingCalls(VecDeque<(String, String)>);
 
-impl Pending {
-    pub(super) fn begin(&mut self, call: &FunctionCall) {
+impl PendingCalls {
+    pub(super) fn record_call(&mut self, call: &FunctionCall) {
         if call.call_id.len() > BYTES || call.name.len() > BYTES {
             return;
         }
@@ -27,14 +27,14 @@ impl Pending {
     }
 
     /// The tool an output is of; ids may come again, then it is the last one's.
-    pub(super) fn end(&mut self, output: &FunctionCallOutput) -> Option<String> {
+    pub(super) fn take_tool_for_output(&mut self, output: &FunctionCallOutput) -> Option<String> {
         let at = self.0.iter().rposition(|(id, _)| *id == output.call_id)?;
         self.0.remove(at).map(|(_, tool)| tool)
     }
 }
 
 /// Whether an output tells of a failure.
-pub(super) fn failed(output: &FunctionCallOutput) -> bool {
+pub(super) fn is_failed_output(output: &FunctionCallOutput) -> bool {
     output.is_error == Some(true) || output.status == Some(Status::Failed)
 }
 
@@ -44,23 +44,23 @@ mod tests {
 
     use super::*;
 
-    fn end(pending: &mut Pending, id: &str) -> Option<String> {
-        pending.end(&FunctionCallOutput::new(id, Output::Text(String::new())))
+    fn end(pending: &mut PendingCalls, id: &str) -> Option<String> {
+        pending.take_tool_for_output(&FunctionCallOutput::new(id, Output::Text(String::new())))
     }
 
     #[test]
     fn outputs_find_their_tools_and_the_oldest_calls_are_forgotten() {
-        let mut pending = Pending::default();
-        pending.begin(&FunctionCall::new("a", "x".repeat(257), "{}"));
+        let mut pending = PendingCalls::default();
+        pending.record_call(&FunctionCall::new("a", "x".repeat(257), "{}"));
         assert_eq!(end(&mut pending, "a"), None);
         for (id, tool) in [("a", "find"), ("b", "look"), ("a", "read")] {
-            pending.begin(&FunctionCall::new(id, tool, "{}"));
+            pending.record_call(&FunctionCall::new(id, tool, "{}"));
         }
         assert_eq!(end(&mut pending, "a").as_deref(), Some("read"));
         assert_eq!(end(&mut pending, "a").as_deref(), Some("find"));
         assert_eq!(end(&mut pending, "a"), None);
         for n in 0..100 {
-            pending.begin(&FunctionCall::new(format!("c{n}"), "find", "{}"));
+            pending.record_call(&FunctionCall::new(format!("c{n}"), "find", "{}"));
         }
         assert_eq!(end(&mut pending, "b"), None);
         assert_eq!(end(&mut pending, "c0").as_deref(), Some("find"));

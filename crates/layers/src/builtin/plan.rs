@@ -11,13 +11,13 @@ use contexture_ir::{Fragment, Raw};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::tool::{read, result, schema, unknown};
+use super::tool::{encode_result, parse_arguments, schema_literal, unknown_function};
 use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// The most tasks of a list.
@@ -34,41 +34,41 @@ const ID: usize = 32;
 ///
 /// ```
 /// use contexture_ir::{BranchName, ConversationId, Owner, Raw};
-/// use contexture_layers::builtin::{Plan, TaskStatus};
+/// use contexture_layers::builtin::{PlanLayer, TaskStatus};
 /// use contexture_layers::{HookContext, Layers};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let layers = Layers::new().with(Plan::new())?;
+/// let layers = Layers::new().with_layer(PlanLayer::new())?;
 /// let chat = ConversationId::new("example")?;
 /// let context = HookContext::new(Owner::new("ada")?, chat, BranchName::main());
-/// let mut states = layers.states([]);
+/// let mut states = layers.restore_states([]);
 /// layers.init(&mut states, &context).await?;
 ///
 /// let whole = r#"{"tasks":[{"text":"read"},{"text":"write"}]}"#;
-/// layers.call(&mut states, "update_plan", &Raw::parse(whole)?, &context).await?;
+/// layers.call_function(&mut states, "update_plan", &Raw::parse(whole)?, &context).await?;
 /// let change = r#"{"changes":[{"id":"1","status":"done"}]}"#;
-/// layers.call(&mut states, "update_plan", &Raw::parse(change)?, &context).await?;
-/// assert_eq!(layers.state::<Plan>(&states)?.tasks[0].status, TaskStatus::Done);
+/// layers.call_function(&mut states, "update_plan", &Raw::parse(change)?, &context).await?;
+/// assert_eq!(layers.state::<PlanLayer>(&states)?.tasks[0].status, TaskStatus::Done);
 /// # Ok(())
 /// # })
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PlanLayer {
     id: LayerId,
 }
 
-/// What [`Plan`] keeps.
+/// What [`PlanLayer`] keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanState {
     /// The tasks, in the order of the list.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<PlanTask>,
 }
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
+pub struct PlanTask {
     /// Its name within the list.
     pub id: String,
     /// What is to be done.
@@ -111,9 +111,9 @@ impl TaskStatus {
 
 /// The arguments of `update_plan`.
 #[derive(Deserialize)]
-struct Update {
+struct PlanUpdate {
     tasks: Option<Vec<NewTask>>,
-    changes: Option<Vec<Change>>,
+    changes: Option<Vec<TaskChange>>,
 }
 
 #[derive(Deserialize)]
@@ -125,13 +125,13 @@ struct NewTask {
 }
 
 #[derive(Deserialize)]
-struct Change {
+struct TaskChange {
     id: String,
     text: Option<String>,
     status: Option<TaskStatus>,
 }
 
-impl Plan {
+impl PlanLayer {
     /// An empty list.
     #[must_use]
     pub fn new() -> Self {
@@ -141,14 +141,14 @@ impl Plan {
     }
 }
 
-impl Default for Plan {
+impl Default for PlanLayer {
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl PlanState {
-    fn update(&mut self, update: Update) -> Result<(), String> {
+    fn apply_update(&mut self, update: PlanUpdate) -> Result<(), String> {
         if let Some(tasks) = update.tasks {
             if tasks.len() > TASKS {
                 return Err(format!("{} tasks, the limit is {TASKS}", tasks.len()));
@@ -159,9 +159,9 @@ impl PlanState {
                 if self.tasks.iter().any(|other| other.id == id) {
                     return Err(format!("two tasks have the id {id:?}"));
                 }
-                checked("id", &id, ID)?;
-                checked("text", &task.text, CHARACTERS)?;
-                self.tasks.push(Task {
+                check_length("id", &id, ID)?;
+                check_length("text", &task.text, CHARACTERS)?;
+                self.tasks.push(PlanTask {
                     id,
                     text: task.text,
                     status: task.status,
@@ -178,7 +178,7 @@ impl PlanState {
                 ));
             };
             if let Some(text) = change.text {
-                checked("text", &text, CHARACTERS)?;
+                check_length("text", &text, CHARACTERS)?;
                 task.text = text;
             }
             task.status = change.status.unwrap_or(task.status);
@@ -199,7 +199,7 @@ impl PlanState {
     }
 }
 
-fn checked(what: &str, text: &str, limit: usize) -> Result<(), String> {
+fn check_length(what: &str, text: &str, limit: usize) -> Result<(), String> {
     let length = text.chars().count();
     if text.trim().is_empty() {
         return Err(format!("the {what} of a task is empty"));
@@ -213,31 +213,31 @@ fn checked(what: &str, text: &str, limit: usize) -> Result<(), String> {
 }
 
 #[async_trait]
-impl Layer for Plan {
+impl Layer for PlanLayer {
     type State = PlanState;
 
     fn spec(&self) -> LayerSpec {
         LayerSpec {
             budget: Budget::at_most(2_000),
-            ..LayerSpec::new(self.id.clone()).at(Band::Tail, 100, Stability::Volatile)
+            ..LayerSpec::new(self.id.clone()).with_position(Band::Tail, 100, Stability::Volatile)
         }
     }
 
     async fn recall(
         &self,
         state: &PlanState,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         if state.tasks.is_empty() {
             return Ok(Vec::new());
         }
-        let (over, open): (Vec<&Task>, Vec<&Task>) =
+        let (over, open): (Vec<&PlanTask>, Vec<&PlanTask>) =
             state.tasks.iter().partition(|task| task.status.is_over());
         let shown = open.into_iter().chain(over).map(|task| {
             let status = task.status.as_str();
             Fragment::new("task", format!("{} [{status}] {}", task.id, task.text))
         });
-        Ok(vec![call.say_fragments(shown)])
+        Ok(vec![call.contribution_from_fragments(shown)])
     }
 
     async fn on_spawn(
@@ -250,7 +250,7 @@ impl Layer for Plan {
 
     fn functions(&self) -> Vec<FunctionSpec> {
         let status = json!({"enum": ["pending", "in_progress", "done", "dropped"]});
-        let input = schema(&json!({
+        let input = schema_literal(&json!({
             "type": "object",
             "additionalProperties": false,
             "properties": {
@@ -280,10 +280,12 @@ impl Layer for Plan {
         }));
         let description = "Keeps your list of tasks. Give the whole list as `tasks`, or `changes` of some of them. \
              Set a task in_progress before you begin it, and done once it is.";
-        vec![FunctionSpec::new(&self.id, "update", description, input).called("update_plan")]
+        vec![
+            FunctionSpec::new(&self.id, "update", description, input).with_tool_name("update_plan"),
+        ]
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut PlanState,
         function: &str,
@@ -291,13 +293,13 @@ impl Layer for Plan {
         context: &HookContext,
     ) -> Result<Raw, FunctionError> {
         if function != "update" {
-            return Err(unknown(&self.id, function));
+            return Err(unknown_function(&self.id, function));
         }
         state
-            .update(read(arguments)?)
+            .apply_update(parse_arguments(arguments)?)
             .map_err(FunctionError::Refused)?;
-        let plan = result(&state.tasks)?;
-        context.tell(&self.id, "plan:changed", plan.clone());
+        let plan = encode_result(&state.tasks)?;
+        context.emit(&self.id, "plan:changed", plan.clone());
         Ok(plan)
     }
 }

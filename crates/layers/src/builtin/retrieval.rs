@@ -19,14 +19,14 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::tool::{read, result, schema, unknown};
+use super::tool::{encode_result, parse_arguments, schema_literal, unknown_function};
 use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
-use crate::host::Found;
+use crate::host::HistoryHit;
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// The tool by which the model searches itself.
@@ -57,7 +57,7 @@ const COMMON: &[&str] = &[
 #[async_trait]
 pub trait Embedder: fmt::Debug + Send + Sync {
     /// A vector for each text, in order, all of one length.
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, LayerError>;
+    async fn embed_texts(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, LayerError>;
 }
 
 /// Retrieval as a layer, named `retrieval`. It keeps no state.
@@ -69,26 +69,26 @@ pub trait Embedder: fmt::Debug + Send + Sync {
 /// use contexture_layers::Layers;
 /// use contexture_layers::builtin::Retrieval;
 ///
-/// let layers = Layers::new().with(Retrieval::new().showing(3))?;
+/// let layers = Layers::new().with_layer(Retrieval::new().with_max_texts(3))?;
 /// assert_eq!(layers.tools()[0].name(), "search_history");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Retrieval {
     id: LayerId,
-    shown: usize,
+    max_texts: usize,
     embedder: Option<Arc<dyn Embedder>>,
 }
 
 #[derive(Deserialize)]
-struct Query {
+struct SearchHistoryArguments {
     query: String,
     limit: Option<usize>,
 }
 
 /// A text that may be shown.
-struct Candidate {
-    found: Found,
+struct RankedHit {
+    hit: HistoryHit,
     score: f64,
 }
 
@@ -98,15 +98,15 @@ impl Retrieval {
     pub fn new() -> Self {
         Self {
             id: LayerId::built_in("retrieval"),
-            shown: 5,
+            max_texts: 5,
             embedder: None,
         }
     }
 
     /// The same, showing up to so many texts; at most 20.
     #[must_use]
-    pub fn showing(mut self, texts: usize) -> Self {
-        self.shown = texts.min(MOST);
+    pub fn with_max_texts(mut self, texts: usize) -> Self {
+        self.max_texts = texts.min(MOST);
         self
     }
 
@@ -118,14 +118,14 @@ impl Retrieval {
     }
 
     /// The texts that answer a question best, best first.
-    async fn find(
+    async fn find_texts(
         &self,
         question: &str,
         context: &HookContext,
         on_path: &BTreeSet<NodeId>,
         limit: usize,
-    ) -> Result<Vec<Candidate>, LayerError> {
-        let query = words(question).join(" ");
+    ) -> Result<Vec<RankedHit>, LayerError> {
+        let query = search_terms(question).join(" ");
         if query.is_empty() {
             return Ok(Vec::new());
         }
@@ -136,38 +136,46 @@ impl Retrieval {
             let fits = if best > 0.0 { found.score / best } else { 1.0 };
             let age_ms = context.now_ms.saturating_sub(found.at_ms).max(0);
             let months = (age_ms / 86_400_000) as f64 / 30.0;
-            Candidate {
+            RankedHit {
                 score: 0.9 * fits + 0.1 / (1.0 + months),
-                found,
+                hit: found,
             }
         });
-        let mut candidates: Vec<Candidate> = candidates.collect();
-        candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(a, b)));
+        let mut candidates: Vec<RankedHit> = candidates.collect();
+        candidates.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then_with(|| compare_newest_first(a, b))
+        });
         let mut said = BTreeSet::new();
-        candidates.retain(|one| said.insert(one.found.text.clone()));
+        candidates.retain(|one| said.insert(one.hit.text.clone()));
         candidates.truncate(limit * CANDIDATES);
-        self.rank_again(question, &mut candidates).await;
+        self.rerank_by_embedding(question, &mut candidates).await;
         candidates.truncate(limit);
         Ok(candidates)
     }
 
-    async fn rank_again(&self, question: &str, candidates: &mut [Candidate]) {
+    async fn rerank_by_embedding(&self, question: &str, candidates: &mut [RankedHit]) {
         let Some(embedder) = self.embedder.as_ref().filter(|_| candidates.len() > 1) else {
             return;
         };
-        let texts = candidates.iter().map(|one| one.found.text.as_str());
+        let texts = candidates.iter().map(|one| one.hit.text.as_str());
         let texts: Vec<&str> = [question].into_iter().chain(texts).collect();
-        let vectors = match embedder.embed(&texts).await {
+        let vectors = match embedder.embed_texts(&texts).await {
             Ok(vectors) if vectors.len() == texts.len() => vectors,
             Ok(_) => return tracing::debug!(layer = %self.id, "not one vector a text"),
             Err(error) => return tracing::debug!(layer = %self.id, %error, "no vectors"),
         };
         if let Some((question, vectors)) = vectors.split_first() {
             for (one, vector) in candidates.iter_mut().zip(vectors) {
-                one.score = 0.5 * one.score + 0.5 * nearness(question, vector);
+                one.score = 0.5 * one.score + 0.5 * cosine_similarity(question, vector);
             }
         }
-        candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(a, b)));
+        candidates.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then_with(|| compare_newest_first(a, b))
+        });
     }
 }
 
@@ -177,12 +185,12 @@ impl Default for Retrieval {
     }
 }
 
-fn newer(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
-    b.found.at_ms.cmp(&a.found.at_ms)
+fn compare_newest_first(a: &RankedHit, b: &RankedHit) -> std::cmp::Ordering {
+    b.hit.at_ms.cmp(&a.hit.at_ms)
 }
 
 /// The cosine of two vectors; 0 where there is none.
-fn nearness(a: &[f32], b: &[f32]) -> f64 {
+fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| -> f64 {
         a.iter()
             .zip(b)
@@ -198,7 +206,7 @@ fn nearness(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// The words of a question that are worth looking for, at most [`WORDS`]: names first.
-fn words(question: &str) -> Vec<String> {
+fn search_terms(question: &str) -> Vec<String> {
     let mut all: Vec<(bool, String)> = Vec::new();
     let mut first = true;
     let head = question.floor_char_boundary(QUESTION);
@@ -213,7 +221,7 @@ fn words(question: &str) -> Vec<String> {
         let ends = piece.ends_with('.');
         let piece = piece.trim_matches(|c: char| !c.is_alphanumeric());
         if !piece.is_empty() {
-            for text in cut(piece) {
+            for text in split_unspaced_script(piece) {
                 let is_name = is_name(&text, first);
                 let common = COMMON.contains(&text.to_lowercase().as_str());
                 let long = text.chars().count() >= 3 || !text.is_ascii();
@@ -235,7 +243,7 @@ fn words(question: &str) -> Vec<String> {
 }
 
 /// Scripts without spaces are cut into pairs.
-fn cut(piece: &str) -> Vec<String> {
+fn split_unspaced_script(piece: &str) -> Vec<String> {
     let characters: Vec<char> = piece.chars().take(80).collect();
     if !characters.iter().any(|c| *c >= '\u{2e80}') {
         return vec![characters.into_iter().collect()];
@@ -255,7 +263,7 @@ fn is_name(text: &str, begins: bool) -> bool {
 }
 
 /// A text with its place, for the model.
-fn shown(found: &Found) -> [(&'static str, String); 4] {
+fn hit_fields(found: &HistoryHit) -> [(&'static str, String); 4] {
     let when = Timestamp::from_millisecond(found.at_ms);
     let when = when.map_or_else(
         |_| "unknown".to_owned(),
@@ -277,14 +285,18 @@ impl Layer for Retrieval {
     fn spec(&self) -> LayerSpec {
         LayerSpec {
             budget: Budget::at_most(1_500),
-            ..LayerSpec::new(self.id.clone()).at(Band::Live, 200, Stability::Volatile)
+            ..LayerSpec::new(self.id.clone()).with_position(Band::Live, 200, Stability::Volatile)
         }
     }
 
-    async fn recall(&self, (): &(), call: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(
+        &self,
+        (): &(),
+        call: &RecallInput<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
         let on_path = call.path.iter().filter_map(|item| item.node).collect();
         let found = self
-            .find(call.query, call.context, &on_path, self.shown)
+            .find_texts(call.query, call.context, &on_path, self.max_texts)
             .await?;
         if found.is_empty() {
             return Ok(Vec::new());
@@ -292,12 +304,14 @@ impl Layer for Retrieval {
         let about = hint("Found in earlier conversations, best first. It may be out of date.");
         let found = found
             .iter()
-            .map(|one| Fragment::new("found", object(shown(&one.found))));
-        Ok(vec![call.say_fragments([about].into_iter().chain(found))])
+            .map(|one| Fragment::new("found", object(hit_fields(&one.hit))));
+        Ok(vec![call.contribution_from_fragments(
+            [about].into_iter().chain(found),
+        )])
     }
 
     fn functions(&self) -> Vec<FunctionSpec> {
-        let input = schema(&json!({
+        let input = schema_literal(&json!({
             "type": "object",
             "additionalProperties": false,
             "required": ["query"],
@@ -308,10 +322,10 @@ impl Layer for Retrieval {
         }));
         let description =
             "Searches all earlier conversations. Gives texts with the place and day they are from.";
-        vec![FunctionSpec::new(&self.id, "search", description, input).called(TOOL)]
+        vec![FunctionSpec::new(&self.id, "search", description, input).with_tool_name(TOOL)]
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         (): &mut (),
         function: &str,
@@ -319,14 +333,18 @@ impl Layer for Retrieval {
         context: &HookContext,
     ) -> Result<Raw, FunctionError> {
         if function != "search" {
-            return Err(unknown(&self.id, function));
+            return Err(unknown_function(&self.id, function));
         }
-        let Query { query, limit } = read(arguments)?;
+        let SearchHistoryArguments { query, limit } = parse_arguments(arguments)?;
         let limit = limit.unwrap_or(5).min(MOST);
-        let found = self.find(&query, context, &BTreeSet::new(), limit).await?;
-        let found: Vec<BTreeMap<&str, String>> =
-            found.iter().map(|one| shown(&one.found).into()).collect();
-        result(&found)
+        let found = self
+            .find_texts(&query, context, &BTreeSet::new(), limit)
+            .await?;
+        let found: Vec<BTreeMap<&str, String>> = found
+            .iter()
+            .map(|one| hit_fields(&one.hit).into())
+            .collect();
+        encode_result(&found)
     }
 }
 
@@ -336,7 +354,7 @@ mod tests {
 
     #[test]
     fn names_come_first_and_common_words_are_left_out() {
-        let cut = words;
+        let cut = search_terms;
         assert_eq!(
             cut("What did Grace say about order #W123 and the blue parcel_id?"),
             ["parcel_id", "Grace", "W123", "order", "blue"]
@@ -352,21 +370,21 @@ mod tests {
         let long = format!("Alpha {} omega", "é ".repeat(1 << 20));
         assert_eq!(cut(&long), ["Alpha", "omega", "é"]);
         assert_eq!(
-            words(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(),
+            search_terms(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(),
             WORDS
         );
     }
 
     #[test]
     fn nearness_has_no_surprises() {
-        assert!((nearness(&[1.0, 0.0], &[2.0, 0.0]) - 1.0).abs() < 1e-9);
+        assert!((cosine_similarity(&[1.0, 0.0], &[2.0, 0.0]) - 1.0).abs() < 1e-9);
         for (a, b) in [
             (&[0.0, 0.0][..], &[1.0, 1.0][..]),
             (&[1.0], &[1.0, 1.0]),
             (&[], &[]),
             (&[f32::NAN], &[1.0]),
         ] {
-            assert!(nearness(a, b).abs() < 1e-9);
+            assert!(cosine_similarity(a, b).abs() < 1e-9);
         }
     }
 }

@@ -9,19 +9,19 @@
 use async_trait::async_trait;
 use contexture_compile::{Band, Contribution, Placement, Stability};
 use contexture_ir::{Fragment, FragmentData, Raw};
-use contexture_tools::{Checker, SchemaError};
+use contexture_tools::{SchemaError, SchemaValidator};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::state::placed;
-use super::tool::{self, result, unknown};
+use super::state::band_and_stability;
+use super::tool::{self, encode_result, unknown_function};
 use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// The largest pad, in bytes of JSON.
@@ -35,18 +35,18 @@ pub const MAX_PAD_DEPTH: usize = 32;
 ///
 /// ```
 /// use contexture_ir::Raw;
-/// use contexture_layers::{Layers, builtin::{Pad, Scratchpad}};
+/// use contexture_layers::{Layers, builtin::{ScratchpadContent, Scratchpad}};
 ///
-/// let pad = Scratchpad::sections([
+/// let pad = Scratchpad::with_sections([
 ///     ("goal", "What is to be reached"),
 ///     ("findings", "What is known so far"),
 /// ])?;
-/// let mut notes = Pad::default();
-/// pad.update(&mut notes, &Raw::parse(r#"{"goal":"ship it"}"#)?)?;
-/// let refused = pad.update(&mut notes, &Raw::parse(r#"{"mood":"good"}"#)?).unwrap_err();
+/// let mut notes = ScratchpadContent::default();
+/// pad.update_content(&mut notes, &Raw::parse(r#"{"goal":"ship it"}"#)?)?;
+/// let refused = pad.update_content(&mut notes, &Raw::parse(r#"{"mood":"good"}"#)?).unwrap_err();
 /// assert!(refused.to_string().contains("mood"));
-/// let layers = Layers::new().with(pad)?;
-/// assert!(layers.function("scratchpad_update").is_some());
+/// let layers = Layers::new().with_layer(pad)?;
+/// assert!(layers.find_function("scratchpad_update").is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -54,26 +54,26 @@ pub struct Scratchpad {
     spec: LayerSpec,
     /// The names of the sections, in the order in which they are shown.
     order: Vec<String>,
-    checker: Checker,
+    checker: SchemaValidator,
     input: Raw,
     about: String,
-    first: Pad,
+    initial: ScratchpadContent,
     read_only: bool,
 }
 
 /// What is on a pad: an object, section by section.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Pad(Map<String, Value>);
+pub struct ScratchpadContent(Map<String, Value>);
 
 /// Equal pads are written alike: the order of keys counts.
-impl PartialEq for Pad {
+impl PartialEq for ScratchpadContent {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0 && serde_json::to_string(self).ok() == serde_json::to_string(other).ok()
     }
 }
 
-impl Pad {
+impl ScratchpadContent {
     /// A section.
     #[must_use]
     pub fn get(&self, section: &str) -> Option<&Value> {
@@ -89,7 +89,7 @@ impl Pad {
 /// Why a pad stays as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PadError {
+pub enum ScratchpadError {
     /// It is read-only.
     #[error("{pad} is read-only")]
     ReadOnly {
@@ -130,8 +130,8 @@ impl Scratchpad {
     /// Sections of text: the name of each, and what belongs in it.
     ///
     /// # Errors
-    /// As [`Scratchpad::schema`], for the schema that is made of them.
-    pub fn sections<N: Into<String>, A: Into<String>>(
+    /// As [`Scratchpad::with_schema`], for the schema that is made of them.
+    pub fn with_sections<N: Into<String>, A: Into<String>>(
         sections: impl IntoIterator<Item = (N, A)>,
     ) -> Result<Self, SchemaError> {
         let (mut kept, mut given, mut order) = (Map::new(), Map::new(), Vec::new());
@@ -143,7 +143,7 @@ impl Scratchpad {
             order.push(name);
         }
         let object = |properties: Map<String, Value>| {
-            tool::schema(
+            tool::schema_literal(
                 &json!({"type": "object", "properties": properties, "additionalProperties": false}),
             )
         };
@@ -155,16 +155,16 @@ impl Scratchpad {
     ///
     /// # Errors
     /// A schema that cannot be used.
-    pub fn schema(schema: &Raw) -> Result<Self, SchemaError> {
+    pub fn with_schema(schema: &Raw) -> Result<Self, SchemaError> {
         #[derive(Deserialize)]
-        struct Sections {
+        struct SchemaProperties {
             #[serde(default)]
             properties: Map<String, Value>,
         }
-        let sections = schema.to::<Sections>().ok();
+        let sections = schema.parse_as::<SchemaProperties>().ok();
         let order = sections.map(|sections| sections.properties.into_iter().map(|(name, _)| name));
         let order = order.into_iter().flatten().collect();
-        let input = tool::schema(&json!({"type": "object"}));
+        let input = tool::schema_literal(&json!({"type": "object"}));
         let about = format!(
             "Changes your working memory: objects are merged key by key, null removes, everything else replaces. The \
              whole must stay of this JSON Schema: {}",
@@ -181,12 +181,12 @@ impl Scratchpad {
     ) -> Result<Self, SchemaError> {
         let spec = LayerSpec::new(LayerId::built_in("scratchpad"));
         Ok(Self {
-            spec: spec.at(Band::Tail, 100, Stability::Volatile),
+            spec: spec.with_position(Band::Tail, 100, Stability::Volatile),
             order,
-            checker: Checker::new(schema)?,
+            checker: SchemaValidator::new(schema)?,
             input,
             about,
-            first: Pad::default(),
+            initial: ScratchpadContent::default(),
             read_only: false,
         })
     }
@@ -194,11 +194,11 @@ impl Scratchpad {
     /// The same, beginning with this.
     ///
     /// # Errors
-    /// As [`Scratchpad::update`] of an empty one.
-    pub fn beginning_with(mut self, content: &Raw) -> Result<Self, PadError> {
-        let mut first = Pad::default();
-        self.merge(&mut first, content)?;
-        self.first = first;
+    /// As [`Scratchpad::update_content`] of an empty one.
+    pub fn with_initial_content(mut self, content: &Raw) -> Result<Self, ScratchpadError> {
+        let mut first = ScratchpadContent::default();
+        self.merge_change(&mut first, content)?;
+        self.initial = first;
         Ok(self)
     }
 
@@ -211,14 +211,14 @@ impl Scratchpad {
 
     /// The same, standing there. In the system prompt each change opens an epoch.
     #[must_use]
-    pub fn placed(mut self, placement: Placement) -> Self {
-        (self.spec.band, self.spec.stability) = placed(placement);
+    pub fn with_placement(mut self, placement: Placement) -> Self {
+        (self.spec.band, self.spec.stability) = band_and_stability(placement);
         self
     }
 
     /// The same with another name, which is also that of its elements, or another place or budget.
     #[must_use]
-    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+    pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
         self
     }
@@ -226,42 +226,50 @@ impl Scratchpad {
     /// Merges a change into a pad.
     ///
     /// # Errors
-    /// [`PadError`]; the pad stays as it was then.
-    pub fn update(&self, pad: &mut Pad, change: &Raw) -> Result<(), PadError> {
+    /// [`ScratchpadError`]; the pad stays as it was then.
+    pub fn update_content(
+        &self,
+        pad: &mut ScratchpadContent,
+        change: &Raw,
+    ) -> Result<(), ScratchpadError> {
         if self.read_only {
-            return Err(PadError::ReadOnly {
+            return Err(ScratchpadError::ReadOnly {
                 pad: self.spec.id.clone(),
             });
         }
-        self.merge(pad, change)
+        self.merge_change(pad, change)
     }
 
-    fn merge(&self, pad: &mut Pad, change: &Raw) -> Result<(), PadError> {
-        let unread = |reason: String| PadError::NotAnObject { reason };
+    fn merge_change(
+        &self,
+        pad: &mut ScratchpadContent,
+        change: &Raw,
+    ) -> Result<(), ScratchpadError> {
+        let unread = |reason: String| ScratchpadError::NotAnObject { reason };
         let change: Map<String, Value> =
             serde_json::from_str(change.get()).map_err(|error| unread(error.to_string()))?;
         if change
             .values()
             .any(|value| is_deeper(value, MAX_PAD_DEPTH - 1))
         {
-            return Err(PadError::TooDeep {
+            return Err(ScratchpadError::TooDeep {
                 limit: MAX_PAD_DEPTH,
             });
         }
         let mut merged = pad.clone();
-        merge(&mut merged.0, change);
+        merge_patch(&mut merged.0, change);
         let text = Raw::from_value(&merged).map_err(|error| unread(error.to_string()))?;
         let bytes = text.get().len();
         if bytes > MAX_PAD_BYTES {
-            return Err(PadError::TooLarge {
+            return Err(ScratchpadError::TooLarge {
                 bytes,
                 limit: MAX_PAD_BYTES,
             });
         }
-        let unfit = |error: SchemaError| PadError::Unfit {
+        let unfit = |error: SchemaError| ScratchpadError::Unfit {
             why: error.to_string(),
         };
-        self.checker.require(&text).map_err(unfit)?;
+        self.checker.check_value(&text).map_err(unfit)?;
         *pad = merged;
         Ok(())
     }
@@ -278,7 +286,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 }
 
 /// Merges as RFC 7396 says. No deeper than the change, which is bounded.
-fn merge(into: &mut Map<String, Value>, change: Map<String, Value>) {
+fn merge_patch(into: &mut Map<String, Value>, change: Map<String, Value>) {
     let mut removed = false;
     for (key, new) in change {
         match (into.get_mut(&key), new) {
@@ -287,10 +295,10 @@ fn merge(into: &mut Map<String, Value>, change: Map<String, Value>) {
                 removed = true;
             }
             (None, Value::Null) => {}
-            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            (Some(Value::Object(old)), Value::Object(new)) => merge_patch(old, new),
             (_, Value::Object(new)) => {
                 let mut fresh = Map::new();
-                merge(&mut fresh, new);
+                merge_patch(&mut fresh, new);
                 into.insert(key, Value::Object(fresh));
             }
             (_, new) => {
@@ -306,17 +314,21 @@ fn merge(into: &mut Map<String, Value>, change: Map<String, Value>) {
 
 #[async_trait]
 impl Layer for Scratchpad {
-    type State = Pad;
+    type State = ScratchpadContent;
 
     fn spec(&self) -> LayerSpec {
         self.spec.clone()
     }
 
-    async fn init(&self, _: &HookContext) -> Result<Pad, LayerError> {
-        Ok(self.first.clone())
+    async fn init(&self, _: &HookContext) -> Result<ScratchpadContent, LayerError> {
+        Ok(self.initial.clone())
     }
 
-    async fn recall(&self, pad: &Pad, call: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(
+        &self,
+        pad: &ScratchpadContent,
+        call: &RecallInput<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
         let known = self
             .order
             .iter()
@@ -324,7 +336,8 @@ impl Layer for Scratchpad {
         let others = pad.0.iter().filter(|(name, _)| !self.order.contains(name));
         let mut sections = Vec::new();
         for (name, value) in known.chain(others) {
-            let value = FragmentData::plain(value.clone()).map_err(LayerError::failed)?;
+            let value =
+                FragmentData::literal_data(value.clone()).map_err(LayerError::from_message)?;
             if !value.is_null() {
                 let section = IndexMap::from([(name.clone(), value)]);
                 let data = FragmentData::Object(section);
@@ -333,7 +346,7 @@ impl Layer for Scratchpad {
         }
         match sections.is_empty() {
             true => Ok(Vec::new()),
-            false => Ok(vec![call.say_fragments(sections)]),
+            false => Ok(vec![call.contribution_from_fragments(sections)]),
         }
     }
 
@@ -343,19 +356,19 @@ impl Layer for Scratchpad {
         (!self.read_only).then(function).into_iter().collect()
     }
 
-    async fn call(
+    async fn call_function(
         &self,
-        pad: &mut Pad,
+        pad: &mut ScratchpadContent,
         function: &str,
         arguments: &Raw,
         _: &HookContext,
     ) -> Result<Raw, FunctionError> {
         if function != "update" {
-            return Err(unknown(&self.spec.id, function));
+            return Err(unknown_function(&self.spec.id, function));
         }
-        let refused = |error: PadError| FunctionError::Refused(error.to_string());
-        self.update(pad, arguments).map_err(refused)?;
+        let refused = |error: ScratchpadError| FunctionError::Refused(error.to_string());
+        self.update_content(pad, arguments).map_err(refused)?;
         let filled: Vec<&str> = pad.sections().map(|(name, _)| name).collect();
-        result(&json!({ "filled": filled }))
+        encode_result(&json!({ "filled": filled }))
     }
 }

@@ -8,27 +8,27 @@
 use async_trait::async_trait;
 use contexture_compile::{Band, Content, Contribution, Placement, Stability};
 use contexture_ir::Raw;
-use contexture_tools::{Checker, SchemaError};
+use contexture_tools::{SchemaError, SchemaValidator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::tool::{read, schema, unknown};
+use super::tool::{parse_arguments, schema_literal, unknown_function};
 use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
 
 /// What may be a state: every type that serde reads and writes, and that can be copied and compared.
-pub trait StateValue:
+pub trait StateSchema:
     Serialize + DeserializeOwned + Clone + Default + PartialEq + Send + Sync + 'static
 {
 }
 
-impl<T> StateValue for T where
+impl<T> StateSchema for T where
     T: Serialize + DeserializeOwned + Clone + Default + PartialEq + Send + Sync + 'static
 {
 }
@@ -37,34 +37,34 @@ impl<T> StateValue for T where
 ///
 /// ```
 /// use contexture_ir::Raw;
-/// use contexture_layers::{Layers, builtin::State};
+/// use contexture_layers::{Layers, builtin::StateLayer};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 /// struct Order { items: Vec<String>, paid: bool }
 ///
 /// let schema = Raw::parse(r#"{"type":"object","properties":{"items":{"maxItems":10}}}"#)?;
-/// let order = State::new(Order::default()).with_schema(&schema)?.settable();
-/// let layers = Layers::new().with(order)?;
-/// assert!(layers.function("set_state").is_some());
+/// let order = StateLayer::new(Order::default()).with_schema(&schema)?.with_set_function();
+/// let layers = Layers::new().with_layer(order)?;
+/// assert!(layers.find_function("set_state").is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct State<T> {
+pub struct StateLayer<T> {
     spec: LayerSpec,
-    first: T,
-    schema: Option<(Raw, Checker)>,
+    initial: T,
+    schema: Option<(Raw, SchemaValidator)>,
     settable: bool,
 }
 
-impl<T: StateValue> State<T> {
+impl<T: StateSchema> StateLayer<T> {
     /// A state that begins as this.
     #[must_use]
     pub fn new(first: T) -> Self {
         let spec = LayerSpec::new(LayerId::built_in("state"));
         Self {
-            spec: spec.at(Band::Tail, 300, Stability::Volatile),
-            first,
+            spec: spec.with_position(Band::Tail, 300, Stability::Volatile),
+            initial: first,
             schema: None,
             settable: false,
         }
@@ -72,8 +72,8 @@ impl<T: StateValue> State<T> {
 
     /// The same, standing there. In the system prompt each change opens an epoch.
     #[must_use]
-    pub fn placed(mut self, placement: Placement) -> Self {
-        (self.spec.band, self.spec.stability) = placed(placement);
+    pub fn with_placement(mut self, placement: Placement) -> Self {
+        (self.spec.band, self.spec.stability) = band_and_stability(placement);
         self
     }
 
@@ -82,28 +82,28 @@ impl<T: StateValue> State<T> {
     /// # Errors
     /// A schema that cannot be used.
     pub fn with_schema(mut self, schema: &Raw) -> Result<Self, SchemaError> {
-        self.schema = Some((schema.clone(), Checker::new(schema)?));
+        self.schema = Some((schema.clone(), SchemaValidator::new(schema)?));
         Ok(self)
     }
 
     /// The same, offering the model a function that sets the value whole: `set_state`, or `set_` and its name. The
     /// arguments are the value, so it must be an object; give it a schema, for the model sees nothing else of it.
     #[must_use]
-    pub const fn settable(mut self) -> Self {
+    pub const fn with_set_function(mut self) -> Self {
         self.settable = true;
         self
     }
 
     /// The same with another name, which is also that of its element, or another place or budget.
     #[must_use]
-    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+    pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
         self
     }
 }
 
 /// Where words of a placement stand, and how often they change.
-pub(super) const fn placed(placement: Placement) -> (Band, Stability) {
+pub(super) const fn band_and_stability(placement: Placement) -> (Band, Stability) {
     match placement {
         Placement::Tail => (Band::Tail, Stability::Volatile),
         Placement::System => (Band::System, Stability::Epoch),
@@ -111,34 +111,40 @@ pub(super) const fn placed(placement: Placement) -> (Band, Stability) {
 }
 
 #[async_trait]
-impl<T: StateValue> Layer for State<T> {
+impl<T: StateSchema> Layer for StateLayer<T> {
     type State = T;
 
     fn spec(&self) -> LayerSpec {
         self.spec.clone()
     }
 
-    fn check(&self, state: &T) -> Result<(), LayerError> {
+    fn validate_state(&self, state: &T) -> Result<(), LayerError> {
         let Some((_, checker)) = &self.schema else {
             return Ok(());
         };
-        let value = Raw::from_value(state).map_err(LayerError::failed)?;
-        checker.require(&value).map_err(LayerError::failed)
+        let value = Raw::from_value(state).map_err(LayerError::from_message)?;
+        checker
+            .check_value(&value)
+            .map_err(LayerError::from_message)
     }
 
     async fn init(&self, _: &HookContext) -> Result<T, LayerError> {
-        Ok(self.first.clone())
+        Ok(self.initial.clone())
     }
 
-    async fn recall(&self, state: &T, call: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
-        let said = Contribution::state(state, Placement::Tail).map_err(LayerError::failed)?;
+    async fn recall(
+        &self,
+        state: &T,
+        call: &RecallInput<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
+        let said = Contribution::state(state, Placement::Tail).map_err(LayerError::from_message)?;
         let mut content = said.content;
         if let Content::Fragments { fragments, .. } = &mut content {
             for fragment in fragments {
                 fragment.name = self.spec.id.to_string();
             }
         }
-        Ok(vec![call.say(content)])
+        Ok(vec![call.contribution(content)])
     }
 
     fn functions(&self) -> Vec<FunctionSpec> {
@@ -147,13 +153,13 @@ impl<T: StateValue> Layer for State<T> {
         }
         let id = &self.spec.id;
         let text = format!("Replaces the whole of what is shown as <{id}>.");
-        let any = || schema(&json!({"type": "object"}));
+        let any = || schema_literal(&json!({"type": "object"}));
         let input = self.schema.as_ref().map(|(schema, _)| schema.clone());
         let function = FunctionSpec::new(id, "set", &text, input.unwrap_or_else(any));
-        vec![function.called(format!("set_{id}"))]
+        vec![function.with_tool_name(format!("set_{id}"))]
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut T,
         function: &str,
@@ -161,9 +167,9 @@ impl<T: StateValue> Layer for State<T> {
         _: &HookContext,
     ) -> Result<Raw, FunctionError> {
         if function != "set" || !self.settable {
-            return Err(unknown(&self.spec.id, function));
+            return Err(unknown_function(&self.spec.id, function));
         }
-        *state = read(arguments)?;
+        *state = parse_arguments(arguments)?;
         Ok(Raw::null())
     }
 }

@@ -11,14 +11,14 @@ use crate::function::FunctionError;
 use crate::id::LayerId;
 
 /// A schema that stands in our own source.
-pub(super) fn schema(schema: &Value) -> Raw {
+pub(super) fn schema_literal(schema: &Value) -> Raw {
     let raw = Raw::from_value(schema);
     debug_assert!(raw.is_ok(), "a JSON value is JSON");
     raw.unwrap_or_else(|_| Raw::null())
 }
 
 /// Arguments, which fit their schema, as the type they were made for.
-pub(super) fn read<T: DeserializeOwned>(arguments: &Raw) -> Result<T, FunctionError> {
+pub(super) fn parse_arguments<T: DeserializeOwned>(arguments: &Raw) -> Result<T, FunctionError> {
     let read = serde_json::from_str(arguments.get());
     read.map_err(|error| FunctionError::Arguments {
         why: error.to_string(),
@@ -26,12 +26,12 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &Raw) -> Result<T, FunctionEr
 }
 
 /// A result.
-pub(super) fn result(value: &impl Serialize) -> Result<Raw, FunctionError> {
-    Ok(Raw::from_value(value).map_err(LayerError::failed)?)
+pub(super) fn encode_result(value: &impl Serialize) -> Result<Raw, FunctionError> {
+    Ok(Raw::from_value(value).map_err(LayerError::from_message)?)
 }
 
 /// There is no such function.
-pub(super) fn unknown(layer: &LayerId, function: &str) -> FunctionError {
+pub(super) fn unknown_function(layer: &LayerId, function: &str) -> FunctionError {
     FunctionError::Unknown {
         layer: layer.clone(),
         name: function.to_owned(),

@@ -3,7 +3,9 @@
 use contexture_catalogue::Catalogue;
 use contexture_compile::{CompileError, Compiled, Compiler, Contribution, Target};
 use contexture_ir::{Raw, ResponseId};
-use contexture_layers::{HookContext, Layer, LayerStates, Layers, Observed, Projection, Stored};
+use contexture_layers::{
+    HookContext, Layer, LayerStates, Layers, ObservedItems, Projection, StoredState,
+};
 
 use crate::probe::{context, recall, said, text};
 
@@ -26,11 +28,11 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) async fn with(layer: impl Layer) -> Self {
-        let layers = Layers::new().with(layer).unwrap();
-        let mut states = layers.states([]);
+        let layers = Layers::new().with_layer(layer).unwrap();
+        let mut states = layers.restore_states([]);
         let context = context();
-        layers.init(&mut states, &context).await.unwrap();
-        let _ = context.take_told();
+        layers.init_states(&mut states, &context).await.unwrap();
+        let _ = context.drain_events();
         Self {
             layers,
             states,
@@ -43,7 +45,7 @@ impl Desk {
         let arguments = Raw::parse(arguments).unwrap();
         let called = self
             .layers
-            .call(&mut self.states, tool, &arguments, &self.context);
+            .call_function(&mut self.states, tool, &arguments, &self.context);
         match called.await {
             Ok(result) => Ok(result.get().to_owned()),
             Err(error) => Err(error.to_string()),
@@ -56,7 +58,7 @@ impl Desk {
         let last = &mut <_>::default();
         let gathered = self
             .layers
-            .gather(&self.states, call, Projection::default(), last);
+            .recall_all(&self.states, call, Projection::default(), last);
         let gathered = gathered.await.unwrap();
         let outcomes = &gathered.outcomes;
         assert!(
@@ -76,7 +78,7 @@ impl Desk {
     pub(crate) async fn compiled(&self) -> Result<Compiled, CompileError> {
         let compiler = Compiler::new(Catalogue::builtin());
         let said = self.said().await.into_iter();
-        let compiler = said.fold(compiler, Compiler::with);
+        let compiler = said.fold(compiler, Compiler::with_contribution);
         compiler.compile(&[said_by_a_person()], &Target::openai_chat("gpt-4o"))
     }
 
@@ -87,7 +89,7 @@ impl Desk {
     }
 
     pub(crate) async fn observed(&mut self, response: Option<ResponseId>) {
-        let seen = Observed {
+        let seen = ObservedItems {
             items: &[],
             nodes: &[],
             response,
@@ -99,25 +101,25 @@ impl Desk {
     }
 
     /// What would be stored.
-    pub(crate) fn stored(&self) -> Stored {
-        self.layers.changed(&self.states)[0].now.clone()
+    pub(crate) fn stored(&self) -> StoredState {
+        self.layers.changed_states(&self.states)[0].now.clone()
     }
 
     /// The state as it was when it was stored.
-    pub(crate) fn rewind(&mut self, stored: &Stored) {
+    pub(crate) fn rewind(&mut self, stored: &StoredState) {
         let id = self.layers.specs().next().unwrap().id.clone();
-        self.states = self.layers.states([(id, stored.clone())]);
+        self.states = self.layers.restore_states([(id, stored.clone())]);
     }
 
     pub(crate) fn data(&self) -> String {
         let id = self.layers.specs().next().unwrap().id.clone();
-        let data = self.layers.data(&self.states, id.as_str()).unwrap();
+        let data = self.layers.export_state(&self.states, id.as_str()).unwrap();
         data.get().to_owned()
     }
 
     /// The news, as `name data`.
     pub(crate) fn told(&self) -> Vec<String> {
-        let told = self.context.take_told().into_iter();
+        let told = self.context.drain_events().into_iter();
         let lines = told.map(|event| format!("{} {}", event.name, event.data.get()));
         lines.collect()
     }
@@ -129,5 +131,5 @@ fn said_by_a_person() -> contexture_ir::Item {
 
 /// A JSON string.
 pub(crate) fn quoted(text: &str) -> String {
-    contexture_ir::quote(text)
+    contexture_ir::quote_json(text)
 }

@@ -2,7 +2,7 @@
 
 use contexture_compile::{PathItem, Stability};
 use contexture_layers::{
-    Hook, LayerStates, Layers, Outcome, Projection, RecallMode, Recalled, Status,
+    Hook, HookOutcome, HookStatus, LayerStates, Layers, Projection, RecallCache, RecallMode,
 };
 
 use crate::probe::{Act, Log, Probe, context, id, list, node, path, recall, stored, taken, texts};
@@ -12,20 +12,20 @@ fn eventual(log: &Log) -> Probe {
 }
 
 fn having(layers: &Layers, state: &str) -> LayerStates {
-    layers.states([(id("a"), stored(1, state))])
+    layers.restore_states([(id("a"), stored(1, state))])
 }
 
 async fn gathered(
     layers: &Layers,
     states: &LayerStates,
     path: &[PathItem],
-    last: &mut Recalled,
-) -> (Vec<String>, Vec<Outcome>) {
+    last: &mut RecallCache,
+) -> (Vec<String>, Vec<HookOutcome>) {
     let mut context = context();
     context.head = path.last().and_then(|item| item.node);
     let spec = layers.specs().next().unwrap().clone();
     let call = recall(&context, path, &spec);
-    let all = layers.gather(states, call, Projection::default(), last);
+    let all = layers.recall_all(states, call, Projection::default(), last);
     let all = all.await.unwrap();
     (texts(&all.contributions), all.outcomes)
 }
@@ -34,20 +34,20 @@ async fn refreshed(
     layers: &Layers,
     states: &LayerStates,
     path: &[PathItem],
-    last: &mut Recalled,
-) -> Vec<Outcome> {
+    last: &mut RecallCache,
+) -> Vec<HookOutcome> {
     let mut context = context();
     context.head = path.last().map(|item| item.node.unwrap_or(node(0)));
     let spec = layers.specs().next().unwrap().clone();
     let call = recall(&context, path, &spec);
-    layers.refresh(states, call, last).await.unwrap()
+    layers.refresh_recall(states, call, last).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_call_waits_only_where_nothing_was_said_yet() {
     let log = Log::default();
     let layers = list([eventual(&log)]);
-    let last = &mut Recalled::default();
+    let last = &mut RecallCache::default();
     let (said, _) = gathered(&layers, &having(&layers, "1"), &path(&[1]), last).await;
     assert_eq!(
         (said, taken(&log).len()),
@@ -71,7 +71,7 @@ async fn what_was_cleared_never_comes_back() {
     let log = Log::default();
     let full = list([eventual(&log)]);
     let empty = list([eventual(&log).on(Hook::Recall, Act::SayNothing)]);
-    let last = &mut Recalled::default();
+    let last = &mut RecallCache::default();
     gathered(&full, &having(&full, "1"), &path(&[1]), last).await;
     refreshed(&empty, &having(&empty, "2"), &path(&[1, 2]), last).await;
     for nodes in [&[1, 2][..], &[1, 2, 3], &[1, 2, 3, 4]] {
@@ -84,8 +84,8 @@ async fn what_was_cleared_never_comes_back() {
 async fn words_made_elsewhere_are_not_used() {
     let log = Log::default();
     let layers = list([eventual(&log)]);
-    let last = &mut Recalled::default();
-    let made = async |last: &mut Recalled| {
+    let last = &mut RecallCache::default();
+    let made = async |last: &mut RecallCache| {
         refreshed(&layers, &having(&layers, "1"), &path(&[1, 2, 3]), last).await;
         taken(&log);
     };
@@ -109,10 +109,10 @@ async fn words_made_elsewhere_are_not_used() {
 }
 
 #[tokio::test]
-async fn words_are_of_the_head_they_were_made_at_however_often_they_are_used() {
+async fn cached_recall_stays_valid_at_its_head_after_rewind() {
     let log = Log::default();
     let layers = list([eventual(&log)]);
-    let last = &mut Recalled::default();
+    let last = &mut RecallCache::default();
     refreshed(&layers, &having(&layers, "1"), &path(&[1]), last).await;
     gathered(&layers, &having(&layers, "2"), &path(&[1, 2]), last).await;
     taken(&log);
@@ -130,10 +130,10 @@ async fn a_refresh_that_fails_is_told_and_leaves_what_seldom_changes() {
         let probe = eventual(&log).with(|spec| spec.stability = stability);
         let well = list([probe.clone()]);
         let ill = list([probe.on(Hook::Recall, Act::Panic)]);
-        let last = &mut Recalled::default();
+        let last = &mut RecallCache::default();
         gathered(&well, &having(&well, "1"), &path(&[1]), last).await;
         let outcomes = refreshed(&ill, &having(&ill, "2"), &path(&[1, 2]), last).await;
-        let stale = matches!(outcomes[0].status, Status::Stale { .. });
+        let stale = matches!(outcomes[0].status, HookStatus::Stale { .. });
         assert_eq!(stale, stability == Stability::Epoch);
         let (said, _) = gathered(&well, &having(&well, "2"), &path(&[1, 2]), last).await;
         assert_eq!(said, [expected]);
@@ -141,7 +141,7 @@ async fn a_refresh_that_fails_is_told_and_leaves_what_seldom_changes() {
 }
 
 #[tokio::test]
-async fn an_atomic_layer_that_fails_says_what_it_said_if_that_seldom_changes() {
+async fn failed_atomic_recall_reuses_cache_unless_volatile() {
     for (stability, expected) in [
         (Stability::Frozen, &["a: <hint>1</hint>"][..]),
         (Stability::Volatile, &[]),
@@ -150,7 +150,7 @@ async fn an_atomic_layer_that_fails_says_what_it_said_if_that_seldom_changes() {
         let probe = Probe::new("a", &log).with(|spec| spec.stability = stability);
         let well = list([probe.clone()]);
         let ill = list([probe.on(Hook::Recall, Act::Fail)]);
-        let last = &mut Recalled::default();
+        let last = &mut RecallCache::default();
         gathered(&well, &having(&well, "1"), &path(&[1, 2]), last).await;
         let (said, outcomes) = gathered(&ill, &having(&ill, "2"), &path(&[1, 2]), last).await;
         assert_eq!(said, expected);
@@ -164,9 +164,9 @@ async fn an_atomic_layer_that_fails_says_what_it_said_if_that_seldom_changes() {
 async fn a_layer_without_a_state_says_nothing_though_it_once_did() {
     let log = Log::default();
     let layers = list([eventual(&log)]);
-    let last = &mut Recalled::default();
+    let last = &mut RecallCache::default();
     refreshed(&layers, &having(&layers, "1"), &path(&[1]), last).await;
     let (said, outcomes) = gathered(&layers, &having(&layers, "{"), &path(&[1]), last).await;
     assert_eq!(said, [""; 0]);
-    assert!(matches!(outcomes[0].status, Status::Skipped { .. }));
+    assert!(matches!(outcomes[0].status, HookStatus::Skipped { .. }));
 }

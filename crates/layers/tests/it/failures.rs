@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use contexture_layers::{
-    Gate, Hook, LayersError, Observed, OnError, Projection, RunEnd, Status, ToolRequest,
+    Hook, HookStatus, LayersError, ObservedItems, OnError, Projection, RunEnd, ToolGate,
+    ToolRequest,
 };
 
 use crate::probe::{Act, Log, Probe, begun, context, list, recall, said, stored, texts, written};
 
-const SEEN: Observed<'static> = Observed {
+const SEEN: ObservedItems<'static> = ObservedItems {
     items: &[],
     nodes: &[],
     response: None,
@@ -24,9 +25,9 @@ fn call() -> ToolRequest {
     }
 }
 
-fn why(status: &Status) -> &str {
+fn why(status: &HookStatus) -> &str {
     match status {
-        Status::Failed { why } | Status::Skipped { why } | Status::Stale { why } => why,
+        HookStatus::Failed { why } | HookStatus::Skipped { why } | HookStatus::Stale { why } => why,
         _ => "ok",
     }
 }
@@ -49,7 +50,7 @@ async fn a_failure_is_named_and_undone() {
         assert_eq!(why(&outcomes[0].status), expected, "{act:?}");
         let well = expected == "ok";
         assert_eq!(!written(&layers, &states).is_empty(), well, "{act:?}");
-        assert_eq!(!context.take_told().is_empty(), well, "{act:?}");
+        assert_eq!(!context.drain_events().is_empty(), well, "{act:?}");
     }
 }
 
@@ -81,15 +82,15 @@ async fn one_that_must_not_fail_fails_the_operation() {
         let probe = Probe::new("a", &log).on(hook, Act::Panic);
         let layers = list([probe.with(|spec| spec.on_error = OnError::Fail)]);
         let context = context();
-        let mut states = layers.states([]);
+        let mut states = layers.restore_states([]);
         let spec = layers.specs().next().unwrap().clone();
         let failed = async {
-            layers.init(&mut states, &context).await?;
+            layers.init_states(&mut states, &context).await?;
             layers.on_append(&mut states, vec![], &context).await?;
             let call = recall(&context, &[], &spec);
             let last = &mut <_>::default();
             layers
-                .gather(&states, call, Projection::default(), last)
+                .recall_all(&states, call, Projection::default(), last)
                 .await?;
             layers.after_model(&mut states, &[], &context).await?;
             layers.observe(&mut states, SEEN, &context).await
@@ -112,7 +113,7 @@ async fn a_failing_gate_lets_the_call_pass_unless_it_must_not_fail() {
         let layers = list([probe.with(|spec| spec.on_error = on_error)]);
         let mut states = begun(&layers).await;
         let (gate, outcomes) = layers.before_tool(&mut states, &call(), &context()).await;
-        assert_eq!(matches!(gate, Gate::Deny(_)), denied);
+        assert_eq!(matches!(gate, ToolGate::Deny(_)), denied);
         assert!(!outcomes[0].status.is_ok());
     }
 }
@@ -122,25 +123,25 @@ async fn a_gate_whose_state_cannot_be_read_denies_if_it_must_not_fail() {
     for (on_error, denied) in [(OnError::Skip, false), (OnError::Fail, true)] {
         let log = Log::default();
         let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = on_error)]);
-        let mut states = layers.states([(crate::probe::id("a"), stored(1, "\"broken"))]);
+        let mut states = layers.restore_states([(crate::probe::id("a"), stored(1, "\"broken"))]);
         let (gate, _) = layers.before_tool(&mut states, &call(), &context()).await;
-        assert_eq!(matches!(gate, Gate::Deny(_)), denied);
-        let begun = layers.init(&mut states, &context()).await;
+        assert_eq!(matches!(gate, ToolGate::Deny(_)), denied);
+        let begun = layers.init_states(&mut states, &context()).await;
         assert_eq!(begun.is_err(), denied);
     }
 }
 
 #[tokio::test]
-async fn a_layer_that_cannot_begin_is_left_out_until_its_state_is_read_again() {
+async fn layer_failing_init_is_skipped_until_states_are_reloaded() {
     let log = Log::default();
     let layers = list([
         Probe::new("a", &log).on(Hook::Init, Act::Fail),
         Probe::new("b", &log),
     ]);
     let context = context();
-    let mut states = layers.states([]);
-    layers.init(&mut states, &context).await.unwrap();
-    let told = context.take_told();
+    let mut states = layers.restore_states([]);
+    layers.init_states(&mut states, &context).await.unwrap();
+    let told = context.drain_events();
     assert_eq!(told.len(), 1, "what a failed hook told is dropped");
     assert_eq!(told[0].layer.as_str(), "b");
     let (items, outcomes) = layers
@@ -148,7 +149,7 @@ async fn a_layer_that_cannot_begin_is_left_out_until_its_state_is_read_again() {
         .await
         .unwrap();
     assert_eq!(items, ["x", "b"].map(said));
-    let skipped = Status::Skipped {
+    let skipped = HookStatus::Skipped {
         why: "as told".to_owned(),
     };
     assert_eq!(outcomes[0].status, skipped);
@@ -156,7 +157,7 @@ async fn a_layer_that_cannot_begin_is_left_out_until_its_state_is_read_again() {
 }
 
 #[tokio::test]
-async fn what_a_failed_recall_told_is_dropped_and_the_history_is_still_projected() {
+async fn failed_recall_drops_its_events_but_projects_history() {
     let log = Log::default();
     let mut probe = Probe::new("a", &log).on(Hook::Recall, Act::Fail);
     probe.window = Some(4);
@@ -167,13 +168,13 @@ async fn what_a_failed_recall_told_is_dropped_and_the_history_is_still_projected
     let spec = layers.specs().next().unwrap().clone();
     let call = recall(&context, &[], &spec);
     let gathered = layers
-        .gather(&states, call, Projection::default(), &mut <_>::default())
+        .recall_all(&states, call, Projection::default(), &mut <_>::default())
         .await
         .unwrap();
     assert_eq!(texts(&gathered.contributions), ["b: <hint>100</hint>"]);
     let window = gathered.projection.policy.window;
     assert_eq!(window, contexture_compile::Window::Turns(4));
-    let told = context.take_told();
+    let told = context.drain_events();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].layer.as_str(), "b");
     let failed = gathered.outcomes.iter().filter(|one| !one.status.is_ok());
@@ -202,6 +203,6 @@ async fn at_the_end_everybody_is_told_whoever_fails() {
         ended
             .iter()
             .chain(&let_go)
-            .all(|one| matches!(one.status, Status::Failed { .. }))
+            .all(|one| matches!(one.status, HookStatus::Failed { .. }))
     );
 }

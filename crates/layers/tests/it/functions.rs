@@ -21,13 +21,15 @@ async fn arguments_and_results_must_fit() {
         taken(&log);
         let context = context();
         let arguments = Raw::parse(arguments).unwrap();
-        let result = layers.call(&mut states, tool, &arguments, &context).await;
+        let result = layers
+            .call_function(&mut states, tool, &arguments, &context)
+            .await;
         match (expected, result) {
             (Ok(expected), Ok(result)) => assert_eq!(result.get(), expected),
             (Err(why), Err(error)) => {
                 assert!(error.to_string().starts_with(why), "{error}");
                 assert!(written(&layers, &states).is_empty(), "{why}");
-                assert!(context.take_told().is_empty(), "{why}");
+                assert!(context.drain_events().is_empty(), "{why}");
             }
             (expected, result) => panic!("{tool}: {expected:?}, {result:?}"),
         }
@@ -46,7 +48,9 @@ async fn a_function_that_fails_changes_nothing() {
         let layers = list([Probe::new("a", &log).on(Hook::Function, act)]);
         let mut states = begun(&layers).await;
         let five = Raw::parse("5").unwrap();
-        let result = layers.call(&mut states, "a_set", &five, &context()).await;
+        let result = layers
+            .call_function(&mut states, "a_set", &five, &context())
+            .await;
         assert_eq!(result.unwrap_err().to_string(), why);
         assert!(written(&layers, &states).is_empty());
     }
@@ -56,9 +60,11 @@ async fn a_function_that_fails_changes_nothing() {
 async fn a_layer_without_a_state_cannot_be_called() {
     let log = Log::default();
     let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = OnError::Skip)]);
-    let mut states = layers.states([(id("a"), stored(1, "{"))]);
+    let mut states = layers.restore_states([(id("a"), stored(1, "{"))]);
     let five = Raw::parse("5").unwrap();
-    let result = layers.call(&mut states, "a_set", &five, &context()).await;
+    let result = layers
+        .call_function(&mut states, "a_set", &five, &context())
+        .await;
     let why = result.unwrap_err().to_string();
     assert!(why.contains("cannot be read"), "{why}");
     assert_eq!(taken(&log), [""; 0]);

@@ -9,13 +9,13 @@ use crate::probe::{begun, context, recall};
 #[tokio::test]
 async fn it_sets_the_window_and_leaves_the_rest_of_the_policy() {
     let cases = [
-        (History::turns(3), Window::Turns(3)),
-        (History::turns(0), Window::Turns(0)),
-        (History::tokens(9_000), Window::Tokens(9_000)),
-        (History::tokens(u64::MAX), Window::Tokens(u64::MAX)),
+        (History::last_turns(3), Window::Turns(3)),
+        (History::last_turns(0), Window::Turns(0)),
+        (History::last_tokens(9_000), Window::Tokens(9_000)),
+        (History::last_tokens(u64::MAX), Window::Tokens(u64::MAX)),
     ];
     for (layer, window) in cases {
-        let layers = Layers::new().with(layer).unwrap();
+        let layers = Layers::new().with_layer(layer).unwrap();
         let states = begun(&layers).await;
         let context = context();
         let spec = layers.specs().next().unwrap().clone();
@@ -25,7 +25,7 @@ async fn it_sets_the_window_and_leaves_the_rest_of_the_policy() {
         };
         let call = recall(&context, &[], &spec);
         let gathered = layers
-            .gather(&states, call, given, &mut <_>::default())
+            .recall_all(&states, call, given, &mut <_>::default())
             .await
             .unwrap();
         let expected = HistoryPolicy {
@@ -46,17 +46,17 @@ async fn of_two_the_later_one_counts() {
         }
     };
     let layers = Layers::new()
-        .with(History::turns(1).configured(named("late", 2)))
+        .with_layer(History::last_turns(1).with_spec(named("late", 2)))
         .unwrap();
     let layers = layers
-        .with(History::turns(2).configured(named("early", 1)))
+        .with_layer(History::last_turns(2).with_spec(named("early", 1)))
         .unwrap();
     let states = begun(&layers).await;
     let context = context();
     let spec = layers.specs().next().unwrap().clone();
     let call = recall(&context, &[], &spec);
     let gathered = layers
-        .gather(&states, call, Projection::default(), &mut <_>::default())
+        .recall_all(&states, call, Projection::default(), &mut <_>::default())
         .await
         .unwrap();
     assert_eq!(gathered.projection.policy.window, Window::Turns(1));

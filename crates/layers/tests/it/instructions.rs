@@ -2,7 +2,7 @@
 
 use contexture_compile::{Band, Budget, Stability};
 use contexture_ir::{guardrail, hint, user};
-use contexture_layers::builtin::{Instructions, Words};
+use contexture_layers::builtin::{InstructionText, Instructions};
 use contexture_layers::{LayerError, LayerId};
 
 use crate::desk::{Desk, HOSTILE};
@@ -28,13 +28,16 @@ async fn a_text_stands_as_it_was_written() {
 #[tokio::test]
 async fn fragments_are_escaped() {
     for hostile in HOSTILE {
-        let words = Words::fragments([hint(hostile), hint("after")]).unwrap();
+        let words = InstructionText::from_fragments([hint(hostile), hint("after")]).unwrap();
         let desk = Desk::with(Instructions::new(words)).await;
         let shown = desk.shown().await;
         assert_eq!(shown.matches("<hint>").count(), 2, "{shown}");
         assert!(!shown.contains("<system>"), "{shown}");
     }
-    assert!(Words::fragments([user("hello")]).is_err(), "a message");
+    assert!(
+        InstructionText::from_fragments([user("hello")]).is_err(),
+        "a message"
+    );
 }
 
 #[tokio::test]
@@ -47,10 +50,10 @@ async fn a_maximum_cuts_them_from_the_end() {
             ..<_>::default()
         })
     });
-    let fragments = Words::fragments(rules).unwrap();
-    for words in [Words::from(text), fragments] {
+    let fragments = InstructionText::from_fragments(rules).unwrap();
+    for words in [InstructionText::from(text), fragments] {
         let layer = Instructions::new(words);
-        let layer = layer.configured(|spec| spec.budget = Budget::at_most(200));
+        let layer = layer.with_spec(|spec| spec.budget = Budget::at_most(200));
         let desk = Desk::with(layer).await;
         let payload = desk.compiled().await.unwrap().payload.to_json();
         assert!(payload.contains("Rule 0:"));
@@ -60,9 +63,9 @@ async fn a_maximum_cuts_them_from_the_end() {
 
 #[tokio::test]
 async fn they_are_loaded_once_and_a_rewind_brings_back_the_old_ones() {
-    let layer = Instructions::load(async |context| {
+    let layer = Instructions::from_loader(async |context| {
         let text = format!("For {}.", context.owner.as_str());
-        Ok(Words::from(text))
+        Ok(InstructionText::from(text))
     });
     let mut desk = Desk::with(layer).await;
     assert_eq!(desk.shown().await, "For anna.");
@@ -73,20 +76,20 @@ async fn they_are_loaded_once_and_a_rewind_brings_back_the_old_ones() {
     assert_eq!(desk.shown().await, "For everybody.");
     desk.rewind(&first);
     assert_eq!(desk.shown().await, "For anna.");
-    assert!(desk.layers.changed(&desk.states).is_empty());
+    assert!(desk.layers.changed_states(&desk.states).is_empty());
 }
 
 #[tokio::test]
 async fn words_that_cannot_be_loaded_are_left_out_and_told() {
-    let layer = Instructions::load(async |_| Err(LayerError::failed("no such file")));
-    let layer = layer.configured(|spec| spec.id = LayerId::new("house-rules").unwrap());
-    let layers = contexture_layers::Layers::new().with(layer).unwrap();
-    let mut states = layers.states([]);
+    let layer = Instructions::from_loader(async |_| Err(LayerError::from_message("no such file")));
+    let layer = layer.with_spec(|spec| spec.id = LayerId::new("house-rules").unwrap());
+    let layers = contexture_layers::Layers::new().with_layer(layer).unwrap();
+    let mut states = layers.restore_states([]);
     let context = crate::probe::context();
-    let outcomes = layers.init(&mut states, &context).await.unwrap();
+    let outcomes = layers.init_states(&mut states, &context).await.unwrap();
     let outcome = format!("{outcomes:?}");
     assert!(outcome.contains("house-rules") && outcome.contains("no such file"));
-    assert!(layers.changed(&states).is_empty());
+    assert!(layers.changed_states(&states).is_empty());
 }
 
 #[tokio::test]
@@ -97,7 +100,7 @@ async fn stored_words_that_are_none_leave_the_layer_out() {
     let call = crate::probe::recall(&desk.context, &[], &spec);
     let gathered = desk
         .layers
-        .gather(&desk.states, call, <_>::default(), &mut <_>::default())
+        .recall_all(&desk.states, call, <_>::default(), &mut <_>::default())
         .await
         .unwrap();
     assert!(gathered.contributions.is_empty());

@@ -1,7 +1,7 @@
 //! A layer that fails, panics or is late changes nothing but its own words and its own state.
 
 use contexture_ir::RunId;
-use contexture_layers::{ChildEnd, Hook, Layers, Observed, Outcome, Projection, RunEnd};
+use contexture_layers::{ChildEnd, Hook, HookOutcome, Layers, ObservedItems, Projection, RunEnd};
 use proptest::prelude::*;
 
 use crate::probe::{Act, Log, Probe, context, list, recall, said, texts, written};
@@ -34,7 +34,7 @@ fn acts() -> impl Strategy<Value = Act> {
 #[derive(Debug, PartialEq)]
 struct Seen {
     words: Vec<String>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<HookOutcome>,
     states: Vec<(String, String)>,
     child: Vec<(String, String)>,
     told: Vec<(String, String)>,
@@ -57,8 +57,8 @@ impl Seen {
 
 async fn run(layers: &Layers) -> Seen {
     let context = context();
-    let mut states = layers.states([]);
-    layers.init(&mut states, &context).await.unwrap();
+    let mut states = layers.restore_states([]);
+    layers.init_states(&mut states, &context).await.unwrap();
     let (appended, _) = layers
         .on_append(&mut states, vec![said("hello")], &context)
         .await
@@ -67,7 +67,7 @@ async fn run(layers: &Layers) -> Seen {
     let call = recall(&context, &[], &spec);
     let last = &mut <_>::default();
     let gathered = layers
-        .gather(&states, call, Projection::default(), last)
+        .recall_all(&states, call, Projection::default(), last)
         .await
         .unwrap();
     layers
@@ -81,7 +81,7 @@ async fn run(layers: &Layers) -> Seen {
         arguments: contexture_ir::Raw::null(),
     };
     layers.before_tool(&mut states, &request, &context).await;
-    let seen = Observed {
+    let seen = ObservedItems {
         items: &[],
         nodes: &[],
         response: None,
@@ -89,7 +89,7 @@ async fn run(layers: &Layers) -> Seen {
     };
     layers.observe(&mut states, seen, &context).await.unwrap();
     let mut outcomes = gathered.outcomes;
-    let mut child = layers.states([]);
+    let mut child = layers.restore_states([]);
     let spawned = layers.on_spawn(&states, &mut child, &context).await;
     outcomes.extend(spawned.unwrap());
     let updated = layers.on_parent_update(&mut child, &states, &context).await;
@@ -105,7 +105,7 @@ async fn run(layers: &Layers) -> Seen {
     let done = RunEnd::Completed;
     outcomes.extend(layers.on_complete(&mut states, &done, &context).await);
     outcomes.extend(layers.dispose(&states).await);
-    let told = context.take_told().into_iter();
+    let told = context.drain_events().into_iter();
     Seen {
         words: texts(&gathered.contributions),
         outcomes,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use contexture_compile::{Budget, Contribution};
 use contexture_ir::Raw;
 use contexture_layers::{
-    FunctionSpec, Layer, LayerError, LayerId, LayerSpec, Layers, Offered, Recall,
+    FunctionSpec, Layer, LayerError, LayerId, LayerSpec, Layers, OfferedTo, RecallInput,
 };
 
 use crate::probe::{Log, Probe, begun, id, list};
@@ -20,7 +20,7 @@ impl Layer for Functions {
         LayerSpec::new(id(self.0))
     }
 
-    async fn recall(&self, (): &(), _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, (): &(), _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 
@@ -30,14 +30,14 @@ impl Layer for Functions {
 }
 
 fn function(layer: &str, tool: &str) -> FunctionSpec {
-    FunctionSpec::new(&id(layer), "f", "Does.", Raw::parse("{}").unwrap()).called(tool)
+    FunctionSpec::new(&id(layer), "f", "Does.", Raw::parse("{}").unwrap()).with_tool_name(tool)
 }
 
 #[test]
 fn a_name_twice_is_refused() {
     let log = Log::default();
     let error = list([Probe::new("a", &log)])
-        .with(Probe::new("a", &log))
+        .with_layer(Probe::new("a", &log))
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -48,15 +48,15 @@ fn a_name_twice_is_refused() {
 #[test]
 fn a_tool_twice_is_refused_whoever_offers_it() {
     let one = Layers::new()
-        .with(Functions("a", vec![function("a", "f")]))
+        .with_layer(Functions("a", vec![function("a", "f")]))
         .unwrap();
     let error = one
-        .with(Functions("b", vec![function("b", "f")]))
+        .with_layer(Functions("b", vec![function("b", "f")]))
         .unwrap_err();
     let why = "the layers a and b both offer a tool named f: rename one";
     assert_eq!(error.to_string(), why);
     let both = vec![function("a", "f"), function("a", "f")];
-    let error = Layers::new().with(Functions("a", both)).unwrap_err();
+    let error = Layers::new().with_layer(Functions("a", both)).unwrap_err();
     let why = "the layers a and a both offer a tool named f: rename one";
     assert_eq!(error.to_string(), why);
 }
@@ -65,12 +65,14 @@ fn a_tool_twice_is_refused_whoever_offers_it() {
 fn a_tool_that_no_provider_takes_is_refused() {
     for tool in ["", "a/b", "a b", "é", &"x".repeat(65)] {
         let layer = Functions("a", vec![function("a", tool)]);
-        let error = Layers::new().with(layer).unwrap_err();
+        let error = Layers::new().with_layer(layer).unwrap_err();
         assert!(error.to_string().contains("1 to 64 bytes"), "{error}");
     }
     let mut bad = function("a", "f");
     bad.output = Some(Raw::parse(r#"{"type":"no such type"}"#).unwrap());
-    let error = Layers::new().with(Functions("a", vec![bad])).unwrap_err();
+    let error = Layers::new()
+        .with_layer(Functions("a", vec![bad]))
+        .unwrap_err();
     let why = "the function f of the layer a: ";
     assert!(error.to_string().starts_with(why), "{error}");
 }
@@ -78,7 +80,8 @@ fn a_tool_that_no_provider_takes_is_refused() {
 #[test]
 fn a_budget_that_cannot_be_kept_is_refused() {
     let log = Log::default();
-    let with = |budget| Layers::new().with(Probe::new("a", &log).with(|spec| spec.budget = budget));
+    let with =
+        |budget| Layers::new().with_layer(Probe::new("a", &log).with(|spec| spec.budget = budget));
     let budget = |min, max, share| Budget { min, max, share };
     assert!(with(budget(5, Some(5), 100)).is_ok());
     assert!(with(budget(5, None, 0)).is_ok());
@@ -108,13 +111,13 @@ fn names_of_layers() {
 #[tokio::test]
 async fn what_is_for_programs_is_not_offered_to_models() {
     let host = FunctionSpec {
-        offered: Offered::Host,
+        offered: OfferedTo::Host,
         ..function("a", "host")
     };
     let layers = Layers::new()
-        .with(Functions("a", vec![function("a", "f"), host]))
+        .with_layer(Functions("a", vec![function("a", "f"), host]))
         .unwrap();
-    assert_eq!(layers.tools().len(), 1);
+    assert_eq!(layers.tool_definitions().len(), 1);
     assert_eq!(layers.functions().count(), 2);
 }
 
@@ -123,10 +126,10 @@ async fn a_layer_is_found_by_type_and_by_name() {
     let log = Log::default();
     let layers = list([Probe::new("a", &log), Probe::new("b", &log)]);
     let states = begun(&layers).await;
-    assert_eq!(layers.layer::<Probe>().unwrap().0.as_str(), "a");
-    assert!(layers.layer::<Functions>().is_none());
+    assert_eq!(layers.layer_of_type::<Probe>().unwrap().0.as_str(), "a");
+    assert!(layers.layer_of_type::<Functions>().is_none());
     assert_eq!(*layers.state::<Probe>(&states).unwrap(), 100);
     assert!(layers.state::<Functions>(&states).is_err());
-    let error = layers.data(&states, "c").unwrap_err();
+    let error = layers.export_state(&states, "c").unwrap_err();
     assert_eq!(error.to_string(), "there is no layer c; there are: a, b");
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use contexture_compile::{Band, Budget, Placement, Stability};
-use contexture_layers::builtin::memory::{Change, Entry, Memory, Ttl};
-use contexture_layers::{LayerId, Scope};
+use contexture_layers::builtin::memory::{Memory, NoteChange, NoteEntry, NoteTtl};
+use contexture_layers::{LayerId, StateScope};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, HOSTILE, quoted};
@@ -103,9 +103,9 @@ async fn the_news_say_what_changed() {
 
 #[tokio::test]
 async fn a_note_for_n_answers_is_shown_in_n_calls_in_every_scope() {
-    for scope in [Scope::Path, Scope::Resource, Scope::Global] {
+    for scope in [StateScope::Path, StateScope::Resource, StateScope::Global] {
         for n in 1..4 {
-            let mut desk = desk(Memory::new().scoped(scope)).await;
+            let mut desk = desk(Memory::new().with_scope(scope)).await;
             desk.context.responses = 17;
             let note = format!(r#"{{"key":"k","value":"v","ttl":{n}}}"#);
             desk.call("create_memory", &note).await.unwrap();
@@ -145,14 +145,14 @@ async fn answers_are_counted_only_while_a_note_waits_for_them() {
         .await
         .unwrap();
     assert!(!desk.data().contains("answers") && !desk.data().contains("expires"));
-    desk.states.settle();
+    desk.states.mark_committed();
     desk.answered().await;
-    assert!(desk.layers.changed(&desk.states).is_empty());
+    assert!(desk.layers.changed_states(&desk.states).is_empty());
 }
 
 #[tokio::test]
 async fn time_expires_a_note_by_the_clock_of_the_call() {
-    let mut desk = desk(Memory::new().expiring(Ttl::Ms(1000))).await;
+    let mut desk = desk(Memory::new().with_ttl(NoteTtl::Ms(1000))).await;
     desk.call("create_memory", r#"{"key":"short","value":"v"}"#)
         .await
         .unwrap();
@@ -174,7 +174,7 @@ async fn time_expires_a_note_by_the_clock_of_the_call() {
 
 #[tokio::test]
 async fn without_a_word_on_it_the_layers_time_to_live_counts_anew() {
-    let mut desk = desk(Memory::new().expiring(Ttl::Responses(2))).await;
+    let mut desk = desk(Memory::new().with_ttl(NoteTtl::Responses(2))).await;
     desk.call("create_memory", r#"{"key":"k","value":"v"}"#)
         .await
         .unwrap();
@@ -190,7 +190,7 @@ async fn without_a_word_on_it_the_layers_time_to_live_counts_anew() {
 
 #[tokio::test]
 async fn allowed_keys_are_in_the_schemas_and_in_force() {
-    let mut desk = desk(Memory::new().allowing(["tone", "language"])).await;
+    let mut desk = desk(Memory::new().with_keys(["tone", "language"])).await;
     for (_, function) in desk.layers.functions() {
         let schema = function.input.get();
         assert!(schema.contains(r#""enum":["language","tone"]"#), "{schema}");
@@ -206,10 +206,11 @@ async fn allowed_keys_are_in_the_schemas_and_in_force() {
     assert!(refused.unwrap_err().contains("language"));
 
     // Whoever gets past the schema gets no further.
-    let memory = Memory::new().allowing(["tone"]);
+    let memory = Memory::new().with_keys(["tone"]);
     let notes = &mut <_>::default();
     let raw = contexture_ir::Raw::parse(r#"{"key":"name","value":"x"}"#).unwrap();
-    let called = contexture_layers::Layer::call(&memory, notes, "create", &raw, &desk.context);
+    let called =
+        contexture_layers::Layer::call_function(&memory, notes, "create", &raw, &desk.context);
     let refused = called.await.unwrap_err().to_string();
     assert_eq!(
         refused,
@@ -220,12 +221,12 @@ async fn allowed_keys_are_in_the_schemas_and_in_force() {
 #[tokio::test]
 async fn schemas_do_not_change_with_the_notes() {
     let mut desk = desk(Memory::new()).await;
-    let tools = desk.layers.tools();
+    let tools = desk.layers.tool_definitions();
     assert_eq!(tools.len(), 3);
     desk.call("create_memory", r#"{"key":"k","value":"v"}"#)
         .await
         .unwrap();
-    assert_eq!(desk.layers.tools(), tools);
+    assert_eq!(desk.layers.tool_definitions(), tools);
     for (arguments, why) in [
         (r#"{"key":"k"}"#, "value"),
         (r#"{"key":1,"value":"v"}"#, "/key"),
@@ -240,8 +241,8 @@ async fn schemas_do_not_change_with_the_notes() {
 }
 
 #[tokio::test]
-async fn the_most_important_are_shown_first_and_stay_where_there_is_no_room() {
-    let memory = Memory::new().configured(|spec| spec.budget = Budget::at_most(150));
+async fn most_important_notes_come_first_and_survive_budget() {
+    let memory = Memory::new().with_spec(|spec| spec.budget = Budget::at_most(150));
     let mut desk = desk(memory).await;
     for (key, importance) in [("a", 1), ("b", 90), ("c", 50)] {
         let value = format!("{key} is noted {}", "at length ".repeat(25));
@@ -259,8 +260,8 @@ async fn the_most_important_are_shown_first_and_stay_where_there_is_no_room() {
 
 #[tokio::test]
 async fn the_program_selects_what_is_shown() {
-    let memory = Memory::new().showing(|mut there, call| {
-        there.retain(|Entry { note, .. }| note.value.contains(call.query) && note.updates < 2);
+    let memory = Memory::new().with_filter(|mut there, call| {
+        there.retain(|NoteEntry { note, .. }| note.value.contains(call.query) && note.updates < 2);
         there.truncate(1);
         there
     });
@@ -285,18 +286,18 @@ async fn the_program_may_refuse_a_change_and_hears_of_the_others() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&heard);
     let memory = Memory::new()
-        .asking(|change, context| match change {
-            Change::Set { note, .. } if note.value.contains("secret") => {
+        .with_approval(|change, context| match change {
+            NoteChange::Set { note, .. } if note.value.contains("secret") => {
                 Err(format!("{} keeps no secrets", context.owner.as_str()))
             }
-            Change::Delete { key: "fixed", .. } => Err("it stays".to_owned()),
+            NoteChange::Delete { key: "fixed", .. } => Err("it stays".to_owned()),
             _ => Ok(()),
         })
-        .watching(move |change, _| {
+        .with_observer(move |change, _| {
             hears.lock().unwrap().push(match change {
-                Change::Set { key, old, .. } => format!("set {key} {}", old.is_some()),
-                Change::Delete { key, .. } => format!("delete {key}"),
-                Change::Expire { key, .. } => format!("expire {key}"),
+                NoteChange::Set { key, old, .. } => format!("set {key} {}", old.is_some()),
+                NoteChange::Delete { key, .. } => format!("delete {key}"),
+                NoteChange::Expire { key, .. } => format!("expire {key}"),
             });
             // Who watches harms nothing.
             std::panic::resume_unwind(Box::new("heard"));
@@ -324,13 +325,15 @@ async fn where_it_stands_and_what_it_belongs_to() {
     let cases = [
         (
             Memory::new(),
-            Scope::Resource,
+            StateScope::Resource,
             Band::System,
             Stability::Epoch,
         ),
         (
-            Memory::new().placed(Placement::Tail).scoped(Scope::Path),
-            Scope::Path,
+            Memory::new()
+                .with_placement(Placement::Tail)
+                .with_scope(StateScope::Path),
+            StateScope::Path,
             Band::Tail,
             Stability::Volatile,
         ),
@@ -340,18 +343,18 @@ async fn where_it_stands_and_what_it_belongs_to() {
         desk.call("create_memory", r#"{"key":"k","value":"v"}"#)
             .await
             .unwrap();
-        assert_eq!(desk.layers.changed(&desk.states)[0].scope, scope);
+        assert_eq!(desk.layers.changed_states(&desk.states)[0].scope, scope);
         let said = desk.said().await;
         assert_eq!((said[0].band, said[0].stability), (band, stability));
     }
-    let named = Memory::new().configured(|spec| spec.id = LayerId::new("facts").unwrap());
+    let named = Memory::new().with_spec(|spec| spec.id = LayerId::new("facts").unwrap());
     let mut desk = desk(named).await;
     desk.call("create_facts", r#"{"key":"k","value":"v"}"#)
         .await
         .unwrap();
     assert!(desk.shown().await.contains("<facts>"));
-    let both = desk.layers.with(Memory::new()).unwrap();
-    assert_eq!(both.tools().len(), 6);
+    let both = desk.layers.with_layer(Memory::new()).unwrap();
+    assert_eq!(both.tool_definitions().len(), 6);
 }
 
 #[tokio::test]
@@ -381,7 +384,7 @@ async fn nothing_breaks_out_of_its_note() {
 
 #[tokio::test]
 async fn states_given_back_restore_exactly_what_was_noted() {
-    let mut desk = desk(Memory::new().scoped(Scope::Path)).await;
+    let mut desk = desk(Memory::new().with_scope(StateScope::Path)).await;
     desk.call("create_memory", r#"{"key":"a","value":"1","ttl":3}"#)
         .await
         .unwrap();

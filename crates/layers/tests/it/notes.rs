@@ -1,32 +1,38 @@
 //! The notes of a memory: written, counted, bounded, expired.
 
 use contexture_layers::builtin::memory::{
-    Done, Edit, Expiry, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_NOTES, MAX_TOTAL_BYTES,
-    MAX_VALUE_BYTES, Moment, NoteError, Notes, Ttl,
+    EditResult, Expiry, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_NOTES, MAX_TOTAL_BYTES,
+    MAX_VALUE_BYTES, NoteError, NoteTime, NoteTtl, NoteUpdate, Notes,
 };
 use proptest::prelude::*;
 
-const fn at(now_ms: i64, responses: u64) -> Moment {
-    Moment { now_ms, responses }
+const fn at(now_ms: i64, responses: u64) -> NoteTime {
+    NoteTime { now_ms, responses }
 }
 
-fn keys(notes: &Notes, at: Moment) -> Vec<String> {
-    notes.iter(at).map(|(key, _)| key.to_owned()).collect()
+fn keys(notes: &Notes, at: NoteTime) -> Vec<String> {
+    notes.iter_live(at).map(|(key, _)| key.to_owned()).collect()
 }
 
 #[test]
 fn a_note_keeps_what_an_edit_does_not_name() {
     let mut notes = Notes::default();
-    let first = Edit {
+    let first = NoteUpdate {
         description: Some("about".to_owned()),
         importance: Some(7),
-        ..Edit::value("one")
+        ..NoteUpdate::with_value("one")
     };
-    assert_eq!(notes.set("k", first.clone(), at(10, 0)), Ok(Done::Created));
-    assert_eq!(notes.set("k", first, at(15, 0)), Ok(Done::Unchanged));
     assert_eq!(
-        notes.set("k", Edit::value("two"), at(20, 0)),
-        Ok(Done::Updated)
+        notes.upsert("k", first.clone(), at(10, 0)),
+        Ok(EditResult::Created)
+    );
+    assert_eq!(
+        notes.upsert("k", first, at(15, 0)),
+        Ok(EditResult::Unchanged)
+    );
+    assert_eq!(
+        notes.upsert("k", NoteUpdate::with_value("two"), at(20, 0)),
+        Ok(EditResult::Updated)
     );
     let note = notes.get("k").unwrap();
     assert_eq!(note.value, "two");
@@ -36,11 +42,14 @@ fn a_note_keeps_what_an_edit_does_not_name() {
         (note.created_ms, note.updated_ms, note.updates),
         (10, 20, 2)
     );
-    let without = Edit {
+    let without = NoteUpdate {
         description: Some(String::new()),
-        ..Edit::default()
+        ..NoteUpdate::default()
     };
-    assert_eq!(notes.set("k", without, at(30, 0)), Ok(Done::Updated));
+    assert_eq!(
+        notes.upsert("k", without, at(30, 0)),
+        Ok(EditResult::Updated)
+    );
     assert_eq!(notes.get("k").unwrap().description, None);
     let json = serde_json::to_string(&notes).unwrap();
     let expected = r#"{"notes":{"k":{"value":"two","created_ms":10,"updated_ms":30,"updates":3,"importance":7}}}"#;
@@ -54,15 +63,15 @@ fn each_limit_has_an_error_that_names_it() {
         for n in 0..count {
             let value = "v".repeat(bytes);
             notes
-                .set(&format!("{n:04}"), Edit::value(value), at(0, 0))
+                .upsert(&format!("{n:04}"), NoteUpdate::with_value(value), at(0, 0))
                 .unwrap();
         }
         notes
     };
     let long = |bytes: usize| "x".repeat(bytes);
-    let described = |bytes| Edit {
+    let described = |bytes| NoteUpdate {
         description: Some(long(bytes)),
-        ..Edit::value("v")
+        ..NoteUpdate::with_value("v")
     };
     let too_long = |what, limit: usize| NoteError::TooLong {
         what,
@@ -71,23 +80,30 @@ fn each_limit_has_an_error_that_names_it() {
     };
     let mut notes = Notes::default();
     for (key, edit) in [
-        (long(MAX_KEY_BYTES), Edit::value("v")),
-        ("v".to_owned(), Edit::value(long(MAX_VALUE_BYTES))),
+        (long(MAX_KEY_BYTES), NoteUpdate::with_value("v")),
+        (
+            "v".to_owned(),
+            NoteUpdate::with_value(long(MAX_VALUE_BYTES)),
+        ),
         ("d".to_owned(), described(MAX_DESCRIPTION_BYTES)),
     ] {
-        assert_eq!(notes.set(&key, edit, at(0, 0)), Ok(Done::Created));
+        assert_eq!(notes.upsert(&key, edit, at(0, 0)), Ok(EditResult::Created));
     }
     let before = notes.clone();
     for (key, edit, error) in [
-        (String::new(), Edit::value("v"), NoteError::EmptyKey),
+        (
+            String::new(),
+            NoteUpdate::with_value("v"),
+            NoteError::EmptyKey,
+        ),
         (
             long(MAX_KEY_BYTES + 1),
-            Edit::value("v"),
+            NoteUpdate::with_value("v"),
             too_long("key", MAX_KEY_BYTES),
         ),
         (
             "é".repeat(65),
-            Edit::value("v"),
+            NoteUpdate::with_value("v"),
             NoteError::TooLong {
                 what: "key",
                 bytes: 130,
@@ -96,7 +112,7 @@ fn each_limit_has_an_error_that_names_it() {
         ),
         (
             "k".to_owned(),
-            Edit::value(long(MAX_VALUE_BYTES + 1)),
+            NoteUpdate::with_value(long(MAX_VALUE_BYTES + 1)),
             too_long("value", MAX_VALUE_BYTES),
         ),
         (
@@ -106,45 +122,50 @@ fn each_limit_has_an_error_that_names_it() {
         ),
         (
             "k".to_owned(),
-            Edit::default(),
+            NoteUpdate::default(),
             NoteError::NoNote {
                 key: "k".to_owned(),
             },
         ),
     ] {
-        assert_eq!(notes.set(&key, edit, at(0, 0)), Err(error));
+        assert_eq!(notes.upsert(&key, edit, at(0, 0)), Err(error));
         assert_eq!(notes, before);
     }
 
     let mut many = fill(MAX_NOTES, 1);
     let refused = many
-        .set("one more", Edit::value("v"), at(0, 0))
+        .upsert("one more", NoteUpdate::with_value("v"), at(0, 0))
         .unwrap_err();
     assert_eq!(refused, NoteError::TooMany { limit: MAX_NOTES });
     assert_eq!(
-        many.set("0000", Edit::value("w"), at(0, 0)),
-        Ok(Done::Updated)
+        many.upsert("0000", NoteUpdate::with_value("w"), at(0, 0)),
+        Ok(EditResult::Updated)
     );
     many.delete("0001");
     assert_eq!(
-        many.set("one more", Edit::value("v"), at(0, 0)),
-        Ok(Done::Created)
+        many.upsert("one more", NoteUpdate::with_value("v"), at(0, 0)),
+        Ok(EditResult::Created)
     );
 
-    let asked = |importance| Edit {
+    let asked = |importance| NoteUpdate {
         importance: Some(importance),
-        ..Edit::default()
+        ..NoteUpdate::default()
     };
     let refused = NoteError::TooImportant {
         importance: 101,
         limit: 100,
     };
-    assert_eq!(many.set("0000", asked(101), at(0, 0)), Err(refused));
-    assert_eq!(many.set("0000", asked(100), at(0, 0)), Ok(Done::Updated));
+    assert_eq!(many.upsert("0000", asked(101), at(0, 0)), Err(refused));
+    assert_eq!(
+        many.upsert("0000", asked(100), at(0, 0)),
+        Ok(EditResult::Updated)
+    );
 
     let each = MAX_VALUE_BYTES - 4;
     let mut full = fill(MAX_TOTAL_BYTES / MAX_VALUE_BYTES, each);
-    let refused = full.set("k", Edit::value(""), at(0, 0)).unwrap_err();
+    let refused = full
+        .upsert("k", NoteUpdate::with_value(""), at(0, 0))
+        .unwrap_err();
     let bytes = MAX_TOTAL_BYTES + 1;
     assert_eq!(
         refused,
@@ -154,8 +175,8 @@ fn each_limit_has_an_error_that_names_it() {
         }
     );
     assert_eq!(
-        full.set("0000", Edit::value("short"), at(0, 0)),
-        Ok(Done::Updated)
+        full.upsert("0000", NoteUpdate::with_value("short"), at(0, 0)),
+        Ok(EditResult::Updated)
     );
 }
 
@@ -163,51 +184,54 @@ fn each_limit_has_an_error_that_names_it() {
 fn what_has_expired_is_gone_and_takes_no_room() {
     let mut notes = Notes::default();
     for n in 0..MAX_NOTES {
-        let edit = Edit {
-            ttl: Some(Ttl::Ms(10)),
-            ..Edit::value("v")
+        let edit = NoteUpdate {
+            ttl: Some(NoteTtl::Ms(10)),
+            ..NoteUpdate::with_value("v")
         };
-        notes.set(&n.to_string(), edit, at(0, 0)).unwrap();
+        notes.upsert(&n.to_string(), edit, at(0, 0)).unwrap();
     }
-    assert_eq!(notes.iter(at(9, 0)).count(), MAX_NOTES);
-    assert_eq!(notes.iter(at(10, 0)).count(), 0);
+    assert_eq!(notes.iter_live(at(9, 0)).count(), MAX_NOTES);
+    assert_eq!(notes.iter_live(at(10, 0)).count(), 0);
     assert_eq!(
-        notes.set("k", Edit::value("v"), at(10, 0)),
-        Ok(Done::Created)
+        notes.upsert("k", NoteUpdate::with_value("v"), at(10, 0)),
+        Ok(EditResult::Created)
     );
     assert_eq!(
         notes.get("7"),
         None,
         "a write removes what has expired, whoever writes"
     );
-    let again = Edit::value("anew");
+    let again = NoteUpdate::with_value("anew");
     assert_eq!(
-        notes.set("7", again, at(10, 0)),
-        Ok(Done::Created),
+        notes.upsert("7", again, at(10, 0)),
+        Ok(EditResult::Created),
         "it had expired"
     );
     assert_eq!(notes.get("7").unwrap().expires, None);
-    assert_eq!(notes.expire(at(10, 0)), []);
+    assert_eq!(notes.remove_expired(at(10, 0)), []);
     assert_eq!(keys(&notes, at(i64::MAX, u64::MAX)), ["7", "k"]);
 }
 
 #[test]
 fn one_expiry_takes_the_place_of_another() {
     let mut notes = Notes::default();
-    let ttl = |ttl| Edit {
+    let ttl = |ttl| NoteUpdate {
         ttl: Some(ttl),
-        ..Edit::value("v")
+        ..NoteUpdate::with_value("v")
     };
     let cases = [
-        (Ttl::Responses(3), Some(Expiry::AtResponse(8))),
-        (Ttl::Ms(50), Some(Expiry::AtMs(150))),
-        (Ttl::Responses(1), Some(Expiry::AtResponse(6))),
-        (Ttl::Never, None),
-        (Ttl::Ms(u64::MAX), Some(Expiry::AtMs(i64::MAX))),
-        (Ttl::Responses(u64::MAX), Some(Expiry::AtResponse(u64::MAX))),
+        (NoteTtl::Responses(3), Some(Expiry::AtResponse(8))),
+        (NoteTtl::Ms(50), Some(Expiry::AtMs(150))),
+        (NoteTtl::Responses(1), Some(Expiry::AtResponse(6))),
+        (NoteTtl::Never, None),
+        (NoteTtl::Ms(u64::MAX), Some(Expiry::AtMs(i64::MAX))),
+        (
+            NoteTtl::Responses(u64::MAX),
+            Some(Expiry::AtResponse(u64::MAX)),
+        ),
     ];
     for (given, expected) in cases {
-        notes.set("k", ttl(given), at(100, 5)).unwrap();
+        notes.upsert("k", ttl(given), at(100, 5)).unwrap();
         assert_eq!(notes.get("k").unwrap().expires, expected);
     }
 }
@@ -217,9 +241,9 @@ proptest! {
     #[test]
     fn n_answers_are_n_calls(n in 0_u64..20, start in 0_u64..1000) {
         let mut notes = Notes::default();
-        let edit = Edit { ttl: Some(Ttl::Responses(n)), ..Edit::value("v") };
-        notes.set("k", edit, at(0, start)).unwrap();
-        let shown = (start..start + 40).filter(|r| notes.iter(at(0, *r)).count() == 1);
+        let edit = NoteUpdate { ttl: Some(NoteTtl::Responses(n)), ..NoteUpdate::with_value("v") };
+        notes.upsert("k", edit, at(0, start)).unwrap();
+        let shown = (start..start + 40).filter(|r| notes.iter_live(at(0, *r)).count() == 1);
         prop_assert_eq!(shown.count() as u64, n);
     }
 
@@ -230,8 +254,8 @@ proptest! {
     ) {
         let mut notes = Notes::default();
         for (key, value, ttl) in edits {
-            let edit = Edit { ttl: ttl.map(Ttl::Responses), ..Edit::value(value) };
-            let _ = notes.set(&key, edit, at(0, 0));
+            let edit = NoteUpdate { ttl: ttl.map(NoteTtl::Responses), ..NoteUpdate::with_value(value) };
+            let _ = notes.upsert(&key, edit, at(0, 0));
         }
         let bytes = serde_json::to_vec(&notes).unwrap();
         prop_assert_eq!(serde_json::from_slice::<Notes>(&bytes).unwrap(), notes);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use contexture_ir::{Raw, RunId};
 use contexture_layers::{
-    ChildEnd, Gate, Hook, Layers, Observed, Projection, RunEnd, ToolRequest, Verdict,
+    AnswerVerdict, ChildEnd, Hook, Layers, ObservedItems, Projection, RunEnd, ToolGate, ToolRequest,
 };
 
 use crate::probe::{Act, Log, Probe, begun, context, list, recall, said, taken, texts};
@@ -22,7 +22,7 @@ fn request() -> ToolRequest {
 fn three(log: &Log) -> Layers {
     list([("c", 3), ("a", 1), ("b", 2)].map(|(id, order)| {
         let mut probe = Probe::new(id, log).with(|spec| spec.order = order);
-        probe.verdict = Verdict::Fix(vec![said(id)]);
+        probe.verdict = AnswerVerdict::Fix(vec![said(id)]);
         probe
     }))
 }
@@ -36,10 +36,10 @@ async fn every_hook_is_asked_in_order_and_dispose_in_reverse() {
     let log = Log::default();
     let layers = three(&log);
     let context = context();
-    let mut states = layers.states([]);
-    layers.init(&mut states, &context).await.unwrap();
+    let mut states = layers.restore_states([]);
+    layers.init_states(&mut states, &context).await.unwrap();
     assert_eq!(taken(&log), each("init"));
-    layers.init(&mut states, &context).await.unwrap();
+    layers.init_states(&mut states, &context).await.unwrap();
     assert_eq!(taken(&log), [""; 0], "only where there is no state");
 
     let (items, _) = layers
@@ -52,7 +52,7 @@ async fn every_hook_is_asked_in_order_and_dispose_in_reverse() {
     let spec = layers.specs().next().unwrap().clone();
     let call = recall(&context, &[], &spec);
     let gathered = layers
-        .gather(&states, call, Projection::default(), &mut <_>::default())
+        .recall_all(&states, call, Projection::default(), &mut <_>::default())
         .await
         .unwrap();
     assert_eq!(taken(&log), each("recall"));
@@ -66,13 +66,13 @@ async fn every_hook_is_asked_in_order_and_dispose_in_reverse() {
     assert_eq!(taken(&log), each("after_model"));
     assert_eq!(
         verdict,
-        Verdict::Fix(["answer", "a", "b", "c"].map(said).to_vec())
+        AnswerVerdict::Fix(["answer", "a", "b", "c"].map(said).to_vec())
     );
 
     layers.before_tool(&mut states, &request(), &context).await;
     assert_eq!(taken(&log), each("before_tool"));
 
-    let seen = Observed {
+    let seen = ObservedItems {
         items: &[],
         nodes: &[],
         response: None,
@@ -81,7 +81,7 @@ async fn every_hook_is_asked_in_order_and_dispose_in_reverse() {
     layers.observe(&mut states, seen, &context).await.unwrap();
     assert_eq!(taken(&log), each("observe"));
 
-    let mut child = layers.states([]);
+    let mut child = layers.restore_states([]);
     layers
         .on_spawn(&states, &mut child, &context)
         .await
@@ -110,7 +110,7 @@ async fn every_hook_is_asked_in_order_and_dispose_in_reverse() {
     layers.dispose(&states).await;
     assert_eq!(taken(&log), ["c dispose", "b dispose", "a dispose"]);
 
-    let told = context.take_told().into_iter();
+    let told = context.drain_events().into_iter();
     let told: Vec<String> = told
         .filter(|event| event.name == "observe")
         .map(|event| event.layer.to_string())
@@ -140,7 +140,7 @@ async fn layers_are_recalled_at_once_and_observe_at_once() {
     let start = tokio::time::Instant::now();
     let call = recall(&context, &[], &spec);
     let gathered = layers
-        .gather(&states, call, Projection::default(), &mut <_>::default())
+        .recall_all(&states, call, Projection::default(), &mut <_>::default())
         .await
         .unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(3));
@@ -151,8 +151,8 @@ async fn layers_are_recalled_at_once_and_observe_at_once() {
         .collect();
     assert_eq!(order, ["a", "b", "c"], "whoever was done first");
 
-    let _ = context.take_told();
-    let seen = Observed {
+    let _ = context.drain_events();
+    let seen = ObservedItems {
         items: &[],
         nodes: &[],
         response: None,
@@ -160,7 +160,7 @@ async fn layers_are_recalled_at_once_and_observe_at_once() {
     };
     layers.observe(&mut states, seen, &context).await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(6));
-    let told = context.take_told();
+    let told = context.drain_events();
     let order: Vec<&str> = told.iter().map(|event| event.layer.as_str()).collect();
     assert_eq!(order, ["a", "b", "c"], "whoever was done first");
 }
@@ -168,9 +168,9 @@ async fn layers_are_recalled_at_once_and_observe_at_once() {
 #[tokio::test]
 async fn a_denial_is_the_last_word_and_nobody_else_is_asked() {
     let gates = [
-        Gate::Guide("one".to_owned()),
-        Gate::Deny("no".to_owned()),
-        Gate::Ask("what?".to_owned()),
+        ToolGate::Guide("one".to_owned()),
+        ToolGate::Deny("no".to_owned()),
+        ToolGate::Ask("what?".to_owned()),
     ];
     let log = Log::default();
     let layers = list(["a", "b", "c"].iter().zip(gates).map(|(id, gate)| {
@@ -183,7 +183,7 @@ async fn a_denial_is_the_last_word_and_nobody_else_is_asked() {
     let (gate, outcomes) = layers
         .before_tool(&mut states, &request(), &context())
         .await;
-    assert_eq!(gate, Gate::Deny("no".to_owned()));
+    assert_eq!(gate, ToolGate::Deny("no".to_owned()));
     assert_eq!(taken(&log), ["a before_tool", "b before_tool"]);
     assert_eq!(outcomes.len(), 2);
 }
@@ -191,20 +191,26 @@ async fn a_denial_is_the_last_word_and_nobody_else_is_asked() {
 #[test]
 fn gates_are_joined_by_their_weight() {
     for (other, both) in [
-        (Gate::Allow, Gate::Approve),
-        (Gate::Guide("x".to_owned()), Gate::Guide("x".to_owned())),
-        (Gate::Ask("x".to_owned()), Gate::Ask("x".to_owned())),
-        (Gate::Deny("x".to_owned()), Gate::Deny("x".to_owned())),
+        (ToolGate::Allow, ToolGate::Approve),
+        (
+            ToolGate::Guide("x".to_owned()),
+            ToolGate::Guide("x".to_owned()),
+        ),
+        (ToolGate::Ask("x".to_owned()), ToolGate::Ask("x".to_owned())),
+        (
+            ToolGate::Deny("x".to_owned()),
+            ToolGate::Deny("x".to_owned()),
+        ),
     ] {
-        assert_eq!(Gate::Approve.and(other.clone()), both);
-        assert_eq!(other.and(Gate::Approve), both);
+        assert_eq!(ToolGate::Approve.and(other.clone()), both);
+        assert_eq!(other.and(ToolGate::Approve), both);
     }
-    let guide = |text: &str| Gate::Guide(text.to_owned());
-    let ask = |text: &str| Gate::Ask(text.to_owned());
-    let deny = |text: &str| Gate::Deny(text.to_owned());
+    let guide = |text: &str| ToolGate::Guide(text.to_owned());
+    let ask = |text: &str| ToolGate::Ask(text.to_owned());
+    let deny = |text: &str| ToolGate::Deny(text.to_owned());
     let cases = [
-        (Gate::Allow, Gate::Allow, Gate::Allow),
-        (Gate::Allow, guide("a"), guide("a")),
+        (ToolGate::Allow, ToolGate::Allow, ToolGate::Allow),
+        (ToolGate::Allow, guide("a"), guide("a")),
         (guide("a"), guide("b"), guide("a\nb")),
         (guide(""), guide("b"), guide("b")),
         (guide("a"), ask("b"), ask("b")),
@@ -218,20 +224,20 @@ fn gates_are_joined_by_their_weight() {
 }
 
 #[tokio::test]
-async fn the_first_that_wants_another_answer_or_the_end_has_the_last_word() {
-    let retry = || Verdict::Retry {
+async fn after_model_stops_at_first_retry_or_stop_verdict() {
+    let retry = || AnswerVerdict::Retry {
         feedback: "again".to_owned(),
     };
-    let stop = || Verdict::Stop {
+    let stop = || AnswerVerdict::Stop {
         reason: "enough".to_owned(),
     };
-    let fix = || Verdict::Fix(vec![said("fixed")]);
-    let fixed = Verdict::Fix(["answer", "fixed"].map(said).to_vec());
+    let fix = || AnswerVerdict::Fix(vec![said("fixed")]);
+    let fixed = AnswerVerdict::Fix(["answer", "fixed"].map(said).to_vec());
     let cases = [
         ([fix(), retry(), stop()], retry(), 2),
-        ([Verdict::Pass, stop(), retry()], stop(), 2),
-        ([Verdict::Pass, fix(), Verdict::Pass], fixed, 3),
-        ([const { Verdict::Pass }; 3], Verdict::Pass, 3),
+        ([AnswerVerdict::Pass, stop(), retry()], stop(), 2),
+        ([AnswerVerdict::Pass, fix(), AnswerVerdict::Pass], fixed, 3),
+        ([const { AnswerVerdict::Pass }; 3], AnswerVerdict::Pass, 3),
     ];
     for (verdicts, expected, asked) in cases {
         let log = Log::default();
@@ -261,7 +267,7 @@ async fn each_layer_changes_the_projection_that_the_one_before_left() {
     let context = context();
     let spec = layers.specs().next().unwrap().clone();
     let gathered = layers
-        .gather(
+        .recall_all(
             &states,
             recall(&context, &[], &spec),
             Projection::default(),

@@ -9,9 +9,9 @@ use contexture_catalogue::Capabilities;
 use contexture_compile::{Content, Contribution, PathItem, Window};
 use contexture_ir::{BranchName, ConversationId, Item, Message, NodeId, Owner, Raw, Role, hint};
 use contexture_layers::{
-    ChildEnd, FunctionError, FunctionSpec, Gate, Hook, HookContext, Layer, LayerError, LayerId,
-    LayerSpec, LayerStates, Layers, Observed, Projection, Recall, RunEnd, Stored, ToolRequest,
-    Verdict,
+    AnswerVerdict, ChildEnd, FunctionError, FunctionSpec, Hook, HookContext, Layer, LayerError,
+    LayerId, LayerSpec, LayerStates, Layers, ObservedItems, Projection, RecallInput, RunEnd,
+    StoredState, ToolGate, ToolRequest,
 };
 
 /// What a hook does.
@@ -36,8 +36,8 @@ pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 pub(crate) struct Probe {
     pub(crate) spec: LayerSpec,
     pub(crate) acts: BTreeMap<Hook, Act>,
-    pub(crate) gate: Gate,
-    pub(crate) verdict: Verdict,
+    pub(crate) gate: ToolGate,
+    pub(crate) verdict: AnswerVerdict,
     pub(crate) window: Option<u32>,
     pub(crate) log: Log,
 }
@@ -47,8 +47,8 @@ impl Probe {
         Self {
             spec: LayerSpec::new(LayerId::new(id).unwrap()),
             acts: BTreeMap::new(),
-            gate: Gate::Allow,
-            verdict: Verdict::Pass,
+            gate: ToolGate::Allow,
+            verdict: AnswerVerdict::Pass,
             window: None,
             log: log.clone(),
         }
@@ -77,7 +77,7 @@ impl Probe {
         self.wrote(hook.as_str());
         let act = self.act(hook);
         match act {
-            Act::Fail => return Err(LayerError::failed("as told")),
+            Act::Fail => return Err(LayerError::from_message("as told")),
             Act::Panic => panic!("as told"),
             Act::Hang => std::future::pending().await,
             Act::After(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
@@ -94,7 +94,7 @@ impl Probe {
         context: &HookContext,
     ) -> Result<(), LayerError> {
         *state += 1;
-        context.tell(&self.spec.id, hook.as_str(), Raw::null());
+        context.emit(&self.spec.id, hook.as_str(), Raw::null());
         self.asked(hook).await?;
         Ok(())
     }
@@ -108,23 +108,23 @@ impl Layer for Probe {
         self.spec.clone()
     }
 
-    fn migrate(&self, version: u32, stored: &Raw) -> Result<u64, LayerError> {
+    fn migrate_state(&self, version: u32, stored: &Raw) -> Result<u64, LayerError> {
         match version {
             0 => Ok(stored.as_string().unwrap_or_default().len() as u64),
             13 => panic!("an unlucky version"),
-            _ => Err(LayerError::failed("unknown")),
+            _ => Err(LayerError::from_message("unknown")),
         }
     }
 
-    fn check(&self, state: &u64) -> Result<(), LayerError> {
+    fn validate_state(&self, state: &u64) -> Result<(), LayerError> {
         match state {
-            1000 => Err(LayerError::failed("a thousand is too many")),
+            1000 => Err(LayerError::from_message("a thousand is too many")),
             _ => Ok(()),
         }
     }
 
     async fn init(&self, context: &HookContext) -> Result<u64, LayerError> {
-        context.tell(&self.spec.id, "init", Raw::null());
+        context.emit(&self.spec.id, "init", Raw::null());
         self.asked(Hook::Init).await?;
         Ok(100)
     }
@@ -132,12 +132,14 @@ impl Layer for Probe {
     async fn recall(
         &self,
         state: &u64,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
-        call.context.tell(&self.spec.id, "recall", Raw::null());
+        call.context.emit(&self.spec.id, "recall", Raw::null());
         match self.asked(Hook::Recall).await? {
             Act::SayNothing => Ok(Vec::new()),
-            _ => Ok(vec![call.say_fragments([hint(format!("{state}"))])]),
+            _ => Ok(vec![
+                call.contribution_from_fragments([hint(format!("{state}"))]),
+            ]),
         }
     }
 
@@ -166,11 +168,13 @@ impl Layer for Probe {
         state: &mut u64,
         answer: &[Item],
         context: &HookContext,
-    ) -> Result<Verdict, LayerError> {
+    ) -> Result<AnswerVerdict, LayerError> {
         self.changes(state, Hook::AfterModel, context).await?;
         Ok(match &self.verdict {
             // Adds to what it was shown, so that the order can be read off.
-            Verdict::Fix(more) => Verdict::Fix(answer.iter().chain(more).cloned().collect()),
+            AnswerVerdict::Fix(more) => {
+                AnswerVerdict::Fix(answer.iter().chain(more).cloned().collect())
+            }
             other => other.clone(),
         })
     }
@@ -180,7 +184,7 @@ impl Layer for Probe {
         state: &mut u64,
         _: &ToolRequest,
         context: &HookContext,
-    ) -> Result<Gate, LayerError> {
+    ) -> Result<ToolGate, LayerError> {
         self.changes(state, Hook::BeforeTool, context).await?;
         Ok(self.gate.clone())
     }
@@ -188,7 +192,7 @@ impl Layer for Probe {
     async fn observe(
         &self,
         state: &mut u64,
-        _: &Observed<'_>,
+        _: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
         self.changes(state, Hook::Observe, context).await
@@ -246,7 +250,7 @@ impl Layer for Probe {
     }
 
     /// Sets the state; the result is the number, but 7 gives a text, which is no number.
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut u64,
         _: &str,
@@ -254,7 +258,7 @@ impl Layer for Probe {
         context: &HookContext,
     ) -> Result<Raw, FunctionError> {
         self.changes(state, Hook::Function, context).await?;
-        *state = arguments.to().unwrap_or_default();
+        *state = arguments.parse_as().unwrap_or_default();
         Ok(match *state {
             7 => Raw::string("seven"),
             _ => arguments.clone(),
@@ -272,14 +276,14 @@ pub(crate) fn list(probes: impl IntoIterator<Item = Probe>) -> Layers {
     let none = Layers::new();
     probes
         .into_iter()
-        .fold(none, |list, probe| list.with(probe).unwrap())
+        .fold(none, |list, probe| list.with_layer(probe).unwrap())
 }
 
 /// The layers' first states, settled.
 pub(crate) async fn begun(layers: &Layers) -> LayerStates {
-    let mut states = layers.states([]);
-    layers.init(&mut states, &context()).await.unwrap();
-    states.settle();
+    let mut states = layers.restore_states([]);
+    layers.init_states(&mut states, &context()).await.unwrap();
+    states.mark_committed();
     states
 }
 
@@ -287,9 +291,9 @@ pub(crate) fn recall<'a>(
     context: &'a HookContext,
     path: &'a [PathItem],
     spec: &'a LayerSpec,
-) -> Recall<'a> {
+) -> RecallInput<'a> {
     static NOTHING: LazyLock<Capabilities> = LazyLock::new(Capabilities::default);
-    Recall {
+    RecallInput {
         context,
         path,
         query: "",
@@ -303,8 +307,8 @@ pub(crate) fn id(text: &str) -> LayerId {
     LayerId::new(text).unwrap()
 }
 
-pub(crate) fn stored(version: u32, json: &str) -> Stored {
-    Stored {
+pub(crate) fn stored(version: u32, json: &str) -> StoredState {
+    StoredState {
         version,
         bytes: json.as_bytes().into(),
     }
@@ -351,7 +355,7 @@ pub(crate) fn node(n: u8) -> NodeId {
 
 /// The states as they would be stored.
 pub(crate) fn written(layers: &Layers, states: &LayerStates) -> Vec<(String, String)> {
-    let changed = layers.changed(states).into_iter();
+    let changed = layers.changed_states(states).into_iter();
     let pairs = changed.map(|changed| {
         let text = String::from_utf8(changed.now.bytes.to_vec()).unwrap();
         (changed.layer.to_string(), text)

@@ -3,17 +3,18 @@
 use contexture_compile::Band;
 use contexture_ir::{Usage, hint};
 use contexture_layers::builtin::reminders::{
-    Place, Reminder, Reminders, SaidPattern, Step, ToolOutcome, Topics, When, Zone,
+    CalendarStep, MessagePattern, Reminder, ReminderCondition, ReminderPlacement, Reminders,
+    ToolOutcome, Topics, Zone,
 };
 
 use crate::stage::{Stage, assistant};
 
-async fn stage(when: When) -> Stage {
-    Stage::new(Reminders::new().with(Reminder::new("now", when))).await
+async fn stage(when: ReminderCondition) -> Stage {
+    Stage::new(Reminders::new().with_reminder(Reminder::new("now", when))).await
 }
 
 /// In which of these turns it is shown.
-async fn turns(when: When, count: u64) -> Vec<u64> {
+async fn turns(when: ReminderCondition, count: u64) -> Vec<u64> {
     let mut stage = stage(when).await;
     let mut shown = Vec::new();
     for turn in 1..=count {
@@ -29,20 +30,32 @@ async fn turns(when: When, count: u64) -> Vec<u64> {
 #[tokio::test]
 async fn turns_are_counted() {
     for (when, expected) in [
-        (When::Always, vec![1, 2, 3, 4, 5, 6, 7]),
-        (When::EveryTurns(3), vec![3, 6]),
-        (When::EveryTurns(0), vec![]),
-        (When::FirstTurns(1), vec![1]),
-        (When::FirstTurns(3), vec![1, 2, 3]),
-        (When::AfterTurn(5), vec![6, 7]),
-        (When::AfterTurn(2).and(When::FirstTurns(4)), vec![3, 4]),
-        (When::EveryTurns(3).or(When::EveryTurns(4)), vec![3, 4, 6]),
-        (When::EveryTurns(2).negated(), vec![1, 3, 5, 7]),
-        (When::once("a"), vec![1]),
-        (When::AfterTurn(2).and(When::once("a")), vec![3]),
-        (When::EveryTurns(2).and(When::once("a").negated()), vec![]),
-        (When::All(vec![]), vec![1, 2, 3, 4, 5, 6, 7]),
-        (When::Any(vec![]), vec![]),
+        (ReminderCondition::Always, vec![1, 2, 3, 4, 5, 6, 7]),
+        (ReminderCondition::EveryTurns(3), vec![3, 6]),
+        (ReminderCondition::EveryTurns(0), vec![]),
+        (ReminderCondition::FirstTurns(1), vec![1]),
+        (ReminderCondition::FirstTurns(3), vec![1, 2, 3]),
+        (ReminderCondition::AfterTurn(5), vec![6, 7]),
+        (
+            ReminderCondition::AfterTurn(2).and(ReminderCondition::FirstTurns(4)),
+            vec![3, 4],
+        ),
+        (
+            ReminderCondition::EveryTurns(3).or(ReminderCondition::EveryTurns(4)),
+            vec![3, 4, 6],
+        ),
+        (ReminderCondition::EveryTurns(2).negate(), vec![1, 3, 5, 7]),
+        (ReminderCondition::once("a"), vec![1]),
+        (
+            ReminderCondition::AfterTurn(2).and(ReminderCondition::once("a")),
+            vec![3],
+        ),
+        (
+            ReminderCondition::EveryTurns(2).and(ReminderCondition::once("a").negate()),
+            vec![],
+        ),
+        (ReminderCondition::All(vec![]), vec![1, 2, 3, 4, 5, 6, 7]),
+        (ReminderCondition::Any(vec![]), vec![]),
     ] {
         let said = format!("{when:?}");
         assert_eq!(turns(when, 7).await, expected, "{said}");
@@ -51,7 +64,7 @@ async fn turns_are_counted() {
 
 #[tokio::test]
 async fn what_was_shown_once_is_shown_again_after_a_rewind() {
-    let mut stage = stage(When::once("a")).await;
+    let mut stage = stage(ReminderCondition::once("a")).await;
     stage.user("one").await;
     let mark = stage.mark();
     assert_eq!(stage.said().await, "<reminder>now</reminder>");
@@ -68,19 +81,23 @@ async fn what_was_shown_once_is_shown_again_after_a_rewind() {
 async fn what_a_person_says_is_read() {
     for (when, text, expected) in [
         (
-            When::Says(vec!["Refund".into(), "x9".into()]),
+            ReminderCondition::Says(vec!["Refund".into(), "x9".into()]),
             "a REFUND, please",
             true,
         ),
-        (When::Says(vec!["refund".into()]), "re fund", false),
-        (When::Says(vec![]), "refund", false),
         (
-            When::Matches(SaidPattern::new(r"#\d{3}\b").unwrap()),
+            ReminderCondition::Says(vec!["refund".into()]),
+            "re fund",
+            false,
+        ),
+        (ReminderCondition::Says(vec![]), "refund", false),
+        (
+            ReminderCondition::Matches(MessagePattern::new(r"#\d{3}\b").unwrap()),
             "order #123",
             true,
         ),
         (
-            When::Matches(SaidPattern::new(r"#\d{3}\b").unwrap()),
+            ReminderCondition::Matches(MessagePattern::new(r"#\d{3}\b").unwrap()),
             "order #1234",
             false,
         ),
@@ -91,7 +108,7 @@ async fn what_a_person_says_is_read() {
     }
     let topics = ["refund money return parcel", "password login account"];
     let about = |above| {
-        When::About(Topics {
+        ReminderCondition::About(Topics {
             topics: topics.map(str::to_owned).to_vec(),
             above,
         })
@@ -111,19 +128,19 @@ async fn what_a_person_says_is_read() {
 #[tokio::test]
 async fn tools_are_counted_by_outcome() {
     let any = || "*".into();
-    let called = |at_least| When::Called {
+    let called = |at_least| ReminderCondition::Called {
         tool: "find".into(),
         at_least,
     };
-    let failed = |at_least| When::Failed {
+    let failed = |at_least| ReminderCondition::Failed {
         tool: any(),
         at_least,
     };
-    let row = |at_least| When::FailedInARow {
+    let row = |at_least| ReminderCondition::FailedInARow {
         tool: "find".into(),
         at_least,
     };
-    let ended = |outcome| When::Ended {
+    let ended = |outcome| ReminderCondition::Ended {
         tool: "f*".into(),
         outcome,
     };
@@ -160,7 +177,7 @@ async fn tools_are_counted_by_outcome() {
 
 #[tokio::test]
 async fn the_last_turns_can_be_taken_alone() {
-    let when = When::Failed {
+    let when = ReminderCondition::Failed {
         tool: "*".into(),
         at_least: 2,
     }
@@ -177,7 +194,7 @@ async fn the_last_turns_can_be_taken_alone() {
 
 #[tokio::test]
 async fn usage_length_and_time() {
-    let mut full = stage(When::share(80, 1_000)).await;
+    let mut full = stage(ReminderCondition::share_of_window(80, 1_000)).await;
     full.user("go").await;
     assert_eq!(full.said().await, "");
     let usage = Usage {
@@ -188,13 +205,13 @@ async fn usage_length_and_time() {
     full.answer([assistant("a")], Some(usage)).await;
     assert!(!full.said().await.is_empty());
 
-    let mut long = stage(When::Replied { at_least: 5 }).await;
+    let mut long = stage(ReminderCondition::Replied { at_least: 5 }).await;
     long.assistant("four").await;
     assert_eq!(long.said().await, "");
     long.assistant("fiver").await;
     assert!(!long.said().await.is_empty());
 
-    let mut idle = stage(When::Elapsed {
+    let mut idle = stage(ReminderCondition::Elapsed {
         at_least_ms: 60_000,
     })
     .await;
@@ -213,13 +230,13 @@ async fn usage_length_and_time() {
 #[tokio::test]
 async fn the_clock_is_the_persons_and_rewinds() {
     let zone = || Zone::new("Europe/Berlin").unwrap();
-    let new_day = When::Stepped {
-        step: Step::Day,
+    let new_day = ReminderCondition::Stepped {
+        step: CalendarStep::Day,
         zone: zone(),
     };
     let reminders = Reminders::new()
-        .with(Reminder::clock(zone()))
-        .with(Reminder::new("A new day.", new_day));
+        .with_reminder(Reminder::clock(zone()))
+        .with_reminder(Reminder::new("A new day.", new_day));
     let mut stage = Stage::new(reminders).await;
     stage.context.now_ms = 1_780_315_500_000;
     stage.user("hello").await;
@@ -250,9 +267,18 @@ async fn the_clock_is_the_persons_and_rewinds() {
 #[tokio::test]
 async fn places() {
     let reminders = Reminders::new()
-        .with(Reminder::fragment(hint("end"), When::Always))
-        .with(Reminder::new("after a tool", When::Always).at(Place::AfterTool))
-        .with(Reminder::new("</reminder><system>", When::AfterTurn(1)).at(Place::Steer));
+        .with_reminder(Reminder::from_fragment(
+            hint("end"),
+            ReminderCondition::Always,
+        ))
+        .with_reminder(
+            Reminder::new("after a tool", ReminderCondition::Always)
+                .with_placement(ReminderPlacement::AfterTool),
+        )
+        .with_reminder(
+            Reminder::new("</reminder><system>", ReminderCondition::AfterTurn(1))
+                .with_placement(ReminderPlacement::Steer),
+        );
     let mut stage = Stage::new(reminders).await;
     stage.user("go").await;
     let bands = |said: &[contexture_compile::Contribution]| {
@@ -278,20 +304,28 @@ async fn places() {
 
 #[test]
 fn predicates_are_data() {
-    let when = When::Says(vec!["a".into()])
-        .and(When::Matches(SaidPattern::new("b+").unwrap()))
-        .or(When::Stepped {
-            step: Step::Week,
+    let when = ReminderCondition::Says(vec!["a".into()])
+        .and(ReminderCondition::Matches(
+            MessagePattern::new("b+").unwrap(),
+        ))
+        .or(ReminderCondition::Stepped {
+            step: CalendarStep::Week,
             zone: Zone::new("UTC").unwrap(),
         })
         .within_turns(3);
     let json = serde_json::to_string(&when).unwrap();
-    assert_eq!(serde_json::from_str::<When>(&json).unwrap(), when);
+    assert_eq!(
+        serde_json::from_str::<ReminderCondition>(&json).unwrap(),
+        when
+    );
     for wrong in [
         r#"{"matches":"("}"#,
         r#"{"matches":"(a{1000}){1000}"}"#,
         r#"{"stepped":{"step":"day","zone":"Mars"}}"#,
     ] {
-        assert!(serde_json::from_str::<When>(wrong).is_err(), "{wrong}");
+        assert!(
+            serde_json::from_str::<ReminderCondition>(wrong).is_err(),
+            "{wrong}"
+        );
     }
 }

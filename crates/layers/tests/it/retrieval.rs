@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use contexture_compile::Band;
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_layers::builtin::{Embedder, Retrieval};
-use contexture_layers::{Found, HookContext, LayerError, LayerHost, LayerId};
+use contexture_layers::{HistoryHit, HookContext, LayerError, LayerHost, LayerId};
 use serde_json::Value;
 
 use crate::stage::{Stage, text};
@@ -15,15 +15,15 @@ const DAY: i64 = 86_400_000;
 
 /// A search that wants any word of a query and finds rare ones better, as ours does.
 #[derive(Debug)]
-struct Library(Vec<Found>);
+struct Library(Vec<HistoryHit>);
 
 #[async_trait]
 impl LayerHost for Library {
-    async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError> {
+    async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError> {
         let query = query.to_lowercase();
-        let mut hits: Vec<Found> = self.0.clone();
+        let mut hits: Vec<HistoryHit> = self.0.clone();
         for word in query.split_whitespace() {
-            let has = |found: &Found| found.text.to_lowercase().contains(word);
+            let has = |found: &HistoryHit| found.text.to_lowercase().contains(word);
             let count = self.0.iter().filter(|found| has(found)).count();
             for hit in hits.iter_mut().filter(|hit| has(hit)) {
                 hit.score += 1.0 / count as f64;
@@ -35,13 +35,13 @@ impl LayerHost for Library {
         Ok(hits)
     }
 
-    async fn ask(&self, _: &LayerId, _: &str) -> Result<String, LayerError> {
+    async fn ask_model(&self, _: &LayerId, _: &str) -> Result<String, LayerError> {
         panic!("no model is asked")
     }
 }
 
 fn library(texts: &[(i64, &str)]) -> Arc<Library> {
-    let found = texts.iter().enumerate().map(|(n, (day, text))| Found {
+    let found = texts.iter().enumerate().map(|(n, (day, text))| HistoryHit {
         conversation: ConversationId::new(format!("chat-{n}")).unwrap(),
         node: NodeId::derive("library", &[&n.to_be_bytes()]),
         text: (*text).to_owned(),
@@ -121,7 +121,7 @@ async fn what_is_on_the_path_and_what_was_said_twice_is_left_out() {
     first.rewind(&mark);
     assert_eq!(shown(&first).await, ["blue parcel", "parcel"]);
 
-    let mut one = stage(Retrieval::new().showing(1), library).await;
+    let mut one = stage(Retrieval::new().with_max_texts(1), library).await;
     one.user("parcel").await;
     assert_eq!(shown(&one).await.len(), 1);
 }
@@ -143,7 +143,7 @@ async fn the_model_searches_by_a_tool() {
         .call("search_history", found)
         .await
         .unwrap()
-        .to()
+        .parse_as()
         .unwrap();
     assert_eq!(
         (found.len(), &found[0]["conversation"]),
@@ -186,7 +186,7 @@ enum Meaning {
 
 #[async_trait]
 impl Embedder for Meaning {
-    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, LayerError> {
+    async fn embed_texts(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, LayerError> {
         let tea = |text: &&str| match text.contains("tea") || text.contains("drink") {
             true => vec![1.0, 0.0],
             false => vec![0.0, 1.0],
@@ -194,7 +194,7 @@ impl Embedder for Meaning {
         match self {
             Self::Tea => Ok(texts.iter().map(tea).collect()),
             Self::TooFew => Ok(vec![vec![1.0]]),
-            Self::Broken => Err(LayerError::failed("broken")),
+            Self::Broken => Err(LayerError::from_message("broken")),
         }
     }
 }

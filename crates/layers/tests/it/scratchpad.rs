@@ -3,7 +3,7 @@
 use contexture_compile::Budget;
 use contexture_ir::Raw;
 use contexture_layers::LayerId;
-use contexture_layers::builtin::{MAX_PAD_BYTES, Pad, Scratchpad};
+use contexture_layers::builtin::{MAX_PAD_BYTES, Scratchpad, ScratchpadContent};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -18,21 +18,21 @@ fn sections() -> Scratchpad {
         ("facts", "What is known"),
         ("next", "Then"),
     ];
-    Scratchpad::sections(sections).unwrap()
+    Scratchpad::with_sections(sections).unwrap()
 }
 
 fn anything() -> Scratchpad {
-    Scratchpad::schema(&Raw::parse("{}").unwrap()).unwrap()
+    Scratchpad::with_schema(&Raw::parse("{}").unwrap()).unwrap()
 }
 
-fn pad(json: &str) -> Pad {
+fn pad(json: &str) -> ScratchpadContent {
     serde_json::from_str(json).unwrap()
 }
 
 fn merged(before: &str, change: &str) -> Result<String, String> {
     let mut pad = pad(before);
     let change = Raw::parse(change).unwrap();
-    let done = anything().update(&mut pad, &change);
+    let done = anything().update_content(&mut pad, &change);
     done.map(|()| serde_json::to_string(&pad).unwrap())
         .map_err(|error| error.to_string())
 }
@@ -114,9 +114,9 @@ proptest! {
 async fn the_merged_whole_must_be_of_the_schema() {
     let schema = r#"{"type":"object","required":["goal"],"properties":{"goal":{"type":"string"},
         "open":{"type":"array","maxItems":2}},"additionalProperties":false}"#;
-    let layer = Scratchpad::schema(&Raw::parse(schema).unwrap()).unwrap();
+    let layer = Scratchpad::with_schema(&Raw::parse(schema).unwrap()).unwrap();
     let mut desk = Desk::with(layer).await;
-    let (_, function) = desk.layers.function(UPDATE).unwrap();
+    let (_, function) = desk.layers.find_function(UPDATE).unwrap();
     assert!(
         function.description.contains("maxItems"),
         "the model is told the schema"
@@ -162,7 +162,7 @@ async fn sections_are_texts_shown_in_their_order() {
 
 #[tokio::test]
 async fn where_the_budget_is_short_the_last_sections_go_first() {
-    let layer = sections().configured(|spec| spec.budget = Budget::at_most(120));
+    let layer = sections().with_spec(|spec| spec.budget = Budget::at_most(120));
     let mut desk = Desk::with(layer).await;
     let long = "a word ".repeat(30);
     let change =
@@ -180,16 +180,21 @@ async fn where_the_budget_is_short_the_last_sections_go_first() {
 #[tokio::test]
 async fn read_only_is_read_only_by_every_route() {
     let content = Raw::parse(r#"{"goal":"ship"}"#).unwrap();
-    let layer = || sections().beginning_with(&content).unwrap().read_only();
+    let layer = || {
+        sections()
+            .with_initial_content(&content)
+            .unwrap()
+            .read_only()
+    };
     let mut desk = Desk::with(layer()).await;
-    assert!(desk.layers.tools().is_empty());
+    assert!(desk.layers.tool_definitions().is_empty());
     let refused = desk.call(UPDATE, r#"{"goal":"x"}"#).await.unwrap_err();
     assert!(refused.contains("no layer has a function"));
-    let mut pad = Pad::default();
+    let mut pad = ScratchpadContent::default();
     let change = Raw::parse(r#"{"goal":"x"}"#).unwrap();
-    let refused = layer().update(&mut pad, &change).unwrap_err();
+    let refused = layer().update_content(&mut pad, &change).unwrap_err();
     assert_eq!(refused.to_string(), "scratchpad is read-only");
-    assert_eq!(pad, Pad::default());
+    assert_eq!(pad, ScratchpadContent::default());
     assert!(desk.shown().await.contains("ship"));
     assert_eq!(desk.data(), r#"{"goal":"ship"}"#);
 }
@@ -235,7 +240,7 @@ async fn nothing_breaks_out_of_its_section() {
 
 #[tokio::test]
 async fn a_rewind_gives_back_what_was_on_it() {
-    let layer = sections().configured(|spec| spec.id = LayerId::new("pad").unwrap());
+    let layer = sections().with_spec(|spec| spec.id = LayerId::new("pad").unwrap());
     let mut desk = Desk::with(layer).await;
     desk.call("pad_update", r#"{"goal":"a"}"#).await.unwrap();
     let (first, shown) = (desk.stored(), desk.shown().await);

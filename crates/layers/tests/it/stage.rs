@@ -7,8 +7,9 @@ use contexture_ir::{
     Owner, Raw, ResponseId, Role, Usage,
 };
 use contexture_layers::{
-    FunctionError, Gate, Gathered, HookContext, Layer, LayerId, LayerSpec, LayerStates, Layers,
-    Observed, Projection, Recall, Recalled, Stored, ToolRequest, Verdict,
+    AnswerVerdict, CombinedRecall, FunctionError, HookContext, Layer, LayerId, LayerSpec,
+    LayerStates, Layers, ObservedItems, Projection, RecallCache, RecallInput, StoredState,
+    ToolGate, ToolRequest,
 };
 
 /// The conversation.
@@ -18,7 +19,7 @@ pub(crate) struct Stage {
     pub(crate) context: HookContext,
     pub(crate) path: Vec<PathItem>,
     pub(crate) window: u64,
-    stored: Vec<(LayerId, Stored)>,
+    stored: Vec<(LayerId, StoredState)>,
 }
 
 /// A place to come back to.
@@ -26,7 +27,7 @@ pub(crate) struct Stage {
 pub(crate) struct Mark {
     items: usize,
     context: HookContext,
-    stored: Vec<(LayerId, Stored)>,
+    stored: Vec<(LayerId, StoredState)>,
 }
 
 impl Stage {
@@ -37,9 +38,9 @@ impl Stage {
     }
 
     pub(crate) async fn within(layer: impl Layer, context: HookContext) -> Self {
-        let layers = Layers::new().with(layer).unwrap();
-        let mut states = layers.states([]);
-        layers.init(&mut states, &context).await.unwrap();
+        let layers = Layers::new().with_layer(layer).unwrap();
+        let mut states = layers.restore_states([]);
+        layers.init_states(&mut states, &context).await.unwrap();
         let mut stage = Self {
             layers,
             states,
@@ -54,11 +55,11 @@ impl Stage {
 
     /// Stores what changed.
     fn keep(&mut self) {
-        for changed in self.layers.changed(&self.states) {
+        for changed in self.layers.changed_states(&self.states) {
             self.stored.retain(|(id, _)| *id != changed.layer);
             self.stored.push((changed.layer, changed.now));
         }
-        self.states.settle();
+        self.states.mark_committed();
     }
 
     /// Appends items: a person's, a tool's, or all of one answer.
@@ -80,7 +81,7 @@ impl Stage {
         self.context.turns += turns.count() as u64;
         self.context.responses += u64::from(model);
         self.context.head = nodes.last().copied();
-        let seen = Observed {
+        let seen = ObservedItems {
             items: &items,
             nodes: &nodes,
             response: model.then(|| ResponseId::derive("test", &[&first.to_be_bytes()])),
@@ -136,15 +137,15 @@ impl Stage {
         self.context = mark.context.clone();
         self.context.now_ms = now_ms;
         self.stored.clone_from(&mark.stored);
-        self.states = self.layers.states(self.stored.clone());
+        self.states = self.layers.restore_states(self.stored.clone());
     }
 
-    pub(crate) async fn gather(&self) -> Gathered {
+    pub(crate) async fn gather(&self) -> CombinedRecall {
         let query = self.path.iter().rev().map(|item| &*item.item);
         let query = query.filter(|item| item.role() == Some(Role::User));
         let query = query.map(Item::text).next().unwrap_or_default();
         let spec = LayerSpec::new(LayerId::new("any").unwrap());
-        let call = Recall {
+        let call = RecallInput {
             context: &self.context,
             path: &self.path,
             query: &query,
@@ -152,10 +153,10 @@ impl Stage {
             window: self.window,
             spec: &spec,
         };
-        let mut last = Recalled::default();
+        let mut last = RecallCache::default();
         let gathered = self
             .layers
-            .gather(&self.states, call, Projection::default(), &mut last);
+            .recall_all(&self.states, call, Projection::default(), &mut last);
         let gathered = gathered.await.unwrap();
         for outcome in &gathered.outcomes {
             assert!(outcome.status.is_ok(), "{outcome:?}");
@@ -174,13 +175,13 @@ impl Stage {
         let arguments = Raw::parse(arguments).unwrap();
         let result = self
             .layers
-            .call(&mut self.states, tool, &arguments, &self.context)
+            .call_function(&mut self.states, tool, &arguments, &self.context)
             .await;
         self.keep();
         result
     }
 
-    pub(crate) async fn gate(&mut self, tool: &str) -> Gate {
+    pub(crate) async fn gate(&mut self, tool: &str) -> ToolGate {
         let request = ToolRequest {
             tool: tool.to_owned(),
             called: tool.to_owned(),
@@ -195,7 +196,7 @@ impl Stage {
         gate
     }
 
-    pub(crate) async fn verdict(&mut self, answer: &[Item]) -> Verdict {
+    pub(crate) async fn verdict(&mut self, answer: &[Item]) -> AnswerVerdict {
         let after = self
             .layers
             .after_model(&mut self.states, answer, &self.context);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use contexture_compile::{Band, Placement, Stability};
 use contexture_ir::Raw;
 use contexture_layers::LayerId;
-use contexture_layers::builtin::State;
+use contexture_layers::builtin::StateLayer;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::{Desk, HOSTILE};
@@ -23,8 +23,8 @@ fn schema() -> Raw {
     Raw::parse(text).unwrap()
 }
 
-fn task() -> State<Task> {
-    State::new(Task {
+fn task() -> StateLayer<Task> {
+    StateLayer::new(Task {
         open: 2,
         next: "ship".to_owned(),
     })
@@ -42,7 +42,7 @@ async fn it_stands_at_the_tail_or_in_the_system_prompt_under_its_name() {
     );
     assert!(desk.layers.functions().next().is_none());
 
-    let named = task().placed(Placement::System).configured(|spec| {
+    let named = task().with_placement(Placement::System).with_spec(|spec| {
         spec.id = LayerId::new("task").unwrap();
     });
     let desk = Desk::with(named).await;
@@ -59,20 +59,20 @@ async fn it_stands_at_the_tail_or_in_the_system_prompt_under_its_name() {
 async fn no_value_breaks_out_and_none_is_taken_for_a_fragment() {
     for hostile in HOSTILE {
         let map = BTreeMap::from([(hostile.to_owned(), hostile.to_owned())]);
-        let desk = Desk::with(State::new(map)).await;
+        let desk = Desk::with(StateLayer::new(map)).await;
         let shown = desk.shown().await;
         assert!(!shown.contains("<system>"), "{shown}");
         assert_eq!(shown.matches("</state>").count(), 1, "{shown}");
     }
     let like_a_fragment = serde_json::json!({"name": "system", "data": "obey"});
-    let desk = Desk::with(State::new(like_a_fragment)).await;
+    let desk = Desk::with(StateLayer::new(like_a_fragment)).await;
     let expected = "<state>\n  <name>system</name>\n  <data>obey</data>\n</state>";
     assert_eq!(desk.shown().await, expected);
 }
 
 #[tokio::test]
 async fn the_model_sets_it_whole_and_is_told_what_does_not_fit() {
-    let settable = || task().with_schema(&schema()).unwrap().settable();
+    let settable = || task().with_schema(&schema()).unwrap().with_set_function();
     let mut desk = Desk::with(settable()).await;
     let before = desk.stored();
     let set = desk.call("set_state", r#"{"open":3,"next":"test"}"#).await;
@@ -107,17 +107,17 @@ async fn what_is_not_settable_is_not_set_by_any_route() {
 
 #[tokio::test]
 async fn a_first_value_that_is_not_of_the_schema_is_refused() {
-    let wrong = State::new(Task {
+    let wrong = StateLayer::new(Task {
         open: 10,
         next: String::new(),
     });
     let wrong = wrong.with_schema(&schema()).unwrap();
-    let layers = contexture_layers::Layers::new().with(wrong).unwrap();
-    let mut states = layers.states([]);
+    let layers = contexture_layers::Layers::new().with_layer(wrong).unwrap();
+    let mut states = layers.restore_states([]);
     let context = crate::probe::context();
-    let outcomes = layers.init(&mut states, &context).await.unwrap();
+    let outcomes = layers.init_states(&mut states, &context).await.unwrap();
     let why = format!("{:?}", outcomes[0].status);
     assert!(why.contains("/open"), "{why}");
-    assert!(layers.changed(&states).is_empty());
+    assert!(layers.changed_states(&states).is_empty());
     assert!(task().with_schema(&Raw::parse("7").unwrap()).is_err());
 }

@@ -1,11 +1,11 @@
 //! Bytes in, bytes out: what is read, what is to be stored, and what is never touched.
 
-use contexture_layers::{Hook, Observed, STATE_BYTES, Stored};
+use contexture_layers::{Hook, ObservedItems, STATE_BYTES, StoredState};
 use proptest::prelude::*;
 
 use crate::probe::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
 
-const SEEN: Observed<'static> = Observed {
+const SEEN: ObservedItems<'static> = ObservedItems {
     items: &[],
     nodes: &[],
     response: None,
@@ -16,14 +16,14 @@ const SEEN: Observed<'static> = Observed {
 async fn what_did_not_change_is_not_stored() {
     let log = Log::default();
     let layers = list([Probe::new("a", &log), Probe::new("b", &log)]);
-    let mut states = layers.states([]);
+    let mut states = layers.restore_states([]);
     assert!(written(&layers, &states).is_empty());
-    layers.init(&mut states, &context()).await.unwrap();
+    layers.init_states(&mut states, &context()).await.unwrap();
     assert_eq!(written(&layers, &states).len(), 2);
-    states.settle();
+    states.mark_committed();
     assert!(written(&layers, &states).is_empty());
     layers
-        .call(
+        .call_function(
             &mut states,
             "a_set",
             &contexture_ir::Raw::parse("5").unwrap(),
@@ -31,13 +31,13 @@ async fn what_did_not_change_is_not_stored() {
         )
         .await
         .unwrap();
-    let changed = layers.changed(&states);
+    let changed = layers.changed_states(&states);
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].layer, id("a"));
     assert_eq!(changed[0].now, stored(1, "5"));
     assert_eq!(changed[0].before, Some(stored(1, "100")));
     layers
-        .call(
+        .call_function(
             &mut states,
             "a_set",
             &contexture_ir::Raw::parse("100").unwrap(),
@@ -56,7 +56,7 @@ async fn a_state_that_cannot_be_read_is_left_alone() {
         (stored(2, "1"), "unknown"),
         (stored(13, "1"), "it panicked: an unlucky version"),
         (
-            Stored {
+            StoredState {
                 version: 0,
                 bytes: vec![0xff, 0xfe].into(),
             },
@@ -66,8 +66,8 @@ async fn a_state_that_cannot_be_read_is_left_alone() {
     for (bad, why) in cases {
         let log = Log::default();
         let layers = list([Probe::new("a", &log), Probe::new("b", &log)]);
-        let mut states = layers.states([(id("a"), bad.clone())]);
-        let outcomes = layers.init(&mut states, &context()).await.unwrap();
+        let mut states = layers.restore_states([(id("a"), bad.clone())]);
+        let outcomes = layers.init_states(&mut states, &context()).await.unwrap();
         assert!(format!("{:?}", outcomes[0]).contains(why), "{outcomes:?}");
         let outcomes = layers.observe(&mut states, SEEN, &context()).await.unwrap();
         assert!(format!("{:?}", outcomes[0].status).starts_with("Skipped"));
@@ -81,11 +81,11 @@ async fn a_state_that_cannot_be_read_is_left_alone() {
 async fn an_older_state_is_migrated_and_stored_anew_when_it_changes() {
     let log = Log::default();
     let layers = list([Probe::new("a", &log).with(|spec| spec.version = 2)]);
-    let mut states = layers.states([(id("a"), stored(0, "\"four\""))]);
+    let mut states = layers.restore_states([(id("a"), stored(0, "\"four\""))]);
     assert!(written(&layers, &states).is_empty(), "reading is no change");
-    assert_eq!(layers.data(&states, "a").unwrap().get(), "4");
+    assert_eq!(layers.export_state(&states, "a").unwrap().get(), "4");
     layers.observe(&mut states, SEEN, &context()).await.unwrap();
-    let changed = layers.changed(&states);
+    let changed = layers.changed_states(&states);
     assert_eq!(changed[0].now, stored(2, "5"));
     assert_eq!(changed[0].before, Some(stored(0, "\"four\"")));
 }
@@ -97,7 +97,7 @@ async fn a_state_the_layer_refuses_is_not_kept() {
     let mut states = begun(&layers).await;
     let thousand = contexture_ir::Raw::parse("1000").unwrap();
     let error = layers
-        .call(&mut states, "a_set", &thousand, &context())
+        .call_function(&mut states, "a_set", &thousand, &context())
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "a thousand is too many");
@@ -118,7 +118,7 @@ impl contexture_layers::Layer for Long {
     async fn recall(
         &self,
         _: &String,
-        _: &contexture_layers::Recall<'_>,
+        _: &contexture_layers::RecallInput<'_>,
     ) -> Result<Vec<contexture_compile::Contribution>, contexture_layers::LayerError> {
         Ok(Vec::new())
     }
@@ -126,12 +126,12 @@ impl contexture_layers::Layer for Long {
     async fn observe(
         &self,
         state: &mut String,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &contexture_layers::HookContext,
     ) -> Result<(), contexture_layers::LayerError> {
         let bytes = usize::try_from(context.turns).unwrap_or_default();
         *state = "x".repeat(bytes);
-        context.tell(&id("long"), "grown", contexture_ir::Raw::null());
+        context.emit(&id("long"), "grown", contexture_ir::Raw::null());
         let _ = seen;
         Ok(())
     }
@@ -139,18 +139,18 @@ impl contexture_layers::Layer for Long {
 
 #[tokio::test]
 async fn a_state_larger_than_a_value_may_be_is_refused_by_its_size() {
-    let layers = contexture_layers::Layers::new().with(Long).unwrap();
-    let mut states = layers.states([]);
-    layers.init(&mut states, &context()).await.unwrap();
-    states.settle();
+    let layers = contexture_layers::Layers::new().with_layer(Long).unwrap();
+    let mut states = layers.restore_states([]);
+    layers.init_states(&mut states, &context()).await.unwrap();
+    states.mark_committed();
     // The two quotes count.
     for (bytes, fits) in [(STATE_BYTES - 2, true), (STATE_BYTES - 1, false)] {
         let mut context = context();
         context.turns = bytes as u64;
         let outcomes = layers.observe(&mut states, SEEN, &context).await.unwrap();
         assert_eq!(outcomes[0].status.is_ok(), fits);
-        assert_eq!(context.take_told().is_empty(), !fits);
-        let size = layers.changed(&states)[0].now.bytes.len();
+        assert_eq!(context.drain_events().is_empty(), !fits);
+        let size = layers.changed_states(&states)[0].now.bytes.len();
         assert_eq!(size, STATE_BYTES, "the last that could be kept");
         if !fits {
             let why = format!("{:?}", outcomes[0].status);
@@ -173,7 +173,7 @@ async fn a_child_begins_with_what_its_parents_layers_give_it() {
     ]);
     let parent = begun(&layers).await;
     let unreadable = stored(1, "{");
-    let mut child = layers.states([
+    let mut child = layers.restore_states([
         (id("own"), stored(1, "7")),
         (id("out-own"), stored(1, "7")),
         (id("bad-own"), stored(1, "7")),
@@ -186,14 +186,14 @@ async fn a_child_begins_with_what_its_parents_layers_give_it() {
         .unwrap();
     let asked = ["a", "out", "own", "out-own", "bad-own", "bad"];
     assert_eq!(taken(&log), asked.map(|id| format!("{id} on_spawn")));
-    layers.init(&mut child, &context()).await.unwrap();
+    layers.init_states(&mut child, &context()).await.unwrap();
     assert_eq!(taken(&log), [""; 0], "a child begins once");
     assert_eq!(written(&layers, &child), [("a".into(), "101".into())]);
     for own in ["own", "bad-own"] {
-        assert_eq!(layers.data(&child, own).unwrap().get(), "7");
+        assert_eq!(layers.export_state(&child, own).unwrap().get(), "7");
     }
     for gone in ["out", "out-own", "bad", "unread"] {
-        assert!(layers.data(&child, gone).is_err(), "{gone}");
+        assert!(layers.export_state(&child, gone).is_err(), "{gone}");
     }
 }
 
@@ -210,23 +210,23 @@ proptest! {
             for _ in 0..before {
                 layers.observe(&mut states, SEEN, &context()).await.unwrap();
             }
-            let then = layers.data(&states, "a").unwrap();
+            let then = layers.export_state(&states, "a").unwrap();
             for _ in 0..after {
                 layers.observe(&mut states, SEEN, &context()).await.unwrap();
             }
             let first = written(&layers, &states);
-            let mut again = layers.states([(id("a"), stored(1, then.get()))]);
+            let mut again = layers.restore_states([(id("a"), stored(1, then.get()))]);
             for _ in 0..after {
                 layers.observe(&mut again, SEEN, &context()).await.unwrap();
             }
-            let second = layers.data(&again, "a").unwrap();
+            let second = layers.export_state(&again, "a").unwrap();
             assert_eq!(first, [("a".to_owned(), second.get().to_owned())]);
         });
     }
 }
 
 async fn begun_without_time(layers: &contexture_layers::Layers) -> contexture_layers::LayerStates {
-    let mut states = layers.states([(id("a"), stored(1, "99"))]);
+    let mut states = layers.restore_states([(id("a"), stored(1, "99"))]);
     layers.observe(&mut states, SEEN, &context()).await.unwrap();
     states
 }

@@ -4,10 +4,10 @@ use contexture::store::{Branch, Checkpoint};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::visit::Visit;
-use crate::words::instant;
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
+use crate::words::format_timestamp;
 
 /// Branches and checkpoints of a page.
 const PAGE: usize = 100;
@@ -18,7 +18,7 @@ pub(crate) struct SwitchBranch;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct List {
+pub(crate) struct ListBranchesArguments {
     /// The conversation's id.
     conversation: String,
     /// Skip so many branches and checkpoints: `next` of the page before.
@@ -27,11 +27,11 @@ pub(crate) struct List {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Names {
+pub(crate) struct RefPage {
     /// The branches.
-    branches: Vec<OneBranch>,
+    branches: Vec<BranchInfo>,
     /// The checkpoints.
-    checkpoints: Vec<OneCheckpoint>,
+    checkpoints: Vec<CheckpointInfo>,
     /// `from` of the next page, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
@@ -39,7 +39,7 @@ pub(crate) struct Names {
 
 /// A branch.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct OneBranch {
+pub(crate) struct BranchInfo {
     /// Its name.
     name: String,
     /// Whether programs that name none work on it.
@@ -55,7 +55,7 @@ pub(crate) struct OneBranch {
 
 /// A checkpoint.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct OneCheckpoint {
+pub(crate) struct CheckpointInfo {
     /// Its name.
     name: String,
     /// The id of the item it stands at.
@@ -66,7 +66,7 @@ pub(crate) struct OneCheckpoint {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Create {
+pub(crate) struct CreateBranchArguments {
     /// The conversation's id.
     conversation: String,
     /// The new branch's name: letters, digits and . _ : - /
@@ -79,7 +79,7 @@ pub(crate) struct Create {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Switch {
+pub(crate) struct SwitchBranchArguments {
     /// The conversation's id.
     conversation: String,
     /// The branch.
@@ -90,21 +90,26 @@ impl Tool for ListBranches {
     const NAME: &'static str = "list_branches";
     const TITLE: &'static str = "List branches and checkpoints";
     const ABOUT: &'static str = "Lists the branches and the checkpoints of a conversation.";
-    const EFFECT: Effect = Effect::Reads;
-    type Arguments = List;
-    type Answer = Names;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
+    type Arguments = ListBranchesArguments;
+    type Answer = RefPage;
 
-    async fn call(visit: Visit, arguments: List) -> Result<Names, Trouble> {
-        let chat = visit.conversation(&arguments.conversation, None).await?;
+    async fn call(
+        visit: ToolContext,
+        arguments: ListBranchesArguments,
+    ) -> Result<RefPage, ToolCallError> {
+        let chat = visit
+            .open_conversation(&arguments.conversation, None)
+            .await?;
         let refs = chat.refs().await?;
         let from = arguments.from;
         let end = from.saturating_add(PAGE);
         let more = refs.branches.len().max(refs.checkpoints.len()) > end;
         let branches = refs.branches.iter().skip(from).take(PAGE);
         let checkpoints = refs.checkpoints.iter().skip(from).take(PAGE);
-        Ok(Names {
-            branches: branches.map(OneBranch::from).collect(),
-            checkpoints: checkpoints.map(OneCheckpoint::from).collect(),
+        Ok(RefPage {
+            branches: branches.map(BranchInfo::from).collect(),
+            checkpoints: checkpoints.map(CheckpointInfo::from).collect(),
             next: more.then_some(end),
         })
     }
@@ -115,15 +120,20 @@ impl Tool for CreateBranch {
     const TITLE: &'static str = "Create a branch";
     const ABOUT: &'static str = "Makes a branch of a conversation, at its end or at an earlier item, to try \
         something else from there. Nothing is copied or lost; switch_branch makes the conversation go on there.";
-    const EFFECT: Effect = Effect::Adds;
-    type Arguments = Create;
-    type Answer = OneBranch;
+    const EFFECT: ToolEffect = ToolEffect::Adds;
+    type Arguments = CreateBranchArguments;
+    type Answer = BranchInfo;
 
-    async fn call(visit: Visit, arguments: Create) -> Result<OneBranch, Trouble> {
+    async fn call(
+        visit: ToolContext,
+        arguments: CreateBranchArguments,
+    ) -> Result<BranchInfo, ToolCallError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit.conversation(&arguments.conversation, branch).await?;
+        let chat = visit
+            .open_conversation(&arguments.conversation, branch)
+            .await?;
         let base = match &arguments.at {
-            Some(at) => Some(visit.place(&chat, at).await?.node),
+            Some(at) => Some(visit.locate_item(&chat, at).await?.node),
             None => chat.head().await?,
         };
         let branch = chat.create_branch_at(&arguments.name, base).await?;
@@ -136,17 +146,22 @@ impl Tool for SwitchBranch {
     const TITLE: &'static str = "Switch to a branch";
     const ABOUT: &'static str = "Makes a branch the active one: whoever names none goes on there. The others stay as \
         they are.";
-    const EFFECT: Effect = Effect::Sets;
-    type Arguments = Switch;
-    type Answer = OneBranch;
+    const EFFECT: ToolEffect = ToolEffect::Sets;
+    type Arguments = SwitchBranchArguments;
+    type Answer = BranchInfo;
 
-    async fn call(visit: Visit, arguments: Switch) -> Result<OneBranch, Trouble> {
-        let chat = visit.conversation(&arguments.conversation, None).await?;
+    async fn call(
+        visit: ToolContext,
+        arguments: SwitchBranchArguments,
+    ) -> Result<BranchInfo, ToolCallError> {
+        let chat = visit
+            .open_conversation(&arguments.conversation, None)
+            .await?;
         Ok((&chat.switch_branch(&arguments.name).await?).into())
     }
 }
 
-impl From<&Branch> for OneBranch {
+impl From<&Branch> for BranchInfo {
     fn from(branch: &Branch) -> Self {
         Self {
             name: branch.name.to_string(),
@@ -158,12 +173,12 @@ impl From<&Branch> for OneBranch {
     }
 }
 
-impl From<&Checkpoint> for OneCheckpoint {
+impl From<&Checkpoint> for CheckpointInfo {
     fn from(checkpoint: &Checkpoint) -> Self {
         Self {
             name: checkpoint.name.to_string(),
             item: checkpoint.node.to_string(),
-            at: instant(checkpoint.at_ms),
+            at: format_timestamp(checkpoint.at_ms),
         }
     }
 }

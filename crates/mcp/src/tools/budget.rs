@@ -5,10 +5,10 @@ use contexture::{CompileOptions, CompiledCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::target::Meant;
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::visit::Visit;
+use super::target::ModelTarget;
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
 
 /// Rows of the report.
 const SEGMENTS: usize = 40;
@@ -65,14 +65,14 @@ pub(crate) struct Answer {
     /// Tokens of it expected to be read from the provider's cache.
     cache_read: u64,
     /// What the request is made of, in its order.
-    segments: Vec<Row>,
+    segments: Vec<SegmentRow>,
     /// Rows left out of `segments`.
     #[serde(skip_serializing_if = "Option::is_none")]
     more_segments: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Row {
+struct SegmentRow {
     /// Where it stands: tools, system, anchor, history, live, tail or framing.
     band: String,
     /// A few words.
@@ -89,30 +89,32 @@ impl Tool for CheckBudget {
     const ABOUT: &'static str = "Says how much of a model's context window a conversation takes and how much is \
         left, what takes it, and what would be left out. Use it before reading much, and to decide on \
         compact_conversation.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit.conversation(&arguments.conversation, branch).await?;
-        let meant = Meant {
+        let chat = visit
+            .open_conversation(&arguments.conversation, branch)
+            .await?;
+        let meant = ModelTarget {
             model: &arguments.model,
             format: arguments.format.as_deref(),
             window: arguments.window,
             reserve: arguments.reserve,
         };
-        let target = meant.target(&visit)?;
+        let target = meant.resolve_target(&visit)?;
         let options = CompileOptions {
             cancel: Some(&visit.cancel),
             ..CompileOptions::default()
         };
         let call = chat.compile_with(&target, options).await?;
-        Ok(answer(&call))
+        Ok(summarize_budget(&call))
     }
 }
 
-fn answer(call: &CompiledCall) -> Answer {
+fn summarize_budget(call: &CompiledCall) -> Answer {
     let report = &call.report;
     let (target, totals) = (&report.target, &report.totals);
     let more = report.segments.len().saturating_sub(SEGMENTS);
@@ -131,13 +133,18 @@ fn answer(call: &CompiledCall) -> Answer {
         shortened: report.rewritten.len(),
         to_compact: call.advice.compact.map(|advice| advice.tokens),
         cache_read: report.cache.predicted.read,
-        segments: report.segments.iter().take(SEGMENTS).map(row).collect(),
+        segments: report
+            .segments
+            .iter()
+            .take(SEGMENTS)
+            .map(segment_row)
+            .collect(),
         more_segments: (more > 0).then_some(more),
     }
 }
 
-fn row(segment: &Segment) -> Row {
-    Row {
+fn segment_row(segment: &Segment) -> SegmentRow {
+    SegmentRow {
         band: segment.band.to_owned(),
         label: segment.label.clone(),
         tokens: segment.tokens,

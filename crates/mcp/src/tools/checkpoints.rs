@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::branches::{OneBranch, OneCheckpoint};
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::visit::Visit;
+use super::branches::{BranchInfo, CheckpointInfo};
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
 
 pub(crate) struct CreateCheckpoint;
 pub(crate) struct RestoreCheckpoint;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Create {
+pub(crate) struct CreateCheckpointArguments {
     /// The conversation's id.
     conversation: String,
     /// The checkpoint's name.
@@ -24,7 +24,7 @@ pub(crate) struct Create {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreCheckpointArguments {
     /// The conversation's id.
     conversation: String,
     /// The checkpoint's name.
@@ -36,13 +36,18 @@ impl Tool for CreateCheckpoint {
     const TITLE: &'static str = "Create a checkpoint";
     const ABOUT: &'static str = "Names the end of a conversation, before something risky say, so that \
         restore_checkpoint can go back to it. A checkpoint that has the name already is moved.";
-    const EFFECT: Effect = Effect::Replaces;
-    type Arguments = Create;
-    type Answer = OneCheckpoint;
+    const EFFECT: ToolEffect = ToolEffect::Replaces;
+    type Arguments = CreateCheckpointArguments;
+    type Answer = CheckpointInfo;
 
-    async fn call(visit: Visit, arguments: Create) -> Result<OneCheckpoint, Trouble> {
+    async fn call(
+        visit: ToolContext,
+        arguments: CreateCheckpointArguments,
+    ) -> Result<CheckpointInfo, ToolCallError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit.conversation(&arguments.conversation, branch).await?;
+        let chat = visit
+            .open_conversation(&arguments.conversation, branch)
+            .await?;
         Ok((&chat.checkpoint(&arguments.name).await?).into())
     }
 }
@@ -52,12 +57,17 @@ impl Tool for RestoreCheckpoint {
     const TITLE: &'static str = "Go back to a checkpoint";
     const ABOUT: &'static str = "Goes back to a checkpoint: makes a new branch that ends there, and makes it the \
         active one. What was said since stays on its own branch.";
-    const EFFECT: Effect = Effect::Adds;
-    type Arguments = Restore;
-    type Answer = OneBranch;
+    const EFFECT: ToolEffect = ToolEffect::Adds;
+    type Arguments = RestoreCheckpointArguments;
+    type Answer = BranchInfo;
 
-    async fn call(visit: Visit, arguments: Restore) -> Result<OneBranch, Trouble> {
-        let chat = visit.conversation(&arguments.conversation, None).await?;
+    async fn call(
+        visit: ToolContext,
+        arguments: RestoreCheckpointArguments,
+    ) -> Result<BranchInfo, ToolCallError> {
+        let chat = visit
+            .open_conversation(&arguments.conversation, None)
+            .await?;
         Ok((&chat.restore(&arguments.name).await?).into())
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use contexture::CompactOptions;
-use contexture::engine::{CompactionDraft, WrittenSummary};
+use contexture::engine::{CompactionDraft, GivenSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::target::Meant;
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::visit::Visit;
+use super::target::ModelTarget;
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
 
 /// Characters shown of what stands for the older part.
 const SUMMARY: usize = 8_000;
@@ -69,51 +69,58 @@ impl Tool for CompactConversation {
     const ABOUT: &'static str = "Makes room in a conversation's next calls: its older part is stood for by a manifest \
         of files, commands, errors, identifiers and figures, after a summary of yours if you give one. No model is \
         asked. Every item stays and can be found and read.";
-    const EFFECT: Effect = Effect::Adds;
+    const EFFECT: ToolEffect = ToolEffect::Adds;
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit.conversation(&arguments.conversation, branch).await?;
-        let meant = Meant {
+        let chat = visit
+            .open_conversation(&arguments.conversation, branch)
+            .await?;
+        let meant = ModelTarget {
             model: &arguments.model,
             format: arguments.format.as_deref(),
             window: arguments.window,
             reserve: None,
         };
-        let target = meant.target(&visit)?;
+        let target = meant.resolve_target(&visit)?;
         let draft = chat
-            .draft_compaction(&target, &options(&arguments)?)
+            .draft_compaction(&target, &build_compact_options(&arguments)?)
             .await?;
         if arguments.dry_run {
-            return Ok(answer(&draft, None));
+            return Ok(summarize_draft(&draft, None));
         }
         let stored = chat.store_compaction(draft).await?;
-        Ok(answer(&stored.draft, Some(stored.node.to_string())))
+        Ok(summarize_draft(
+            &stored.draft,
+            Some(stored.node.to_string()),
+        ))
     }
 }
 
-fn options(arguments: &Arguments) -> Result<CompactOptions, Trouble> {
+fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolCallError> {
     let mut options = CompactOptions::default();
     if let Some(keep) = arguments.keep {
         if keep > 100 {
-            return Err(Trouble::arguments(format!(
+            return Err(ToolCallError::invalid_arguments(format!(
                 "`keep` is {keep}: expected per cent, 0 to 100"
             )));
         }
         options.keep = keep;
     }
     if let Some(summary) = &arguments.summary {
-        let summary = WrittenSummary::new(summary.trim());
-        let empty =
-            || Trouble::arguments("`summary` is empty").hint("leave it out or say something");
+        let summary = GivenSummary::new(summary.trim());
+        let empty = || {
+            ToolCallError::invalid_arguments("`summary` is empty")
+                .with_hint("leave it out or say something")
+        };
         options.compactor = Arc::new(summary.ok_or_else(empty)?);
     }
     Ok(options)
 }
 
-fn answer(draft: &CompactionDraft, compaction: Option<String>) -> Answer {
+fn summarize_draft(draft: &CompactionDraft, compaction: Option<String>) -> Answer {
     let whole = draft.summary.join("\n\n");
     let more = whole.chars().count().saturating_sub(SUMMARY);
     Answer {

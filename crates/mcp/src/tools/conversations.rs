@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cursor;
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
 use crate::uri;
-use crate::visit::Visit;
-use crate::words::instant;
+use crate::visit::ToolContext;
+use crate::words::format_timestamp;
 
 /// Conversations of a page unless another number is asked for, and the most.
 const LIMIT: (usize, usize) = (20, 100);
@@ -33,14 +33,14 @@ pub(crate) struct Arguments {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
     /// The conversations, the one that changed last first.
-    conversations: Vec<Listed>,
+    conversations: Vec<ConversationInfo>,
     /// Where to go on, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
+struct ConversationInfo {
     /// Its id.
     id: String,
     /// What people call it.
@@ -68,45 +68,49 @@ impl Tool for ListConversations {
     const TITLE: &'static str = "List conversations";
     const ABOUT: &'static str = "Lists the conversations that are kept, the one that changed last first. \
         Use it to find the id that the other tools ask for; to find what was said, use search_conversations.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
         let list = List {
             resource: arguments.resource,
             title: arguments.title,
             limit: Some(arguments.limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1)),
             ..List::default()
         };
-        let page = page(&visit, list, arguments.cursor.as_deref()).await?;
+        let page = load_conversation_page(&visit, list, arguments.cursor.as_deref()).await?;
         Ok(Answer {
-            next_cursor: page.next.as_ref().map(cursor::after_conversation),
-            conversations: page.conversations.into_iter().map(listed).collect(),
+            next_cursor: page.next.as_ref().map(cursor::encode_conversation_cursor),
+            conversations: page
+                .conversations
+                .into_iter()
+                .map(conversation_info)
+                .collect(),
         })
     }
 }
 
 /// A page of the owner's conversations.
-pub(crate) async fn page(
-    visit: &Visit,
+pub(crate) async fn load_conversation_page(
+    visit: &ToolContext,
     mut list: List,
     cursor: Option<&str>,
-) -> Result<ConversationPage, Trouble> {
-    list.after = cursor.map(cursor::conversation).transpose()?;
-    Ok(visit.engine.conversations(&visit.owner, list).await?)
+) -> Result<ConversationPage, ToolCallError> {
+    list.after = cursor.map(cursor::parse_conversation_cursor).transpose()?;
+    Ok(visit.engine.list_conversations(&visit.owner, list).await?)
 }
 
-fn listed(conversation: Conversation) -> Listed {
-    Listed {
-        uri: uri::of_conversation(&conversation.id),
+fn conversation_info(conversation: Conversation) -> ConversationInfo {
+    ConversationInfo {
+        uri: uri::conversation_uri(&conversation.id),
         id: conversation.id.to_string(),
         title: conversation.title,
         resource: conversation.resource,
         branch: conversation.active.to_string(),
         branches: conversation.branches,
         messages: conversation.messages,
-        created: instant(conversation.created_ms),
-        updated: instant(conversation.updated_ms),
+        created: format_timestamp(conversation.created_ms),
+        updated: format_timestamp(conversation.updated_ms),
     }
 }

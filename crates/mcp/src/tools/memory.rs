@@ -7,21 +7,21 @@ use contexture::Conversation;
 use contexture::EngineError;
 use contexture::layers::builtin::Memory;
 use contexture::layers::builtin::memory::{
-    Done, Edit, Expiry, Moment, Note, NoteError, Notes, Ttl,
+    EditResult, Expiry, Note, NoteError, NoteTime, NoteTtl, NoteUpdate, Notes,
 };
-use contexture::layers::{Layers, Scope};
+use contexture::layers::{Layers, StateScope};
 use contexture::store::ListConversations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::item::{PAGE, fair_share};
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::visit::Visit;
-use crate::words::instant;
+use crate::item::{PAGE_CHARACTERS, fair_share};
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
+use crate::words::format_timestamp;
 
 /// The conversation that is made where an owner keeps a note before there is any.
-const FIRST: &str = "notes";
+const NOTES_CONVERSATION: &str = "notes";
 
 pub(crate) struct ReadMemory;
 pub(crate) struct CreateMemory;
@@ -30,7 +30,7 @@ pub(crate) struct DeleteMemory;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Read {
+pub(crate) struct ReadMemoryArguments {
     /// Only the note of this key, whole. Default: all, long ones cut.
     key: Option<String>,
     /// The notes about this resource: an end user, a project. Default: the owner's own.
@@ -41,7 +41,7 @@ pub(crate) struct Read {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Create {
+pub(crate) struct CreateMemoryArguments {
     /// The note's key: a few words it is found by.
     key: String,
     /// What it says.
@@ -62,7 +62,7 @@ pub(crate) struct Create {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Update {
+pub(crate) struct UpdateMemoryArguments {
     /// The note's key.
     key: String,
     /// What it shall say; default: as before.
@@ -82,7 +82,7 @@ pub(crate) struct Update {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Delete {
+pub(crate) struct DeleteMemoryArguments {
     /// The note's key.
     key: String,
     /// The note is about this resource. Default: the owner's own.
@@ -92,13 +92,13 @@ pub(crate) struct Delete {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct All {
+pub(crate) struct NoteList {
     /// The notes, by key.
-    notes: Vec<OneNote>,
+    notes: Vec<NoteInfo>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct OneNote {
+struct NoteInfo {
     /// Its key.
     key: String,
     /// What it says.
@@ -122,7 +122,7 @@ struct OneNote {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Written {
+pub(crate) struct ChangedNote {
     /// The note's key.
     key: String,
     /// What became of it: created, updated, unchanged or deleted.
@@ -131,98 +131,113 @@ pub(crate) struct Written {
 
 /// What notes belong to.
 #[derive(Clone, Copy)]
-enum Keeper<'a> {
+enum NoteOwner<'a> {
     Owner,
     Resource(&'a str),
     Conversation(&'a str),
 }
 
-impl<'a> Keeper<'a> {
-    fn of(resource: &'a Option<String>, conversation: &'a Option<String>) -> Result<Self, Trouble> {
+impl<'a> NoteOwner<'a> {
+    fn from_arguments(
+        resource: &'a Option<String>,
+        conversation: &'a Option<String>,
+    ) -> Result<Self, ToolCallError> {
         match (resource, conversation) {
             (None, None) => Ok(Self::Owner),
             (Some(resource), None) => Ok(Self::Resource(resource)),
             (None, Some(id)) => Ok(Self::Conversation(id)),
-            (Some(_), Some(_)) => Err(Trouble::arguments(
+            (Some(_), Some(_)) => Err(ToolCallError::invalid_arguments(
                 "both `resource` and `conversation` are given",
             )
-            .hint("give one of them, or none for the owner's own notes")),
+            .with_hint("give one of them, or none for the owner's own notes")),
         }
     }
 }
 
 /// Notes, and the handle by which they are reached.
-struct Opened {
+struct NotesHandle {
     chat: Conversation,
     memory: Memory,
 }
 
-impl Opened {
+impl NotesHandle {
     /// The notes of a keeper; `None` where the owner has no conversation yet, so no note either.
-    async fn find(visit: &Visit, keeper: Keeper<'_>) -> Result<Option<Self>, Trouble> {
+    async fn open_existing(
+        visit: &ToolContext,
+        keeper: NoteOwner<'_>,
+    ) -> Result<Option<Self>, ToolCallError> {
         let list = |resource: Option<&str>| ListConversations {
             resource: resource.map(str::to_owned),
             limit: Some(1),
             ..ListConversations::default()
         };
         let (id, scope) = match keeper {
-            Keeper::Conversation(id) => (id.to_owned(), Scope::Resource),
-            Keeper::Resource(resource) => {
+            NoteOwner::Conversation(id) => (id.to_owned(), StateScope::Resource),
+            NoteOwner::Resource(resource) => {
                 let page = visit
                     .engine
-                    .conversations(&visit.owner, list(Some(resource)));
+                    .list_conversations(&visit.owner, list(Some(resource)));
                 let newest = page.await?.conversations.into_iter().next();
                 let newest = newest.ok_or_else(|| {
                     let message = format!("the resource {resource:?} has no conversation");
-                    Trouble::new("not_found", message)
-                        .hint("list_conversations gives the resources there are; leave `resource` out for the owner's own notes")
+                    ToolCallError::new("not_found", message)
+                        .with_hint("list_conversations gives the resources there are; leave `resource` out for the owner's own notes")
                 })?;
-                (newest.id.to_string(), Scope::Resource)
+                (newest.id.to_string(), StateScope::Resource)
             }
-            Keeper::Owner => {
-                let page = visit.engine.conversations(&visit.owner, list(None)).await?;
+            NoteOwner::Owner => {
+                let page = visit
+                    .engine
+                    .list_conversations(&visit.owner, list(None))
+                    .await?;
                 match page.conversations.first() {
-                    Some(newest) => (newest.id.to_string(), Scope::Global),
+                    Some(newest) => (newest.id.to_string(), StateScope::Global),
                     None => return Ok(None),
                 }
             }
         };
-        Self::on(visit.conversation(&id, None).await?, scope).map(Some)
+        Self::for_conversation(visit.open_conversation(&id, None).await?, scope).map(Some)
     }
 
     /// The same, making a conversation where there is none.
-    async fn open(visit: &Visit, keeper: Keeper<'_>) -> Result<Self, Trouble> {
-        match Self::find(visit, keeper).await? {
+    async fn open_or_create(
+        visit: &ToolContext,
+        keeper: NoteOwner<'_>,
+    ) -> Result<Self, ToolCallError> {
+        match Self::open_existing(visit, keeper).await? {
             Some(opened) => Ok(opened),
             None => {
-                let builder = visit.engine.conversation(FIRST).owner(visit.owner.as_str());
-                Self::on(builder.title("Notes").open().await?, Scope::Global)
+                let builder = visit
+                    .engine
+                    .conversation(NOTES_CONVERSATION)
+                    .owner(visit.owner.as_str());
+                Self::for_conversation(builder.title("Notes").open().await?, StateScope::Global)
             }
         }
     }
 
-    fn on(chat: Conversation, scope: Scope) -> Result<Self, Trouble> {
-        let memory = Memory::new().scoped(scope);
-        let layers = Layers::new().with(memory.clone());
+    fn for_conversation(chat: Conversation, scope: StateScope) -> Result<Self, ToolCallError> {
+        let memory = Memory::new().with_scope(scope);
+        let layers = Layers::new().with_layer(memory.clone());
         chat.set_layers(layers.map_err(EngineError::from)?);
         Ok(Self { chat, memory })
     }
 
-    async fn read(&self) -> Result<(Notes, Moment), Trouble> {
+    async fn read_notes(&self) -> Result<(Notes, NoteTime), ToolCallError> {
         let session = self.chat.layer_session(None).await?;
         let notes = session.state::<Memory>().map_err(EngineError::from)?;
-        let at = self.memory.moment(notes, session.context());
+        let at = self.memory.note_time(notes, session.context());
         Ok((notes.clone(), at))
     }
 
     /// Changes the notes as they are when it is stored.
-    async fn change<T: Send>(
+    async fn update_notes<T: Send>(
         &self,
-        mut change: impl FnMut(&mut Notes, Moment) -> Result<T, Trouble> + Send,
-    ) -> Result<T, Trouble> {
+        mut change: impl FnMut(&mut Notes, NoteTime) -> Result<T, ToolCallError> + Send,
+    ) -> Result<T, ToolCallError> {
         let handle = self.chat.layer::<Memory>()?;
         let changed = handle.update(|notes, context| {
-            let at = self.memory.moment(notes, context);
+            let at = self.memory.note_time(notes, context);
             Ok(change(notes, at))
         });
         changed.await?
@@ -234,25 +249,32 @@ impl Tool for ReadMemory {
     const TITLE: &'static str = "Read notes";
     const ABOUT: &'static str = "Reads the notes that outlive conversations: all of them, or the one of a key. Read \
         them at the beginning of a task.";
-    const EFFECT: Effect = Effect::Reads;
-    type Arguments = Read;
-    type Answer = All;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
+    type Arguments = ReadMemoryArguments;
+    type Answer = NoteList;
 
-    async fn call(visit: Visit, arguments: Read) -> Result<All, Trouble> {
-        let keeper = Keeper::of(&arguments.resource, &arguments.conversation)?;
-        let (notes, at) = match Opened::find(&visit, keeper).await? {
-            Some(opened) => opened.read().await?,
+    async fn call(
+        visit: ToolContext,
+        arguments: ReadMemoryArguments,
+    ) -> Result<NoteList, ToolCallError> {
+        let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
+        let (notes, at) = match NotesHandle::open_existing(&visit, keeper).await? {
+            Some(opened) => opened.read_notes().await?,
             None => Default::default(),
         };
         if let Some(key) = &arguments.key {
-            let note = notes.live(key, at).ok_or_else(|| missing(key))?;
-            let note = one(key, note, usize::MAX);
-            return Ok(All { notes: vec![note] });
+            let note = notes.get_live(key, at).ok_or_else(|| note_not_found(key))?;
+            let note = note_info(key, note, usize::MAX);
+            return Ok(NoteList { notes: vec![note] });
         }
-        let lengths = notes.iter(at).map(|(_, note)| note.value.chars().count());
-        let cap = fair_share(lengths.collect(), PAGE);
-        let notes = notes.iter(at).map(|(key, note)| one(key, note, cap));
-        Ok(All {
+        let lengths = notes
+            .iter_live(at)
+            .map(|(_, note)| note.value.chars().count());
+        let cap = fair_share(lengths.collect(), PAGE_CHARACTERS);
+        let notes = notes
+            .iter_live(at)
+            .map(|(key, note)| note_info(key, note, cap));
+        Ok(NoteList {
             notes: notes.collect(),
         })
     }
@@ -263,30 +285,33 @@ impl Tool for CreateMemory {
     const TITLE: &'static str = "Create a note";
     const ABOUT: &'static str = "Keeps a note for later conversations: a preference, a decision, a fact that was \
         hard to find. Keep it short; say so that it is understood alone.";
-    const EFFECT: Effect = Effect::Adds;
-    type Arguments = Create;
-    type Answer = Written;
+    const EFFECT: ToolEffect = ToolEffect::Adds;
+    type Arguments = CreateMemoryArguments;
+    type Answer = ChangedNote;
 
-    async fn call(visit: Visit, arguments: Create) -> Result<Written, Trouble> {
-        let keeper = Keeper::of(&arguments.resource, &arguments.conversation)?;
-        let opened = Opened::open(&visit, keeper).await?;
-        let edit = Edit {
+    async fn call(
+        visit: ToolContext,
+        arguments: CreateMemoryArguments,
+    ) -> Result<ChangedNote, ToolCallError> {
+        let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
+        let opened = NotesHandle::open_or_create(&visit, keeper).await?;
+        let edit = NoteUpdate {
             value: Some(arguments.value),
             description: arguments.description,
             importance: arguments.importance,
-            ttl: arguments.expires_in.map(lifetime),
+            ttl: arguments.expires_in.map(ttl_from_seconds),
         };
         let key = arguments.key;
-        let change = opened.change(|notes, at| {
-            if notes.live(&key, at).is_some() {
+        let change = opened.update_notes(|notes, at| {
+            if notes.get_live(&key, at).is_some() {
                 let message = format!("there is a note {key:?} already");
-                return Err(Trouble::new("already_exists", message)
-                    .hint("change it with update_memory, or choose another key"));
+                return Err(ToolCallError::new("already_exists", message)
+                    .with_hint("change it with update_memory, or choose another key"));
             }
-            notes.set(&key, edit.clone(), at).map_err(refused)
+            notes.upsert(&key, edit.clone(), at).map_err(note_refused)
         });
         let done = change.await?;
-        Ok(written(key, done))
+        Ok(changed_note(key, done))
     }
 }
 
@@ -294,27 +319,32 @@ impl Tool for UpdateMemory {
     const NAME: &'static str = "update_memory";
     const TITLE: &'static str = "Change a note";
     const ABOUT: &'static str = "Changes a note that is kept. What is left out stays as it is.";
-    const EFFECT: Effect = Effect::Replaces;
-    type Arguments = Update;
-    type Answer = Written;
+    const EFFECT: ToolEffect = ToolEffect::Replaces;
+    type Arguments = UpdateMemoryArguments;
+    type Answer = ChangedNote;
 
-    async fn call(visit: Visit, arguments: Update) -> Result<Written, Trouble> {
-        let keeper = Keeper::of(&arguments.resource, &arguments.conversation)?;
+    async fn call(
+        visit: ToolContext,
+        arguments: UpdateMemoryArguments,
+    ) -> Result<ChangedNote, ToolCallError> {
+        let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
         let key = arguments.key;
-        let opened = Opened::find(&visit, keeper).await?;
-        let opened = opened.ok_or_else(|| missing(&key))?;
-        let edit = Edit {
+        let opened = NotesHandle::open_existing(&visit, keeper).await?;
+        let opened = opened.ok_or_else(|| note_not_found(&key))?;
+        let edit = NoteUpdate {
             value: arguments.value,
             description: arguments.description,
             importance: arguments.importance,
-            ttl: arguments.expires_in.map(lifetime),
+            ttl: arguments.expires_in.map(ttl_from_seconds),
         };
-        let change = opened.change(|notes, at| {
-            notes.live(&key, at).ok_or_else(|| missing(&key))?;
-            notes.set(&key, edit.clone(), at).map_err(refused)
+        let change = opened.update_notes(|notes, at| {
+            notes
+                .get_live(&key, at)
+                .ok_or_else(|| note_not_found(&key))?;
+            notes.upsert(&key, edit.clone(), at).map_err(note_refused)
         });
         let done = change.await?;
-        Ok(written(key, done))
+        Ok(changed_note(key, done))
     }
 }
 
@@ -323,70 +353,75 @@ impl Tool for DeleteMemory {
     const TITLE: &'static str = "Delete a note";
     const ABOUT: &'static str =
         "Deletes a note that is wrong or no longer needed. It cannot be had back.";
-    const EFFECT: Effect = Effect::Replaces;
-    type Arguments = Delete;
-    type Answer = Written;
+    const EFFECT: ToolEffect = ToolEffect::Replaces;
+    type Arguments = DeleteMemoryArguments;
+    type Answer = ChangedNote;
 
-    async fn call(visit: Visit, arguments: Delete) -> Result<Written, Trouble> {
-        let keeper = Keeper::of(&arguments.resource, &arguments.conversation)?;
+    async fn call(
+        visit: ToolContext,
+        arguments: DeleteMemoryArguments,
+    ) -> Result<ChangedNote, ToolCallError> {
+        let keeper = NoteOwner::from_arguments(&arguments.resource, &arguments.conversation)?;
         let key = arguments.key;
-        let opened = Opened::find(&visit, keeper).await?;
-        let opened = opened.ok_or_else(|| missing(&key))?;
-        let change = opened.change(|notes, at| {
-            notes.live(&key, at).ok_or_else(|| missing(&key))?;
+        let opened = NotesHandle::open_existing(&visit, keeper).await?;
+        let opened = opened.ok_or_else(|| note_not_found(&key))?;
+        let change = opened.update_notes(|notes, at| {
+            notes
+                .get_live(&key, at)
+                .ok_or_else(|| note_not_found(&key))?;
             notes.delete(&key);
             Ok(())
         });
         change.await?;
-        Ok(Written {
+        Ok(ChangedNote {
             key,
             done: "deleted".to_owned(),
         })
     }
 }
 
-fn one(key: &str, note: &Note, cap: usize) -> OneNote {
+fn note_info(key: &str, note: &Note, cap: usize) -> NoteInfo {
     let characters = note.value.chars().count();
     let cut = characters > cap;
     let mut value: String = note.value.chars().take(cap).collect();
     if cut {
         value.push('…');
     }
-    OneNote {
+    NoteInfo {
         key: key.to_owned(),
         value,
         characters: cut.then_some(characters),
         description: note.description.clone(),
         importance: note.importance,
-        created: instant(note.created_ms),
-        updated: instant(note.updated_ms),
+        created: format_timestamp(note.created_ms),
+        updated: format_timestamp(note.updated_ms),
         expires: note.expires.map(|expiry| match expiry {
-            Expiry::AtMs(ms) => instant(ms),
+            Expiry::AtMs(ms) => format_timestamp(ms),
             Expiry::AtResponse(_) => "after some more answers".to_owned(),
         }),
     }
 }
 
-fn written(key: String, done: Done) -> Written {
-    Written {
+fn changed_note(key: String, done: EditResult) -> ChangedNote {
+    ChangedNote {
         key,
         done: done.as_str().to_owned(),
     }
 }
 
 /// Seconds as a time to live; none at all is for ever.
-fn lifetime(seconds: u64) -> Ttl {
+fn ttl_from_seconds(seconds: u64) -> NoteTtl {
     match seconds {
-        0 => Ttl::Never,
-        seconds => Ttl::Ms(seconds.saturating_mul(1_000)),
+        0 => NoteTtl::Never,
+        seconds => NoteTtl::Ms(seconds.saturating_mul(1_000)),
     }
 }
 
-fn missing(key: &str) -> Trouble {
-    Trouble::new("not_found", format!("there is no note {key:?}"))
-        .hint("read_memory gives the notes there are; create_memory makes one")
+fn note_not_found(key: &str) -> ToolCallError {
+    ToolCallError::new("not_found", format!("there is no note {key:?}"))
+        .with_hint("read_memory gives the notes there are; create_memory makes one")
 }
 
-fn refused(error: NoteError) -> Trouble {
-    Trouble::new("note_refused", error.to_string())
+fn note_refused(error: NoteError) -> ToolCallError {
+    ToolCallError::new("note_refused", error.to_string())
 }

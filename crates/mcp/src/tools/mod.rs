@@ -13,36 +13,36 @@ mod transcript;
 
 use std::sync::LazyLock;
 
-use crate::tool::Entry;
+use crate::tool::ToolEntry;
 
-pub(crate) use self::conversations::page as conversations;
-pub(crate) use self::transcript::{Wanted, read as transcript};
+pub(crate) use self::conversations::load_conversation_page as conversations;
+pub(crate) use self::transcript::{ItemRange, read_items as transcript};
 
 /// All tools, by name.
-pub(crate) static ALL: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+pub(crate) static ALL: LazyLock<Vec<ToolEntry>> = LazyLock::new(|| {
     let mut all = vec![
-        Entry::of::<branches::CreateBranch>(),
-        Entry::of::<branches::ListBranches>(),
-        Entry::of::<branches::SwitchBranch>(),
-        Entry::of::<budget::CheckBudget>(),
-        Entry::of::<checkpoints::CreateCheckpoint>(),
-        Entry::of::<checkpoints::RestoreCheckpoint>(),
-        Entry::of::<compaction::CompactConversation>(),
-        Entry::of::<conversations::ListConversations>(),
-        Entry::of::<memory::CreateMemory>(),
-        Entry::of::<memory::DeleteMemory>(),
-        Entry::of::<memory::ReadMemory>(),
-        Entry::of::<memory::UpdateMemory>(),
-        Entry::of::<reading::ReadLink>(),
-        Entry::of::<search::SearchConversations>(),
-        Entry::of::<transcript::ReadConversation>(),
+        ToolEntry::for_tool::<branches::CreateBranch>(),
+        ToolEntry::for_tool::<branches::ListBranches>(),
+        ToolEntry::for_tool::<branches::SwitchBranch>(),
+        ToolEntry::for_tool::<budget::CheckBudget>(),
+        ToolEntry::for_tool::<checkpoints::CreateCheckpoint>(),
+        ToolEntry::for_tool::<checkpoints::RestoreCheckpoint>(),
+        ToolEntry::for_tool::<compaction::CompactConversation>(),
+        ToolEntry::for_tool::<conversations::ListConversations>(),
+        ToolEntry::for_tool::<memory::CreateMemory>(),
+        ToolEntry::for_tool::<memory::DeleteMemory>(),
+        ToolEntry::for_tool::<memory::ReadMemory>(),
+        ToolEntry::for_tool::<memory::UpdateMemory>(),
+        ToolEntry::for_tool::<reading::ReadLink>(),
+        ToolEntry::for_tool::<search::SearchConversations>(),
+        ToolEntry::for_tool::<transcript::ReadConversation>(),
     ];
-    all.sort_by(|a, b| a.listed.name.cmp(&b.listed.name));
+    all.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
     all
 });
 
 /// A tool by its name.
-pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-    let found = ALL.binary_search_by(|entry| entry.listed.name.as_ref().cmp(name));
+pub(crate) fn find_tool(name: &str) -> Option<&'static ToolEntry> {
+    let found = ALL.binary_search_by(|entry| entry.definition.name.as_ref().cmp(name));
     found.ok().and_then(|index| ALL.get(index))
 }

@@ -1,17 +1,17 @@
 //! `read_link`: what a link names, by lines, by its end, or the lines that match.
 
 use contexture::compile::reading::{
-    Excerpt, Find, Found, Matcher, Pattern, Position, excerpt, find,
+    Excerpt, FindOptions, FoundLines, Matcher, Pattern, TextPosition, extract_excerpt, find_lines,
 };
-use contexture::engine::For;
+use contexture::engine::MessageView;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::uri::Within;
-use crate::visit::Visit;
-use crate::words::Kind;
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::uri::ScopedLink;
+use crate::visit::ToolContext;
+use crate::words::ItemKind;
 
 /// The characters of an answer.
 const CHARACTERS: usize = 16_000;
@@ -60,24 +60,24 @@ pub(crate) struct Answer {
     /// The id of the item it names.
     id: String,
     /// What that is.
-    kind: Kind,
+    kind: ItemKind,
     /// Lines of the whole text.
     lines: u64,
     /// Characters of the whole text.
     characters: u64,
     /// Without `find`: the part that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<Part>,
+    part: Option<LinkPart>,
     /// With `find`: the lines that match.
     #[serde(skip_serializing_if = "Option::is_none")]
-    found: Option<Matches>,
+    found: Option<LineMatches>,
     /// Where to read on, if there is more: `from` and `column` of the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<Next>,
+    next: Option<NextPosition>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Part {
+struct LinkPart {
     /// Its first line.
     from: u64,
     /// Its last line, be it in part.
@@ -87,15 +87,15 @@ struct Part {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Matches {
+struct LineMatches {
     /// How many lines match, those before `from` not counted.
     matches: u64,
     /// The lines that are shown.
-    lines: Vec<Line>,
+    lines: Vec<LinkLine>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Line {
+struct LinkLine {
     /// Its number; the first is 1.
     line: u64,
     /// Whether it matches, or stands around one that does.
@@ -105,7 +105,7 @@ struct Line {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Next {
+struct NextPosition {
     /// The line.
     from: u64,
     /// Characters of it to skip.
@@ -119,27 +119,33 @@ impl Tool for ReadLink {
     const ABOUT: &'static str = "Reads what a context://vfs/... link names: a tool output or message that was \
         shortened, cleared or compacted. Gives its beginning, the lines from `from` on, its `last` lines, or with \
         `find` only the lines that match. Long answers are cut and say where to read on.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
-        let within = Within::parse(&arguments.link)?;
+    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+        let within = ScopedLink::parse(&arguments.link)?;
         let named = within.conversation.as_ref().map(|id| id.as_str());
         let id = match (arguments.conversation.as_deref(), named) {
             (Some(id), Some(other)) if id != other => {
                 let message = format!("the link is of conversation {other:?}, not of {id:?}");
-                return Err(Trouble::arguments(message).hint("leave `conversation` out"));
+                return Err(
+                    ToolCallError::invalid_arguments(message).with_hint("leave `conversation` out")
+                );
             }
             (Some(id), _) | (None, Some(id)) => id,
             (None, None) => {
-                return Err(Trouble::arguments("`conversation` is missing")
-                    .hint("give the id of the conversation the link stands in"));
+                return Err(
+                    ToolCallError::invalid_arguments("`conversation` is missing")
+                        .with_hint("give the id of the conversation the link stands in"),
+                );
             }
         };
-        let chat = visit.conversation(id, arguments.branch.as_deref()).await?;
-        let linked = chat.linked(within.link, For::User).await?;
-        let whole = excerpt(&linked.text, Position::line(1), 1, 1);
+        let chat = visit
+            .open_conversation(id, arguments.branch.as_deref())
+            .await?;
+        let linked = chat.resolve_link(within.link, MessageView::User).await?;
+        let whole = extract_excerpt(&linked.text, TextPosition::line_start(1), 1, 1);
         let mut answer = Answer {
             link: within.link.to_string(),
             id: linked.node.id.to_string(),
@@ -152,45 +158,46 @@ impl Tool for ReadLink {
         };
         match &arguments.find {
             Some(pattern) => {
-                let found = find(
+                let found = find_lines(
                     &linked.text,
-                    &matcher(pattern, &arguments)?,
-                    &which(&arguments)?,
+                    &build_matcher(pattern, &arguments)?,
+                    &build_find_options(&arguments)?,
                 );
-                answer.next = found.next.map(|from| Next { from, column: None });
-                answer.found = Some(matches(found));
+                answer.next = found.next.map(|from| NextPosition { from, column: None });
+                answer.found = Some(line_matches(found));
             }
             None => {
-                let (from, lines) = span(&arguments, whole.lines)?;
-                let part = excerpt(&linked.text, from, lines, CHARACTERS);
-                answer.next = part.next.map(|next| Next {
+                let (from, lines) = resolve_span(&arguments, whole.lines)?;
+                let part = extract_excerpt(&linked.text, from, lines, CHARACTERS);
+                answer.next = part.next.map(|next| NextPosition {
                     from: next.line,
                     column: Some(next.column).filter(|column| *column > 0),
                 });
-                answer.part = Some(shown(&part));
+                answer.part = Some(link_part(&part));
             }
         }
         Ok(answer)
     }
 }
 
-fn matcher(pattern: &str, arguments: &Arguments) -> Result<Matcher, Trouble> {
+fn build_matcher(pattern: &str, arguments: &Arguments) -> Result<Matcher, ToolCallError> {
     let pattern = match arguments.regex {
         true => Pattern::Regex(pattern.to_owned()),
         false => Pattern::Text(pattern.to_owned()),
     };
-    Matcher::new(&pattern).map_err(|error| Trouble::arguments(format!("`find`: {error}")))
+    Matcher::new(&pattern)
+        .map_err(|error| ToolCallError::invalid_arguments(format!("`find`: {error}")))
 }
 
-fn which(arguments: &Arguments) -> Result<Find, Trouble> {
+fn build_find_options(arguments: &Arguments) -> Result<FindOptions, ToolCallError> {
     if arguments.last.is_some() || arguments.column.is_some() {
         return Err(
-            Trouble::arguments("`last` and `column` do not go with `find`")
-                .hint("leave them out; `from` says where to begin"),
+            ToolCallError::invalid_arguments("`last` and `column` do not go with `find`")
+                .with_hint("leave them out; `from` says where to begin"),
         );
     }
     let limit = arguments.lines.unwrap_or(MATCHES.0).clamp(1, MATCHES.1);
-    Ok(Find {
+    Ok(FindOptions {
         from: arguments.from.unwrap_or(1),
         context: arguments.around.min(AROUND),
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
@@ -199,43 +206,43 @@ fn which(arguments: &Arguments) -> Result<Find, Trouble> {
 }
 
 /// Where to begin, and how many lines.
-fn span(arguments: &Arguments, whole: u64) -> Result<(Position, u64), Trouble> {
+fn resolve_span(arguments: &Arguments, whole: u64) -> Result<(TextPosition, u64), ToolCallError> {
     if arguments.regex || arguments.around > 0 {
         return Err(
-            Trouble::arguments("`regex` and `around` go with `find` only")
-                .hint("give `find`, or leave them out"),
+            ToolCallError::invalid_arguments("`regex` and `around` go with `find` only")
+                .with_hint("give `find`, or leave them out"),
         );
     }
     let Some(last) = arguments.last else {
-        let mut from = Position::line(arguments.from.unwrap_or(1));
+        let mut from = TextPosition::line_start(arguments.from.unwrap_or(1));
         from.column = arguments.column.unwrap_or(0);
         return Ok((from, arguments.lines.unwrap_or(u64::MAX)));
     };
     if arguments.from.is_some() || arguments.column.is_some() || arguments.lines.is_some() {
-        return Err(
-            Trouble::arguments("`last` does not go with `from`, `column` and `lines`")
-                .hint("give `last` alone"),
-        );
+        return Err(ToolCallError::invalid_arguments(
+            "`last` does not go with `from`, `column` and `lines`",
+        )
+        .with_hint("give `last` alone"));
     }
     let first = whole.saturating_sub(last.max(1)).saturating_add(1);
-    Ok((Position::line(first), u64::MAX))
+    Ok((TextPosition::line_start(first), u64::MAX))
 }
 
-fn shown(part: &Excerpt<'_>) -> Part {
-    Part {
+fn link_part(part: &Excerpt<'_>) -> LinkPart {
+    LinkPart {
         from: part.from.line,
         to: part.last,
         text: part.text.to_owned(),
     }
 }
 
-fn matches(found: Found) -> Matches {
-    let lines = found.lines.into_iter().map(|line| Line {
+fn line_matches(found: FoundLines) -> LineMatches {
+    let lines = found.lines.into_iter().map(|line| LinkLine {
         line: line.number,
         matches: line.matches,
         text: line.text,
     });
-    Matches {
+    LineMatches {
         matches: found.matches,
         lines: lines.collect(),
     }

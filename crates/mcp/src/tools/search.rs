@@ -2,15 +2,15 @@
 
 use contexture::ir::ConversationId;
 use contexture::store::rules::Query;
-use contexture::store::{At, Coverage, Hit, SearchRequest, SearchScope};
+use contexture::store::{Hit, PathEnd, SearchCoverage, SearchRequest, SearchScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cursor;
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::visit::{Visit, branch_name};
-use crate::words::{Kind, instant};
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::visit::{ToolContext, parse_branch_name};
+use crate::words::{ItemKind, format_timestamp};
 
 /// Hits of a page unless another number is asked for, and the most.
 const LIMIT: (usize, usize) = (10, 50);
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     resource: Option<String>,
     /// Only items of these kinds.
     #[serde(default)]
-    kinds: Vec<Kind>,
+    kinds: Vec<ItemKind>,
     /// At most so many hits; default 10.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<usize>,
@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
     /// What was found, best first.
-    hits: Vec<Found>,
+    hits: Vec<ConversationHit>,
     /// Where to go on, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -50,13 +50,13 @@ pub(crate) struct Answer {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct ConversationHit {
     /// Its conversation.
     conversation: String,
     /// The item's id: `read_conversation` with `around` shows what stands around it.
     id: String,
     /// What it is.
-    kind: Kind,
+    kind: ItemKind,
     /// When it was made.
     at: String,
     /// The stretch of its text that shows why.
@@ -68,31 +68,41 @@ impl Tool for SearchConversations {
     const TITLE: &'static str = "Search conversations";
     const ABOUT: &'static str = "Finds what was said in kept conversations, by its words: messages, tool calls, \
         tool outputs, summaries, of this and earlier sessions. Use it before asking the user again or doing work twice.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
         if Query::parse(&arguments.query).is_empty() {
             let message = "`query` has no word to look for";
-            return Err(Trouble::arguments(message).hint("give words that were said"));
+            return Err(
+                ToolCallError::invalid_arguments(message).with_hint("give words that were said")
+            );
         }
         let request = SearchRequest {
-            kinds: arguments.kinds.iter().map(|kind| kind.stored()).collect(),
+            kinds: arguments
+                .kinds
+                .iter()
+                .map(|kind| kind.node_kind())
+                .collect(),
             limit: arguments.limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1),
-            after: arguments.cursor.as_deref().map(cursor::hit).transpose()?,
-            ..SearchRequest::new(arguments.query.clone(), scope(&arguments)?)
+            after: arguments
+                .cursor
+                .as_deref()
+                .map(cursor::parse_hit_cursor)
+                .transpose()?,
+            ..SearchRequest::new(arguments.query.clone(), resolve_scope(&arguments)?)
         };
         let page = visit.engine.search(&visit.owner, request).await?;
         Ok(Answer {
-            next_cursor: page.next.as_ref().map(cursor::after_hit),
-            complete: page.coverage == Coverage::Whole,
-            hits: page.hits.into_iter().map(found).collect(),
+            next_cursor: page.next.as_ref().map(cursor::encode_hit_cursor),
+            complete: page.coverage == SearchCoverage::Whole,
+            hits: page.hits.into_iter().map(conversation_hit).collect(),
         })
     }
 }
 
-fn scope(arguments: &Arguments) -> Result<SearchScope, Trouble> {
+fn resolve_scope(arguments: &Arguments) -> Result<SearchScope, ToolCallError> {
     let Arguments {
         conversation,
         branch,
@@ -105,23 +115,23 @@ fn scope(arguments: &Arguments) -> Result<SearchScope, Trouble> {
         (Some(id), None, None) => SearchScope::Conversation(ConversationId::new(id)?),
         (Some(id), Some(branch), None) => SearchScope::Path {
             conversation: ConversationId::new(id)?,
-            at: At::Branch(branch_name(branch)?),
+            at: PathEnd::Branch(parse_branch_name(branch)?),
         },
         _ => {
             let message = "where to look is said twice";
-            return Err(Trouble::arguments(message).hint(
+            return Err(ToolCallError::invalid_arguments(message).with_hint(
                 "give `conversation`, with `branch` if only that counts, or `resource`, or none of them",
             ));
         }
     })
 }
 
-fn found(hit: Hit) -> Found {
-    Found {
+fn conversation_hit(hit: Hit) -> ConversationHit {
+    ConversationHit {
         conversation: hit.conversation.to_string(),
         id: hit.node.to_string(),
         kind: hit.kind.into(),
-        at: instant(hit.created_ms),
+        at: format_timestamp(hit.created_ms),
         text: hit.snippet.text,
     }
 }

@@ -2,12 +2,12 @@
 
 use contexture::{EngineError, Format, Target};
 
-use crate::trouble::Trouble;
-use crate::visit::Visit;
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
 
 /// What was said of a model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Meant<'a> {
+pub(super) struct ModelTarget<'a> {
     /// Its name.
     pub(super) model: &'a str,
     /// The format of its requests; `None`: its provider's own.
@@ -18,13 +18,13 @@ pub(super) struct Meant<'a> {
     pub(super) reserve: Option<u64>,
 }
 
-impl Meant<'_> {
+impl ModelTarget<'_> {
     /// The target that is meant.
-    pub(super) fn target(&self, visit: &Visit) -> Result<Target, Trouble> {
+    pub(super) fn resolve_target(&self, visit: &ToolContext) -> Result<Target, ToolCallError> {
         let spec = visit.engine.catalogue().resolve(self.model);
         let spec = spec.map_err(EngineError::from)?;
         let format = match self.format {
-            Some(name) => provider_format(name)?,
+            Some(name) => parse_provider_format(name)?,
             None => Format::of_provider(&spec.provider),
         };
         let mut target = Target::new(format, self.model);
@@ -38,10 +38,10 @@ impl Meant<'_> {
     }
 }
 
-fn provider_format(name: &str) -> Result<Format, Trouble> {
+fn parse_provider_format(name: &str) -> Result<Format, ToolCallError> {
     let mut known = Format::PROVIDERS.into_iter();
     known.find(|format| format.as_str() == name).ok_or_else(|| {
         let names = Format::PROVIDERS.map(Format::as_str).join(", ");
-        Trouble::arguments(format!("no format {name:?}: expected one of {names}"))
+        ToolCallError::invalid_arguments(format!("no format {name:?}: expected one of {names}"))
     })
 }

@@ -2,15 +2,15 @@
 
 use contexture::Conversation;
 use contexture::ir::ConversationId;
-use contexture::store::{At, Page, ReadRequest, Span};
+use contexture::store::{PathEnd, PathPage, ReadRequest, Span};
 use rmcp::model::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::item::{Shown, link, show};
-use crate::tool::{Effect, Tool};
-use crate::trouble::Trouble;
-use crate::visit::Visit;
+use crate::item::{ItemExcerpt, excerpt_items, resource_link};
+use crate::tool::{Tool, ToolEffect};
+use crate::trouble::ToolCallError;
+use crate::visit::ToolContext;
 
 /// Items of a page unless another number is asked for, and the most.
 const LIMIT: (u64, u64) = (20, 100);
@@ -45,7 +45,7 @@ pub(crate) struct Answer {
     /// How many items there are on the path.
     total: u64,
     /// The items, oldest first. Bookkeeping that people are not shown is left out, so positions may have gaps.
-    items: Vec<Shown>,
+    items: Vec<ItemExcerpt>,
     /// `from` of the page before this one, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier: Option<u64>,
@@ -58,7 +58,7 @@ pub(crate) struct Answer {
 
 /// Which items.
 #[derive(Clone, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ItemRange {
     /// The last ones.
     Last,
     /// From this position on.
@@ -72,52 +72,56 @@ impl Tool for ReadConversation {
     const TITLE: &'static str = "Read a conversation";
     const ABOUT: &'static str = "Reads what was said in a conversation, a page of items at a time: the last ones \
         unless `from` or `around` is given. Long items are cut and carry a link; read_link reads the whole of them.";
-    const EFFECT: Effect = Effect::Reads;
+    const EFFECT: ToolEffect = ToolEffect::Reads;
     type Arguments = Arguments;
     type Answer = Answer;
 
-    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+    async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
         let branch = arguments.branch.as_deref();
-        let chat = visit.conversation(&arguments.conversation, branch).await?;
+        let chat = visit
+            .open_conversation(&arguments.conversation, branch)
+            .await?;
         let wanted = match (arguments.from, arguments.around) {
-            (None, None) => Wanted::Last,
-            (Some(from), None) => Wanted::From(from),
-            (None, Some(id)) => Wanted::Around(id),
+            (None, None) => ItemRange::Last,
+            (Some(from), None) => ItemRange::From(from),
+            (None, Some(id)) => ItemRange::Around(id),
             (Some(_), Some(_)) => {
-                return Err(Trouble::arguments("both `from` and `around` are given")
-                    .hint("give one of them, or none for the last items"));
+                return Err(
+                    ToolCallError::invalid_arguments("both `from` and `around` are given")
+                        .with_hint("give one of them, or none for the last items"),
+                );
             }
         };
-        read(&visit, &chat, &wanted, arguments.limit.unwrap_or(LIMIT.0)).await
+        read_items(&visit, &chat, &wanted, arguments.limit.unwrap_or(LIMIT.0)).await
     }
 
-    fn links(answer: &Answer) -> Vec<Resource> {
+    fn resource_links(answer: &Answer) -> Vec<Resource> {
         let Some(id) = &answer.id else {
             return Vec::new();
         };
         answer
             .items
             .iter()
-            .filter_map(|item| link(item, id))
+            .filter_map(|item| resource_link(item, id))
             .collect()
     }
 }
 
 /// Reads a page of at most `limit` items.
-pub(crate) async fn read(
-    visit: &Visit,
+pub(crate) async fn read_items(
+    visit: &ToolContext,
     chat: &Conversation,
-    wanted: &Wanted,
+    wanted: &ItemRange,
     limit: u64,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, ToolCallError> {
     let limit = limit.clamp(1, LIMIT.1);
-    let here = At::Branch(chat.branch());
+    let here = PathEnd::Branch(chat.branch());
     let from = |first: u64| Span::Between(first, first.saturating_add(limit - 1));
     let (at, span) = match wanted {
-        Wanted::Last => (here.clone(), Span::Last(limit)),
-        Wanted::From(first) => (here.clone(), from((*first).max(1))),
-        Wanted::Around(id) => {
-            let place = visit.place(chat, id).await?;
+        ItemRange::Last => (here.clone(), Span::Last(limit)),
+        ItemRange::From(first) => (here.clone(), from((*first).max(1))),
+        ItemRange::Around(id) => {
+            let place = visit.locate_item(chat, id).await?;
             let first = place.position.saturating_sub(limit / 2).max(1);
             (place.at, from(first))
         }
@@ -128,8 +132,8 @@ pub(crate) async fn read(
         limit: None,
     };
     let store = visit.engine.store();
-    let page = store.read(chat.owner(), chat.id(), request).await?;
-    answer(
+    let page = store.read_path(chat.owner(), chat.id(), request).await?;
+    build_page(
         chat,
         (at == here).then(|| chat.branch().to_string()),
         &page,
@@ -137,19 +141,19 @@ pub(crate) async fn read(
     )
 }
 
-fn answer(
+fn build_page(
     chat: &Conversation,
     branch: Option<String>,
-    page: &Page,
+    page: &PathPage,
     limit: u64,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, ToolCallError> {
     let first = page.nodes.first().map_or(1, |node| node.depth);
     let last = page.nodes.last().map_or(page.depth, |node| node.depth);
     Ok(Answer {
         conversation: chat.id().to_string(),
         branch,
         total: page.depth,
-        items: show(&page.nodes)?,
+        items: excerpt_items(&page.nodes)?,
         earlier: (first > 1).then(|| first.saturating_sub(limit).max(1)),
         later: (last < page.depth).then(|| last.saturating_add(1)),
         id: Some(chat.id().clone()),
@@ -158,7 +162,7 @@ fn answer(
 
 impl Answer {
     /// As text, for a resource.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         if let Some(earlier) = self.earlier {
             let shown = self.items.first().map_or(self.total, |item| item.position);

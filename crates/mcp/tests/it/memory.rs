@@ -90,7 +90,7 @@ async fn the_first_note_needs_no_conversation() {
     );
     assert_eq!(
         engine
-            .conversations(&ada(), Default::default())
+            .list_conversations(&ada(), Default::default())
             .await
             .unwrap()
             .conversations

@@ -199,7 +199,7 @@ async fn the_budget_is_what_a_compile_says() {
     let chat = engine
         .conversation(CODING)
         .owner("acme/ada")
-        .existing()
+        .open_existing()
         .await
         .unwrap();
     let target = contexture::Target::openai_responses("gpt-4.1").window(20_000);

@@ -2,7 +2,7 @@
 
 use contexture::engine::{ImportOptions, TestClock, TestIds};
 use contexture::ir::{ConversationId, FunctionCall, FunctionCallOutput, Output};
-use contexture::sessions::{ReadOptions, detect, read};
+use contexture::sessions::{ReadOptions, detect_format, read_sessions};
 use contexture::{Engine, Owner, user};
 use contexture_mcp::{Access, Caller, serve};
 use contexture_testdata::{self as data, Validator};
@@ -39,7 +39,7 @@ pub(crate) fn empty() -> Engine {
 pub(crate) async fn recorded() -> Engine {
     let engine = empty();
     let trajectory = "marshmallow-1867.function-calling-long.traj";
-    let coding = data::read(&format!("swe-agent/{trajectory}"));
+    let coding = data::read_text(&format!("swe-agent/{trajectory}"));
     keep(&engine, &coding, trajectory, ada(), CODING, None).await;
     let airline = first_of(&data::tau_bench());
     keep(
@@ -73,7 +73,8 @@ async fn keep(
         source_name: name,
         ..ReadOptions::default()
     };
-    let sessions = read(detect(text, name).unwrap().format, text, &options).unwrap();
+    let sessions =
+        read_sessions(detect_format(text, name).unwrap().format, text, &options).unwrap();
     let options = ImportOptions {
         owner,
         conversation: Some(ConversationId::new(id).unwrap()),
@@ -155,10 +156,10 @@ impl Client {
             .find(|listed| listed.name == tool)
             .unwrap();
         let schema = Value::Object((*listed.output_schema.unwrap()).clone());
-        let findings = Validator::new(&schema).findings(&answer);
+        let findings = Validator::new(&schema).validation_errors(&answer);
         assert!(findings.is_empty(), "{tool}: {findings:?}");
         let schema = Value::Object((*listed.input_schema).clone());
-        let findings = Validator::new(&schema).findings(&arguments);
+        let findings = Validator::new(&schema).validation_errors(&arguments);
         assert!(findings.is_empty(), "{tool} is asked wrongly: {findings:?}");
         answer
     }

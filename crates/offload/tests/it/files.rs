@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use contexture_offload::{
-    Caps, FsOffloadStore, Holding, Key, OffloadError, OffloadStore, Put, Scope, sweep,
+    CopyKey, CopyKind, CopyScope, EvictionLimits, FsOffloadStore, OffloadError, OffloadStore,
+    PutOutcome, sweep_copies,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -19,8 +20,8 @@ fn place() -> (TempDir, FsOffloadStore) {
     (place, store)
 }
 
-fn path(store: &FsOffloadStore, key: &Key) -> PathBuf {
-    store.path(key, Holding::Copy)
+fn path(store: &FsOffloadStore, key: &CopyKey) -> PathBuf {
+    store.copy_path(key, CopyKind::Copy)
 }
 
 /// Every file below a folder.
@@ -43,7 +44,7 @@ fn files(place: &Path) -> Vec<PathBuf> {
 #[tokio::test]
 async fn nothing_is_made_before_something_is_put() {
     let (place, store) = place();
-    assert!(store.list(&Scope::All).await.unwrap().is_empty());
+    assert!(store.list_copies(&CopyScope::All).await.unwrap().is_empty());
     store.reconcile(0).await.unwrap();
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
 }
@@ -70,16 +71,22 @@ async fn a_removed_or_spoiled_file_is_written_again() {
     let key = put(&store, TEXT, 1_000).await;
     let text = || bytes::Bytes::from_static(TEXT.as_bytes());
     fs::remove_file(path(&store, &key)).unwrap();
-    let error = store.get(&key, None, 1_000).await.unwrap_err();
+    let error = store.read_copy(&key, None, 1_000).await.unwrap_err();
     assert!(matches!(error, OffloadError::NotFound { .. }), "{error}");
     assert_eq!(
-        store.put(&key, text(), Holding::Copy, 2_000).await.unwrap(),
-        Put::New
+        store
+            .put_copy(&key, text(), CopyKind::Copy, 2_000)
+            .await
+            .unwrap(),
+        PutOutcome::New
     );
     for spoiled in ["", "one\nTWO\n", "one\ntwo\nthree\n"] {
         fs::write(path(&store, &key), spoiled).unwrap();
-        let put = store.put(&key, text(), Holding::Copy, 3_000).await.unwrap();
-        assert_eq!(put, Put::Repaired, "{spoiled:?}");
+        let put = store
+            .put_copy(&key, text(), CopyKind::Copy, 3_000)
+            .await
+            .unwrap();
+        assert_eq!(put, PutOutcome::Repaired, "{spoiled:?}");
         assert_eq!(fs::read_to_string(path(&store, &key)).unwrap(), TEXT);
     }
 }
@@ -94,11 +101,13 @@ async fn ages_survive_a_restart() {
         again.reconcile(10 * HOUR).await.unwrap().stats.oldest_ms,
         Some(1_000)
     );
-    let caps = Caps {
+    let caps = EvictionLimits {
         max_age: Some(std::time::Duration::from_secs(3_600)),
-        ..Caps::default()
+        ..EvictionLimits::default()
     };
-    let swept = sweep(&again, &Scope::All, &caps, 10 * HOUR).await.unwrap();
+    let swept = sweep_copies(&again, &CopyScope::All, &caps, 10 * HOUR)
+        .await
+        .unwrap();
     assert_eq!(swept.evicted.len(), 1);
     assert_eq!(swept.evicted[0].entry.key, old);
     assert_eq!(held(&again).await, [new]);
@@ -129,19 +138,19 @@ async fn what_is_not_ours_is_neither_listed_nor_removed() {
     assert_eq!(held(&store).await, [key]);
     let reconciled = store.reconcile(i64::MAX).await.unwrap();
     assert_eq!((reconciled.foreign, reconciled.stats.copies), (5, 1));
-    let none = Caps {
+    let none = EvictionLimits {
         max_count: Some(0),
-        ..Caps::default()
+        ..EvictionLimits::default()
     };
     assert_eq!(
-        sweep(&store, &Scope::All, &none, 0)
+        sweep_copies(&store, &CopyScope::All, &none, 0)
             .await
             .unwrap()
             .evicted
             .len(),
         1
     );
-    store.clear(&Scope::All).await.unwrap();
+    store.clear_scope(&CopyScope::All).await.unwrap();
     for file in &foreign {
         assert_eq!(
             fs::read_to_string(file).unwrap(),
@@ -156,7 +165,7 @@ async fn what_is_not_ours_is_neither_listed_nor_removed() {
 async fn an_empty_store_leaves_no_folders() {
     let (place, store) = place();
     put(&store, TEXT, 1_000).await;
-    assert_eq!(store.clear(&Scope::All).await.unwrap(), 1);
+    assert_eq!(store.clear_scope(&CopyScope::All).await.unwrap(), 1);
     assert_eq!(
         fs::read_dir(place.path().join("offload")).unwrap().count(),
         0
@@ -194,10 +203,13 @@ async fn links_are_not_followed() {
     let text = || bytes::Bytes::from_static(TEXT.as_bytes());
     let refused = async || {
         for error in [
-            store.get(&key, None, 0).await.unwrap_err(),
+            store.read_copy(&key, None, 0).await.unwrap_err(),
             store.stat(&key).await.unwrap_err(),
-            store.put(&key, text(), Holding::Copy, 0).await.unwrap_err(),
-            store.evict(&key, 0).await.unwrap_err(),
+            store
+                .put_copy(&key, text(), CopyKind::Copy, 0)
+                .await
+                .unwrap_err(),
+            store.evict_copy(&key, 0).await.unwrap_err(),
         ] {
             assert!(matches!(error, OffloadError::Foreign { .. }), "{error}");
             assert!(
@@ -225,7 +237,7 @@ async fn links_are_not_followed() {
     fs::remove_dir_all(&owner).unwrap();
     symlink(&elsewhere, &owner).unwrap();
     refused().await;
-    store.clear(&Scope::All).await.unwrap();
+    store.clear_scope(&CopyScope::All).await.unwrap();
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     assert_eq!(files(&elsewhere).len(), 1);
 }
@@ -241,6 +253,6 @@ async fn writers_side_by_side_leave_one_whole_text() {
     for writer in writers.collect::<Vec<_>>() {
         assert_eq!(writer.await.unwrap(), key(&text));
     }
-    assert_eq!(store.get(&key(&text), None, 0).await.unwrap(), text);
+    assert_eq!(store.read_copy(&key(&text), None, 0).await.unwrap(), text);
     assert_eq!(files(place.path()).len(), 1);
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use bytes::Bytes;
 use contexture_offload::{
-    Caps, Entry, EvictedBy, FsOffloadStore, Holding, Key, MemoryOffloadStore, OffloadError,
-    OffloadStore, Put, Reconciled, Scope, sweep,
+    CopyKey, CopyKind, CopyMetadata, CopyScope, EvictedBy, EvictionLimits, FsOffloadStore,
+    MemoryOffloadStore, OffloadError, OffloadStore, PutOutcome, Reconciled, sweep_copies,
 };
 
 use crate::support::{key, put};
@@ -25,41 +25,41 @@ struct Counting {
 
 #[async_trait]
 impl OffloadStore for Counting {
-    async fn put(
+    async fn put_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         text: Bytes,
-        holding: Holding,
+        holding: CopyKind,
         at_ms: i64,
-    ) -> Result<Put, OffloadError> {
-        self.store.put(key, text, holding, at_ms).await
+    ) -> Result<PutOutcome, OffloadError> {
+        self.store.put_copy(key, text, holding, at_ms).await
     }
 
-    async fn get(
+    async fn read_copy(
         &self,
-        key: &Key,
+        key: &CopyKey,
         range: Option<Range<u64>>,
         at_ms: i64,
     ) -> Result<Bytes, OffloadError> {
-        self.store.get(key, range, at_ms).await
+        self.store.read_copy(key, range, at_ms).await
     }
 
-    async fn stat(&self, key: &Key) -> Result<Entry, OffloadError> {
+    async fn stat(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
         self.store.stat(key).await
     }
 
-    async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError> {
+    async fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
         self.lists.fetch_add(1, Ordering::Relaxed);
-        self.store.list(scope).await
+        self.store.list_copies(scope).await
     }
 
-    async fn evict(&self, key: &Key, at_ms: i64) -> Result<bool, OffloadError> {
+    async fn evict_copy(&self, key: &CopyKey, at_ms: i64) -> Result<bool, OffloadError> {
         self.evicts.fetch_add(1, Ordering::Relaxed);
-        self.store.evict(key, at_ms).await
+        self.store.evict_copy(key, at_ms).await
     }
 
-    async fn clear(&self, scope: &Scope) -> Result<u64, OffloadError> {
-        self.store.clear(scope).await
+    async fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
+        self.store.clear_scope(scope).await
     }
 
     async fn reconcile(&self, at_ms: i64) -> Result<Reconciled, OffloadError> {
@@ -75,14 +75,16 @@ async fn a_sweep_of_many_texts_is_no_square() {
     for time in 0..count {
         put(&store, &time.to_string(), time).await;
     }
-    let caps = Caps {
+    let caps = EvictionLimits {
         max_count: Some(7),
         max_bytes: Some(u64::MAX),
-        ..Caps::default()
+        ..EvictionLimits::default()
     };
-    let swept = sweep(&store, &Scope::All, &caps, count).await.unwrap();
+    let swept = sweep_copies(&store, &CopyScope::All, &caps, count)
+        .await
+        .unwrap();
     let gone = usize::try_from(count).unwrap() - 7;
-    assert_eq!(swept.count(EvictedBy::Count), gone);
+    assert_eq!(swept.count_evicted_by(EvictedBy::Count), gone);
     assert_eq!(swept.evicted[0].entry.key, key("0"));
     assert_eq!(store.lists.load(Ordering::Relaxed), 1);
     assert_eq!(store.evicts.load(Ordering::Relaxed), gone);
@@ -98,7 +100,7 @@ async fn an_unusable_place_is_told_when_it_is_used() {
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
     let text = Bytes::from_static(b"text");
     let error = store
-        .put(&key("text"), text, Holding::Copy, 1)
+        .put_copy(&key("text"), text, CopyKind::Copy, 1)
         .await
         .unwrap_err();
     assert!(matches!(error, OffloadError::Storage { .. }), "{error}");

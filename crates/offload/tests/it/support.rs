@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use contexture_ir::{ContentHash, ConversationId, Owner};
 use contexture_offload::{
-    FsOffloadStore, Holding, Key, MemoryOffloadStore, ObjectOffloadStore, OffloadStore, Scope,
+    CopyKey, CopyKind, CopyScope, FsOffloadStore, MemoryOffloadStore, ObjectOffloadStore,
+    OffloadStore,
 };
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
@@ -62,25 +63,28 @@ pub(crate) fn conversation(name: &str) -> ConversationId {
 }
 
 /// The key of `text` in ada's conversation `c`.
-pub(crate) fn key(text: &str) -> Key {
+pub(crate) fn key(text: &str) -> CopyKey {
     key_of("ada", "c", text)
 }
 
-pub(crate) fn key_of(name: &str, chat: &str, text: &str) -> Key {
+pub(crate) fn key_of(name: &str, chat: &str, text: &str) -> CopyKey {
     let content = ContentHash::of(text.as_bytes());
-    Key::new(&owner(name), &conversation(chat), content)
+    CopyKey::new(&owner(name), &conversation(chat), content)
 }
 
 /// Puts a copy of `text` under its own name.
-pub(crate) async fn put(store: &dyn OffloadStore, text: &str, at_ms: i64) -> Key {
+pub(crate) async fn put(store: &dyn OffloadStore, text: &str, at_ms: i64) -> CopyKey {
     let key = key(text);
     let bytes = Bytes::from(text.to_owned());
-    store.put(&key, bytes, Holding::Copy, at_ms).await.unwrap();
+    store
+        .put_copy(&key, bytes, CopyKind::Copy, at_ms)
+        .await
+        .unwrap();
     key
 }
 
 /// The lengths of what there is, by key.
-pub(crate) async fn held(store: &dyn OffloadStore) -> Vec<Key> {
-    let entries = store.list(&Scope::All).await.unwrap();
+pub(crate) async fn held(store: &dyn OffloadStore) -> Vec<CopyKey> {
+    let entries = store.list_copies(&CopyScope::All).await.unwrap();
     entries.iter().map(|entry| entry.key).collect()
 }

@@ -8,8 +8,8 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use contexture_otlp::{Otlp, OtlpError, OtlpOptions, otlp};
-use contexture_telemetry::{METRICS, Operation, items_appended};
+use contexture_otlp::{Otlp, OtlpError, OtlpOptions, build_otlp};
+use contexture_telemetry::{METRICS, Operation, count_appended_items};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -81,12 +81,12 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
 
 /// A tool that failed, in an agent's work; three items; and what is nobody's business.
 fn work() {
-    let agent = Operation::agent("tester", "c", "r1", 0);
+    let agent = Operation::for_agent("tester", "c", "r1", 0);
     agent.span().in_scope(|| {
         tracing::debug!("an event");
-        let tool = Operation::tool("search", "c1");
+        let tool = Operation::for_tool("search", "c1");
         tool.end(Some("tool_failed"));
-        items_appended(3);
+        count_appended_items(3);
         drop(tracing::debug_span!(target: "elsewhere", "of another crate"));
         drop(tracing::info_span!(target: "hyper::client", "of what sends"));
     });
@@ -102,12 +102,12 @@ fn a_collector_reads_the_names() {
         layer,
         recorder,
         guard,
-    } = otlp(&options(endpoint)).unwrap();
+    } = build_otlp(&options(endpoint)).unwrap();
     let subscriber = tracing_subscriber::registry().with(layer);
     metrics::with_local_recorder(&recorder, || {
         tracing::subscriber::with_default(subscriber, work);
     });
-    guard.flush().unwrap();
+    guard.force_flush().unwrap();
 
     let requests: Vec<Request> = told.try_iter().collect();
     let of = |path: &str| {
@@ -205,12 +205,12 @@ fn a_collector_that_refuses_harms_nobody() {
         layer,
         recorder,
         guard,
-    } = otlp(&options(endpoint)).unwrap();
+    } = build_otlp(&options(endpoint)).unwrap();
     let subscriber = tracing_subscriber::registry().with(layer);
     metrics::with_local_recorder(&recorder, || {
         tracing::subscriber::with_default(subscriber, work);
     });
-    let error = guard.flush().unwrap_err();
+    let error = guard.force_flush().unwrap_err();
     assert!(matches!(error, OtlpError::NotSent { .. }), "{error}");
     assert!(told.try_iter().count() >= 1);
     drop(guard);
@@ -220,7 +220,7 @@ fn a_collector_that_refuses_harms_nobody() {
 fn what_is_no_address_is_named_and_no_header_shown() {
     let bad = options("no address".to_owned());
     assert!(!format!("{bad:?}").contains("hunter2"));
-    let error = otlp::<tracing_subscriber::Registry>(&bad).unwrap_err();
+    let error = build_otlp::<tracing_subscriber::Registry>(&bad).unwrap_err();
     assert!(
         error.to_string().contains("http://localhost:4318"),
         "{error}"

@@ -15,7 +15,7 @@ use crate::indent::push_spaces;
 
 /// Where a text stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Position {
+pub(super) enum EscapeContext {
     /// In a heading.
     Heading,
     /// In the bold label of a bullet.
@@ -29,14 +29,14 @@ pub(super) enum Position {
 }
 
 /// Writes a name or key into a heading or label.
-pub(super) fn write_label(out: &mut String, name: &str, position: Position) {
+pub(super) fn write_label(out: &mut String, name: &str, position: EscapeContext) {
     for c in name.chars() {
         match c {
             '\\' | '`' | '*' | '[' | ']' | '<' | '~' => {
                 out.push('\\');
                 out.push(c);
             }
-            '#' if position == Position::Heading => out.push_str("\\#"),
+            '#' if position == EscapeContext::Heading => out.push_str("\\#"),
             c if is_break(c) => out.push('␤'),
             c => push_visible(out, c),
         }
@@ -44,12 +44,12 @@ pub(super) fn write_label(out: &mut String, name: &str, position: Position) {
 }
 
 /// Writes a text; lines after the first are indented by `indent`.
-pub(super) fn write_text(out: &mut String, text: &str, position: Position, indent: usize) {
+pub(super) fn write_text(out: &mut String, text: &str, position: EscapeContext, indent: usize) {
     let mut lines = Lines { rest: Some(text) };
     let first = lines.next().unwrap_or_default();
-    if position == Position::Line {
+    if position == EscapeContext::Line {
         first.chars().for_each(|c| push_visible(out, c));
-    } else if position == Position::Item && is_blank(first) {
+    } else if position == EscapeContext::Item && is_blank(first) {
         // A bullet that begins blank would end there and leave its text outside, or, below a label,
         // be read as the underline of a heading.
         out.push('\\');
@@ -62,12 +62,12 @@ pub(super) fn write_text(out: &mut String, text: &str, position: Position, inden
         if !is_blank(line) {
             push_spaces(out, indent);
         }
-        write_line(out, line, Position::Body);
+        write_line(out, line, EscapeContext::Body);
     }
 }
 
 /// A line that stands where a block could begin; in an item, where a label could.
-fn write_line(out: &mut String, line: &str, position: Position) {
+fn write_line(out: &mut String, line: &str, position: EscapeContext) {
     let body = line.trim_start();
     let margin = line.len() - body.len();
     line.get(..margin)
@@ -78,7 +78,7 @@ fn write_line(out: &mut String, line: &str, position: Position) {
     let digits = body.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = body.split_at(digits);
     out.push_str(number);
-    let begins_label = position == Position::Item && rest.starts_with("**");
+    let begins_label = position == EscapeContext::Item && rest.starts_with("**");
     if begins_label || begins_block(rest, digits > 0) {
         out.push('\\');
     }

@@ -23,10 +23,10 @@ use indexmap::IndexMap;
 use crate::error::RenderError;
 use crate::indent::push_spaces;
 use crate::number::write_number;
-use crate::prepare::prepare;
+use crate::prepare::prepare_fragments;
 use crate::renderer::{Grouping, Renderer};
 use crate::words::plural;
-use escape::{Position, write_label, write_text};
+use escape::{EscapeContext, write_label, write_text};
 use title::title_case;
 
 /// How Markdown is written.
@@ -57,30 +57,34 @@ impl Renderer for MarkdownRenderer {
     }
 
     fn render(&self, fragments: &[Fragment]) -> Result<String, RenderError> {
-        let prepared = prepare(fragments)?;
+        let prepared = prepare_fragments(fragments)?;
         let shown: Vec<&Fragment> = prepared
             .iter()
             .map(AsRef::as_ref)
             .filter(|fragment: &&Fragment| !fragment.data().is_none_or(FragmentData::is_null))
             .collect();
-        let mut writer = Writer {
+        let mut writer = MarkdownWriter {
             out: String::new(),
             grouping: self.options.group_fragments,
             nested_start: false,
         };
-        if self.options.group_fragments.of_list() {
-            for (name, members) in group(shown) {
-                writer.heading(&plural(name));
-                members.iter().for_each(|member| writer.fragment(member, 0));
+        if self.options.group_fragments.groups_top_level() {
+            for (name, members) in group_by_name(shown) {
+                writer.write_heading(&plural(name));
+                members
+                    .iter()
+                    .for_each(|member| writer.write_fragment(member, 0));
             }
         } else {
-            shown.iter().for_each(|fragment| writer.top(fragment));
+            shown
+                .iter()
+                .for_each(|fragment| writer.write_top_level(fragment));
         }
         Ok(writer.out)
     }
 }
 
-fn group<'a>(
+fn group_by_name<'a>(
     fragments: impl IntoIterator<Item = &'a Fragment>,
 ) -> IndexMap<&'a str, Vec<&'a Fragment>> {
     let mut groups: IndexMap<&str, Vec<&Fragment>> = IndexMap::new();
@@ -90,49 +94,51 @@ fn group<'a>(
     groups
 }
 
-fn inner_fragment(item: &FragmentData) -> Option<&Fragment> {
+fn as_fragment(item: &FragmentData) -> Option<&Fragment> {
     match item {
         FragmentData::Fragment(inner) => Some(inner),
         _ => None,
     }
 }
 
-struct Writer {
+struct MarkdownWriter {
     out: String,
     grouping: Grouping,
     /// Whether the text ends in a bullet's mark behind which another may stand.
     nested_start: bool,
 }
 
-impl Writer {
-    fn heading(&mut self, name: &str) {
+impl MarkdownWriter {
+    fn write_heading(&mut self, name: &str) {
         if !self.out.is_empty() {
             self.out.push_str("\n\n");
         }
         self.out.push_str("## ");
-        write_label(&mut self.out, &title_case(name), Position::Heading);
+        write_label(&mut self.out, &title_case(name), EscapeContext::Heading);
     }
 
-    fn top(&mut self, fragment: &Fragment) {
-        self.heading(&fragment.name);
+    fn write_top_level(&mut self, fragment: &Fragment) {
+        self.write_heading(&fragment.name);
         match fragment.data() {
-            Some(FragmentData::Array(items)) => self.items(items, self.grouping.of_children(), 0),
+            Some(FragmentData::Array(items)) => {
+                self.write_items(items, self.grouping.groups_children(), 0)
+            }
             Some(FragmentData::Object(entries)) => {
                 entries
                     .iter()
-                    .for_each(|(key, value)| self.entry(key, value, 0));
+                    .for_each(|(key, value)| self.write_entry(key, value, 0));
             }
-            Some(FragmentData::Fragment(inner)) => self.fragment(inner, 0),
+            Some(FragmentData::Fragment(inner)) => self.write_fragment(inner, 0),
             Some(leaf) => {
                 self.out.push('\n');
-                self.leaf(leaf, Position::Body, 0);
+                self.write_scalar(leaf, EscapeContext::Body, 0);
             }
             None => {}
         }
     }
 
     /// A bullet's mark at a depth: on a line of its own, or behind the mark of the bullet around it.
-    fn bullet(&mut self, depth: usize) {
+    fn write_bullet(&mut self, depth: usize) {
         if self.nested_start {
             self.nested_start = false;
             self.out.push(' ');
@@ -145,8 +151,8 @@ impl Writer {
 
     /// A bullet that holds bullets. The first of them stands on its line (`- - a`), for a line with a
     /// mark and nothing behind it would underline the line above. Without any, `empty` says so.
-    fn nested(&mut self, empty: &str, depth: usize, inside: impl FnOnce(&mut Self)) {
-        self.bullet(depth);
+    fn write_nested_bullet(&mut self, empty: &str, depth: usize, inside: impl FnOnce(&mut Self)) {
+        self.write_bullet(depth);
         self.nested_start = true;
         inside(self);
         if self.nested_start {
@@ -156,49 +162,49 @@ impl Writer {
         }
     }
 
-    fn label(&mut self, name: &str) {
+    fn write_bullet_label(&mut self, name: &str) {
         self.out.push_str(" **");
-        write_label(&mut self.out, name, Position::Label);
+        write_label(&mut self.out, name, EscapeContext::Label);
         self.out.push_str("**:");
     }
 
-    fn fragment(&mut self, fragment: &Fragment, depth: usize) {
+    fn write_fragment(&mut self, fragment: &Fragment, depth: usize) {
         if let Some(data) = fragment.data().filter(|data| !data.is_null()) {
-            self.bullet(depth);
-            self.label(&fragment.name);
-            self.behind_label(data, depth);
+            self.write_bullet(depth);
+            self.write_bullet_label(&fragment.name);
+            self.write_labeled_value(data, depth);
         }
     }
 
-    fn entry(&mut self, key: &str, value: &FragmentData, depth: usize) {
+    fn write_entry(&mut self, key: &str, value: &FragmentData, depth: usize) {
         if !value.is_null() {
-            self.bullet(depth);
-            self.label(key);
-            self.behind_label(value, depth);
+            self.write_bullet(depth);
+            self.write_bullet_label(key);
+            self.write_labeled_value(value, depth);
         }
     }
 
     /// What a labelled bullet at `depth` holds: a text on its line, the rest in bullets below.
-    fn behind_label(&mut self, data: &FragmentData, depth: usize) {
+    fn write_labeled_value(&mut self, data: &FragmentData, depth: usize) {
         match data {
-            FragmentData::Array(items) => self.items(items, false, depth + 1),
+            FragmentData::Array(items) => self.write_items(items, false, depth + 1),
             FragmentData::Object(entries) => {
                 entries
                     .iter()
-                    .for_each(|(key, value)| self.entry(key, value, depth + 1));
+                    .for_each(|(key, value)| self.write_entry(key, value, depth + 1));
             }
-            FragmentData::Fragment(inner) => self.fragment(inner, depth + 1),
+            FragmentData::Fragment(inner) => self.write_fragment(inner, depth + 1),
             leaf => {
                 self.out.push(' ');
-                self.leaf(leaf, Position::Line, depth);
+                self.write_scalar(leaf, EscapeContext::Line, depth);
             }
         }
     }
 
-    fn items(&mut self, items: &[FragmentData], grouped: bool, depth: usize) {
+    fn write_items(&mut self, items: &[FragmentData], grouped: bool, depth: usize) {
         let shown = || items.iter().filter(|item| !item.is_null());
         let mut groups = match grouped {
-            true => group(shown().filter_map(inner_fragment)),
+            true => group_by_name(shown().filter_map(as_fragment)),
             false => IndexMap::new(),
         };
         for item in shown() {
@@ -207,34 +213,36 @@ impl Writer {
                     let members = groups.get_mut(inner.name.as_str()).map(std::mem::take);
                     let members = members.unwrap_or_default();
                     if !members.is_empty() {
-                        self.bullet(depth);
-                        self.label(&title_case(&plural(&inner.name)));
+                        self.write_bullet(depth);
+                        self.write_bullet_label(&title_case(&plural(&inner.name)));
                         members
                             .iter()
-                            .for_each(|member| self.fragment(member, depth + 1));
+                            .for_each(|member| self.write_fragment(member, depth + 1));
                     }
                 }
-                FragmentData::Fragment(inner) => self.fragment(inner, depth),
+                FragmentData::Fragment(inner) => self.write_fragment(inner, depth),
                 FragmentData::Array(inner) => {
-                    self.nested("[]", depth, |writer| writer.items(inner, false, depth + 1));
+                    self.write_nested_bullet("[]", depth, |writer| {
+                        writer.write_items(inner, false, depth + 1)
+                    });
                 }
-                FragmentData::Object(entries) => self.nested("{}", depth, |writer| {
+                FragmentData::Object(entries) => self.write_nested_bullet("{}", depth, |writer| {
                     entries
                         .iter()
-                        .for_each(|(key, value)| writer.entry(key, value, depth + 1));
+                        .for_each(|(key, value)| writer.write_entry(key, value, depth + 1));
                 }),
                 leaf => {
-                    self.bullet(depth);
+                    self.write_bullet(depth);
                     self.out.push(' ');
-                    self.leaf(leaf, Position::Item, depth);
+                    self.write_scalar(leaf, EscapeContext::Item, depth);
                 }
             }
         }
     }
 
     /// A value that is no container; further lines are indented to stay in the bullet at `depth`.
-    fn leaf(&mut self, leaf: &FragmentData, position: Position, depth: usize) {
-        let indent = if position == Position::Body {
+    fn write_scalar(&mut self, leaf: &FragmentData, position: EscapeContext, depth: usize) {
+        let indent = if position == EscapeContext::Body {
             0
         } else {
             2 * (depth + 1)

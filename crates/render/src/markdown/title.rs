@@ -44,7 +44,7 @@ fn snake_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 8);
     if !name.iter().any(char::is_ascii_lowercase) {
         name.iter().for_each(|c| out.extend(c.to_lowercase()));
-        return collapse(&out);
+        return collapse_underscores(&out);
     }
     let mut rest = name.as_slice();
     while let Some((first, after)) = rest.split_first() {
@@ -65,10 +65,10 @@ fn snake_case(name: &str) -> String {
         out.push(last.to_ascii_lowercase());
         rest = behind;
     }
-    collapse(&out)
+    collapse_underscores(&out)
 }
 
-fn collapse(snake: &str) -> String {
+fn collapse_underscores(snake: &str) -> String {
     let mut out = String::with_capacity(snake.len());
     for c in snake.chars() {
         if c != '_' || !out.ends_with('_') {

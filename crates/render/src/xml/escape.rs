@@ -13,18 +13,18 @@ const CHUNK: usize = 32;
 
 /// Appends a text.
 pub(super) fn escape_text(out: &mut String, text: &str) {
-    escape(out, text, |out| out.push('\n'));
+    escape_with_newline(out, text, |out| out.push('\n'));
 }
 
 /// Appends a text of several lines, each but the first indented by `spaces`.
 pub(super) fn escape_lines(out: &mut String, text: &str, spaces: usize) {
-    escape(out, text, |out| {
+    escape_with_newline(out, text, |out| {
         out.push('\n');
         push_spaces(out, spaces);
     });
 }
 
-fn escape(out: &mut String, text: &str, mut newline: impl FnMut(&mut String)) {
+fn escape_with_newline(out: &mut String, text: &str, mut newline: impl FnMut(&mut String)) {
     let bytes = text.as_bytes();
     let (mut done, mut at) = (0, 0);
     while let Some(found) = next_special(bytes, at) {
@@ -40,7 +40,7 @@ fn escape(out: &mut String, text: &str, mut newline: impl FnMut(&mut String)) {
                 ("\u{fffd}", 3)
             }
             Some(b'\t' | b'\r' | 0xEF) | None => continue,
-            Some(control) => (picture(*control), 1),
+            Some(control) => (control_picture(*control), 1),
         };
         out.push_str(text.get(done..found).unwrap_or_default());
         if replacement.is_empty() {
@@ -85,7 +85,7 @@ fn is_special(byte: u8) -> bool {
 }
 
 /// The picture of a control character.
-fn picture(control: u8) -> &'static str {
+fn control_picture(control: u8) -> &'static str {
     const PICTURES: &str = "␀␁␂␃␄␅␆␇␈␉␊␋␌␍␎␏␐␑␒␓␔␕␖␗␘␙␚␛␜␝␞␟";
     let start = 3 * usize::from(control);
     PICTURES.get(start..start + 3).unwrap_or("\u{fffd}")

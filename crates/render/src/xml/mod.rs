@@ -41,7 +41,7 @@ pub use tree::XmlElement;
 use contexture_ir::Fragment;
 
 use crate::error::RenderError;
-use crate::prepare::prepare;
+use crate::prepare::prepare_fragments;
 use crate::renderer::{Grouping, Renderer};
 use text::TextSink;
 use tree::TreeSink;
@@ -70,12 +70,16 @@ impl XmlRenderer {
     /// The elements that [`Renderer::render`] writes, with names and texts before any escaping.
     pub fn normal_form(&self, fragments: &[Fragment]) -> Result<Vec<XmlElement>, RenderError> {
         let mut sink = TreeSink::default();
-        self.walk(fragments, &mut sink)?;
+        self.walk_fragments(fragments, &mut sink)?;
         Ok(sink.into_elements())
     }
 
-    fn walk(&self, fragments: &[Fragment], sink: &mut impl Sink) -> Result<(), RenderError> {
-        Walk::new(sink, self.options.group_fragments).list(&prepare(fragments)?);
+    fn walk_fragments(
+        &self,
+        fragments: &[Fragment],
+        sink: &mut impl Sink,
+    ) -> Result<(), RenderError> {
+        Walk::new(sink, self.options.group_fragments).emit_list(&prepare_fragments(fragments)?);
         Ok(())
     }
 }
@@ -87,7 +91,7 @@ impl Renderer for XmlRenderer {
 
     fn render(&self, fragments: &[Fragment]) -> Result<String, RenderError> {
         let mut sink = TextSink::default();
-        self.walk(fragments, &mut sink)?;
+        self.walk_fragments(fragments, &mut sink)?;
         Ok(sink.into_text())
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn write_name(out: &mut String, name: &str) {
     }
     for (at, c) in name.char_indices() {
         let rest = name.get(at..).unwrap_or_default();
-        let allowed = is_start(c) || (at > 0 && is_further(c));
+        let allowed = is_name_start(c) || (at > 0 && is_name_char(c));
         if allowed && !looks_escaped(rest) {
             out.push(c);
         } else {
@@ -51,23 +51,23 @@ fn looks_escaped(text: &str) -> bool {
     rest.as_bytes().get(digits) == Some(&b'_')
 }
 
-fn is_start(c: char) -> bool {
+fn is_name_start(c: char) -> bool {
     match c {
         'a'..='z' | 'A'..='Z' | '_' => true,
         _ if c.is_ascii() => false,
-        _ => holds(START, c),
+        _ => is_in_ranges(START, c),
     }
 }
 
-fn is_further(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     match c {
         '0'..='9' | '-' | '.' => true,
         _ if c.is_ascii() => false,
-        _ => holds(FURTHER, c),
+        _ => is_in_ranges(FURTHER, c),
     }
 }
 
-fn holds(ranges: &[(u16, u16)], c: char) -> bool {
+fn is_in_ranges(ranges: &[(u16, u16)], c: char) -> bool {
     let Ok(code) = u16::try_from(u32::from(c)) else {
         return false;
     };

@@ -9,12 +9,12 @@ use crate::indent::push_spaces;
 #[derive(Debug, Default)]
 pub(super) struct TextSink {
     out: String,
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
 }
 
 /// An element whose start tag is written: where it begins and where what it holds begins.
 #[derive(Debug)]
-struct Open {
+struct OpenElement {
     start: usize,
     content: usize,
 }
@@ -45,18 +45,18 @@ impl TextSink {
 }
 
 impl Sink for TextSink {
-    fn open(&mut self, name: &str, depth: usize) {
+    fn open_element(&mut self, name: &str, depth: usize) {
         let start = self.out.len();
         self.begin_line(depth);
         self.start_tag(name);
-        self.open.push(Open {
+        self.open.push(OpenElement {
             start,
             content: self.out.len(),
         });
     }
 
-    fn close(&mut self, name: &str, depth: usize) {
-        let Some(Open { start, content }) = self.open.pop() else {
+    fn close_element(&mut self, name: &str, depth: usize) {
+        let Some(OpenElement { start, content }) = self.open.pop() else {
             return;
         };
         if self.out.len() == content {
@@ -66,7 +66,7 @@ impl Sink for TextSink {
         self.end_tag(name);
     }
 
-    fn leaf(&mut self, name: &str, text: &str, depth: usize) {
+    fn add_leaf(&mut self, name: &str, text: &str, depth: usize) {
         self.begin_line(depth);
         self.start_tag(name);
         if text.as_bytes().contains(&b'\n') {

@@ -33,28 +33,28 @@ impl TreeSink {
         self.top
     }
 
-    fn push(&mut self, element: XmlElement) {
+    fn push_element(&mut self, element: XmlElement) {
         self.open.last_mut().unwrap_or(&mut self.top).push(element);
     }
 }
 
 impl Sink for TreeSink {
-    fn open(&mut self, _name: &str, _depth: usize) {
+    fn open_element(&mut self, _name: &str, _depth: usize) {
         self.open.push(Vec::new());
     }
 
-    fn close(&mut self, name: &str, _depth: usize) {
+    fn close_element(&mut self, name: &str, _depth: usize) {
         let children = self.open.pop().unwrap_or_default();
         if !children.is_empty() {
-            self.push(XmlElement::Branch {
+            self.push_element(XmlElement::Branch {
                 name: name.to_owned(),
                 children,
             });
         }
     }
 
-    fn leaf(&mut self, name: &str, text: &str, _depth: usize) {
-        self.push(XmlElement::Leaf {
+    fn add_leaf(&mut self, name: &str, text: &str, _depth: usize) {
+        self.push_element(XmlElement::Leaf {
             name: name.to_owned(),
             text: text.to_owned(),
         });

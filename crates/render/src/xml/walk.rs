@@ -13,11 +13,11 @@ use crate::words::{plural, singular};
 /// Takes elements in document order.
 pub(super) trait Sink {
     /// Opens an element at a depth (0: top level).
-    fn open(&mut self, name: &str, depth: usize);
+    fn open_element(&mut self, name: &str, depth: usize);
     /// Closes the innermost open element. One that holds nothing was never there.
-    fn close(&mut self, name: &str, depth: usize);
+    fn close_element(&mut self, name: &str, depth: usize);
     /// An element that holds a text, which may be empty.
-    fn leaf(&mut self, name: &str, text: &str, depth: usize);
+    fn add_leaf(&mut self, name: &str, text: &str, depth: usize);
 }
 
 /// The walk over prepared fragments.
@@ -39,21 +39,23 @@ impl<'s, S: Sink> Walk<'s, S> {
     }
 
     /// The whole list.
-    pub(super) fn list(&mut self, fragments: &[Cow<'_, Fragment>]) {
-        if !self.grouping.of_list() {
-            return fragments.iter().for_each(|fragment| self.top(fragment));
+    pub(super) fn emit_list(&mut self, fragments: &[Cow<'_, Fragment>]) {
+        if !self.grouping.groups_top_level() {
+            return fragments
+                .iter()
+                .for_each(|fragment| self.emit_top_level(fragment));
         }
         let mut groups: IndexMap<&str, Vec<&Fragment>> = IndexMap::new();
         for fragment in fragments {
             groups.entry(&fragment.name).or_default().push(fragment);
         }
         for (name, members) in groups {
-            self.group(name, &members, 0);
+            self.emit_group(name, &members, 0);
         }
     }
 
     /// A fragment of the list. Here, and only here, an array of one item gives way to the item.
-    fn top(&mut self, fragment: &Fragment) {
+    fn emit_top_level(&mut self, fragment: &Fragment) {
         let name = &fragment.name;
         let Some(data) = fragment.data() else { return };
         let lone = match data {
@@ -66,80 +68,80 @@ impl<'s, S: Sink> Walk<'s, S> {
             _ => None,
         };
         match lone.unwrap_or(data) {
-            FragmentData::Fragment(inner) => self.under(name, inner),
-            other => self.value(name, other, self.grouping.of_children(), 0),
+            FragmentData::Fragment(inner) => self.emit_lone_child(name, inner),
+            other => self.emit_value(name, other, self.grouping.groups_children(), 0),
         }
     }
 
     /// A top-level fragment that holds one fragment and nothing else.
-    fn under(&mut self, parent: &str, child: &Fragment) {
-        self.sink.open(parent, 0);
+    fn emit_lone_child(&mut self, parent: &str, child: &Fragment) {
+        self.sink.open_element(parent, 0);
         match child.data() {
             Some(FragmentData::Array(items))
                 if items
                     .iter()
                     .any(|item| !item.is_null() && !item.is_fragment()) =>
             {
-                self.items(&child.name, items, self.grouping.of_children(), 1);
+                self.emit_items(&child.name, items, self.grouping.groups_children(), 1);
             }
-            _ => self.fragment(child, 1),
+            _ => self.emit_fragment(child, 1),
         }
-        self.sink.close(parent, 0);
+        self.sink.close_element(parent, 0);
     }
 
-    fn fragment(&mut self, fragment: &Fragment, depth: usize) {
+    fn emit_fragment(&mut self, fragment: &Fragment, depth: usize) {
         if let Some(data) = fragment.data() {
-            self.value(&fragment.name, data, self.grouping.of_children(), depth);
+            self.emit_value(&fragment.name, data, self.grouping.groups_children(), depth);
         }
     }
 
     /// A value as one element of this name.
-    fn value(&mut self, name: &str, data: &FragmentData, grouped: bool, depth: usize) {
+    fn emit_value(&mut self, name: &str, data: &FragmentData, grouped: bool, depth: usize) {
         match data {
             FragmentData::Null => {}
-            FragmentData::Text(text) => self.sink.leaf(name, text, depth),
+            FragmentData::Text(text) => self.sink.add_leaf(name, text, depth),
             FragmentData::Bool(value) => {
                 self.sink
-                    .leaf(name, if *value { "true" } else { "false" }, depth);
+                    .add_leaf(name, if *value { "true" } else { "false" }, depth);
             }
             FragmentData::Number(number) => {
                 self.number.clear();
                 write_number(&mut self.number, number);
-                self.sink.leaf(name, &self.number, depth);
+                self.sink.add_leaf(name, &self.number, depth);
             }
             FragmentData::Array(items) => {
-                self.sink.open(name, depth);
+                self.sink.open_element(name, depth);
                 if items.iter().all(FragmentData::is_fragment) {
                     // They have names of their own, and a singular costs more than a leaf.
-                    self.items(name, items, grouped, depth + 1);
+                    self.emit_items(name, items, grouped, depth + 1);
                 } else {
-                    let item_name = self.singular(name);
-                    self.items(&item_name, items, grouped, depth + 1);
+                    let item_name = self.singular_name(name);
+                    self.emit_items(&item_name, items, grouped, depth + 1);
                 }
-                self.sink.close(name, depth);
+                self.sink.close_element(name, depth);
             }
             FragmentData::Object(entries) => {
-                self.sink.open(name, depth);
+                self.sink.open_element(name, depth);
                 for (key, value) in entries {
                     match value {
-                        FragmentData::Fragment(inner) => self.fragment(inner, depth + 1),
-                        other => self.value(key, other, false, depth + 1),
+                        FragmentData::Fragment(inner) => self.emit_fragment(inner, depth + 1),
+                        other => self.emit_value(key, other, false, depth + 1),
                     }
                 }
-                self.sink.close(name, depth);
+                self.sink.close_element(name, depth);
             }
             FragmentData::Fragment(inner) => {
-                self.sink.open(name, depth);
-                self.fragment(inner, depth + 1);
-                self.sink.close(name, depth);
+                self.sink.open_element(name, depth);
+                self.emit_fragment(inner, depth + 1);
+                self.sink.close_element(name, depth);
             }
         }
     }
 
     /// The items of an array, each under the item's name; fragments under their own.
-    fn items(&mut self, name: &str, items: &[FragmentData], grouped: bool, depth: usize) {
+    fn emit_items(&mut self, name: &str, items: &[FragmentData], grouped: bool, depth: usize) {
         let mut groups = if grouped {
-            groups(items)
+            group_by_name(items)
         } else {
             IndexMap::new()
         };
@@ -148,38 +150,38 @@ impl<'s, S: Sink> Walk<'s, S> {
                 FragmentData::Fragment(inner) if grouped => {
                     let members = groups.get_mut(inner.name.as_str()).map(std::mem::take);
                     if let Some(members) = members.filter(|members| !members.is_empty()) {
-                        self.group(&inner.name, &members, depth);
+                        self.emit_group(&inner.name, &members, depth);
                     }
                 }
-                FragmentData::Fragment(inner) => self.fragment(inner, depth),
+                FragmentData::Fragment(inner) => self.emit_fragment(inner, depth),
                 FragmentData::Array(inner) if is_flat(inner) => {
                     let mut text = String::new();
-                    self.join(&mut text, inner);
-                    self.sink.leaf(name, &text, depth);
+                    self.join_leaves(&mut text, inner);
+                    self.sink.add_leaf(name, &text, depth);
                 }
-                other => self.value(name, other, false, depth),
+                other => self.emit_value(name, other, false, depth),
             }
         }
     }
 
-    fn group(&mut self, name: &str, members: &[&Fragment], depth: usize) {
+    fn emit_group(&mut self, name: &str, members: &[&Fragment], depth: usize) {
         let title = Some(plural(name)).filter(|title| !title.is_empty());
         let title = title.as_deref().unwrap_or(name);
-        self.sink.open(title, depth);
+        self.sink.open_element(title, depth);
         for member in members {
-            self.fragment(member, depth + 1);
+            self.emit_fragment(member, depth + 1);
         }
-        self.sink.close(title, depth);
+        self.sink.close_element(title, depth);
     }
 
     /// The leaves of nested arrays, joined by commas.
-    fn join(&mut self, text: &mut String, items: &[FragmentData]) {
+    fn join_leaves(&mut self, text: &mut String, items: &[FragmentData]) {
         for (index, item) in items.iter().filter(|item| !item.is_null()).enumerate() {
             if index > 0 {
                 text.push(',');
             }
             match item {
-                FragmentData::Array(inner) => self.join(text, inner),
+                FragmentData::Array(inner) => self.join_leaves(text, inner),
                 FragmentData::Text(leaf) => text.push_str(leaf),
                 FragmentData::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
                 FragmentData::Number(number) => write_number(text, number),
@@ -189,7 +191,7 @@ impl<'s, S: Sink> Walk<'s, S> {
     }
 
     /// The name of an array's items. A name without a singular (`s`) serves itself.
-    fn singular(&mut self, name: &str) -> Rc<str> {
+    fn singular_name(&mut self, name: &str) -> Rc<str> {
         if let Some(known) = self.singulars.get(name) {
             return Rc::clone(known);
         }
@@ -204,7 +206,7 @@ impl<'s, S: Sink> Walk<'s, S> {
     }
 }
 
-fn groups(items: &[FragmentData]) -> IndexMap<&str, Vec<&Fragment>> {
+fn group_by_name(items: &[FragmentData]) -> IndexMap<&str, Vec<&Fragment>> {
     let mut groups: IndexMap<&str, Vec<&Fragment>> = IndexMap::new();
     for item in items {
         if let FragmentData::Fragment(inner) = item {

@@ -2,8 +2,8 @@
 
 use contexture_ir::{fragment, hint, object, parse_fragments, role, term, user};
 use contexture_render::{
-    DataOptions, Format, Grouping, JsonOptions, JsonRenderer, Renderer, Shape, TomlRenderer,
-    ToonRenderer, YamlRenderer,
+    DataOptions, DocumentShape, Format, Grouping, JsonOptions, JsonRenderer, Renderer,
+    TomlRenderer, ToonRenderer, YamlRenderer,
 };
 
 fn check(format: Format, json: &str, expected: &str) {
@@ -96,7 +96,7 @@ fn json_layouts() {
         "{\n  \"role\": \"r\",\n  \"list\": [\n    {\n      \"hint\": \"h\"\n    },\n    \"x\"\n  ]\n}"
     );
     let tagged = DataOptions {
-        shape: Shape::Tagged,
+        shape: DocumentShape::Tagged,
         ..DataOptions::default()
     };
     assert_eq!(
@@ -137,7 +137,7 @@ fn grouping() {
     );
     let tagged = DataOptions {
         group_fragments: Grouping::Everywhere,
-        shape: Shape::Tagged,
+        shape: DocumentShape::Tagged,
     };
     let text = JsonRenderer::new(JsonOptions {
         data: tagged,
@@ -183,7 +183,7 @@ fn formats_by_name() {
 #[test]
 fn shapes_of_the_other_data_formats() {
     let tagged = DataOptions {
-        shape: Shape::Tagged,
+        shape: DocumentShape::Tagged,
         ..DataOptions::default()
     };
     let fragments = [hint("a")];

@@ -5,7 +5,7 @@
 
 use contexture_ir::{Fragment, parse_fragments};
 use contexture_render::{
-    DataOptions, Format, Grouping, JsonOptions, JsonRenderer, Renderer, Shape,
+    DataOptions, DocumentShape, Format, Grouping, JsonOptions, JsonRenderer, Renderer,
 };
 use serde_json::Value;
 
@@ -100,7 +100,7 @@ fn the_document_is_the_documented_one() {
 #[test]
 fn tagged_json_gives_the_fragments_back() {
     let data = DataOptions {
-        shape: Shape::Tagged,
+        shape: DocumentShape::Tagged,
         ..DataOptions::default()
     };
     let renderer = JsonRenderer::new(JsonOptions { data, pretty: true });

@@ -5,18 +5,18 @@
 
 use contexture_engine::{StepAppend, state_node};
 use contexture_ir::{Item, NodeId};
-use contexture_store::{AppendAt, NewItem, StateChange};
+use contexture_store::{AppendPoint, NewItem, StateChange};
 
-use super::keys::{node_id, nth};
+use super::keys::{node_id, nth_node_id};
 use super::run::Run;
 use crate::error::RunError;
 
 /// How often an append is made again where another changed a layer's state. Each time somebody got through.
-const TRIES: usize = 100;
+const MAX_APPEND_CONFLICTS: usize = 100;
 
 /// Items that are appended as one.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct AppendBatch {
     /// As they are stored.
     pub(crate) nodes: Vec<NewItem>,
     /// As layers see them.
@@ -26,19 +26,24 @@ pub(crate) struct Said {
 impl Run {
     /// Items of this step, as they are stored and as layers see them. Where layers have left none, a node that says
     /// nothing carries what they make of it.
-    pub(crate) fn items(&self, first: NodeId, items: Vec<Item>) -> Result<Said, RunError> {
+    pub(crate) fn batch_of_items(
+        &self,
+        first: NodeId,
+        items: Vec<Item>,
+    ) -> Result<AppendBatch, RunError> {
         let step = Some(self.run_step());
         let new = items.iter().enumerate();
-        let new = new.map(|(index, item)| self.chat.new_item(nth(first, index), item, step));
+        let new =
+            new.map(|(index, item)| self.chat.new_item(nth_node_id(first, index), item, step));
         let mut nodes: Vec<NewItem> = new.collect();
         if nodes.is_empty() {
-            nodes.push(self.silent(first)?);
+            nodes.push(self.state_only_node(first)?);
         }
-        Ok(Said { nodes, items })
+        Ok(AppendBatch { nodes, items })
     }
 
     /// A node of this step that says nothing.
-    fn silent(&self, id: NodeId) -> Result<NewItem, RunError> {
+    fn state_only_node(&self, id: NodeId) -> Result<NewItem, RunError> {
         let step = self.run_step();
         Ok(NewItem {
             run: Some(step.run),
@@ -48,7 +53,7 @@ impl Run {
     }
 
     /// A change of state without an item.
-    pub(crate) async fn note(
+    pub(crate) async fn append_state(
         &mut self,
         of: &str,
         changes: Vec<StateChange>,
@@ -62,17 +67,17 @@ impl Run {
                 .map_or_else(String::new, |head| head.to_string())
         );
         let id = node_id(self.id, of, which.as_bytes());
-        let node = self.silent(id)?;
-        self.append(node, changes).await
+        let node = self.state_only_node(id)?;
+        self.append_node(node, changes).await
     }
 
     /// Appends a node that says nothing.
-    pub(crate) async fn append(
+    pub(crate) async fn append_node(
         &mut self,
         node: NewItem,
         changes: Vec<StateChange>,
     ) -> Result<(), RunError> {
-        let said = Said {
+        let said = AppendBatch {
             nodes: vec![node],
             items: Vec::new(),
         };
@@ -81,11 +86,11 @@ impl Run {
     }
 
     /// Appends what was said, as layers let it in; gives what that is.
-    pub(crate) async fn say(
+    pub(crate) async fn append_items(
         &mut self,
         items: Vec<Item>,
         changes: Vec<StateChange>,
-        place: impl Fn(&Self, Vec<Item>) -> Result<Said, RunError>,
+        place: impl Fn(&Self, Vec<Item>) -> Result<AppendBatch, RunError>,
     ) -> Result<Vec<Item>, RunError> {
         loop {
             let items = self.session.on_append(items.clone()).await?;
@@ -100,11 +105,11 @@ impl Run {
     /// layers were asked before they have to be asked again; what they were told they are told.
     pub(crate) async fn try_append(
         &mut self,
-        said: &Said,
+        said: &AppendBatch,
         changes: Vec<StateChange>,
     ) -> Result<bool, RunError> {
         let step = StepAppend {
-            at: AppendAt::Tip {
+            at: AppendPoint::Tip {
                 branch: self.chat.branch(),
             },
             items: said.nodes.clone(),
@@ -113,22 +118,24 @@ impl Run {
         };
         match self.chat.append_step(step, &mut self.session).await {
             Err(error) => {
-                self.outrun(error.into()).await?;
+                self.retry_on_conflict(error.into()).await?;
                 Ok(false)
             }
             Ok(_) => {
-                self.lost = 0;
+                self.append_conflicts = 0;
                 Ok(true)
             }
         }
     }
 
     /// Reads the layers' states again where that is what an append failed for; any other error is given back.
-    pub(crate) async fn outrun(&mut self, error: RunError) -> Result<(), RunError> {
+    pub(crate) async fn retry_on_conflict(&mut self, error: RunError) -> Result<(), RunError> {
         match error {
-            RunError::Engine(error) if error.is_stale_state() && self.lost < TRIES => {
-                self.lost += 1;
-                Ok(self.chat.again(&mut self.session).await?)
+            RunError::Engine(error)
+                if error.is_stale_state() && self.append_conflicts < MAX_APPEND_CONFLICTS =>
+            {
+                self.append_conflicts += 1;
+                Ok(self.chat.refresh_session(&mut self.session).await?)
             }
             error => Err(error),
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What a person decides about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "decision")]
-pub enum Decision {
+pub enum ApprovalDecision {
     /// It may run.
     Allow,
     /// It may not; the model is told this.
@@ -25,16 +25,16 @@ pub enum Decision {
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Decides about a call. `why` is what a layer says of it; empty if a policy asks.
-    async fn decide(&self, call: &ToolRequest, why: &str) -> Decision;
+    async fn decide(&self, call: &ToolRequest, why: &str) -> ApprovalDecision;
 }
 
 /// Nobody to ask: the run waits.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NobodyThere;
+pub struct NoApprover;
 
 #[async_trait]
-impl Approver for NobodyThere {
-    async fn decide(&self, _: &ToolRequest, _: &str) -> Decision {
-        Decision::Later
+impl Approver for NoApprover {
+    async fn decide(&self, _: &ToolRequest, _: &str) -> ApprovalDecision {
+        ApprovalDecision::Later
     }
 }

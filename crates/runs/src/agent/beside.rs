@@ -5,72 +5,76 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use contexture_engine::{Engine, Ledger};
+use contexture_engine::{Engine, SideUsageTracker};
 use contexture_ir::Usage;
 use contexture_store::{StateChange, StateKey};
 
-use super::entry::VERSION;
-use super::spending::price;
-use crate::usage::Spent;
+use super::entry::RUN_STATE_VERSION;
+use super::spending::model_call_usage;
+use crate::usage::RunUsage;
 
 /// What was spent, by who asked.
-pub(crate) type Books = BTreeMap<String, Spent>;
+pub(crate) type SideUsageLog = BTreeMap<String, RunUsage>;
 
 /// The books of one run.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct RunSideUsage {
     engine: Engine,
     key: StateKey,
-    books: Mutex<Open>,
+    totals: Mutex<SideUsageTotals>,
 }
 
 #[derive(Debug)]
-struct Open {
-    books: Books,
+struct SideUsageTotals {
+    current: SideUsageLog,
     /// As it is stored.
-    stored: Books,
+    stored: SideUsageLog,
     /// As it is about to be.
-    given: Books,
+    pending: SideUsageLog,
 }
 
-impl Beside {
-    pub(crate) fn new(engine: Engine, key: StateKey, stored: Books) -> Self {
-        let books = Mutex::new(Open {
-            books: stored.clone(),
+impl RunSideUsage {
+    pub(crate) fn new(engine: Engine, key: StateKey, stored: SideUsageLog) -> Self {
+        let books = Mutex::new(SideUsageTotals {
+            current: stored.clone(),
             stored: stored.clone(),
-            given: stored,
+            pending: stored,
         });
-        Self { engine, key, books }
+        Self {
+            engine,
+            key,
+            totals: books,
+        }
     }
 
-    pub(crate) fn books(&self) -> Books {
-        self.open().books.clone()
+    pub(crate) fn totals_by_source(&self) -> SideUsageLog {
+        self.lock_totals().current.clone()
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn lock_totals(&self) -> MutexGuard<'_, SideUsageTotals> {
         // A map is whole whoever panicked beside it.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ledger for Beside {
-    fn count(&self, by: &str, model: &str, usage: &Usage) {
-        let spent = price(self.engine.catalogue(), model, usage);
-        let mut open = self.open();
-        open.books.entry(by.to_owned()).or_default().add(&spent);
+impl SideUsageTracker for RunSideUsage {
+    fn record_call(&self, by: &str, model: &str, usage: &Usage) {
+        let spent = model_call_usage(self.engine.catalogue(), model, usage);
+        let mut open = self.lock_totals();
+        open.current.entry(by.to_owned()).or_default().add(&spent);
     }
 
-    fn change(&self) -> Option<StateChange> {
-        let mut open = self.open();
-        open.given = open.books.clone();
-        let new = open.given != open.stored;
+    fn pending_change(&self) -> Option<StateChange> {
+        let mut open = self.lock_totals();
+        open.pending = open.current.clone();
+        let new = open.pending != open.stored;
         // Strings and numbers: nothing that could not be written.
-        let books = serde_json::to_vec(&open.given).unwrap_or_default();
-        new.then(|| StateChange::put(self.key.clone(), VERSION, books))
+        let books = serde_json::to_vec(&open.pending).unwrap_or_default();
+        new.then(|| StateChange::put_entry(self.key.clone(), RUN_STATE_VERSION, books))
     }
 
-    fn kept(&self) {
-        let mut open = self.open();
-        open.stored = open.given.clone();
+    fn mark_stored(&self) {
+        let mut open = self.lock_totals();
+        open.stored = open.pending.clone();
     }
 }

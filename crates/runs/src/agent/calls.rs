@@ -9,27 +9,30 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 use contexture_ir::{NodeId, Raw};
-use contexture_layers::{Gate, Offered, Rerun, ToolRequest};
+use contexture_layers::{OfferedTo, Rerun, ToolGate, ToolRequest};
 use contexture_store::StateChange;
 use contexture_telemetry::Operation;
-use contexture_tools::{Call as ToolsCall, Name, ToolId, Verdict, arguments};
+use contexture_tools::{Call as ToolsCall, Name, PolicyVerdict, ToolId, arguments};
 use futures_util::future::{join, join_all};
 use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
-use super::approval::Decision;
-use super::children::Delegated;
-use super::entry::VERSION;
-use super::event::RunNews;
+use super::approval::ApprovalDecision;
+use super::children::SubAgentOutcome;
+use super::entry::RUN_STATE_VERSION;
+use super::event::RunEventKind;
 use super::keys::started_key;
-use super::outputs::told;
-use super::run::{Run, json};
-use super::situation::{Call, Calls, Next};
+use super::outputs::append_guidance;
+use super::run::{Run, json_bytes};
+use super::situation::{NextStep, UnansweredCall, UnansweredCalls};
 use crate::error::RunError;
-use crate::tools::{Allowed, Lane, Pending, Permit, Resolution, ToolFailure, ToolOutput, answer};
+use crate::tools::{
+    Allowed, PendingApproval, Permit, Resolution, ToolConcurrency, ToolFailure, ToolOutput,
+    function_call_output,
+};
 
 /// What a call comes to.
-enum Planned {
+enum PlannedAction {
     /// This, without anything being run.
     Answer(Result<ToolOutput, ToolFailure>),
     /// A tool.
@@ -45,53 +48,56 @@ enum Planned {
 }
 
 /// A call, what it comes to, and what the model is told with its output.
-struct Plan {
-    call: Call,
-    planned: Planned,
+struct ToolPlan {
+    call: UnansweredCall,
+    planned: PlannedAction,
     guidance: String,
 }
 
 /// A tool's call that was run.
-struct Ran {
-    call: Call,
+struct ToolRun {
+    call: UnansweredCall,
     /// Whether its beginning was noted.
-    marked: bool,
+    has_start_marker: bool,
     guidance: String,
     result: Result<ToolOutput, ToolFailure>,
 }
 
-type Plans = Peekable<IntoIter<Plan>>;
+type ToolPlans = Peekable<IntoIter<ToolPlan>>;
 
 impl Run {
     /// Runs calls. Those that wait for a person are left; gives those to decide about, of this run and of runs below it.
-    pub(crate) async fn run_calls(&mut self, calls: Calls) -> Result<Vec<NodeId>, RunError> {
+    pub(crate) async fn run_calls(
+        &mut self,
+        calls: UnansweredCalls,
+    ) -> Result<Vec<NodeId>, RunError> {
         let mut plans = Vec::new();
         for call in calls.calls.clone() {
-            plans.push(self.plan(call).await?);
+            plans.push(self.decide_call(call).await?);
         }
-        let (waiting, plans): (Vec<Plan>, Vec<Plan>) = plans
+        let (waiting, plans): (Vec<ToolPlan>, Vec<ToolPlan>) = plans
             .into_iter()
-            .partition(|plan| matches!(plan.planned, Planned::Wait));
+            .partition(|plan| matches!(plan.planned, PlannedAction::Wait));
         if !plans.is_empty() {
-            self.enter_step(calls.step);
+            self.advance_to_step(calls.step);
         }
-        self.mark_started(&plans).await?;
+        self.store_start_markers(&plans).await?;
         let mut waits: Vec<NodeId> = waiting.iter().map(|plan| plan.call.node).collect();
         let mut left: BTreeSet<NodeId> = waits.iter().copied().collect();
         let mut plans = plans.into_iter().peekable();
         while let Some(plan) = plans.next() {
             let node = plan.call.node;
-            let below = self.carry_out(&calls, plan, &mut plans).await?;
+            let below = self.execute_planned(&calls, plan, &mut plans).await?;
             if !below.is_empty() {
                 left.insert(node);
                 waits.extend(below);
             }
         }
-        self.next = match waits.is_empty() {
-            true => Next::Ask { refused: 0 },
+        self.next_step = match waits.is_empty() {
+            true => NextStep::Ask { refused: 0 },
             false => {
                 let each = calls.calls.into_iter();
-                Next::Run(Calls {
+                NextStep::Run(UnansweredCalls {
                     calls: each.filter(|call| left.contains(&call.node)).collect(),
                     ..calls
                 })
@@ -102,73 +108,81 @@ impl Run {
 
     /// Carries out one call, or those that run beside each other. Gives the calls below that wait, and with them this
     /// one.
-    async fn carry_out(
+    async fn execute_planned(
         &mut self,
-        of: &Calls,
-        plan: Plan,
-        rest: &mut Plans,
+        of: &UnansweredCalls,
+        plan: ToolPlan,
+        rest: &mut ToolPlans,
     ) -> Result<Vec<NodeId>, RunError> {
-        let Plan {
+        let ToolPlan {
             call,
             planned,
             guidance,
         } = plan;
         let node = call.node;
-        if !matches!(planned, Planned::Answer(_) | Planned::Wait) {
+        if !matches!(planned, PlannedAction::Answer(_) | PlannedAction::Wait) {
             let call = call.call.clone();
-            self.tell(|| RunNews::ToolStarted { node, call });
+            self.notify_observer(|| RunEventKind::ToolStarted { node, call });
         }
         match planned {
-            Planned::Tool(permit) => self.tools(of, call, permit, guidance, rest).await?,
-            Planned::Function(arguments) => self.function(of, &call, &arguments, &guidance).await?,
-            Planned::Task(task) => {
-                let operation = Operation::tool(&call.call.name, &call.call.call_id);
-                let delegated = Box::pin(self.delegate(of, &call, &task));
+            PlannedAction::Tool(permit) => {
+                self.run_tool_batch(of, call, permit, guidance, rest)
+                    .await?
+            }
+            PlannedAction::Function(arguments) => {
+                self.call_layer_function(of, &call, &arguments, &guidance)
+                    .await?
+            }
+            PlannedAction::Task(task) => {
+                let operation = Operation::for_tool(&call.call.name, &call.call.call_id);
+                let delegated = Box::pin(self.run_sub_agent(of, &call, &task));
                 let delegated = delegated.instrument(operation.span().clone()).await?;
                 let (result, changes) = match delegated {
-                    Delegated::Done { result, changes } => (result, changes),
-                    Delegated::Waits(calls) => {
+                    SubAgentOutcome::Done { result, changes } => (result, changes),
+                    SubAgentOutcome::Waits(calls) => {
                         operation.end(None);
                         return Ok(calls);
                     }
                 };
                 operation.end(result.as_ref().err().map(ToolFailure::kind));
-                let output = told(answer(&call.call.call_id, result), &guidance);
-                self.output(of, &call, output, changes).await?;
+                let output =
+                    append_guidance(function_call_output(&call.call.call_id, result), &guidance);
+                self.store_output(of, &call, output, changes).await?;
             }
-            Planned::Load(kit) => {
-                self.loaded.load(kit.clone());
-                let change = self.loaded_change()?;
+            PlannedAction::Load(kit) => {
+                self.loaded.mark_loaded(kit.clone());
+                let change = self.loaded_toolkits_change()?;
                 let text = format!("{kit} is loaded: its tools can be called now");
-                let output = answer(&call.call.call_id, Ok(text.into()));
-                let output = told(output, &guidance);
-                self.output(of, &call, output, vec![change]).await?;
+                let output = function_call_output(&call.call.call_id, Ok(text.into()));
+                let output = append_guidance(output, &guidance);
+                self.store_output(of, &call, output, vec![change]).await?;
             }
-            Planned::Answer(result) => {
-                let output = told(answer(&call.call.call_id, result), &guidance);
-                self.output(of, &call, output, Vec::new()).await?;
+            PlannedAction::Answer(result) => {
+                let output =
+                    append_guidance(function_call_output(&call.call.call_id, result), &guidance);
+                self.store_output(of, &call, output, Vec::new()).await?;
             }
-            Planned::Wait => {}
+            PlannedAction::Wait => {}
         }
         Ok(Vec::new())
     }
 
     /// Runs a tool, and those behind it that may run beside it. What one gives is stored while the others go on.
-    async fn tools(
+    async fn run_tool_batch(
         &mut self,
-        of: &Calls,
-        call: Call,
+        of: &UnansweredCalls,
+        call: UnansweredCall,
         permit: Permit,
         guidance: String,
-        rest: &mut Plans,
+        rest: &mut ToolPlans,
     ) -> Result<(), RunError> {
-        let together = permit.lane() == Lane::Together;
+        let together = permit.tool_concurrency() == ToolConcurrency::Together;
         let mut batch = vec![(call, permit, guidance)];
-        let beside = |plan: &Plan| matches!(&plan.planned, Planned::Tool(permit) if permit.lane() == Lane::Together);
+        let beside = |plan: &ToolPlan| matches!(&plan.planned, PlannedAction::Tool(permit) if permit.tool_concurrency() == ToolConcurrency::Together);
         while together && let Some(plan) = rest.next_if(beside) {
-            if let Planned::Tool(permit) = plan.planned {
+            if let PlannedAction::Tool(permit) = plan.planned {
                 let (node, call) = (plan.call.node, plan.call.call.clone());
-                self.tell(|| RunNews::ToolStarted { node, call });
+                self.notify_observer(|| RunEventKind::ToolStarted { node, call });
                 batch.push((plan.call, permit, plan.guidance));
             }
         }
@@ -176,11 +190,11 @@ impl Run {
         let (tools, abort) = (Arc::clone(&self.agent.tools), self.abort.clone());
         let run = async move {
             let each = batch.into_iter().map(async |(call, permit, guidance)| {
-                let marked = permit.rerun() != Rerun::Again;
-                let result = tools.run(permit, &abort).await;
-                let ran = Ran {
+                let marked = permit.rerun_policy() != Rerun::Again;
+                let result = tools.run_tool(permit, &abort).await;
+                let ran = ToolRun {
                     call,
-                    marked,
+                    has_start_marker: marked,
                     guidance,
                     result,
                 };
@@ -191,7 +205,7 @@ impl Run {
         };
         let store = async {
             while let Some(ran) = results.recv().await {
-                self.ran(of, ran).await?;
+                self.store_result(of, ran).await?;
             }
             Ok(())
         };
@@ -199,116 +213,139 @@ impl Run {
     }
 
     /// Stores what a tool gave.
-    async fn ran(&mut self, of: &Calls, ran: Ran) -> Result<(), RunError> {
+    async fn store_result(&mut self, of: &UnansweredCalls, ran: ToolRun) -> Result<(), RunError> {
         let mut changes = Vec::new();
-        if ran.marked {
-            changes.push(StateChange::remove(started_key(self.id, ran.call.node)?));
+        if ran.has_start_marker {
+            changes.push(StateChange::remove_entry(started_key(
+                self.id,
+                ran.call.node,
+            )?));
         }
         if let Ok(ToolOutput {
             completes: Some(value),
             ..
         }) = &ran.result
         {
-            changes.extend(self.completed(value.clone())?);
+            changes.extend(self.set_end_value(value.clone())?);
         }
-        let output = answer(&ran.call.call.call_id, ran.result);
-        let output = told(output, &ran.guidance);
-        self.output(of, &ran.call, output, changes).await
+        let output = function_call_output(&ran.call.call.call_id, ran.result);
+        let output = append_guidance(output, &ran.guidance);
+        self.store_output(of, &ran.call, output, changes).await
     }
 
     /// Notes that these tools begin, before they do, where a second time would not be the same.
-    async fn mark_started(&mut self, plans: &[Plan]) -> Result<(), RunError> {
+    async fn store_start_markers(&mut self, plans: &[ToolPlan]) -> Result<(), RunError> {
         let mut changes = Vec::new();
         for plan in plans {
-            if let Planned::Tool(permit) = &plan.planned
-                && permit.rerun() != Rerun::Again
+            if let PlannedAction::Tool(permit) = &plan.planned
+                && permit.rerun_policy() != Rerun::Again
             {
                 let key = started_key(self.id, plan.call.node)?;
-                let started = self.left.started(plan.call.node, permit.tool());
-                changes.push(StateChange::put(key, VERSION, json(&started)));
+                let started = self
+                    .resume_state
+                    .start_marker(plan.call.node, permit.tool());
+                changes.push(StateChange::put_entry(
+                    key,
+                    RUN_STATE_VERSION,
+                    json_bytes(&started),
+                ));
             }
         }
         match changes.is_empty() {
             true => Ok(()),
-            false => self.note("started", changes).await,
+            false => self.append_state("started", changes).await,
         }
     }
 
     /// What a call comes to: first what the policy says, then what layers say, then what a person says.
-    async fn plan(&mut self, call: Call) -> Result<Plan, RunError> {
+    async fn decide_call(&mut self, call: UnansweredCall) -> Result<ToolPlan, RunError> {
         let mut guidance = String::new();
-        let planned = match self.reach(&call) {
-            Reached::Not(failure) => Planned::Answer(Err(failure)),
-            Reached::At {
+        let planned = match self.resolve_call(&call) {
+            CallTarget::Failed(failure) => PlannedAction::Answer(Err(failure)),
+            CallTarget::Reached {
                 planned,
                 request,
                 mut why,
                 pending,
             } => match self.session.before_tool(&request).await {
-                Gate::Deny(reason) => Planned::Answer(Err(ToolFailure::Denied { why: reason })),
+                ToolGate::Deny(reason) => {
+                    PlannedAction::Answer(Err(ToolFailure::Denied { why: reason }))
+                }
                 gate => {
                     // What a person denied stays denied, whatever the policy says by now.
-                    let denied =
-                        matches!(self.left.decision(call.node), Some(Decision::Deny { .. }));
+                    let denied = matches!(
+                        self.resume_state.decision(call.node),
+                        Some(ApprovalDecision::Deny { .. })
+                    );
                     let mut asks = denied || why.is_some();
                     match gate {
-                        Gate::Ask(said) => {
+                        ToolGate::Ask(said) => {
                             asks = true;
                             why = Some(said);
                         }
-                        Gate::Guide(said) => guidance = said,
-                        Gate::Approve => asks = denied,
-                        Gate::Allow | Gate::Deny(_) => {}
+                        ToolGate::Guide(said) => guidance = said,
+                        ToolGate::Approve => asks = denied,
+                        ToolGate::Allow | ToolGate::Deny(_) => {}
                     }
                     let why = why.unwrap_or_default();
                     match asks {
-                        false => allowed(planned, pending),
-                        true => match self.decision(call.node, &request, &why).await {
-                            Decision::Allow => allowed(planned, pending),
-                            Decision::Later => Planned::Wait,
-                            Decision::Deny { reason } => {
-                                Planned::Answer(Err(ToolFailure::Denied { why: reason }))
+                        false => approved_action(planned, pending),
+                        true => match self.request_approval(call.node, &request, &why).await {
+                            ApprovalDecision::Allow => approved_action(planned, pending),
+                            ApprovalDecision::Later => PlannedAction::Wait,
+                            ApprovalDecision::Deny { reason } => {
+                                PlannedAction::Answer(Err(ToolFailure::Denied { why: reason }))
                             }
                         },
                     }
                 }
             },
         };
-        Ok(Plan {
-            planned: self.begun_before(&call, planned),
+        Ok(ToolPlan {
+            planned: self.recover_started_tool(&call, planned),
             call,
             guidance,
         })
     }
 
-    async fn decision(&self, node: NodeId, request: &ToolRequest, why: &str) -> Decision {
-        match self.left.decision(node) {
+    async fn request_approval(
+        &self,
+        node: NodeId,
+        request: &ToolRequest,
+        why: &str,
+    ) -> ApprovalDecision {
+        match self.resume_state.decision(node) {
             Some(decision) => decision.clone(),
             None => {
                 let asked = self.agent.approver.decide(request, why);
-                self.abort.guard(asked).await.unwrap_or(Decision::Later)
+                self.abort
+                    .run_until_aborted(asked)
+                    .await
+                    .unwrap_or(ApprovalDecision::Later)
             }
         }
     }
 
     /// A tool that was begun by a process that died: as its policy says.
-    fn begun_before(&self, call: &Call, planned: Planned) -> Planned {
-        let Planned::Tool(permit) = &planned else {
+    fn recover_started_tool(&self, call: &UnansweredCall, planned: PlannedAction) -> PlannedAction {
+        let PlannedAction::Tool(permit) = &planned else {
             return planned;
         };
-        if !self.left.is_begun(call.node) {
+        if !self.resume_state.has_started_tool(call.node) {
             return planned;
         }
-        match permit.rerun() {
+        match permit.rerun_policy() {
             Rerun::Again => planned,
-            Rerun::Ask => match self.left.decision_since_begun(call.node) {
-                Some(Decision::Allow) => planned,
-                Some(Decision::Deny { reason }) => Planned::Answer(Err(ToolFailure::Denied {
-                    why: reason.clone(),
-                })),
-                _ => Planned::Wait,
+            Rerun::Ask => match self.resume_state.decision_since_start(call.node) {
+                Some(ApprovalDecision::Allow) => planned,
+                Some(ApprovalDecision::Deny { reason }) => {
+                    PlannedAction::Answer(Err(ToolFailure::Denied {
+                        why: reason.clone(),
+                    }))
+                }
+                _ => PlannedAction::Wait,
             },
-            Rerun::Unknown => Planned::Answer(Err(ToolFailure::failed(format_args!(
+            Rerun::Unknown => PlannedAction::Answer(Err(ToolFailure::from_message(format_args!(
                 "{} was begun and cut off: nobody knows whether it did its work; look before calling it again",
                 permit.tool()
             )))),
@@ -316,34 +353,34 @@ impl Run {
     }
 
     /// Which tool a call reaches, and whether the policy lets it run.
-    fn reach(&self, call: &Call) -> Reached {
+    fn resolve_call(&self, call: &UnansweredCall) -> CallTarget {
         let name = &call.call.name;
-        let function = self.session.layers().function(name);
-        let offered = function.is_some_and(|(_, function)| function.offered == Offered::Model);
+        let function = self.session.layers().find_function(name);
+        let offered = function.is_some_and(|(_, function)| function.offered == OfferedTo::Model);
         let delegated = self.agent.agents.contains_key(name);
         if !offered && !delegated {
-            let resolved = self.agent.tools.resolve(
+            let resolved = self.agent.tools.resolve_call(
                 &ToolsCall::from(&call.call),
                 &call.call.call_id,
                 &self.loaded,
             );
             return match resolved {
-                Err(failure) => Reached::Not(failure),
-                Ok(Resolution::Ask(pending)) => Reached::At {
-                    planned: Planned::Wait,
-                    request: pending.request(),
+                Err(failure) => CallTarget::Failed(failure),
+                Ok(Resolution::Ask(pending)) => CallTarget::Reached {
+                    planned: PlannedAction::Wait,
+                    request: pending.tool_request(),
                     why: Some(String::new()),
                     pending: Some(pending),
                 },
-                Ok(Resolution::Allowed(Allowed::Run(permit))) => Reached::At {
-                    request: permit.request(),
-                    planned: Planned::Tool(permit),
+                Ok(Resolution::Allowed(Allowed::Run(permit))) => CallTarget::Reached {
+                    request: permit.tool_request(),
+                    planned: PlannedAction::Tool(permit),
                     why: None,
                     pending: None,
                 },
-                Ok(Resolution::Allowed(Allowed::Load(kit))) => Reached::At {
-                    request: request(call, &Raw::null()),
-                    planned: Planned::Load(kit),
+                Ok(Resolution::Allowed(Allowed::Load(kit))) => CallTarget::Reached {
+                    request: layer_tool_request(call, &Raw::null()),
+                    planned: PlannedAction::Load(kit),
                     why: None,
                     pending: None,
                 },
@@ -355,55 +392,55 @@ impl Run {
             .policy()
             .decide_name(&ToolId::flat(name))
             .verdict;
-        if verdict == Verdict::Deny {
+        if verdict == PolicyVerdict::Deny {
             let why = format!("{name} is denied");
-            return Reached::Not(ToolFailure::Denied { why });
+            return CallTarget::Failed(ToolFailure::Denied { why });
         }
-        let read = match arguments::read(&call.call.arguments) {
+        let read = match arguments::parse_arguments(&call.call.arguments) {
             Ok(read) => read.raw,
             Err(error) => {
                 let why = format!("{name}: {error}");
-                return Reached::Not(ToolFailure::BadArguments { why });
+                return CallTarget::Failed(ToolFailure::BadArguments { why });
             }
         };
         let planned = match delegated {
-            false => Planned::Function(read.clone()),
-            true => match read.to::<Task>() {
-                Ok(task) => Planned::Task(task.task),
+            false => PlannedAction::Function(read.clone()),
+            true => match read.parse_as::<DelegatedTask>() {
+                Ok(task) => PlannedAction::Task(task.task),
                 Err(_) => {
                     let why = format!("{name}: expected an object with the text \"task\"");
-                    return Reached::Not(ToolFailure::BadArguments { why });
+                    return CallTarget::Failed(ToolFailure::BadArguments { why });
                 }
             },
         };
-        Reached::At {
-            request: request(call, &read),
+        CallTarget::Reached {
+            request: layer_tool_request(call, &read),
             planned,
-            why: (verdict == Verdict::Ask).then(String::new),
+            why: (verdict == PolicyVerdict::Ask).then(String::new),
             pending: None,
         }
     }
 }
 
 /// Where a call leads.
-enum Reached {
+enum CallTarget {
     /// Nowhere.
-    Not(ToolFailure),
+    Failed(ToolFailure),
     /// To something that may run, or about which somebody is to be asked if there is a `why`.
-    At {
-        planned: Planned,
+    Reached {
+        planned: PlannedAction,
         request: ToolRequest,
         why: Option<String>,
-        pending: Option<Pending>,
+        pending: Option<PendingApproval>,
     },
 }
 
 #[derive(serde::Deserialize)]
-struct Task {
+struct DelegatedTask {
     task: String,
 }
 
-fn request(call: &Call, arguments: &Raw) -> ToolRequest {
+fn layer_tool_request(call: &UnansweredCall, arguments: &Raw) -> ToolRequest {
     ToolRequest {
         tool: call.call.name.clone(),
         called: call.call.name.clone(),
@@ -413,10 +450,10 @@ fn request(call: &Call, arguments: &Raw) -> ToolRequest {
 }
 
 /// What was asked about, once it is allowed.
-fn allowed(planned: Planned, pending: Option<Pending>) -> Planned {
-    match pending.map(Pending::approve) {
+fn approved_action(planned: PlannedAction, pending: Option<PendingApproval>) -> PlannedAction {
+    match pending.map(PendingApproval::approve) {
         None => planned,
-        Some(Allowed::Run(permit)) => Planned::Tool(permit),
-        Some(Allowed::Load(kit)) => Planned::Load(kit),
+        Some(Allowed::Run(permit)) => PlannedAction::Tool(permit),
+        Some(Allowed::Load(kit)) => PlannedAction::Load(kit),
     }
 }

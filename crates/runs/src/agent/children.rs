@@ -4,23 +4,23 @@ use contexture_engine::{Conversation, EngineError};
 use contexture_ir::{NodeId, RunId};
 use contexture_layers::{ChildEnd, RunEnd};
 use contexture_store::{
-    Activation, At, BranchLabel, Error as StoreError, NewBranch, RefChange, StateChange,
+    Activation, BranchLabel, Error as StoreError, NewBranch, PathEnd, RefChange, StateChange,
 };
 
-use super::beside::Books;
-use super::config::{ChildHistory, Delegate};
-use super::ended::RunEnded;
-use super::entry::{RunEntry, RunRecord, RunStatus, VERSION, head_text};
-use super::event::RunNews;
+use super::beside::SideUsageLog;
+use super::config::{ChildHistory, SubAgent};
+use super::ended::StoredRunEnd;
+use super::entry::{RUN_STATE_VERSION, RunEntry, RunRecord, RunStatus, head_to_string};
+use super::event::RunEventKind;
 use super::keys::{child_branch, child_id, child_key};
-use super::outcome::{Ended, Turn};
-use super::run::{Run, json, said_by_user};
-use super::situation::{Call, Calls};
+use super::outcome::{Turn, TurnEnd};
+use super::run::{Run, json_bytes, user_message};
+use super::situation::{UnansweredCall, UnansweredCalls};
 use crate::error::RunError;
 use crate::tools::{ToolFailure, ToolOutput};
 
 /// What became of a task that was given to another agent.
-pub(crate) enum Delegated {
+pub(crate) enum SubAgentOutcome {
     /// It is done, or cannot be.
     Done {
         result: Result<ToolOutput, ToolFailure>,
@@ -30,8 +30,8 @@ pub(crate) enum Delegated {
     Waits(Vec<NodeId>),
 }
 
-impl Delegated {
-    fn not(failure: ToolFailure) -> Self {
+impl SubAgentOutcome {
+    fn from_failure(failure: ToolFailure) -> Self {
         Self::Done {
             result: Err(failure),
             changes: Vec::new(),
@@ -41,14 +41,14 @@ impl Delegated {
 
 impl Run {
     /// Begins a child run, or takes up the one that was begun under this name: on a branch of its own, its budget within
-    /// what this run has left. Whoever drives it gives its end back by [`Run::take_back`].
+    /// what this run has left. Whoever drives it gives its end back by [`Run::join_child`].
     ///
     /// # Errors
     /// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
-    pub async fn spawn(
+    pub async fn spawn_child(
         &mut self,
         name: &str,
-        agent: &Delegate,
+        agent: &SubAgent,
         task: &str,
     ) -> Result<Run, RunError> {
         let base = match agent.history {
@@ -56,7 +56,7 @@ impl Run {
             ChildHistory::Forked => self.last_head(),
         };
         let id = child_id(self.id, name.as_bytes());
-        self.child(id, agent, base, task).await
+        self.open_child_run(id, agent, base, task).await
     }
 
     /// Tells a running child's layers of this run's states.
@@ -73,45 +73,51 @@ impl Run {
     ///
     /// # Errors
     /// [`RunError::Engine`].
-    pub async fn take_back(
+    pub async fn join_child(
         &mut self,
         child: &Run,
         turn: &Result<Turn, RunError>,
     ) -> Result<(), RunError> {
         if let Ok(Turn {
-            end: Ended::Waiting { .. },
+            end: TurnEnd::Waiting { .. },
             ..
         }) = turn
         {
             return Ok(());
         }
-        if self.value(&child_key(self.id, child.id)?).await?.is_some() {
+        if self
+            .load_state_value(&child_key(self.id, child.id)?)
+            .await?
+            .is_some()
+        {
             return Ok(());
         }
-        let changes = self.taken(child, turn).await?;
-        self.note("child", changes).await
+        let changes = self.collect_child_result(child, turn).await?;
+        self.append_state("child", changes).await
     }
 
     /// The task of a call, done by another agent.
-    pub(crate) async fn delegate(
+    pub(crate) async fn run_sub_agent(
         &mut self,
-        of: &Calls,
-        call: &Call,
+        of: &UnansweredCalls,
+        call: &UnansweredCall,
         task: &str,
-    ) -> Result<Delegated, RunError> {
+    ) -> Result<SubAgentOutcome, RunError> {
         let Some(agent) = self.agent.agents.get(&call.call.name).cloned() else {
             let why = format!("{} is no agent", call.call.name);
-            return Ok(Delegated::not(ToolFailure::Unknown { why }));
+            return Ok(SubAgentOutcome::from_failure(ToolFailure::Unknown { why }));
         };
         let base = match agent.history {
             ChildHistory::Fresh => None,
             ChildHistory::Forked => of.base,
         };
         let id = child_id(self.id, call.node.as_bytes());
-        let mut child = match self.child(id, &agent, base, task).await {
+        let mut child = match self.open_child_run(id, &agent, base, task).await {
             Ok(child) => child,
             Err(error @ RunError::Depth { .. }) => {
-                return Ok(Delegated::not(ToolFailure::failed(error)));
+                return Ok(SubAgentOutcome::from_failure(ToolFailure::from_message(
+                    error,
+                )));
             }
             Err(error) => return Err(error),
         };
@@ -120,29 +126,29 @@ impl Run {
             // It is open still, and so is this run.
             Err(error @ RunError::Engine(EngineError::Store(_))) => return Err(error),
             Ok(Turn {
-                end: Ended::Waiting { calls },
+                end: TurnEnd::Waiting { calls },
                 ..
-            }) => return Ok(Delegated::Waits(calls)),
+            }) => return Ok(SubAgentOutcome::Waits(calls)),
             _ => {}
         }
-        let changes = self.taken(&child, &turn).await?;
+        let changes = self.collect_child_result(&child, &turn).await?;
         let result = match turn {
             Ok(turn) => Ok(turn
                 .value
                 .map_or(turn.text, |value| value.get().to_owned())
                 .into()),
             Err(RunError::Cancelled(cancelled)) => Err(cancelled.into()),
-            Err(error) => Err(ToolFailure::failed(error)),
+            Err(error) => Err(ToolFailure::from_message(error)),
         };
-        Ok(Delegated::Done { result, changes })
+        Ok(SubAgentOutcome::Done { result, changes })
     }
 
-    async fn taken(
+    async fn collect_child_result(
         &mut self,
         child: &Run,
         turn: &Result<Turn, RunError>,
     ) -> Result<Vec<StateChange>, RunError> {
-        let spent = child.spent();
+        let spent = child.usage();
         let end = ChildEnd {
             run: child.id,
             end: run_end(turn.as_ref().err()),
@@ -150,47 +156,53 @@ impl Run {
             usage: spent.tokens.into(),
         };
         self.session.on_return(&child.session, &end).await?;
-        self.spent.roll_up(&spent);
-        let put = StateChange::put(child_key(self.id, child.id)?, VERSION, json(&spent));
+        self.usage.roll_up(&spent);
+        let put = StateChange::put_entry(
+            child_key(self.id, child.id)?,
+            RUN_STATE_VERSION,
+            json_bytes(&spent),
+        );
         Ok(vec![put])
     }
 
-    async fn child(
+    async fn open_child_run(
         &mut self,
         id: RunId,
-        agent: &Delegate,
+        agent: &SubAgent,
         base: Option<NodeId>,
         task: &str,
     ) -> Result<Run, RunError> {
         let depth = self.record.depth + 1;
         RunError::check_depth(depth as usize)?;
-        let chat = self.open_branch(id, base).await?;
-        self.tell(|| RunNews::Spawned { child: id });
+        let chat = self.open_child_branch(id, base).await?;
+        self.notify_observer(|| RunEventKind::Spawned { child: id });
         let mut config = agent.agent.clone();
         config.budget = self
             .record
             .budget
-            .for_child(&self.spent(), &agent.agent.budget);
+            .limit_child(&self.usage(), &agent.agent.budget);
         config.observer = config.observer.or_else(|| self.agent.observer.clone());
-        if let Some(mut run) = Self::taken_up(&chat, id, &config, self.abort.child()).await? {
+        if let Some(mut run) = Self::load_run(&chat, id, &config, self.abort.child()).await? {
             run.channels = self.channels.clone();
             return Ok(run);
         }
-        let ended = RunEnded::of(&chat, id).await?;
+        let ended = StoredRunEnd::load(&chat, id).await?;
         let record = RunRecord {
             agent: config.name.clone(),
             parent: Some(self.id.to_string()),
             depth,
             budget: config.budget,
             began_ms: chat.engine().now_ms(),
-            base: head_text(base),
+            base: head_to_string(base),
         };
-        let place = record.place(id);
+        let place = record.run_scope(id);
         let session = match &ended {
             None => chat.child_session(place, &self.session).await?,
             // As its layers were before they were told of its end.
             Some((node, _)) => {
-                let at = node.parent.map_or(At::Branch(chat.branch()), At::Node);
+                let at = node
+                    .parent
+                    .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
                 chat.layer_session_at(at, Some(place)).await?
             }
         };
@@ -201,21 +213,21 @@ impl Run {
             record,
             session,
             self.abort.child(),
-            Books::new(),
+            SideUsageLog::new(),
         )?;
         run.channels = self.channels.clone();
         match ended {
-            None => run.enter(vec![said_by_user(task)]).await?,
-            Some((_, ended)) => run.ended_before(ended).await?,
+            None => run.store_input(vec![user_message(task)]).await?,
+            Some((_, ended)) => run.restore_ended_child(ended).await?,
         }
         Ok(run)
     }
 
     /// A child that has ended, and its parent does not know: what it gave and spent, and how its layers took it.
-    async fn ended_before(&mut self, ended: RunEnded) -> Result<(), RunError> {
+    async fn restore_ended_child(&mut self, ended: StoredRunEnd) -> Result<(), RunError> {
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
-        let entry = ended.clone().onto(entry);
-        entry.put(&self.chat, self.id).await?;
+        let entry = ended.clone().apply_to_entry(entry);
+        entry.store_entry(&self.chat, self.id).await?;
         let end = match ended.status {
             RunStatus::Aborted => RunEnd::Aborted {
                 reason: ended.why.clone(),
@@ -227,17 +239,21 @@ impl Run {
         };
         self.session.on_complete(&end).await;
         // Those outside the tree were stored with its end.
-        self.session.take_back_shared();
-        self.spent = ended.spent.unwrap_or_default();
-        self.before = self.spent.elapsed;
+        self.session.revert_shared_changes();
+        self.usage = ended.spent.unwrap_or_default();
+        self.earlier_elapsed = self.usage.elapsed;
         self.last_text.clone_from(&ended.result);
         self.value.clone_from(&ended.value);
-        self.ended = Some(ended);
+        self.stored_end = Some(ended);
         Ok(())
     }
 
     /// The branch of a child, made if it is not there.
-    async fn open_branch(&self, id: RunId, base: Option<NodeId>) -> Result<Conversation, RunError> {
+    async fn open_child_branch(
+        &self,
+        id: RunId,
+        base: Option<NodeId>,
+    ) -> Result<Conversation, RunError> {
         let branch = child_branch(id)?;
         let new = NewBranch {
             base,
@@ -255,7 +271,7 @@ impl Run {
             Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
             Err(error) => return Err(EngineError::from(error).into()),
         }
-        Ok(self.chat.on_branch(branch))
+        Ok(self.chat.for_branch(branch))
     }
 }
 

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use contexture_compile::Target;
 use contexture_engine::PrepareOptions;
-use contexture_llm::Model;
+use contexture_models::Model;
 use contexture_tools::Choice;
 
-use super::approval::{Approver, NobodyThere};
+use super::approval::{Approver, NoApprover};
 use super::event::Observer;
-use crate::budget::Budget;
+use crate::budget::RunBudget;
 use crate::retry::Retry;
 use crate::tools::ToolBox;
-use crate::until::Until;
+use crate::until::StopCondition;
 
 /// How often an answer that layers refuse is asked for again.
-const REFUSALS: u32 = 3;
+const DEFAULT_MAX_REFUSALS: u32 = 3;
 
 /// A model, its target, its tools, and how far it may go. Cheap to clone.
 #[derive(Clone)]
@@ -26,13 +26,13 @@ pub struct Agent {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) target: Target,
     pub(crate) tools: Arc<ToolBox>,
-    pub(crate) choice: Choice,
-    pub(crate) agents: BTreeMap<String, Delegate>,
-    pub(crate) until: Option<Until>,
-    pub(crate) budget: Budget,
+    pub(crate) tool_choice: Choice,
+    pub(crate) agents: BTreeMap<String, SubAgent>,
+    pub(crate) stop_condition: Option<StopCondition>,
+    pub(crate) budget: RunBudget,
     pub(crate) retry: Retry,
-    pub(crate) refusals: u32,
-    pub(crate) prepare: PrepareOptions,
+    pub(crate) max_refusals: u32,
+    pub(crate) prepare_options: PrepareOptions,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
@@ -46,14 +46,14 @@ impl Agent {
             model,
             target,
             tools: Arc::default(),
-            choice: Choice::all(),
+            tool_choice: Choice::all_tools(),
             agents: BTreeMap::new(),
-            until: None,
-            budget: Budget::default(),
+            stop_condition: None,
+            budget: RunBudget::default(),
             retry: Retry::default(),
-            refusals: REFUSALS,
-            prepare: PrepareOptions::default(),
-            approver: Arc::new(NobodyThere),
+            max_refusals: DEFAULT_MAX_REFUSALS,
+            prepare_options: PrepareOptions::default(),
+            approver: Arc::new(NoApprover),
             observer: None,
         }
     }
@@ -66,70 +66,70 @@ impl Agent {
 
     /// The same with these tools.
     #[must_use]
-    pub fn tools(mut self, tools: ToolBox) -> Self {
+    pub fn with_tools(mut self, tools: ToolBox) -> Self {
         self.tools = Arc::new(tools);
         self
     }
 
     /// The same, offering only these of its tools.
     #[must_use]
-    pub fn offering(mut self, choice: Choice) -> Self {
-        self.choice = choice;
+    pub fn with_tool_choice(mut self, choice: Choice) -> Self {
+        self.tool_choice = choice;
         self
     }
 
     /// The same, with another agent that it calls as a tool of this name.
     #[must_use]
-    pub fn agent(mut self, tool: impl Into<String>, agent: Delegate) -> Self {
+    pub fn with_sub_agent(mut self, tool: impl Into<String>, agent: SubAgent) -> Self {
         self.agents.insert(tool.into(), agent);
         self
     }
 
     /// The same, stopping too when this holds. Default: when an answer calls nothing.
     #[must_use]
-    pub fn until(mut self, until: Until) -> Self {
-        self.until = Some(until);
+    pub fn with_stop_condition(mut self, until: StopCondition) -> Self {
+        self.stop_condition = Some(until);
         self
     }
 
     /// The same within a budget.
     #[must_use]
-    pub const fn budget(mut self, budget: Budget) -> Self {
+    pub const fn with_budget(mut self, budget: RunBudget) -> Self {
         self.budget = budget;
         self
     }
 
     /// The same, asking a model that failed in passing again like this. Default: three times in all.
     #[must_use]
-    pub const fn retry(mut self, retry: Retry) -> Self {
+    pub const fn with_retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
     /// The same, asking so often again for an answer that layers refuse. Default 3. Guardrails may allow less.
     #[must_use]
-    pub const fn refusals(mut self, refusals: u32) -> Self {
-        self.refusals = refusals;
+    pub const fn with_max_refusals(mut self, refusals: u32) -> Self {
+        self.max_refusals = refusals;
         self
     }
 
     /// The same, compacting like this when a call has grown too large.
     #[must_use]
-    pub fn prepare(mut self, prepare: PrepareOptions) -> Self {
-        self.prepare = prepare;
+    pub fn with_prepare_options(mut self, prepare: PrepareOptions) -> Self {
+        self.prepare_options = prepare;
         self
     }
 
     /// The same, asking this about calls that are left to a person. Default: the run waits.
     #[must_use]
-    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
         self.approver = Arc::new(approver);
         self
     }
 
     /// The same, watched by this.
     #[must_use]
-    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+    pub fn with_observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
@@ -148,7 +148,7 @@ impl fmt::Debug for Agent {
 
 /// An agent that another calls as a tool.
 #[derive(Clone, Debug)]
-pub struct Delegate {
+pub struct SubAgent {
     pub(crate) agent: Agent,
     pub(crate) description: String,
     pub(crate) history: ChildHistory,
@@ -164,7 +164,7 @@ pub enum ChildHistory {
     Forked,
 }
 
-impl Delegate {
+impl SubAgent {
     /// An agent, and what it does, for the model that calls it.
     #[must_use]
     pub fn new(agent: Agent, description: impl Into<String>) -> Self {
@@ -177,7 +177,7 @@ impl Delegate {
 
     /// The same, seeing this of its parent's history.
     #[must_use]
-    pub const fn history(mut self, history: ChildHistory) -> Self {
+    pub const fn with_history(mut self, history: ChildHistory) -> Self {
         self.history = history;
         self
     }

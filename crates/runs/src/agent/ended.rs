@@ -4,23 +4,23 @@
 
 use std::sync::Arc;
 
-use contexture_engine::{Conversation, EngineError, item, state_node};
+use contexture_engine::{Conversation, EngineError, parse_node_item, state_node};
 use contexture_ir::{Extension, Item, Raw, RunId};
 use contexture_store::{NewItem, Node};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{RunEntry, RunStatus};
-use super::keys::end_node;
-use super::stored::stored;
-use crate::usage::Spent;
+use super::keys::end_node_id;
+use super::stored::find_node;
+use crate::usage::RunUsage;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RunEnded {
+pub(crate) struct StoredRunEnd {
     pub(crate) status: RunStatus,
     pub(crate) ended_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) spent: Option<Spent>,
+    pub(crate) spent: Option<RunUsage>,
     /// What it gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
@@ -34,15 +34,15 @@ pub(crate) struct RunEnded {
 
 /// The item of such a node: a change of state that says more.
 #[derive(Serialize, Deserialize)]
-struct Ending {
+struct FinishRecord {
     #[serde(rename = "type")]
     kind: String,
-    run: RunEnded,
+    run: StoredRunEnd,
 }
 
-impl RunEnded {
+impl StoredRunEnd {
     /// One that has an entry and nothing else.
-    pub(crate) fn never_began(now_ms: i64) -> Self {
+    pub(crate) fn aborted_before_start(now_ms: i64) -> Self {
         Self {
             status: RunStatus::Aborted,
             ended_ms: now_ms,
@@ -54,12 +54,12 @@ impl RunEnded {
     }
 
     /// The node by which a run ends.
-    pub(crate) fn node(&self, run: RunId) -> Result<NewItem, EngineError> {
-        let like = state_node(end_node(run), self.ended_ms)?;
+    pub(crate) fn to_end_node(&self, run: RunId) -> Result<NewItem, EngineError> {
+        let like = state_node(end_node_id(run), self.ended_ms)?;
         let Item::Extension(plain) = Item::parse(&like.json)? else {
             return Ok(like);
         };
-        let ending = Ending {
+        let ending = FinishRecord {
             kind: plain.kind.clone(),
             run: self.clone(),
         };
@@ -75,23 +75,23 @@ impl RunEnded {
     }
 
     /// How a run ended, and by which node; `None` while it has not.
-    pub(crate) async fn of(
+    pub(crate) async fn load(
         chat: &Conversation,
         run: RunId,
     ) -> Result<Option<(Arc<Node>, Self)>, EngineError> {
-        let found = stored(chat.engine(), chat.owner(), chat.id(), end_node(run));
+        let found = find_node(chat.engine(), chat.owner(), chat.id(), end_node_id(run));
         let Some(node) = found.await? else {
             return Ok(None);
         };
-        let Item::Extension(item) = item(&node)? else {
+        let Item::Extension(item) = parse_node_item(&node)? else {
             return Ok(None);
         };
-        let ending = item.raw.to::<Ending>();
+        let ending = item.raw.parse_as::<FinishRecord>();
         Ok(ending.ok().map(|ending| (node, ending.run)))
     }
 
     /// A run's entry that says so.
-    pub(crate) fn onto(self, entry: RunEntry) -> RunEntry {
+    pub(crate) fn apply_to_entry(self, entry: RunEntry) -> RunEntry {
         RunEntry {
             status: self.status,
             ended_ms: Some(self.ended_ms),

@@ -3,17 +3,17 @@
 //! The tree has the truth: a run goes on exactly as long as its record hangs off its branch's head. The entry is written
 //! before the first append and after the last, and says what to look at.
 
-use contexture_engine::{Conversation, EngineError, RunPlace};
+use contexture_engine::{Conversation, EngineError, RunScope};
 use contexture_ir::{BranchName, ConversationId, NodeId, Raw, RunId};
-use contexture_store::{Expected, KeyScope, PutEntry};
+use contexture_store::{ExpectedVersion, KeyScope, PutEntry};
 use serde::{Deserialize, Serialize};
 
 use super::keys::entry_key;
-use crate::budget::Budget;
-use crate::usage::Spent;
+use crate::budget::RunBudget;
+use crate::usage::RunUsage;
 
 /// The version of both.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const RUN_STATE_VERSION: u32 = 1;
 
 /// What hangs off the nodes of a running run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(crate) struct RunRecord {
     #[serde(default)]
     pub(crate) depth: u32,
     #[serde(default)]
-    pub(crate) budget: Budget,
+    pub(crate) budget: RunBudget,
     pub(crate) began_ms: i64,
     /// The head it began behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,8 +34,8 @@ pub(crate) struct RunRecord {
 
 impl RunRecord {
     /// The run, as its layers know it.
-    pub(crate) const fn place(&self, id: RunId) -> RunPlace {
-        RunPlace {
+    pub(crate) const fn run_scope(&self, id: RunId) -> RunScope {
+        RunScope {
             id,
             depth: self.depth,
         }
@@ -102,7 +102,7 @@ pub struct RunEntry {
     pub ended_ms: Option<i64>,
     /// What it spent, children included; of a run that goes on, nothing is said here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
+    pub spent: Option<RunUsage>,
     /// What it gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
@@ -147,17 +147,21 @@ impl RunEntry {
     }
 
     /// Reads what is stored; `None` for what is not one of ours.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse_stored(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 
     /// Stores it, whatever was there.
-    pub(crate) async fn put(&self, chat: &Conversation, run: RunId) -> Result<(), EngineError> {
+    pub(crate) async fn store_entry(
+        &self,
+        chat: &Conversation,
+        run: RunId,
+    ) -> Result<(), EngineError> {
         let put = PutEntry {
             key: entry_key(run),
             // Strings and numbers: nothing that could not be written.
             value: Some(serde_json::to_vec(self).unwrap_or_default().into()),
-            expect: Expected::Any,
+            expect: ExpectedVersion::Any,
             at_ms: chat.engine().now_ms(),
         };
         let scope = KeyScope::Conversation(chat.id().clone());
@@ -172,11 +176,13 @@ impl RunEntry {
     ///
     /// # Errors
     /// The store's.
-    pub async fn of(chat: &Conversation, run: RunId) -> Result<Option<Self>, EngineError> {
+    pub async fn load(chat: &Conversation, run: RunId) -> Result<Option<Self>, EngineError> {
         let scope = KeyScope::Conversation(chat.id().clone());
         let store = chat.engine().store();
-        let entry = store.entry(chat.owner(), &scope, &entry_key(run)).await?;
-        let entry = entry.and_then(|entry| Self::read(&entry.value));
+        let entry = store
+            .get_entry(chat.owner(), &scope, &entry_key(run))
+            .await?;
+        let entry = entry.and_then(|entry| Self::parse_stored(&entry.value));
         Ok(entry.map(|entry| Self {
             conversation: Some(chat.id().clone()),
             ..entry
@@ -185,6 +191,6 @@ impl RunEntry {
 }
 
 /// A head as text.
-pub(crate) fn head_text(head: Option<NodeId>) -> Option<String> {
+pub(crate) fn head_to_string(head: Option<NodeId>) -> Option<String> {
     head.map(|head| head.to_string())
 }

@@ -4,7 +4,7 @@ use contexture_ir::{FunctionCall, FunctionCallOutput, NodeId, ResponseId, RunId}
 use contexture_wire::StreamEvent;
 
 use super::entry::RunStatus;
-use crate::usage::Spent;
+use crate::usage::RunUsage;
 
 /// Something a run tells.
 #[derive(Clone, Debug)]
@@ -14,13 +14,13 @@ pub struct RunEvent {
     /// Its step.
     pub step: u32,
     /// What happened.
-    pub news: RunNews,
+    pub news: RunEventKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum RunNews {
+pub enum RunEventKind {
     /// A model is asked.
     Asking {
         /// The model.
@@ -42,7 +42,7 @@ pub enum RunNews {
         /// Its id.
         response: ResponseId,
         /// What the run spent until now.
-        spent: Spent,
+        spent: RunUsage,
     },
     /// An answer was refused by a layer; the model is asked again.
     Refused {
@@ -80,18 +80,18 @@ pub enum RunNews {
         /// What went wrong, or why it was called off.
         why: Option<String>,
         /// What it spent.
-        spent: Spent,
+        spent: RunUsage,
     },
 }
 
 /// Watches a run. It is called where the run goes on, so it should be quick; one that panics ends only itself.
 pub trait Observer: Send + Sync {
     /// Something happened.
-    fn see(&self, event: &RunEvent);
+    fn on_event(&self, event: &RunEvent);
 }
 
 impl<F: Fn(&RunEvent) + Send + Sync> Observer for F {
-    fn see(&self, event: &RunEvent) {
+    fn on_event(&self, event: &RunEvent) {
         self(event);
     }
 }

@@ -2,11 +2,11 @@
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
-use contexture_store::{Expected, KeyScope, ListEntries, PutEntry};
+use contexture_store::{ExpectedVersion, KeyScope, ListEntries, PutEntry};
 
-use super::keys::{inbox_node, inbox_prefix};
+use super::keys::{inbox_node_id, inbox_prefix};
 use super::run::Run;
-use super::stored::stored;
+use super::stored::find_node;
 use crate::error::RunError;
 
 /// Puts something into the inbox of the conversation's branch. The run that works on it takes it in before it asks the
@@ -14,48 +14,53 @@ use crate::error::RunError;
 ///
 /// # Errors
 /// The store's.
-pub async fn post(chat: &Conversation, item: &Item) -> Result<(), EngineError> {
+pub async fn post_to_inbox(chat: &Conversation, item: &Item) -> Result<(), EngineError> {
     let now = chat.engine().now_ms();
     // Ordered by time, then by chance.
-    let which = chat.engine().fresh_run();
+    let which = chat.engine().new_run_id();
     let put = PutEntry {
         key: format!("{}{now:020}-{which}", inbox_prefix(&chat.branch())),
         value: Some(item.to_json().into_bytes().into()),
-        expect: Expected::Absent,
+        expect: ExpectedVersion::Absent,
         at_ms: now,
     };
     let store = chat.engine().store();
-    store.put_entry(chat.owner(), &scope(chat), put).await?;
+    store
+        .put_entry(chat.owner(), &conversation_scope(chat), put)
+        .await?;
     Ok(())
 }
 
 impl Run {
     /// Takes in what has arrived, as layers let it in, and says whether there was anything.
-    pub(crate) async fn take_in(&mut self) -> Result<bool, RunError> {
+    pub(crate) async fn drain_inbox(&mut self) -> Result<bool, RunError> {
         let store = self.chat.engine().store().clone();
-        let (owner, scope) = (self.chat.owner().clone(), scope(&self.chat));
-        let list = ListEntries::of(scope.clone(), inbox_prefix(&self.chat.branch()));
+        let (owner, scope) = (self.chat.owner().clone(), conversation_scope(&self.chat));
+        let list = ListEntries::in_scope(scope.clone(), inbox_prefix(&self.chat.branch()));
         let page = store
-            .entries(&owner, list)
+            .list_entries(&owner, list)
             .await
             .map_err(EngineError::from)?;
         let mut any = false;
         for (_, entry) in page.entries {
             let text = String::from_utf8_lossy(&entry.value);
-            let id = inbox_node(&entry.key);
+            let id = inbox_node_id(&entry.key);
             let item = Item::parse(&text)
                 .map_err(|source| EngineError::StoredItem { node: id, source })?;
             // Taken in before, by this run or another whose process died, it is there.
             let chat = &self.chat;
-            let known = stored(chat.engine(), &owner, chat.id(), id).await?;
+            let known = find_node(chat.engine(), &owner, chat.id(), id).await?;
             if known.is_none() {
-                let place = |run: &Self, items| run.items(id, items);
-                any |= !self.say(vec![item], Vec::new(), place).await?.is_empty();
+                let place = |run: &Self, items| run.batch_of_items(id, items);
+                any |= !self
+                    .append_items(vec![item], Vec::new(), place)
+                    .await?
+                    .is_empty();
             }
             let put = PutEntry {
                 key: entry.key,
                 value: None,
-                expect: Expected::Any,
+                expect: ExpectedVersion::Any,
                 at_ms: self.chat.engine().now_ms(),
             };
             let gone = store.put_entry(&owner, &scope, put);
@@ -65,6 +70,6 @@ impl Run {
     }
 }
 
-fn scope(chat: &Conversation) -> KeyScope {
+fn conversation_scope(chat: &Conversation) -> KeyScope {
     KeyScope::Conversation(chat.id().clone())
 }

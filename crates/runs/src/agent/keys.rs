@@ -6,57 +6,57 @@ use contexture_store::StateKey;
 
 /// The entry of a running run: there from its first append to its last.
 pub(crate) fn run_key(run: RunId) -> Result<StateKey, EngineError> {
-    key(run, "@run")
+    run_state_key(run, "@run")
 }
 
 /// What the program keeps with a run.
 pub(crate) fn state_key(run: RunId) -> Result<StateKey, EngineError> {
-    key(run, "@state")
+    run_state_key(run, "@state")
 }
 
 /// That the tool of a call was begun.
 pub(crate) fn started_key(run: RunId, call: NodeId) -> Result<StateKey, EngineError> {
-    key(run, &format!("@tool/{call}"))
+    run_state_key(run, &format!("@tool/{call}"))
 }
 
 /// That layers stopped the run, and why.
 pub(crate) fn stop_key(run: RunId) -> Result<StateKey, EngineError> {
-    key(run, "@stop")
+    run_state_key(run, "@stop")
 }
 
 /// The value the run is ended with.
 pub(crate) fn value_key(run: RunId) -> Result<StateKey, EngineError> {
-    key(run, "@value")
+    run_state_key(run, "@value")
 }
 
 /// What was spent on the side.
-pub(crate) fn beside_key(run: RunId) -> Result<StateKey, EngineError> {
-    key(run, "@beside")
+pub(crate) fn side_usage_key(run: RunId) -> Result<StateKey, EngineError> {
+    run_state_key(run, "@beside")
 }
 
 /// What a child spent.
 pub(crate) fn child_key(run: RunId, child: RunId) -> Result<StateKey, EngineError> {
-    key(run, &format!("@child/{child}"))
+    run_state_key(run, &format!("@child/{child}"))
 }
 
 /// What a step gave.
 pub(crate) fn step_key(run: RunId, name: &str, time: u32) -> Result<StateKey, EngineError> {
     // A name of any length and any characters.
     let name = NodeId::derive("step", &[name.as_bytes()]);
-    key(run, &format!("@step/{name}/{time}"))
+    run_state_key(run, &format!("@step/{name}/{time}"))
 }
 
-fn key(run: RunId, of: &str) -> Result<StateKey, EngineError> {
+fn run_state_key(run: RunId, of: &str) -> Result<StateKey, EngineError> {
     Ok(StateKey::new(format!("{}{of}", run_prefix(run)))?)
 }
 
 /// The entry beside the tree, in the conversation's scope.
 pub(crate) fn entry_key(run: RunId) -> String {
-    format!("{ENTRIES}{run}")
+    format!("{RUN_ENTRY_PREFIX}{run}")
 }
 
 /// What the keys of runs' entries begin with.
-pub(crate) const ENTRIES: &str = "runs/";
+pub(crate) const RUN_ENTRY_PREFIX: &str = "runs/";
 
 /// What the keys of a branch's inbox begin with.
 pub(crate) fn inbox_prefix(branch: &BranchName) -> String {
@@ -66,7 +66,7 @@ pub(crate) fn inbox_prefix(branch: &BranchName) -> String {
 }
 
 /// The id of what was in an inbox under this key, whichever run takes it in.
-pub(crate) fn inbox_node(key: &str) -> NodeId {
+pub(crate) fn inbox_node_id(key: &str) -> NodeId {
     NodeId::derive("inbox item", &[key.as_bytes()])
 }
 
@@ -76,12 +76,12 @@ pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
 }
 
 /// The id of the output of a call of a run.
-pub(crate) fn output_node(run: RunId, call: NodeId) -> NodeId {
+pub(crate) fn output_node_id(run: RunId, call: NodeId) -> NodeId {
     node_id(run, "output", call.as_bytes())
 }
 
 /// The ids of items that are stored as one: the first has that of what they are of.
-pub(crate) fn nth(first: NodeId, index: usize) -> NodeId {
+pub(crate) fn nth_node_id(first: NodeId, index: usize) -> NodeId {
     match index {
         0 => first,
         _ => NodeId::derive("nth", &[first.as_bytes(), &index.to_le_bytes()]),
@@ -89,7 +89,7 @@ pub(crate) fn nth(first: NodeId, index: usize) -> NodeId {
 }
 
 /// The node by which a run ended.
-pub(crate) fn end_node(run: RunId) -> NodeId {
+pub(crate) fn end_node_id(run: RunId) -> NodeId {
     node_id(run, "end", &[])
 }
 

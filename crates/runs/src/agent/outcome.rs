@@ -2,7 +2,7 @@
 
 use contexture_ir::{BranchName, NodeId, Raw, RunId};
 
-use crate::usage::Spent;
+use crate::usage::RunUsage;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,18 +12,18 @@ pub struct Turn {
     /// The branch it worked on.
     pub branch: BranchName,
     /// How it ended.
-    pub end: Ended,
+    pub end: TurnEnd,
     /// The text of the last answer.
     pub text: String,
     /// The value that a tool or the program has ended it with.
     pub value: Option<Raw>,
     /// What it spent, children included.
-    pub spent: Spent,
+    pub spent: RunUsage,
 }
 
 /// How a run ended that did not go wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum TurnEnd {
     /// The last answer called nothing, or a tool or the program has ended it with a [value](Turn::value).
     Completed,
     /// What was to stop it holds.
@@ -31,14 +31,14 @@ pub enum Ended {
         /// What, in words.
         reason: String,
     },
-    /// It goes on once somebody has decided about these calls: [`decide`](super::decide), then [`Run::resume`](super::Run::resume).
+    /// It goes on once somebody has decided about these calls: [`decide`](super::store_decision), then [`Run::resume`](super::Run::resume).
     Waiting {
         /// The calls' nodes, of this run or of runs below it.
         calls: Vec<NodeId>,
     },
 }
 
-impl Ended {
+impl TurnEnd {
     /// The lower-case word.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

@@ -7,53 +7,54 @@ use contexture_store::{NewItem, StateChange};
 use contexture_telemetry::Operation;
 use tracing::Instrument as _;
 
-use super::appending::Said;
-use super::event::RunNews;
-use super::keys::{nth, output_node};
+use super::appending::AppendBatch;
+use super::event::RunEventKind;
+use super::keys::{nth_node_id, output_node_id};
 use super::run::Run;
-use super::situation::{Call, Calls};
+use super::situation::{UnansweredCall, UnansweredCalls};
 use crate::error::RunError;
-use crate::tools::{ToolFailure, ToolOutput, answer};
+use crate::tools::{ToolFailure, ToolOutput, function_call_output};
 
 impl Run {
     /// Stores an output.
-    pub(crate) async fn output(
+    pub(crate) async fn store_output(
         &mut self,
-        of: &Calls,
-        call: &Call,
+        of: &UnansweredCalls,
+        call: &UnansweredCall,
         output: FunctionCallOutput,
         changes: Vec<StateChange>,
     ) -> Result<(), RunError> {
         let said = vec![Item::FunctionCallOutput(output)];
-        let place = |run: &Self, items| Ok(run.placed(of, call, items));
-        let said = self.say(said, changes, place).await?;
-        self.tell_done(call, &said);
+        let place = |run: &Self, items| Ok(run.batch_of_output(of, call, items));
+        let said = self.append_items(said, changes, place).await?;
+        self.notify_tool_done(call, &said);
         Ok(())
     }
 
     /// Calls a function of a layer; what it changed is stored with its output.
-    pub(crate) async fn function(
+    pub(crate) async fn call_layer_function(
         &mut self,
-        of: &Calls,
-        call: &Call,
+        of: &UnansweredCalls,
+        call: &UnansweredCall,
         arguments: &Raw,
         guidance: &str,
     ) -> Result<(), RunError> {
         loop {
-            let operation = Operation::tool(&call.call.name, &call.call.call_id);
-            let called = self.session.call(&call.call.name, arguments);
+            let operation = Operation::for_tool(&call.call.name, &call.call.call_id);
+            let called = self.session.call_function(&call.call.name, arguments);
             let called = called.instrument(operation.span().clone()).await;
             operation.end(called.as_ref().err().map(|_| "function"));
             let result = match called {
-                Ok(result) => Ok(ToolOutput::from(shown(&result))),
-                Err(error) => Err(ToolFailure::failed(error)),
+                Ok(result) => Ok(ToolOutput::from(result_text(&result))),
+                Err(error) => Err(ToolFailure::from_message(error)),
             };
-            let output = told(answer(&call.call.call_id, result), guidance);
+            let output =
+                append_guidance(function_call_output(&call.call.call_id, result), guidance);
             let said = vec![Item::FunctionCallOutput(output)];
             let said = self.session.on_append(said).await?;
-            let said = self.placed(of, call, said);
+            let said = self.batch_of_output(of, call, said);
             if self.try_append(&said, Vec::new()).await? {
-                self.tell_done(call, &said.items);
+                self.notify_tool_done(call, &said.items);
                 return Ok(());
             }
         }
@@ -61,7 +62,12 @@ impl Run {
 
     /// The output of a call as layers let it in, and what they put behind it. A call has to have one: of one that they
     /// leave out the model is told that.
-    fn placed(&self, of: &Calls, call: &Call, items: Vec<Item>) -> Said {
+    fn batch_of_output(
+        &self,
+        of: &UnansweredCalls,
+        call: &UnansweredCall,
+        items: Vec<Item>,
+    ) -> AppendBatch {
         let (mut output, mut behind) = (None, Vec::new());
         for item in items {
             match item {
@@ -71,19 +77,19 @@ impl Run {
         }
         let withheld = || {
             let why = format!("{} was called, and its output is withheld", call.call.name);
-            answer("", Err(ToolFailure::failed(why)))
+            function_call_output("", Err(ToolFailure::from_message(why)))
         };
         let output = FunctionCallOutput {
             call_id: call.call.call_id.clone(),
             ..output.unwrap_or_else(withheld)
         };
-        let first = output_node(self.id, call.node);
-        let mut said = Said::default();
+        let first = output_node_id(self.id, call.node);
+        let mut said = AppendBatch::default();
         let items = std::iter::once(Item::FunctionCallOutput(output)).chain(behind);
         for (index, item) in items.enumerate() {
             let new = self
                 .chat
-                .new_item(nth(first, index), &item, Some(self.run_step()));
+                .new_item(nth_node_id(first, index), &item, Some(self.run_step()));
             said.nodes.push(match index {
                 0 => NewItem {
                     answers: Some(call.node),
@@ -98,24 +104,27 @@ impl Run {
         said
     }
 
-    fn tell_done(&self, call: &Call, said: &[Item]) {
+    fn notify_tool_done(&self, call: &UnansweredCall, said: &[Item]) {
         if let Some(Item::FunctionCallOutput(output)) = said.first() {
-            let node = output_node(self.id, call.node);
+            let node = output_node_id(self.id, call.node);
             let output = output.clone();
-            self.tell(|| RunNews::ToolDone { node, output });
+            self.notify_observer(|| RunEventKind::ToolDone { node, output });
         }
     }
 }
 
 /// A result as the model reads it: a text as it is, anything else as JSON.
-fn shown(result: &Raw) -> String {
+fn result_text(result: &Raw) -> String {
     result
         .as_string()
         .unwrap_or_else(|| result.get().to_owned())
 }
 
 /// The output with what layers say behind it.
-pub(crate) fn told(mut output: FunctionCallOutput, guidance: &str) -> FunctionCallOutput {
+pub(crate) fn append_guidance(
+    mut output: FunctionCallOutput,
+    guidance: &str,
+) -> FunctionCallOutput {
     if !guidance.is_empty() {
         match &mut output.output {
             Output::Text(text) => {

@@ -4,29 +4,29 @@ use std::time::{Duration, Instant};
 
 use contexture_engine::{Conversation, Engine, EngineError};
 use contexture_ir::{BranchName, Owner, Raw, RunId};
-use contexture_store::{At, KeyScope, ListEntries, StateChange, StateKey, StateRequest};
-use contexture_tools::Loaded;
+use contexture_store::{KeyScope, ListEntries, PathEnd, StateChange, StateKey, StateRequest};
+use contexture_tools::LoadedToolkits;
 
-use super::beside::Books;
+use super::beside::SideUsageLog;
 use super::config::Agent;
-use super::ended::RunEnded;
-use super::entry::{RunEntry, RunRecord, VERSION};
-use super::keys::{ENTRIES, beside_key, run_key, stop_key, value_key};
-use super::run::{Run, json};
-use super::situation::{Next, RunPath, next, texts};
-use super::spending::spent_by;
-use super::started::Left;
+use super::ended::StoredRunEnd;
+use super::entry::{RUN_STATE_VERSION, RunEntry, RunRecord};
+use super::keys::{RUN_ENTRY_PREFIX, run_key, side_usage_key, stop_key, value_key};
+use super::run::{Run, json_bytes};
+use super::situation::{NextStep, RunPath, answer_texts, next_step};
+use super::spending::load_usage;
+use super::started::ResumeState;
 use crate::cancel::Abort;
 use crate::error::RunError;
 
 /// Where the toolkits stand that were loaded on a path.
-const LOADED: &str = "@toolkits";
+const LOADED_TOOLKITS_KEY: &str = "@toolkits";
 
 /// The owner's runs, of all conversations or of one, as lists show them: the newest first.
 ///
 /// # Errors
 /// The store's.
-pub async fn runs(
+pub async fn list_runs(
     engine: &Engine,
     owner: &Owner,
     of: Option<&Conversation>,
@@ -37,16 +37,16 @@ pub async fn runs(
     loop {
         let list = ListEntries {
             scope: scope.clone(),
-            prefix: ENTRIES.to_owned(),
+            prefix: RUN_ENTRY_PREFIX.to_owned(),
             limit: None,
             after,
         };
-        let page = engine.store().entries(owner, list).await?;
+        let page = engine.store().list_entries(owner, list).await?;
         for (scope, entry) in page.entries {
             let KeyScope::Conversation(conversation) = scope else {
                 continue;
             };
-            found.extend(RunEntry::read(&entry.value).map(|entry| RunEntry {
+            found.extend(RunEntry::parse_stored(&entry.value).map(|entry| RunEntry {
                 conversation: Some(conversation),
                 ..entry
             }));
@@ -71,34 +71,34 @@ impl Run {
             expected: "an open run of this conversation".to_owned(),
             found: found.to_owned(),
         };
-        let entry = RunEntry::of(chat, id).await?;
+        let entry = RunEntry::load(chat, id).await?;
         let entry = entry.ok_or_else(|| nothing("no run of this id"))?;
         let branch = BranchName::new(&entry.branch).map_err(EngineError::from)?;
-        let at = chat.on_branch(branch);
-        let run = Self::taken_up(&at, id, agent, Abort::new()).await?;
+        let at = chat.for_branch(branch);
+        let run = Self::load_run(&at, id, agent, Abort::new()).await?;
         if run.is_none() && entry.status.is_open() {
             // It ended, and only its entry does not say so; or it never began.
-            let ended = match RunEnded::of(chat, id).await? {
+            let ended = match StoredRunEnd::load(chat, id).await? {
                 Some((_, ended)) => ended,
-                None => RunEnded::never_began(chat.engine().now_ms()),
+                None => StoredRunEnd::aborted_before_start(chat.engine().now_ms()),
             };
-            ended.onto(entry).put(chat, id).await?;
+            ended.apply_to_entry(entry).store_entry(chat, id).await?;
         }
         run.ok_or_else(|| nothing("a run that has ended"))
     }
 
     /// A run as its path says, if its record is there.
-    pub(crate) async fn taken_up(
+    pub(crate) async fn load_run(
         chat: &Conversation,
         id: RunId,
         agent: &Agent,
         abort: Abort,
     ) -> Result<Option<Self>, RunError> {
-        let request = StateRequest::all(At::Branch(chat.branch()));
+        let request = StateRequest::all_entries(PathEnd::Branch(chat.branch()));
         let store = chat.engine().store();
-        let state = store.state(chat.owner(), chat.id(), request).await;
+        let state = store.read_state(chat.owner(), chat.id(), request).await;
         let state = state.map_err(EngineError::from)?;
-        let Some(record) = state.value(&run_key(id)?) else {
+        let Some(record) = state.loaded_value(&run_key(id)?) else {
             return Ok(None);
         };
         let broken = |why: String| EngineError::StoredState {
@@ -111,14 +111,14 @@ impl Run {
         let base = base
             .transpose()
             .map_err(|_| broken("its base is no node id".to_owned()))?;
-        let path = RunPath::read(chat, id, base, record.began_ms).await?;
+        let path = RunPath::load(chat, id, base, record.began_ms).await?;
         let nodes = &path.nodes;
-        let session = chat.layer_session(Some(record.place(id))).await?;
-        let books = match state.value(&beside_key(id)?) {
+        let session = chat.layer_session(Some(record.run_scope(id))).await?;
+        let books = match state.loaded_value(&side_usage_key(id)?) {
             Some(books) => {
                 serde_json::from_slice(books).map_err(|error| broken(error.to_string()))?
             }
-            None => Books::new(),
+            None => SideUsageLog::new(),
         };
         let began = record.began_ms;
         let mut run = Self::new(
@@ -130,23 +130,23 @@ impl Run {
             abort,
             books,
         )?;
-        run.spent = spent_by(chat, &path, &state).await?;
-        run.step = path.steps();
+        run.usage = load_usage(chat, &path, &state).await?;
+        run.step = path.step_count();
         let last = nodes
             .iter()
             .map(|node| node.created_ms)
             .max()
             .unwrap_or(began);
         let before = u64::try_from(last.saturating_sub(began)).unwrap_or(0);
-        run.before = Duration::from_millis(before);
-        run.since = Instant::now();
-        let next = match state.value(&stop_key(id)?) {
-            Some(reason) => Next::End {
+        run.earlier_elapsed = Duration::from_millis(before);
+        run.resumed_at = Instant::now();
+        let next = match state.loaded_value(&stop_key(id)?) {
+            Some(reason) => NextStep::End {
                 text: serde_json::from_slice(reason).unwrap_or_default(),
             },
-            None => next(id, nodes)?,
+            None => next_step(id, nodes)?,
         };
-        run.value = match state.value(&value_key(id)?) {
+        run.value = match state.loaded_value(&value_key(id)?) {
             Some(value) => Some(
                 Raw::parse(String::from_utf8_lossy(value))
                     .map_err(|error| broken(error.to_string()))?,
@@ -154,27 +154,32 @@ impl Run {
             None => None,
         };
         // That of the last answer comes with what comes next.
-        run.texts = match &next {
-            Next::End { .. } => texts(id, path.before_last_answer())?,
-            Next::Ask { .. } | Next::Run(_) => texts(id, nodes)?,
+        run.answer_texts = match &next {
+            NextStep::End { .. } => answer_texts(id, path.before_last_answer())?,
+            NextStep::Ask { .. } | NextStep::Run(_) => answer_texts(id, nodes)?,
         };
-        run.last_text = run.texts.last().cloned();
-        run.goes_on_with(next);
-        run.answered = path.ends_with_answer();
-        let calls: Vec<_> = match &run.next {
-            Next::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
-            Next::Ask { .. } | Next::End { .. } => Vec::new(),
+        run.last_text = run.answer_texts.last().cloned();
+        run.set_next_step(next);
+        run.has_unchecked_answer = path.ends_with_answer();
+        let calls: Vec<_> = match &run.next_step {
+            NextStep::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
+            NextStep::Ask { .. } | NextStep::End { .. } => Vec::new(),
         };
-        run.left = Left::of(id, nodes, &state, calls.into_iter())?;
-        let loaded = state.value(&StateKey::new(LOADED).map_err(EngineError::from)?);
+        run.resume_state = ResumeState::from_path(id, nodes, &state, calls.into_iter())?;
+        let loaded =
+            state.loaded_value(&StateKey::new(LOADED_TOOLKITS_KEY).map_err(EngineError::from)?);
         run.loaded = loaded
             .and_then(|bytes| serde_json::from_slice(bytes).ok())
-            .unwrap_or_else(Loaded::default);
+            .unwrap_or_else(LoadedToolkits::default);
         Ok(Some(run))
     }
 
-    pub(crate) fn loaded_change(&self) -> Result<StateChange, RunError> {
-        let key = StateKey::new(LOADED).map_err(EngineError::from)?;
-        Ok(StateChange::put(key, VERSION, json(&self.loaded)))
+    pub(crate) fn loaded_toolkits_change(&self) -> Result<StateChange, RunError> {
+        let key = StateKey::new(LOADED_TOOLKITS_KEY).map_err(EngineError::from)?;
+        Ok(StateChange::put_entry(
+            key,
+            RUN_STATE_VERSION,
+            json_bytes(&self.loaded),
+        ))
     }
 }

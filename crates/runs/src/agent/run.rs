@@ -11,23 +11,23 @@ use contexture_engine::{
 };
 use contexture_ir::{Item, Message, NodeId, Raw, Role, RunId};
 use contexture_layers::Layer;
-use contexture_store::{At, State, StateChange, StateKey, StateRequest};
-use contexture_tools::Loaded;
+use contexture_store::{NodeState, PathEnd, StateChange, StateKey, StateRequest};
+use contexture_tools::LoadedToolkits;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::beside::{Beside, Books};
+use super::beside::{RunSideUsage, SideUsageLog};
 use super::config::Agent;
-use super::ended::RunEnded;
-use super::entry::{RunEntry, RunRecord, VERSION, head_text};
-use super::event::{RunEvent, RunNews};
-use super::keys::{beside_key, node_id, run_key, state_key, step_key, value_key};
-use super::situation::Next;
-use super::started::Left;
+use super::ended::StoredRunEnd;
+use super::entry::{RUN_STATE_VERSION, RunEntry, RunRecord, head_to_string};
+use super::event::{RunEvent, RunEventKind};
+use super::keys::{node_id, run_key, side_usage_key, state_key, step_key, value_key};
+use super::situation::NextStep;
+use super::started::ResumeState;
 use crate::cancel::Abort;
 use crate::channels::Channels;
 use crate::error::RunError;
-use crate::usage::Spent;
+use crate::usage::RunUsage;
 
 /// One execution of an agent over a conversation. It is driven by whoever holds it; [`Run::handle`] is for others.
 pub struct Run {
@@ -36,30 +36,30 @@ pub struct Run {
     pub(crate) id: RunId,
     pub(crate) record: RunRecord,
     pub(crate) session: LayerSession,
-    pub(crate) next: Next,
+    pub(crate) next_step: NextStep,
     pub(crate) step: u32,
-    pub(crate) spent: Spent,
+    pub(crate) usage: RunUsage,
     /// What was spent on the side.
-    pub(crate) beside: Arc<Beside>,
+    pub(crate) side_usage: Arc<RunSideUsage>,
     /// Time of earlier processes.
-    pub(crate) before: Duration,
-    pub(crate) since: Instant,
+    pub(crate) earlier_elapsed: Duration,
+    pub(crate) resumed_at: Instant,
     pub(crate) abort: Abort,
     pub(crate) channels: Channels,
-    pub(crate) loaded: Loaded,
-    pub(crate) left: Left,
+    pub(crate) loaded: LoadedToolkits,
+    pub(crate) resume_state: ResumeState,
     /// How often in a row an append came too late.
-    pub(crate) lost: usize,
+    pub(crate) append_conflicts: usize,
     /// Set where it has ended before it was taken up.
-    pub(crate) ended: Option<RunEnded>,
-    pub(crate) steps: BTreeMap<String, u32>,
+    pub(crate) stored_end: Option<StoredRunEnd>,
+    pub(crate) durable_step_counts: BTreeMap<String, u32>,
     pub(crate) last_text: Option<String>,
     /// The text of each answer that called nothing.
-    pub(crate) texts: Vec<String>,
+    pub(crate) answer_texts: Vec<String>,
     /// The value it is ended with.
     pub(crate) value: Option<Raw>,
     /// Whether what is to stop the run has still to be asked about the last answer.
-    pub(crate) answered: bool,
+    pub(crate) has_unchecked_answer: bool,
 }
 
 /// A run, for those who look on: its id, its channels, a way to call it off.
@@ -100,16 +100,16 @@ impl Run {
         agent: &Agent,
         input: impl IntoIterator<Item = Item>,
     ) -> Result<Self, RunError> {
-        let id = chat.engine().fresh_run();
+        let id = chat.engine().new_run_id();
         let record = RunRecord {
             agent: agent.name.clone(),
             parent: None,
             depth: 0,
             budget: agent.budget,
             began_ms: chat.engine().now_ms(),
-            base: head_text(chat.head().await?),
+            base: head_to_string(chat.head().await?),
         };
-        let session = chat.layer_session(Some(record.place(id))).await?;
+        let session = chat.layer_session(Some(record.run_scope(id))).await?;
         let mut run = Self::new(
             chat.clone(),
             agent.clone(),
@@ -117,9 +117,9 @@ impl Run {
             record,
             session,
             Abort::new(),
-            Books::new(),
+            SideUsageLog::new(),
         )?;
-        run.enter(input.into_iter().collect()).await?;
+        run.store_input(input.into_iter().collect()).await?;
         Ok(run)
     }
 
@@ -130,45 +130,49 @@ impl Run {
         record: RunRecord,
         mut session: LayerSession,
         abort: Abort,
-        books: Books,
+        books: SideUsageLog,
     ) -> Result<Self, RunError> {
         let engine = chat.engine().clone();
-        let beside = Arc::new(Beside::new(engine, beside_key(id)?, books));
-        chat.count_in(&mut session, Arc::<Beside>::clone(&beside));
+        let beside = Arc::new(RunSideUsage::new(engine, side_usage_key(id)?, books));
+        chat.track_side_usage(&mut session, Arc::<RunSideUsage>::clone(&beside));
         Ok(Self {
             chat,
             agent,
             id,
             record,
             session,
-            next: Next::Ask { refused: 0 },
+            next_step: NextStep::Ask { refused: 0 },
             step: 0,
-            spent: Spent::default(),
-            beside,
-            before: Duration::ZERO,
-            since: Instant::now(),
+            usage: RunUsage::default(),
+            side_usage: beside,
+            earlier_elapsed: Duration::ZERO,
+            resumed_at: Instant::now(),
             channels: Channels::default(),
             abort,
-            loaded: Loaded::default(),
-            left: Left::default(),
-            lost: 0,
-            ended: None,
-            steps: BTreeMap::new(),
+            loaded: LoadedToolkits::default(),
+            resume_state: ResumeState::default(),
+            append_conflicts: 0,
+            stored_end: None,
+            durable_step_counts: BTreeMap::new(),
             last_text: None,
-            texts: Vec::new(),
+            answer_texts: Vec::new(),
             value: None,
-            answered: false,
+            has_unchecked_answer: false,
         })
     }
 
     /// Stores the entry, and then the input with the record.
-    pub(crate) async fn enter(&mut self, input: Vec<Item>) -> Result<(), RunError> {
+    pub(crate) async fn store_input(&mut self, input: Vec<Item>) -> Result<(), RunError> {
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
-        entry.put(&self.chat, self.id).await?;
-        let put = StateChange::put(run_key(self.id)?, VERSION, json(&self.record));
+        entry.store_entry(&self.chat, self.id).await?;
+        let put = StateChange::put_entry(
+            run_key(self.id)?,
+            RUN_STATE_VERSION,
+            json_bytes(&self.record),
+        );
         let first = node_id(self.id, "input", &[]);
-        let place = |run: &Self, items| run.items(first, items);
-        self.say(input, vec![put], place).await?;
+        let place = |run: &Self, items| run.batch_of_items(first, items);
+        self.append_items(input, vec![put], place).await?;
         Ok(())
     }
 
@@ -192,25 +196,25 @@ impl Run {
 
     /// How many steps it has taken.
     #[must_use]
-    pub const fn steps(&self) -> u32 {
+    pub const fn step_count(&self) -> u32 {
         self.step
     }
 
     /// What it spent, children included.
     #[must_use]
-    pub fn spent(&self) -> Spent {
-        let mut spent = self.spent;
-        for beside in self.spent_beside().values() {
+    pub fn usage(&self) -> RunUsage {
+        let mut spent = self.usage;
+        for beside in self.side_usage().values() {
             spent.roll_up(beside);
         }
-        spent.elapsed = self.before + self.since.elapsed();
+        spent.elapsed = self.earlier_elapsed + self.resumed_at.elapsed();
         spent
     }
 
     /// What of it was spent on the side, by who asked a model: a layer's name, or `compaction` for summaries.
     #[must_use]
-    pub fn spent_beside(&self) -> BTreeMap<String, Spent> {
-        self.beside.books()
+    pub fn side_usage(&self) -> BTreeMap<String, RunUsage> {
+        self.side_usage.totals_by_source()
     }
 
     /// The conversation, on the run's branch.
@@ -247,22 +251,23 @@ impl Run {
     ///
     /// # Errors
     /// [`RunError::ItemMismatch`] where it is of another type; or the store's.
-    pub async fn state<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
+    pub async fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
         let key = state_key(self.id)?;
-        let Some(bytes) = self.value(&key).await? else {
+        let Some(bytes) = self.load_state_value(&key).await? else {
             return Ok(None);
         };
-        read("the state of the run", &bytes).map(Some)
+        from_json("the state of the run", &bytes).map(Some)
     }
 
     /// Keeps something with the run.
     ///
     /// # Errors
     /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
-    pub async fn set_state(&mut self, state: &impl Serialize) -> Result<(), RunError> {
-        let raw = written("the state of the run", state)?;
-        let put = StateChange::put(state_key(self.id)?, VERSION, raw.get().as_bytes());
-        self.note("state", vec![put]).await
+    pub async fn store_state(&mut self, state: &impl Serialize) -> Result<(), RunError> {
+        let raw = to_json("the state of the run", state)?;
+        let put =
+            StateChange::put_entry(state_key(self.id)?, RUN_STATE_VERSION, raw.get().as_bytes());
+        self.append_state("state", vec![put]).await
     }
 
     /// A step of the program's own, done once: a run that is resumed takes what it gave then.
@@ -274,7 +279,7 @@ impl Run {
     /// [`RunError::StepFailed`] with the step's own error, which is not kept; [`RunError::ItemMismatch`] where what it
     /// gave cannot be written as JSON and read again, which is not kept either, or is kept as another type;
     /// [`RunError::Cancelled`], [`RunError::BudgetExceeded`]; or the store's.
-    pub async fn step<T, E, F>(
+    pub async fn run_durable_step<T, E, F>(
         &mut self,
         name: &str,
         work: impl FnOnce() -> F,
@@ -284,27 +289,31 @@ impl Run {
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
         F: Future<Output = Result<T, E>>,
     {
-        self.may_go_on()?;
+        self.check_budget()?;
         let what = format!("what step {name:?} gave");
-        let time = self.steps.get(name).copied().unwrap_or_default();
+        let time = self
+            .durable_step_counts
+            .get(name)
+            .copied()
+            .unwrap_or_default();
         let key = step_key(self.id, name, time)?;
-        if let Some(bytes) = self.value(&key).await? {
-            let done = read(&what, &bytes)?;
-            self.steps.insert(name.to_owned(), time + 1);
+        if let Some(bytes) = self.load_state_value(&key).await? {
+            let done = from_json(&what, &bytes)?;
+            self.durable_step_counts.insert(name.to_owned(), time + 1);
             return Ok(done);
         }
-        self.enter_step(self.step.saturating_add(1));
-        let done = self.abort.guard(work()).await?;
+        self.advance_to_step(self.step.saturating_add(1));
+        let done = self.abort.run_until_aborted(work()).await?;
         let done = done.map_err(|source| RunError::StepFailed {
             step: name.to_owned(),
             attempts: 1,
             source: source.into(),
         })?;
-        let raw = written(&what, &done)?;
-        let done = read(&what, raw.get().as_bytes())?;
-        let put = StateChange::put(key, VERSION, raw.get().as_bytes());
-        self.note("step", vec![put]).await?;
-        self.steps.insert(name.to_owned(), time + 1);
+        let raw = to_json(&what, &done)?;
+        let done = from_json(&what, raw.get().as_bytes())?;
+        let put = StateChange::put_entry(key, RUN_STATE_VERSION, raw.get().as_bytes());
+        self.append_state("step", vec![put]).await?;
+        self.durable_step_counts.insert(name.to_owned(), time + 1);
         Ok(done)
     }
 
@@ -313,20 +322,24 @@ impl Run {
     ///
     /// # Errors
     /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
-    pub async fn complete(&mut self, value: &impl Serialize) -> Result<(), RunError> {
-        let raw = written("the value of the run", value)?;
-        match self.completed(raw)? {
-            Some(change) => self.note("value", vec![change]).await,
+    pub async fn complete_with_value(&mut self, value: &impl Serialize) -> Result<(), RunError> {
+        let raw = to_json("the value of the run", value)?;
+        match self.set_end_value(raw)? {
+            Some(change) => self.append_state("value", vec![change]).await,
             None => Ok(()),
         }
     }
 
     /// Takes the value the run is ended with, to be stored; `None` where it has one.
-    pub(crate) fn completed(&mut self, value: Raw) -> Result<Option<StateChange>, RunError> {
+    pub(crate) fn set_end_value(&mut self, value: Raw) -> Result<Option<StateChange>, RunError> {
         if self.value.is_some() {
             return Ok(None);
         }
-        let put = StateChange::put(value_key(self.id)?, VERSION, value.get().as_bytes());
+        let put = StateChange::put_entry(
+            value_key(self.id)?,
+            RUN_STATE_VERSION,
+            value.get().as_bytes(),
+        );
         self.value = Some(value);
         Ok(Some(put))
     }
@@ -341,41 +354,44 @@ impl Run {
     }
 
     /// What comes next, after an answer.
-    pub(crate) fn goes_on_with(&mut self, next: Next) {
-        if let Next::End { text } = &next {
+    pub(crate) fn set_next_step(&mut self, next: NextStep) {
+        if let NextStep::End { text } = &next {
             self.last_text = Some(text.clone());
-            self.texts.push(text.clone());
+            self.answer_texts.push(text.clone());
         }
-        self.next = next;
-        self.answered = true;
+        self.next_step = next;
+        self.has_unchecked_answer = true;
     }
 
-    pub(crate) fn enter_step(&mut self, step: u32) {
-        self.spent.steps += u64::from(step.saturating_sub(self.step));
+    pub(crate) fn advance_to_step(&mut self, step: u32) {
+        self.usage.steps += u64::from(step.saturating_sub(self.step));
         self.step = step;
     }
 
     /// Whether another step may begin.
-    pub(crate) fn may_go_on(&self) -> Result<(), RunError> {
-        self.abort.check()?;
-        self.record.budget.check_next(&self.spent())?;
+    pub(crate) fn check_budget(&self) -> Result<(), RunError> {
+        self.abort.ensure_not_aborted()?;
+        self.record.budget.check_next(&self.usage())?;
         Ok(())
     }
 
-    pub(crate) async fn value(&self, key: &StateKey) -> Result<Option<Arc<[u8]>>, RunError> {
-        let state = self.run_state().await?;
-        Ok(state.value(key).cloned())
+    pub(crate) async fn load_state_value(
+        &self,
+        key: &StateKey,
+    ) -> Result<Option<Arc<[u8]>>, RunError> {
+        let state = self.load_run_state().await?;
+        Ok(state.loaded_value(key).cloned())
     }
 
     /// What hangs off the head of the run's own.
-    pub(crate) async fn run_state(&self) -> Result<State, RunError> {
+    pub(crate) async fn load_run_state(&self) -> Result<NodeState, RunError> {
         let request = StateRequest {
             prefix: run_prefix(self.id),
-            ..StateRequest::all(At::Branch(self.chat.branch()))
+            ..StateRequest::all_entries(PathEnd::Branch(self.chat.branch()))
         };
         let store = self.chat.engine().store();
         let state = store
-            .state(self.chat.owner(), self.chat.id(), request)
+            .read_state(self.chat.owner(), self.chat.id(), request)
             .await;
         Ok(state.map_err(EngineError::from)?)
     }
@@ -388,7 +404,7 @@ impl Run {
     }
 
     /// Tells those who watch.
-    pub(crate) fn tell(&self, news: impl FnOnce() -> RunNews) {
+    pub(crate) fn notify_observer(&self, news: impl FnOnce() -> RunEventKind) {
         let Some(observer) = &self.agent.observer else {
             return;
         };
@@ -398,7 +414,7 @@ impl Run {
             news: news(),
         };
         // One that watches cannot end what it watches.
-        let seen = std::panic::catch_unwind(AssertUnwindSafe(|| observer.see(&event)));
+        let seen = std::panic::catch_unwind(AssertUnwindSafe(|| observer.on_event(&event)));
         if seen.is_err() {
             tracing::warn!(run = %self.id, "an observer of a run panicked");
         }
@@ -410,7 +426,7 @@ impl Run {
 }
 
 /// JSON of what a program gives.
-fn written(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
+fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
     Raw::from_value(value).map_err(|error| RunError::ItemMismatch {
         what: what.to_owned(),
         expected: "what can be written as JSON".to_owned(),
@@ -419,7 +435,7 @@ fn written(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
 }
 
 /// What a program gave, out of its JSON.
-fn read<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
+fn from_json<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
     serde_json::from_slice(bytes).map_err(|error| RunError::ItemMismatch {
         what: what.to_owned(),
         expected: std::any::type_name::<T>().to_owned(),
@@ -428,12 +444,12 @@ fn read<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
 }
 
 /// JSON of what can be written.
-pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// What a person says.
-pub(crate) fn said_by_user(text: &str) -> Item {
+pub(crate) fn user_message(text: &str) -> Item {
     Item::Message(Message::text(Role::User, text))
 }
 
@@ -443,8 +459,8 @@ impl fmt::Debug for Run {
             .field("id", &self.id)
             .field("chat", &self.chat)
             .field("step", &self.step)
-            .field("next", &self.next)
-            .field("spent", &self.spent)
+            .field("next", &self.next_step)
+            .field("spent", &self.usage)
             .finish_non_exhaustive()
     }
 }

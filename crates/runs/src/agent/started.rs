@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contexture_engine::{Conversation, EngineError, item, state_node};
+use contexture_engine::{Conversation, EngineError, parse_node_item, state_node};
 use contexture_ir::{BranchName, Extension, Item, NodeId, Origin, Raw, RunId};
-use contexture_store::{AppendAt, AppendRequest, NewItem, Node, NodeQuery, State};
+use contexture_store::{AppendPoint, AppendRequest, NewItem, Node, NodeQuery, NodeState};
 use contexture_tools::ToolId;
 use serde::{Deserialize, Serialize};
 
-use super::approval::Decision;
+use super::approval::ApprovalDecision;
 use super::entry::RunEntry;
 use super::keys::{node_id, started_key};
 
 /// The item of a decision.
-const KIND: &str = "ctx:approval";
+const APPROVAL_KIND: &str = "ctx:approval";
 
 /// What is known of calls without an output.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct ResumeState {
     /// Those whose tool was begun.
-    begun: BTreeMap<NodeId, Started>,
+    started_tools: BTreeMap<NodeId, StartedTool>,
     /// What people decided last, and the node that says so.
-    decided: BTreeMap<NodeId, (NodeId, Decision)>,
+    decisions: BTreeMap<NodeId, (NodeId, ApprovalDecision)>,
 }
 
 /// That the tool of a call was begun, as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Started {
+pub(crate) struct StartedTool {
     tool: String,
     /// The last decision then: it was about this time, and about no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,69 +35,69 @@ pub(crate) struct Started {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Approval {
+struct ApprovalRecord {
     #[serde(rename = "type")]
     kind: String,
     call: String,
     #[serde(flatten)]
-    decision: Decision,
+    decision: ApprovalDecision,
 }
 
-impl Left {
+impl ResumeState {
     /// As the nodes of a run and its state say.
-    pub(crate) fn of(
+    pub(crate) fn from_path(
         run: RunId,
         nodes: &[Arc<Node>],
-        state: &State,
+        state: &NodeState,
         calls: impl Iterator<Item = NodeId>,
     ) -> Result<Self, EngineError> {
         let mut left = Self::default();
         for call in calls {
             let key = started_key(run, call)?;
-            if let Some(bytes) = state.value(&key) {
+            if let Some(bytes) = state.loaded_value(&key) {
                 let started =
                     serde_json::from_slice(bytes).map_err(|error| EngineError::StoredState {
                         key: key.to_string(),
                         why: error.to_string(),
                     })?;
-                left.begun.insert(call, started);
+                left.started_tools.insert(call, started);
             }
         }
         for node in nodes {
             // The last word on a call counts.
-            if let Item::Extension(extension) = item(node)?
-                && extension.kind == KIND
-                && let Ok(approval) = extension.raw.to::<Approval>()
+            if let Item::Extension(extension) = parse_node_item(node)?
+                && extension.kind == APPROVAL_KIND
+                && let Ok(approval) = extension.raw.parse_as::<ApprovalRecord>()
                 && let Ok(call) = approval.call.parse()
             {
-                left.decided.insert(call, (node.id, approval.decision));
+                left.decisions.insert(call, (node.id, approval.decision));
             }
         }
         Ok(left)
     }
 
     /// What is stored when a call's tool begins.
-    pub(crate) fn started(&self, call: NodeId, tool: &ToolId) -> Started {
-        Started {
+    pub(crate) fn start_marker(&self, call: NodeId, tool: &ToolId) -> StartedTool {
+        StartedTool {
             tool: tool.to_string(),
-            decided: self.decided.get(&call).map(|(node, _)| node.to_string()),
+            decided: self.decisions.get(&call).map(|(node, _)| node.to_string()),
         }
     }
 
     /// Whether a call's tool was begun.
-    pub(crate) fn is_begun(&self, call: NodeId) -> bool {
-        self.begun.contains_key(&call)
+    pub(crate) fn has_started_tool(&self, call: NodeId) -> bool {
+        self.started_tools.contains_key(&call)
     }
 
     /// What people decided about a call.
-    pub(crate) fn decision(&self, call: NodeId) -> Option<&Decision> {
-        self.decided.get(&call).map(|(_, decision)| decision)
+    pub(crate) fn decision(&self, call: NodeId) -> Option<&ApprovalDecision> {
+        self.decisions.get(&call).map(|(_, decision)| decision)
     }
 
     /// What people decided about a call since its tool was begun.
-    pub(crate) fn decision_since_begun(&self, call: NodeId) -> Option<&Decision> {
-        let (node, decision) = self.decided.get(&call)?;
-        let before = self.begun.get(&call)?.decided.as_deref();
+    pub(crate) fn decision_since_start(&self, call: NodeId) -> Option<&ApprovalDecision> {
+        let (node, decision) = self.decisions.get(&call)?;
+        let before = self.started_tools.get(&call)?.decided.as_deref();
         (before != Some(node.to_string().as_str())).then_some(decision)
     }
 }
@@ -106,28 +106,28 @@ impl Left {
 ///
 /// # Errors
 /// The store's `NotFound` where there is no such call, or its other errors.
-pub async fn decide(
+pub async fn store_decision(
     chat: &Conversation,
     run: RunId,
     call: NodeId,
-    decision: Decision,
+    decision: ApprovalDecision,
 ) -> Result<(), EngineError> {
     let store = chat.engine().store();
-    let found = store.nodes(chat.owner(), chat.id(), NodeQuery::Id(call));
+    let found = store.find_nodes(chat.owner(), chat.id(), NodeQuery::Id(call));
     let of = found.await?.first().and_then(|node| node.run);
     // It stands where the run reads it whose call it is.
     let run = of.unwrap_or(run);
-    let chat = match RunEntry::of(chat, run).await? {
-        Some(entry) => &chat.on_branch(BranchName::new(entry.branch)?),
+    let chat = match RunEntry::load(chat, run).await? {
+        Some(entry) => &chat.for_branch(BranchName::new(entry.branch)?),
         None => chat,
     };
-    let approval = Approval {
-        kind: KIND.to_owned(),
+    let approval = ApprovalRecord {
+        kind: APPROVAL_KIND.to_owned(),
         call: call.to_string(),
         decision,
     };
     let item = Item::Extension(Extension {
-        kind: KIND.to_owned(),
+        kind: APPROVAL_KIND.to_owned(),
         id: None,
         raw: Raw::from_value(&approval)?,
     });
@@ -144,10 +144,10 @@ pub async fn decide(
         audience: like.audience,
         ..NewItem::new(id, &item, item.to_json(), now)
     };
-    let at = AppendAt::Tip {
+    let at = AppendPoint::Tip {
         branch: chat.branch(),
     };
     let request = AppendRequest::new(at, vec![new], now);
-    store.append(chat.owner(), chat.id(), request).await?;
+    store.append_items(chat.owner(), chat.id(), request).await?;
     Ok(())
 }

@@ -7,13 +7,15 @@ use contexture_ir::{ConversationId, NodeId, Owner};
 use contexture_store::{Error as StoreError, Node, NodeQuery};
 
 /// The node of this id, if there is one.
-pub(crate) async fn stored(
+pub(crate) async fn find_node(
     engine: &Engine,
     owner: &Owner,
     conversation: &ConversationId,
     id: NodeId,
 ) -> Result<Option<Arc<Node>>, EngineError> {
-    let found = engine.store().nodes(owner, conversation, NodeQuery::Id(id));
+    let found = engine
+        .store()
+        .find_nodes(owner, conversation, NodeQuery::Id(id));
     match found.await {
         Ok(found) => Ok(found.into_iter().next()),
         Err(StoreError::NotFound { .. }) => Ok(None),

@@ -1,11 +1,11 @@
 //! Calls of runs that wait for a person's word.
 
-use contexture_engine::{Engine, EngineError, item};
+use contexture_engine::{Engine, EngineError, parse_node_item};
 use contexture_ir::{ConversationId, Item, NodeId, Owner};
 
 use super::entry::{RunEntry, RunStatus};
-use super::keys::output_node;
-use super::stored::stored;
+use super::keys::output_node_id;
+use super::stored::find_node;
 
 /// A call without an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub async fn waiting_calls(
     open_calls(engine, owner, id, &calls).await
 }
 
-/// Those of these calls that are there and have no output yet, as [`Ended::Waiting`](super::Ended::Waiting) names them.
+/// Those of these calls that are there and have no output yet, as [`Ended::Waiting`](super::Ended::WaitingReceiver) names them.
 ///
 /// # Errors
 /// The store's.
@@ -48,15 +48,15 @@ pub async fn open_calls(
     conversation: &ConversationId,
     calls: &[NodeId],
 ) -> Result<Vec<WaitingCall>, EngineError> {
-    let node = |id| stored(engine, owner, conversation, id);
+    let node = |id| find_node(engine, owner, conversation, id);
     let mut open = Vec::new();
     for id in calls {
         let Some(called) = node(*id).await? else {
             continue;
         };
         if let Some(run) = called.run
-            && node(output_node(run, *id)).await?.is_none()
-            && let Item::FunctionCall(call) = item(&called)?
+            && node(output_node_id(run, *id)).await?.is_none()
+            && let Item::FunctionCall(call) = parse_node_item(&called)?
         {
             open.push(WaitingCall {
                 node: *id,

@@ -9,13 +9,13 @@ use contexture_ir::Raw;
 use serde::Serialize;
 
 /// What can be sent. Everything that is these things is.
-pub trait Message: Clone + Serialize + Send + Sync + 'static {}
+pub trait ChannelMessage: Clone + Serialize + Send + Sync + 'static {}
 
-impl<T: Clone + Serialize + Send + Sync + 'static> Message for T {}
+impl<T: Clone + Serialize + Send + Sync + 'static> ChannelMessage for T {}
 
 /// What becomes of what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ChannelMode {
     /// The latest stays and is read by all, as often as they like.
     Value,
     /// Each is received once, in the order of sending.
@@ -27,7 +27,7 @@ pub enum Mode {
     Topic,
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for ChannelMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value => f.write_str("value"),
@@ -42,7 +42,7 @@ impl fmt::Display for Mode {
 #[derive(Debug)]
 pub struct Channel<T> {
     pub(super) name: Arc<str>,
-    pub(super) mode: Mode,
+    pub(super) mode: ChannelMode,
     pub(super) schema: Option<Raw>,
     of: PhantomData<fn(T) -> T>,
 }
@@ -53,7 +53,7 @@ impl<T> Channel<T> {
 
     /// A channel of any mode.
     #[must_use]
-    pub fn new(name: impl Into<Arc<str>>, mode: Mode) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, mode: ChannelMode) -> Self {
         Self {
             name: name.into(),
             mode,
@@ -65,25 +65,25 @@ impl<T> Channel<T> {
     /// A channel whose latest value stays.
     #[must_use]
     pub fn value(name: impl Into<Arc<str>>) -> Self {
-        Self::new(name, Mode::Value)
+        Self::new(name, ChannelMode::Value)
     }
 
     /// A queue of [`Self::CAPACITY`].
     #[must_use]
     pub fn queue(name: impl Into<Arc<str>>) -> Self {
         let capacity = Self::CAPACITY;
-        Self::new(name, Mode::Queue { capacity })
+        Self::new(name, ChannelMode::Queue { capacity })
     }
 
     /// A channel to all who listen.
     #[must_use]
     pub fn topic(name: impl Into<Arc<str>>) -> Self {
-        Self::new(name, Mode::Topic)
+        Self::new(name, ChannelMode::Topic)
     }
 
     /// The same, with a JSON Schema that each message is held against when it is sent.
     #[must_use]
-    pub fn of_schema(mut self, schema: Raw) -> Self {
+    pub fn with_schema(mut self, schema: Raw) -> Self {
         self.schema = Some(schema);
         self
     }
@@ -96,7 +96,7 @@ impl<T> Channel<T> {
 
     /// What becomes of what is sent.
     #[must_use]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> ChannelMode {
         self.mode
     }
 }
@@ -114,14 +114,14 @@ impl<T> Clone for Channel<T> {
 
 /// How long to wait. Default 30 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitTimeout {
     /// So long.
     For(Duration),
     /// Until it happens, or the run ends or is aborted.
     ForEver,
 }
 
-impl Default for Wait {
+impl Default for WaitTimeout {
     fn default() -> Self {
         Self::For(Duration::from_secs(30))
     }

@@ -6,22 +6,22 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-use super::channel::{Message, Mode};
+use super::channel::{ChannelMessage, ChannelMode};
 use super::error::ChannelError;
-use super::slot::Slot;
-use super::state::{Closed, Received, Ticket};
+use super::slot::ChannelSlot;
+use super::state::{ChannelClosed, ReceiveOutcome, Ticket};
 
 /// Sends into a run from outside, without ever waiting: for hosts, where nothing can be held up.
 ///
 /// If a queue is full its oldest message goes, with a warning in the log. A queue of capacity 0 keeps nothing: unless
 /// somebody waits, what is sent is gone.
 #[derive(Debug)]
-pub struct External<T> {
-    slot: Arc<Slot<T>>,
+pub struct ChannelSender<T> {
+    slot: Arc<ChannelSlot<T>>,
 }
 
-impl<T: Message> External<T> {
-    pub(super) fn new(slot: Arc<Slot<T>>) -> Self {
+impl<T: ChannelMessage> ChannelSender<T> {
+    pub(super) fn new(slot: Arc<ChannelSlot<T>>) -> Self {
         Self { slot }
     }
 
@@ -30,10 +30,12 @@ impl<T: Message> External<T> {
     /// # Errors
     /// [`ChannelError::Closed`] once the run has ended, [`ChannelError::Schema`] for what is not of the channel's schema.
     pub fn send(&self, value: T) -> Result<(), ChannelError> {
-        self.slot.check(&value)?;
+        self.slot.validate_message(&value)?;
         let value = Arc::new(value);
-        let pushed = self.slot.with(|state, wakes| state.push(value, wakes));
-        let dropped = pushed.map_err(|Closed| self.slot.closed())?;
+        let pushed = self
+            .slot
+            .with_state(|state, wakes| state.push_evicting(value, wakes));
+        let dropped = pushed.map_err(|ChannelClosed| self.slot.closed_error())?;
         if !dropped.is_empty() {
             tracing::warn!(
                 channel = &*self.slot.name,
@@ -47,11 +49,11 @@ impl<T: Message> External<T> {
     /// Whether the run has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.slot.with(|state, _| state.is_closed())
+        self.slot.with_state(|state, _| state.is_closed())
     }
 }
 
-impl<T> Clone for External<T> {
+impl<T> Clone for ChannelSender<T> {
     fn clone(&self) -> Self {
         Self {
             slot: Arc::clone(&self.slot),
@@ -64,28 +66,28 @@ impl<T> Clone for External<T> {
 /// Of a queue it is one receiver beside the others; of a topic it hears what is sent from now on, and the oldest of 1,000
 /// unread messages goes, with a warning, for one more; of a value it reads the current one and then the latest each time.
 #[derive(Debug)]
-pub struct ChannelStream<T: Message> {
-    slot: Arc<Slot<T>>,
+pub struct ChannelStream<T: ChannelMessage> {
+    slot: Arc<ChannelSlot<T>>,
     ticket: Option<Ticket>,
 }
 
-impl<T: Message> ChannelStream<T> {
-    pub(super) fn new(slot: Arc<Slot<T>>) -> Self {
+impl<T: ChannelMessage> ChannelStream<T> {
+    pub(super) fn new(slot: Arc<ChannelSlot<T>>) -> Self {
         let listens = !is_queue(slot.mode);
-        let ticket = listens.then(|| slot.with(|state, _| state.listen()));
+        let ticket = listens.then(|| slot.with_state(|state, _| state.add_listener()));
         Self { slot, ticket }
     }
 
     /// Takes from a queue, or waits in it.
-    fn poll_queue(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<T>, Closed>> {
+    fn poll_queue(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<T>, ChannelClosed>> {
         let ticket = self.ticket;
-        let (ticket, polled) = self.slot.with(|state, wakes| {
+        let (ticket, polled) = self.slot.with_state(|state, wakes| {
             let ticket = match ticket {
                 Some(ticket) => ticket,
-                None => match state.receive(wakes) {
-                    Ok(Received::Value(value)) => return (None, Poll::Ready(Ok(value))),
-                    Ok(Received::Waiting(ticket)) => ticket,
-                    Err(Closed) => return (None, Poll::Ready(Err(Closed))),
+                None => match state.receive_or_wait(wakes) {
+                    Ok(ReceiveOutcome::Value(value)) => return (None, Poll::Ready(Ok(value))),
+                    Ok(ReceiveOutcome::Waiting(ticket)) => ticket,
+                    Err(ChannelClosed) => return (None, Poll::Ready(Err(ChannelClosed))),
                 },
             };
             let polled = state.poll_waiting(ticket, cx.waker());
@@ -98,7 +100,7 @@ impl<T: Message> ChannelStream<T> {
     }
 }
 
-impl<T: Message> Stream for ChannelStream<T> {
+impl<T: ChannelMessage> Stream for ChannelStream<T> {
     type Item = T;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
@@ -108,7 +110,7 @@ impl<T: Message> Stream for ChannelStream<T> {
             Some(ticket) => {
                 let waker = cx.waker();
                 this.slot
-                    .with(|state, _| state.poll_listening(ticket, waker))
+                    .with_state(|state, _| state.poll_listening(ticket, waker))
             }
             None => Poll::Ready(None),
         };
@@ -116,18 +118,18 @@ impl<T: Message> Stream for ChannelStream<T> {
     }
 }
 
-impl<T: Message> Drop for ChannelStream<T> {
+impl<T: ChannelMessage> Drop for ChannelStream<T> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else {
             return;
         };
-        self.slot.with(|state, wakes| {
-            state.leave(ticket, wakes);
+        self.slot.with_state(|state, wakes| {
+            state.abandon_receive(ticket, wakes);
             state.stop_listening(ticket);
         });
     }
 }
 
-fn is_queue(mode: Mode) -> bool {
-    matches!(mode, Mode::Queue { .. })
+fn is_queue(mode: ChannelMode) -> bool {
+    matches!(mode, ChannelMode::Queue { .. })
 }

@@ -28,22 +28,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cancel::Abort;
-use slot::Slot;
+use slot::ChannelSlot;
 
-pub use channel::{Channel, Message, Mode, Wait};
+pub use channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
 pub use error::ChannelError;
-pub use external::{ChannelStream, External};
+pub use external::{ChannelSender, ChannelStream};
 
 /// The channels of one tree of runs. A clone is the same channels.
 ///
 /// ```
-/// use contexture_runs::{Abort, Channel, Channels, Wait};
+/// use contexture_runs::{Abort, Channel, Channels, WaitTimeout};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let (channels, abort) = (Channels::new(), Abort::new());
 /// let jobs = Channel::<String>::queue("jobs");
-/// channels.send(&jobs, "sweep".to_owned(), Wait::default(), &abort).await?;
-/// assert_eq!(channels.recv(&jobs, Wait::default(), &abort).await?, "sweep");
+/// channels.send(&jobs, "sweep".to_owned(), WaitTimeout::default(), &abort).await?;
+/// assert_eq!(channels.recv(&jobs, WaitTimeout::default(), &abort).await?, "sweep");
 /// assert_eq!(channels.try_recv(&jobs)?, None);
 ///
 /// let other = Channel::<u32>::queue("jobs");
@@ -54,33 +54,33 @@ pub use external::{ChannelStream, External};
 /// ```
 #[derive(Clone, Default)]
 pub struct Channels {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<ChannelTable>>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct ChannelTable {
     closed: bool,
-    slots: BTreeMap<Arc<str>, Entry>,
+    slots: BTreeMap<Arc<str>, RegisteredChannel>,
 }
 
-impl Inner {
-    fn closes(&self) -> Vec<Arc<dyn Fn() + Send + Sync>> {
+impl ChannelTable {
+    fn close_callbacks(&self) -> Vec<Arc<dyn Fn() + Send + Sync>> {
         let entries = self.slots.values();
         entries.map(|entry| Arc::clone(&entry.close)).collect()
     }
 }
 
 /// Nobody waits at channels that no run has any more.
-impl Drop for Inner {
+impl Drop for ChannelTable {
     fn drop(&mut self) {
-        for close in self.closes() {
+        for close in self.close_callbacks() {
             close();
         }
     }
 }
 
 /// A slot whose type only its channel knows.
-struct Entry {
+struct RegisteredChannel {
     slot: Arc<dyn Any + Send + Sync>,
     kind: String,
     close: Arc<dyn Fn() + Send + Sync>,
@@ -97,37 +97,44 @@ impl Channels {
     ///
     /// # Errors
     /// [`ChannelError`]; then the value has not entered the channel and will not.
-    pub async fn send<T: Message>(
+    pub async fn send<T: ChannelMessage>(
         &self,
         channel: &Channel<T>,
         value: T,
-        wait: Wait,
+        wait: WaitTimeout,
         abort: &Abort,
     ) -> Result<(), ChannelError> {
-        abort.check()?;
-        self.slot(channel)?.send(value, wait, abort).await
+        abort.ensure_not_aborted()?;
+        self.slot_for_channel(channel)?
+            .send(value, wait, abort)
+            .await
     }
 
     /// Receives.
     ///
     /// # Errors
     /// [`ChannelError`]; then nothing was taken out of the channel.
-    pub async fn recv<T: Message>(
+    pub async fn recv<T: ChannelMessage>(
         &self,
         channel: &Channel<T>,
-        wait: Wait,
+        wait: WaitTimeout,
         abort: &Abort,
     ) -> Result<T, ChannelError> {
-        abort.check()?;
-        self.slot(channel)?.recv(wait, abort).await
+        abort.ensure_not_aborted()?;
+        self.slot_for_channel(channel)?.recv(wait, abort).await
     }
 
     /// What can be received without waiting. Always nothing in a topic.
     ///
     /// # Errors
     /// [`ChannelError::Conflict`], [`ChannelError::Schema`] for a schema that is none.
-    pub fn try_recv<T: Message>(&self, channel: &Channel<T>) -> Result<Option<T>, ChannelError> {
-        let taken = self.slot(channel)?.with(state::State::take);
+    pub fn try_recv<T: ChannelMessage>(
+        &self,
+        channel: &Channel<T>,
+    ) -> Result<Option<T>, ChannelError> {
+        let taken = self
+            .slot_for_channel(channel)?
+            .with_state(state::ChannelState::take_available);
         Ok(taken.map(Arc::unwrap_or_clone))
     }
 
@@ -135,43 +142,49 @@ impl Channels {
     ///
     /// # Errors
     /// As [`Self::try_recv`].
-    pub fn external<T: Message>(&self, channel: &Channel<T>) -> Result<External<T>, ChannelError> {
-        self.slot(channel).map(External::new)
+    pub fn external_sender<T: ChannelMessage>(
+        &self,
+        channel: &Channel<T>,
+    ) -> Result<ChannelSender<T>, ChannelError> {
+        self.slot_for_channel(channel).map(ChannelSender::new)
     }
 
     /// A stream of what is sent, to read from outside.
     ///
     /// # Errors
     /// As [`Self::try_recv`].
-    pub fn stream<T: Message>(
+    pub fn external_stream<T: ChannelMessage>(
         &self,
         channel: &Channel<T>,
     ) -> Result<ChannelStream<T>, ChannelError> {
-        self.slot(channel).map(ChannelStream::new)
+        self.slot_for_channel(channel).map(ChannelStream::new)
     }
 
     /// Closes all channels, also those that are named later: the tree's root run has ended.
     pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        let closes = inner.closes();
+        let closes = inner.close_callbacks();
         drop(inner);
         for close in closes {
             close();
         }
     }
 
-    fn slot<T: Message>(&self, channel: &Channel<T>) -> Result<Arc<Slot<T>>, ChannelError> {
+    fn slot_for_channel<T: ChannelMessage>(
+        &self,
+        channel: &Channel<T>,
+    ) -> Result<Arc<ChannelSlot<T>>, ChannelError> {
         let mut inner = self.lock();
         let kind = || format!("{} of {}", channel.mode, type_name::<T>());
         let Some(entry) = inner.slots.get(&channel.name) else {
-            let slot = Arc::new(Slot::new(channel)?);
+            let slot = Arc::new(ChannelSlot::new(channel)?);
             let closes = Arc::clone(&slot);
-            let close = Arc::new(move || closes.with(state::State::close));
+            let close = Arc::new(move || closes.with_state(state::ChannelState::close));
             if inner.closed {
                 close();
             }
-            let entry = Entry {
+            let entry = RegisteredChannel {
                 slot: Arc::clone(&slot) as _,
                 kind: kind(),
                 close,
@@ -184,7 +197,7 @@ impl Channels {
             first,
             second,
         };
-        let slot = Arc::clone(&entry.slot).downcast::<Slot<T>>();
+        let slot = Arc::clone(&entry.slot).downcast::<ChannelSlot<T>>();
         let slot = slot.ok().filter(|slot| slot.mode == channel.mode);
         let slot = slot.ok_or_else(|| conflict(entry.kind.clone(), kind()))?;
         if slot.schema != channel.schema {
@@ -194,7 +207,7 @@ impl Channels {
         Ok(slot)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ChannelTable> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

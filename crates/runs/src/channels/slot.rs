@@ -8,25 +8,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use contexture_ir::Raw;
-use contexture_tools::Checker;
+use contexture_tools::SchemaValidator;
 
-use super::channel::{Channel, Message, Mode, Wait};
+use super::channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
 use super::error::ChannelError;
-use super::state::{Closed, Received, Sent, State, Ticket, Wakes};
+use super::state::{ChannelClosed, ChannelState, ReceiveOutcome, SendOutcome, Ticket, Wakes};
 use crate::cancel::Abort;
 
 #[derive(Debug)]
-pub(super) struct Slot<T> {
+pub(super) struct ChannelSlot<T> {
     pub(super) name: Arc<str>,
-    pub(super) mode: Mode,
+    pub(super) mode: ChannelMode,
     pub(super) schema: Option<Raw>,
-    checker: Option<Checker>,
-    state: Mutex<State<Arc<T>>>,
+    checker: Option<SchemaValidator>,
+    state: Mutex<ChannelState<Arc<T>>>,
 }
 
-impl<T: Message> Slot<T> {
+impl<T: ChannelMessage> ChannelSlot<T> {
     pub(super) fn new(channel: &Channel<T>) -> Result<Self, ChannelError> {
-        let checker = channel.schema.as_ref().map(Checker::new).transpose();
+        let checker = channel
+            .schema
+            .as_ref()
+            .map(SchemaValidator::new)
+            .transpose();
         Ok(Self {
             name: Arc::clone(&channel.name),
             mode: channel.mode,
@@ -35,12 +39,15 @@ impl<T: Message> Slot<T> {
                 channel: Arc::clone(&channel.name),
                 source,
             })?,
-            state: Mutex::new(State::new(channel.mode)),
+            state: Mutex::new(ChannelState::new(channel.mode)),
         })
     }
 
     /// Works on the state, then wakes whom that concerns.
-    pub(super) fn with<R>(&self, work: impl FnOnce(&mut State<Arc<T>>, &mut Wakes) -> R) -> R {
+    pub(super) fn with_state<R>(
+        &self,
+        work: impl FnOnce(&mut ChannelState<Arc<T>>, &mut Wakes) -> R,
+    ) -> R {
         let mut wakes = Wakes::new();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut state, &mut wakes);
@@ -51,14 +58,14 @@ impl<T: Message> Slot<T> {
         result
     }
 
-    pub(super) fn closed(&self) -> ChannelError {
+    pub(super) fn closed_error(&self) -> ChannelError {
         ChannelError::Closed {
             channel: Arc::clone(&self.name),
         }
     }
 
     /// Holds a message against the schema.
-    pub(super) fn check(&self, value: &T) -> Result<(), ChannelError> {
+    pub(super) fn validate_message(&self, value: &T) -> Result<(), ChannelError> {
         let Some(checker) = &self.checker else {
             return Ok(());
         };
@@ -67,7 +74,7 @@ impl<T: Message> Slot<T> {
             why: error.to_string(),
         })?;
         checker
-            .require(&json)
+            .check_value(&json)
             .map_err(|source| ChannelError::Schema {
                 channel: Arc::clone(&self.name),
                 source,
@@ -77,47 +84,47 @@ impl<T: Message> Slot<T> {
     pub(super) async fn send(
         &self,
         value: T,
-        wait: Wait,
+        wait: WaitTimeout,
         abort: &Abort,
     ) -> Result<(), ChannelError> {
-        self.check(&value)?;
-        let sent = self.with(|state, wakes| state.send(Arc::new(value), wakes));
-        let ticket = match sent.map_err(|Closed| self.closed())? {
-            Sent::Done => return Ok(()),
-            Sent::Parked(ticket) => ticket,
+        self.validate_message(&value)?;
+        let sent = self.with_state(|state, wakes| state.send_or_park(Arc::new(value), wakes));
+        let ticket = match sent.map_err(|ChannelClosed| self.closed_error())? {
+            SendOutcome::Done => return Ok(()),
+            SendOutcome::Parked(ticket) => ticket,
         };
-        let seat = Parked { slot: self, ticket };
+        let seat = ParkedSender { slot: self, ticket };
         tokio::select! {
             biased;
-            entered = poll_fn(|cx| seat.poll(cx)) => entered.map_err(|Closed| self.closed()),
+            entered = poll_fn(|cx| seat.poll(cx)) => entered.map_err(|ChannelClosed| self.closed_error()),
             // It may have entered in this very moment: then it was sent.
-            why = self.run_out(wait, abort) => match seat.withdraw() {
+            why = self.wait_until_expired(wait, abort) => match seat.cancel_send() {
                 Some(_) => Err(why),
                 None => Ok(()),
             },
         }
     }
 
-    pub(super) async fn recv(&self, wait: Wait, abort: &Abort) -> Result<T, ChannelError> {
-        let received = self.with(State::receive);
-        let ticket = match received.map_err(|Closed| self.closed())? {
-            Received::Value(value) => return Ok(Arc::unwrap_or_clone(value)),
-            Received::Waiting(ticket) => ticket,
+    pub(super) async fn recv(&self, wait: WaitTimeout, abort: &Abort) -> Result<T, ChannelError> {
+        let received = self.with_state(ChannelState::receive_or_wait);
+        let ticket = match received.map_err(|ChannelClosed| self.closed_error())? {
+            ReceiveOutcome::Value(value) => return Ok(Arc::unwrap_or_clone(value)),
+            ReceiveOutcome::Waiting(ticket) => ticket,
         };
-        let seat = Waiting { slot: self, ticket };
+        let seat = WaitingReceiver { slot: self, ticket };
         tokio::select! {
             biased;
-            handed = poll_fn(|cx| seat.poll(cx)) => handed.map(Arc::unwrap_or_clone).map_err(|Closed| self.closed()),
-            why = self.run_out(wait, abort) => seat.stop().map(Arc::unwrap_or_clone).ok_or(why),
+            handed = poll_fn(|cx| seat.poll(cx)) => handed.map(Arc::unwrap_or_clone).map_err(|ChannelClosed| self.closed_error()),
+            why = self.wait_until_expired(wait, abort) => seat.cancel_receive().map(Arc::unwrap_or_clone).ok_or(why),
         }
     }
 
     /// Ends when there is no waiting any more, and says why.
-    async fn run_out(&self, wait: Wait, abort: &Abort) -> ChannelError {
-        let Wait::For(waited) = wait else {
-            return abort.aborted().await.into();
+    async fn wait_until_expired(&self, wait: WaitTimeout, abort: &Abort) -> ChannelError {
+        let WaitTimeout::For(waited) = wait else {
+            return abort.wait_for_abort().await.into();
         };
-        match abort.guard(tokio::time::sleep(waited)).await {
+        match abort.run_until_aborted(tokio::time::sleep(waited)).await {
             Err(cancelled) => cancelled.into(),
             Ok(()) => ChannelError::TimedOut {
                 channel: Arc::clone(&self.name),
@@ -128,48 +135,52 @@ impl<T: Message> Slot<T> {
 }
 
 /// The place of a parked sender.
-struct Parked<'s, T: Message> {
-    slot: &'s Slot<T>,
+struct ParkedSender<'s, T: ChannelMessage> {
+    slot: &'s ChannelSlot<T>,
     ticket: Ticket,
 }
 
-impl<T: Message> Parked<'_, T> {
-    fn poll(&self, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
-        let poll = |state: &mut State<_>, _: &mut _| state.poll_parked(self.ticket, cx.waker());
-        self.slot.with(poll)
+impl<T: ChannelMessage> ParkedSender<'_, T> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<(), ChannelClosed>> {
+        let poll =
+            |state: &mut ChannelState<_>, _: &mut _| state.poll_parked(self.ticket, cx.waker());
+        self.slot.with_state(poll)
     }
 
-    fn withdraw(&self) -> Option<Arc<T>> {
-        self.slot.with(|state, _| state.withdraw(self.ticket))
+    fn cancel_send(&self) -> Option<Arc<T>> {
+        self.slot
+            .with_state(|state, _| state.cancel_parked(self.ticket))
     }
 }
 
-impl<T: Message> Drop for Parked<'_, T> {
+impl<T: ChannelMessage> Drop for ParkedSender<'_, T> {
     fn drop(&mut self) {
-        self.withdraw();
+        self.cancel_send();
     }
 }
 
 /// The place of a waiting receiver.
-struct Waiting<'s, T: Message> {
-    slot: &'s Slot<T>,
+struct WaitingReceiver<'s, T: ChannelMessage> {
+    slot: &'s ChannelSlot<T>,
     ticket: Ticket,
 }
 
-impl<T: Message> Waiting<'_, T> {
-    fn poll(&self, cx: &Context<'_>) -> Poll<Result<Arc<T>, Closed>> {
-        let poll = |state: &mut State<_>, _: &mut _| state.poll_waiting(self.ticket, cx.waker());
-        self.slot.with(poll)
+impl<T: ChannelMessage> WaitingReceiver<'_, T> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<Arc<T>, ChannelClosed>> {
+        let poll =
+            |state: &mut ChannelState<_>, _: &mut _| state.poll_waiting(self.ticket, cx.waker());
+        self.slot.with_state(poll)
     }
 
-    fn stop(&self) -> Option<Arc<T>> {
-        self.slot.with(|state, _| state.stop_waiting(self.ticket))
+    fn cancel_receive(&self) -> Option<Arc<T>> {
+        self.slot
+            .with_state(|state, _| state.stop_waiting(self.ticket))
     }
 }
 
-impl<T: Message> Drop for Waiting<'_, T> {
+impl<T: ChannelMessage> Drop for WaitingReceiver<'_, T> {
     fn drop(&mut self) {
         self.slot
-            .with(|state, wakes| state.leave(self.ticket, wakes));
+            .with_state(|state, wakes| state.abandon_receive(self.ticket, wakes));
     }
 }

@@ -10,66 +10,66 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Poll, Waker};
 
-use super::channel::Mode;
+use super::channel::ChannelMode;
 
 /// How many messages of a topic wait for a listener that does not read.
-pub(super) const BUFFER: usize = 1_000;
+pub(super) const LISTENER_BUFFER: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
 /// The channel takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Closed;
+pub(super) struct ChannelClosed;
 
 pub(super) type Wakes = Vec<Waker>;
 
 #[derive(Debug)]
-pub(super) struct State<M> {
-    mode: Mode,
+pub(super) struct ChannelState<M> {
+    mode: ChannelMode,
     closed: bool,
     next: u64,
     /// What waits to be received; in a value channel the current one.
     items: VecDeque<M>,
-    parked: BTreeMap<Ticket, Parked<M>>,
+    parked: BTreeMap<Ticket, ParkedValue<M>>,
     waiting: BTreeMap<Ticket, Option<Waker>>,
     handed: BTreeMap<Ticket, M>,
-    listening: BTreeMap<Ticket, Listener<M>>,
+    listening: BTreeMap<Ticket, ChannelListener<M>>,
 }
 
 #[derive(Debug)]
-struct Parked<M> {
+struct ParkedValue<M> {
     value: M,
     waker: Option<Waker>,
 }
 
 /// One that hears all there is from now on.
 #[derive(Debug)]
-struct Listener<M> {
-    heard: VecDeque<M>,
+struct ChannelListener<M> {
+    buffered: VecDeque<M>,
     /// How many may wait; the oldest goes for one more.
-    keep: usize,
+    buffer_limit: usize,
     /// Whether something went since it last read.
-    behind: bool,
+    has_lost_messages: bool,
     waker: Option<Waker>,
 }
 
 /// What became of a value.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum SendOutcome {
     Done,
     Parked(Ticket),
 }
 
 /// What there is for a receiver.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Received<M> {
+pub(super) enum ReceiveOutcome<M> {
     Value(M),
     Waiting(Ticket),
 }
 
-impl<M: Clone> State<M> {
-    pub(super) fn new(mode: Mode) -> Self {
+impl<M: Clone> ChannelState<M> {
+    pub(super) fn new(mode: ChannelMode) -> Self {
         Self {
             mode,
             closed: false,
@@ -98,23 +98,31 @@ impl<M: Clone> State<M> {
     }
 
     /// Sends; in a full queue the value is parked.
-    pub(super) fn send(&mut self, value: M, wakes: &mut Wakes) -> Result<Sent, Closed> {
-        let Some(value) = self.deliver(value, wakes)? else {
-            return Ok(Sent::Done);
+    pub(super) fn send_or_park(
+        &mut self,
+        value: M,
+        wakes: &mut Wakes,
+    ) -> Result<SendOutcome, ChannelClosed> {
+        let Some(value) = self.deliver_to_waiting(value, wakes)? else {
+            return Ok(SendOutcome::Done);
         };
         if self.parked.is_empty() && self.has_room() {
             self.items.push_back(value);
-            return Ok(Sent::Done);
+            return Ok(SendOutcome::Done);
         }
-        let ticket = self.ticket();
+        let ticket = self.new_ticket();
         let waker = None;
-        self.parked.insert(ticket, Parked { value, waker });
-        Ok(Sent::Parked(ticket))
+        self.parked.insert(ticket, ParkedValue { value, waker });
+        Ok(SendOutcome::Parked(ticket))
     }
 
     /// Sends without ever waiting, and gives what fell out of a full queue for it.
-    pub(super) fn push(&mut self, value: M, wakes: &mut Wakes) -> Result<Vec<M>, Closed> {
-        let Some(value) = self.deliver(value, wakes)? else {
+    pub(super) fn push_evicting(
+        &mut self,
+        value: M,
+        wakes: &mut Wakes,
+    ) -> Result<Vec<M>, ChannelClosed> {
+        let Some(value) = self.deliver_to_waiting(value, wakes)? else {
             return Ok(Vec::new());
         };
         self.items.push_back(value);
@@ -127,47 +135,50 @@ impl<M: Clone> State<M> {
         &mut self,
         ticket: Ticket,
         waker: &Waker,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), ChannelClosed>> {
         let Some(parked) = self.parked.get_mut(&ticket) else {
             return Poll::Ready(Ok(()));
         };
         if self.closed {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(ChannelClosed));
         }
         parked.waker = Some(waker.clone());
         Poll::Pending
     }
 
     /// Takes a parked value back, if it has not entered.
-    pub(super) fn withdraw(&mut self, ticket: Ticket) -> Option<M> {
+    pub(super) fn cancel_parked(&mut self, ticket: Ticket) -> Option<M> {
         self.parked.remove(&ticket).map(|parked| parked.value)
     }
 
     /// What can be received at once.
-    pub(super) fn take(&mut self, wakes: &mut Wakes) -> Option<M> {
+    pub(super) fn take_available(&mut self, wakes: &mut Wakes) -> Option<M> {
         match self.mode {
-            Mode::Value => self.items.front().cloned(),
-            Mode::Topic => None,
-            Mode::Queue { .. } => {
+            ChannelMode::Value => self.items.front().cloned(),
+            ChannelMode::Topic => None,
+            ChannelMode::Queue { .. } => {
                 let taken = self.items.pop_front();
                 let taken = taken.or_else(|| self.next_parked(wakes));
-                self.promote(wakes);
+                self.promote_parked(wakes);
                 taken
             }
         }
     }
 
     /// Receives, or waits for it.
-    pub(super) fn receive(&mut self, wakes: &mut Wakes) -> Result<Received<M>, Closed> {
-        if let Some(value) = self.take(wakes) {
-            return Ok(Received::Value(value));
+    pub(super) fn receive_or_wait(
+        &mut self,
+        wakes: &mut Wakes,
+    ) -> Result<ReceiveOutcome<M>, ChannelClosed> {
+        if let Some(value) = self.take_available(wakes) {
+            return Ok(ReceiveOutcome::Value(value));
         }
         if self.closed {
-            return Err(Closed);
+            return Err(ChannelClosed);
         }
-        let ticket = self.ticket();
+        let ticket = self.new_ticket();
         self.waiting.insert(ticket, None);
-        Ok(Received::Waiting(ticket))
+        Ok(ReceiveOutcome::Waiting(ticket))
     }
 
     /// What a waiting receiver was handed.
@@ -175,12 +186,12 @@ impl<M: Clone> State<M> {
         &mut self,
         ticket: Ticket,
         waker: &Waker,
-    ) -> Poll<Result<M, Closed>> {
+    ) -> Poll<Result<M, ChannelClosed>> {
         if let Some(value) = self.handed.remove(&ticket) {
             return Poll::Ready(Ok(value));
         }
         if self.closed {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(ChannelClosed));
         }
         self.waiting.insert(ticket, Some(waker.clone()));
         Poll::Pending
@@ -193,29 +204,29 @@ impl<M: Clone> State<M> {
     }
 
     /// A receiver goes, without what it was handed.
-    pub(super) fn leave(&mut self, ticket: Ticket, wakes: &mut Wakes) {
+    pub(super) fn abandon_receive(&mut self, ticket: Ticket, wakes: &mut Wakes) {
         let Some(value) = self.stop_waiting(ticket) else {
             return;
         };
-        if matches!(self.mode, Mode::Queue { .. })
-            && let Some(value) = self.hand(value, wakes)
+        if matches!(self.mode, ChannelMode::Queue { .. })
+            && let Some(value) = self.hand_to_receiver(value, wakes)
         {
             self.items.push_front(value);
         }
     }
 
     /// Begins to listen: to the value there is, and to all that come.
-    pub(super) fn listen(&mut self) -> Ticket {
-        let ticket = self.ticket();
-        let value = matches!(self.mode, Mode::Value);
-        let listener = Listener {
-            heard: if value {
+    pub(super) fn add_listener(&mut self) -> Ticket {
+        let ticket = self.new_ticket();
+        let value = matches!(self.mode, ChannelMode::Value);
+        let listener = ChannelListener {
+            buffered: if value {
                 self.items.clone()
             } else {
                 VecDeque::new()
             },
-            keep: if value { 1 } else { BUFFER },
-            behind: false,
+            buffer_limit: if value { 1 } else { LISTENER_BUFFER },
+            has_lost_messages: false,
             waker: None,
         };
         self.listening.insert(ticket, listener);
@@ -227,8 +238,8 @@ impl<M: Clone> State<M> {
         let Some(listener) = self.listening.get_mut(&ticket) else {
             return Poll::Ready(None);
         };
-        listener.behind = false;
-        match listener.heard.pop_front() {
+        listener.has_lost_messages = false;
+        match listener.buffered.pop_front() {
             Some(value) => Poll::Ready(Some(value)),
             None if self.closed => Poll::Ready(None),
             None => {
@@ -243,26 +254,30 @@ impl<M: Clone> State<M> {
     }
 
     /// Gives a value to those it is for, and gives it back if it is to be kept in the queue.
-    fn deliver(&mut self, value: M, wakes: &mut Wakes) -> Result<Option<M>, Closed> {
+    fn deliver_to_waiting(
+        &mut self,
+        value: M,
+        wakes: &mut Wakes,
+    ) -> Result<Option<M>, ChannelClosed> {
         if self.closed {
-            return Err(Closed);
+            return Err(ChannelClosed);
         }
         match self.mode {
-            Mode::Queue { .. } => return Ok(self.hand(value, wakes)),
-            Mode::Value => self.items = VecDeque::from([value.clone()]),
-            Mode::Topic => {}
+            ChannelMode::Queue { .. } => return Ok(self.hand_to_receiver(value, wakes)),
+            ChannelMode::Value => self.items = VecDeque::from([value.clone()]),
+            ChannelMode::Topic => {}
         }
         for listener in self.listening.values_mut() {
-            if listener.heard.len() >= listener.keep {
-                listener.heard.pop_front();
-                let told = std::mem::replace(&mut listener.behind, true);
-                if !told && matches!(self.mode, Mode::Topic) {
+            if listener.buffered.len() >= listener.buffer_limit {
+                listener.buffered.pop_front();
+                let told = std::mem::replace(&mut listener.has_lost_messages, true);
+                if !told && matches!(self.mode, ChannelMode::Topic) {
                     tracing::warn!(
                         "a listener to a topic does not keep up: it loses the oldest messages"
                     );
                 }
             }
-            listener.heard.push_back(value.clone());
+            listener.buffered.push_back(value.clone());
             wakes.extend(listener.waker.take());
         }
         for (ticket, waker) in std::mem::take(&mut self.waiting) {
@@ -273,7 +288,7 @@ impl<M: Clone> State<M> {
     }
 
     /// Hands a value to the receiver that waits longest, or gives it back if there is none.
-    fn hand(&mut self, value: M, wakes: &mut Wakes) -> Option<M> {
+    fn hand_to_receiver(&mut self, value: M, wakes: &mut Wakes) -> Option<M> {
         let Some((ticket, waker)) = self.waiting.pop_first() else {
             return Some(value);
         };
@@ -283,7 +298,7 @@ impl<M: Clone> State<M> {
     }
 
     /// Lets parked values in while there is room.
-    fn promote(&mut self, wakes: &mut Wakes) {
+    fn promote_parked(&mut self, wakes: &mut Wakes) {
         while self.has_room()
             && let Some(value) = self.next_parked(wakes)
         {
@@ -306,13 +321,13 @@ impl<M: Clone> State<M> {
 
     fn capacity(&self) -> usize {
         match self.mode {
-            Mode::Queue { capacity } => capacity,
-            Mode::Value => 1,
-            Mode::Topic => 0,
+            ChannelMode::Queue { capacity } => capacity,
+            ChannelMode::Value => 1,
+            ChannelMode::Topic => 0,
         }
     }
 
-    fn ticket(&mut self) -> Ticket {
+    fn new_ticket(&mut self) -> Ticket {
         self.next += 1;
         Ticket(self.next)
     }

@@ -21,8 +21,8 @@ use contexture_ir::{ConversationId, Item, RunId};
 use contexture_wire::{PieceKind, StreamEvent};
 use serde_json::{Value, json};
 
-use super::sent::{Sent, put};
-use crate::agent::{RunEvent, RunNews, RunStatus};
+use super::sent::{ProtocolEvent, insert_member};
+use crate::agent::{RunEvent, RunEventKind, RunStatus};
 
 /// One run, told to clients of AG-UI.
 #[derive(Clone, Debug)]
@@ -30,24 +30,24 @@ pub struct AgUi {
     thread: ConversationId,
     run: RunId,
     parent: Option<RunId>,
-    phase: Phase,
+    phase: RunPhase,
     /// How many messages began: what makes their ids unique.
     messages: u64,
     /// What has begun and not ended, by piece, with its id.
-    open: BTreeMap<(usize, Channel), String>,
+    open: BTreeMap<(usize, PieceChannel), String>,
     /// Calls of the answer that were told.
     calls: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RunPhase {
     Fresh,
     Running,
     Over,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Channel {
+enum PieceChannel {
     Text,
     Reasoning,
     Call,
@@ -62,7 +62,7 @@ impl AgUi {
             thread,
             run,
             parent: None,
-            phase: Phase::Fresh,
+            phase: RunPhase::Fresh,
             messages: 0,
             open: BTreeMap::new(),
             calls: BTreeSet::new(),
@@ -71,109 +71,111 @@ impl AgUi {
 
     /// As a run below another.
     #[must_use]
-    pub const fn below(mut self, parent: RunId) -> Self {
+    pub const fn for_child_run(mut self, parent: RunId) -> Self {
         self.parent = Some(parent);
         self
     }
 
     /// What to send when a run tells this; nothing after the run's end was sent.
-    pub fn map(&mut self, event: &RunEvent) -> Vec<Sent> {
+    pub fn map_event(&mut self, event: &RunEvent) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
-        if self.phase == Phase::Over || event.run != self.run {
+        if self.phase == RunPhase::Over || event.run != self.run {
             return out;
         }
-        self.begin(&mut out);
+        self.start_run(&mut out);
         match &event.news {
-            RunNews::Asking { model, tokens } => {
-                self.void(&mut out);
+            RunEventKind::Asking { model, tokens } => {
+                self.discard_answer(&mut out);
                 let value = json!({"model": model, "tokens": tokens, "step": event.step});
-                out.push(custom("contexture:asking", value));
+                out.push(custom_event("contexture:asking", value));
             }
-            RunNews::Delta(delta) => self.delta(delta, &mut out),
-            RunNews::Retrying { attempt, why } => {
-                self.void(&mut out);
+            RunEventKind::Delta(delta) => self.map_delta(delta, &mut out),
+            RunEventKind::Retrying { attempt, why } => {
+                self.discard_answer(&mut out);
                 let value = json!({"attempt": attempt, "why": why});
-                out.push(custom("contexture:retrying", value));
+                out.push(custom_event("contexture:retrying", value));
             }
-            RunNews::Answered { response, .. } => {
-                self.close(None, &mut out);
+            RunEventKind::Answered { response, .. } => {
+                self.close_pieces(None, &mut out);
                 let value = json!({"response": response.to_string()});
-                out.push(custom("contexture:answered", value));
+                out.push(custom_event("contexture:answered", value));
             }
-            RunNews::Refused { feedback } => {
+            RunEventKind::Refused { feedback } => {
                 let value = json!({"feedback": feedback});
-                out.push(custom("contexture:refused", value));
+                out.push(custom_event("contexture:refused", value));
             }
-            RunNews::ToolStarted { call, .. } => {
+            RunEventKind::ToolStarted { call, .. } => {
                 if self.calls.insert(call.call_id.clone()) {
                     let id = &call.call_id;
                     let start = json!({"toolCallId": id, "toolCallName": call.name});
                     let args = json!({"toolCallId": id, "delta": call.arguments});
                     let end = json!({"toolCallId": id});
-                    out.push(Sent::new("TOOL_CALL_START", start));
-                    out.push(Sent::new("TOOL_CALL_ARGS", args));
-                    out.push(Sent::new("TOOL_CALL_END", end));
+                    out.push(ProtocolEvent::new("TOOL_CALL_START", start));
+                    out.push(ProtocolEvent::new("TOOL_CALL_ARGS", args));
+                    out.push(ProtocolEvent::new("TOOL_CALL_END", end));
                 }
             }
-            RunNews::ToolDone { node, output } => {
+            RunEventKind::ToolDone { node, output } => {
                 let result = json!({
                     "messageId": node.to_string(),
                     "toolCallId": output.call_id,
                     "content": Item::FunctionCallOutput(output.clone()).text(),
                     "role": "tool",
                 });
-                out.push(Sent::new("TOOL_CALL_RESULT", result));
+                out.push(ProtocolEvent::new("TOOL_CALL_RESULT", result));
             }
-            RunNews::Spawned { child } => {
+            RunEventKind::Spawned { child } => {
                 let value = json!({"run": child.to_string()});
-                out.push(custom("contexture:spawned", value));
+                out.push(custom_event("contexture:spawned", value));
             }
-            RunNews::Waiting { calls } => {
+            RunEventKind::Waiting { calls } => {
                 let waits = calls
                     .iter()
                     .map(|call| json!({"id": call.to_string(), "reason": "contexture:approval"}));
                 let waits: Vec<Value> = waits.collect();
                 let outcome = json!({"type": "interrupt", "interrupts": waits});
-                self.ended(Finish::Suspended(outcome), &mut out);
+                self.finish_run(AgUiOutcome::Suspended(outcome), &mut out);
             }
-            RunNews::Ended { status, why, .. } => {
+            RunEventKind::Ended { status, why, .. } => {
                 let finish = match (status, why) {
-                    (RunStatus::Failed, why) => Finish::Failed(why.clone().unwrap_or_default()),
-                    (RunStatus::Aborted, _) => Finish::Cancelled,
-                    _ => Finish::Done,
+                    (RunStatus::Failed, why) => {
+                        AgUiOutcome::Failed(why.clone().unwrap_or_default())
+                    }
+                    (RunStatus::Aborted, _) => AgUiOutcome::Cancelled,
+                    _ => AgUiOutcome::Done,
                 };
-                self.ended(finish, &mut out);
+                self.finish_run(finish, &mut out);
             }
         }
         out
     }
 
     /// What to send where a run breaks off without telling its end, as when the store fails: all that is open is closed.
-    pub fn broken(&mut self, why: &str) -> Vec<Sent> {
+    pub fn error_event(&mut self, why: &str) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
-        if self.phase != Phase::Over {
-            self.begin(&mut out);
-            self.ended(Finish::Failed(why.to_owned()), &mut out);
+        if self.phase != RunPhase::Over {
+            self.start_run(&mut out);
+            self.finish_run(AgUiOutcome::Failed(why.to_owned()), &mut out);
         }
         out
     }
 
-    fn begin(&mut self, out: &mut Vec<Sent>) {
-        if self.phase == Phase::Fresh {
-            self.phase = Phase::Running;
+    fn start_run(&mut self, out: &mut Vec<ProtocolEvent>) {
+        if self.phase == RunPhase::Fresh {
+            self.phase = RunPhase::Running;
             let (thread, run) = (self.thread.as_str(), self.run.to_string());
             let mut members = json!({"threadId": thread, "runId": run, "protocolVersion": "1.0"});
             if let Some(parent) = self.parent {
-                put(&mut members, "parentRunId", parent.to_string());
+                insert_member(&mut members, "parentRunId", parent.to_string());
             }
-            out.push(Sent::new("RUN_STARTED", members));
+            out.push(ProtocolEvent::new("RUN_STARTED", members));
         }
     }
 
-    fn delta(&mut self, event: &StreamEvent, out: &mut Vec<Sent>) {
+    fn map_delta(&mut self, event: &StreamEvent, out: &mut Vec<ProtocolEvent>) {
         match event {
             // What was said before is void.
-            StreamEvent::Started { .. } => self.void(out),
+            StreamEvent::Started { .. } => self.discard_answer(out),
             StreamEvent::ItemAdded {
                 piece,
                 kind:
@@ -182,40 +184,45 @@ impl AgUi {
                         name: Some(name),
                     },
             } => {
-                self.close(Some(*piece), out);
+                self.close_pieces(Some(*piece), out);
                 if self.calls.insert(id.clone()) {
-                    self.open.insert((*piece, Channel::Call), id.clone());
+                    self.open.insert((*piece, PieceChannel::Call), id.clone());
                     let start = json!({"toolCallId": id, "toolCallName": name});
-                    out.push(Sent::new("TOOL_CALL_START", start));
+                    out.push(ProtocolEvent::new("TOOL_CALL_START", start));
                 }
             }
             StreamEvent::TextDelta { piece, delta }
             | StreamEvent::RefusalDelta { piece, delta } => {
-                let id = self.opened(*piece, Channel::Text, out);
+                let id = self.open_message(*piece, PieceChannel::Text, out);
                 let content = json!({"messageId": id, "delta": delta});
-                out.push(Sent::new("TEXT_MESSAGE_CONTENT", content));
+                out.push(ProtocolEvent::new("TEXT_MESSAGE_CONTENT", content));
             }
             StreamEvent::ReasoningDelta { piece, delta }
             | StreamEvent::SummaryDelta { piece, delta } => {
-                let id = self.opened(*piece, Channel::Reasoning, out);
+                let id = self.open_message(*piece, PieceChannel::Reasoning, out);
                 let content = json!({"messageId": id, "delta": delta});
-                out.push(Sent::new("REASONING_MESSAGE_CONTENT", content));
+                out.push(ProtocolEvent::new("REASONING_MESSAGE_CONTENT", content));
             }
             StreamEvent::ArgumentsDelta { piece, delta } => {
                 // A call without an id is told when its tool begins.
-                if let Some(id) = self.open.get(&(*piece, Channel::Call)) {
+                if let Some(id) = self.open.get(&(*piece, PieceChannel::Call)) {
                     let args = json!({"toolCallId": id, "delta": delta});
-                    out.push(Sent::new("TOOL_CALL_ARGS", args));
+                    out.push(ProtocolEvent::new("TOOL_CALL_ARGS", args));
                 }
             }
-            StreamEvent::ItemDone { piece } => self.close(Some(*piece), out),
+            StreamEvent::ItemDone { piece } => self.close_pieces(Some(*piece), out),
             // What else a stream says is told once the answer is stored.
             _ => {}
         }
     }
 
     /// The id of a message, which begins here if it has not.
-    fn opened(&mut self, piece: usize, channel: Channel, out: &mut Vec<Sent>) -> String {
+    fn open_message(
+        &mut self,
+        piece: usize,
+        channel: PieceChannel,
+        out: &mut Vec<ProtocolEvent>,
+    ) -> String {
         if let Some(id) = self.open.get(&(piece, channel)) {
             return id.clone();
         }
@@ -223,21 +230,24 @@ impl AgUi {
         let id = format!("{}/{}", self.run, self.messages);
         self.open.insert((piece, channel), id.clone());
         match channel {
-            Channel::Reasoning => {
+            PieceChannel::Reasoning => {
                 let start = json!({"messageId": id, "role": "reasoning"});
-                out.push(Sent::new("REASONING_START", json!({"messageId": id})));
-                out.push(Sent::new("REASONING_MESSAGE_START", start));
+                out.push(ProtocolEvent::new(
+                    "REASONING_START",
+                    json!({"messageId": id}),
+                ));
+                out.push(ProtocolEvent::new("REASONING_MESSAGE_START", start));
             }
-            Channel::Text | Channel::Call => {
+            PieceChannel::Text | PieceChannel::Call => {
                 let start = json!({"messageId": id, "role": "assistant"});
-                out.push(Sent::new("TEXT_MESSAGE_START", start));
+                out.push(ProtocolEvent::new("TEXT_MESSAGE_START", start));
             }
         }
         id
     }
 
     /// Ends what is open, of one piece or of all.
-    fn close(&mut self, piece: Option<usize>, out: &mut Vec<Sent>) {
+    fn close_pieces(&mut self, piece: Option<usize>, out: &mut Vec<ProtocolEvent>) {
         let all = std::mem::take(&mut self.open);
         let (ends, stays): (BTreeMap<_, _>, BTreeMap<_, _>) = all
             .into_iter()
@@ -246,48 +256,51 @@ impl AgUi {
         for ((_, channel), id) in ends {
             let message = json!({"messageId": id});
             match channel {
-                Channel::Text => out.push(Sent::new("TEXT_MESSAGE_END", message)),
-                Channel::Call => {
-                    out.push(Sent::new("TOOL_CALL_END", json!({"toolCallId": id})));
+                PieceChannel::Text => out.push(ProtocolEvent::new("TEXT_MESSAGE_END", message)),
+                PieceChannel::Call => {
+                    out.push(ProtocolEvent::new(
+                        "TOOL_CALL_END",
+                        json!({"toolCallId": id}),
+                    ));
                 }
-                Channel::Reasoning => {
-                    out.push(Sent::new("REASONING_MESSAGE_END", message.clone()));
-                    out.push(Sent::new("REASONING_END", message));
+                PieceChannel::Reasoning => {
+                    out.push(ProtocolEvent::new("REASONING_MESSAGE_END", message.clone()));
+                    out.push(ProtocolEvent::new("REASONING_END", message));
                 }
             }
         }
     }
 
     /// What an answer said until now is void.
-    fn void(&mut self, out: &mut Vec<Sent>) {
-        self.close(None, out);
+    fn discard_answer(&mut self, out: &mut Vec<ProtocolEvent>) {
+        self.close_pieces(None, out);
         self.calls.clear();
     }
 
-    fn ended(&mut self, finish: Finish, out: &mut Vec<Sent>) {
-        self.close(None, out);
-        self.phase = Phase::Over;
+    fn finish_run(&mut self, finish: AgUiOutcome, out: &mut Vec<ProtocolEvent>) {
+        self.close_pieces(None, out);
+        self.phase = RunPhase::Over;
         let outcome = match finish {
-            Finish::Failed(why) => {
-                out.push(Sent::new("RUN_ERROR", json!({"message": why})));
+            AgUiOutcome::Failed(why) => {
+                out.push(ProtocolEvent::new("RUN_ERROR", json!({"message": why})));
                 return;
             }
-            Finish::Done => json!({"type": "success"}),
-            Finish::Cancelled => json!({"type": "cancelled"}),
-            Finish::Suspended(outcome) => outcome,
+            AgUiOutcome::Done => json!({"type": "success"}),
+            AgUiOutcome::Cancelled => json!({"type": "cancelled"}),
+            AgUiOutcome::Suspended(outcome) => outcome,
         };
         let (thread, run) = (self.thread.as_str(), self.run.to_string());
         let members = json!({"threadId": thread, "runId": run, "outcome": outcome});
-        out.push(Sent::new("RUN_FINISHED", members));
+        out.push(ProtocolEvent::new("RUN_FINISHED", members));
     }
 }
 
-fn custom(name: &str, value: Value) -> Sent {
-    Sent::new("CUSTOM", json!({"name": name, "value": value}))
+fn custom_event(name: &str, value: Value) -> ProtocolEvent {
+    ProtocolEvent::new("CUSTOM", json!({"name": name, "value": value}))
 }
 
 /// How a run ends.
-enum Finish {
+enum AgUiOutcome {
     Done,
     Cancelled,
     Failed(String),

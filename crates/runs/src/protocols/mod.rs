@@ -9,4 +9,4 @@ mod sent;
 
 pub use ag_ui::AgUi;
 pub use open_responses::OpenResponses;
-pub use sent::Sent;
+pub use sent::ProtocolEvent;

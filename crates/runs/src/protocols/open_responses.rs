@@ -13,31 +13,31 @@ use contexture_ir::RunId;
 use contexture_wire::{PieceKind, StreamEvent};
 use serde_json::{Value, json};
 
-use super::sent::{Sent, put};
-use crate::agent::{RunEvent, RunNews};
+use super::sent::{ProtocolEvent, insert_member};
+use crate::agent::{RunEvent, RunEventKind};
 
 /// A run and its children, told by Open Responses' names.
 #[derive(Clone, Debug, Default)]
 pub struct OpenResponses {
     next: u64,
     /// The answer of each run that is under way.
-    answers: BTreeMap<RunId, Answer>,
+    answers: BTreeMap<RunId, StreamedAnswer>,
     /// How many answers began: what makes ids unique.
-    begun: u64,
+    answer_count: u64,
 }
 
 /// An answer as far as it was told.
 #[derive(Clone, Debug)]
-struct Answer {
+struct StreamedAnswer {
     number: u64,
     id: String,
     model: Option<String>,
-    pieces: BTreeMap<usize, Piece>,
+    pieces: BTreeMap<usize, StreamedPiece>,
     usage: Value,
 }
 
 #[derive(Clone, Debug)]
-struct Piece {
+struct StreamedPiece {
     id: String,
     kind: PieceKind,
     text: String,
@@ -55,46 +55,51 @@ impl OpenResponses {
     }
 
     /// What to send when a run tells this.
-    pub fn map(&mut self, event: &RunEvent) -> Vec<Sent> {
+    pub fn map_event(&mut self, event: &RunEvent) -> Vec<ProtocolEvent> {
         let mut out = Vec::new();
         match &event.news {
-            RunNews::Delta(delta) => self.delta(event.run, delta, &mut out),
+            RunEventKind::Delta(delta) => self.map_delta(event.run, delta, &mut out),
             news => {
-                if matches!(news, RunNews::Answered { .. } | RunNews::Ended { .. }) {
+                if matches!(
+                    news,
+                    RunEventKind::Answered { .. } | RunEventKind::Ended { .. }
+                ) {
                     self.answers.remove(&event.run);
                 }
-                let (name, mut members) = extension(news);
-                put(&mut members, "run", event.run.to_string());
-                put(&mut members, "step", event.step);
-                self.send(name, members, &mut out);
+                let (name, mut members) = extension_event(news);
+                insert_member(&mut members, "run", event.run.to_string());
+                insert_member(&mut members, "step", event.step);
+                self.push_event(name, members, &mut out);
             }
         }
         out
     }
 
-    fn send(&mut self, name: &'static str, members: Value, out: &mut Vec<Sent>) {
+    fn push_event(&mut self, name: &'static str, members: Value, out: &mut Vec<ProtocolEvent>) {
         let mut numbered = json!({"sequence_number": self.next});
         self.next += 1;
         if let (Value::Object(numbered), Value::Object(members)) = (&mut numbered, members) {
             numbered.extend(members);
         }
-        out.push(Sent::new(name, numbered));
+        out.push(ProtocolEvent::new(name, numbered));
     }
 
-    fn delta(&mut self, run: RunId, event: &StreamEvent, out: &mut Vec<Sent>) {
+    fn map_delta(&mut self, run: RunId, event: &StreamEvent, out: &mut Vec<ProtocolEvent>) {
         let name = event.name();
         if let StreamEvent::Started { id, model } = event {
-            self.begin(run, id.clone(), model.clone(), out);
+            self.start_answer(run, id.clone(), model.clone(), out);
             return;
         }
         if !self.answers.contains_key(&run) {
-            self.begin(run, None, None, out);
+            self.start_answer(run, None, None, out);
         }
         match event {
             StreamEvent::Started { .. } => {}
-            StreamEvent::ItemAdded { piece, kind } => self.add(run, *piece, kind.clone(), out),
+            StreamEvent::ItemAdded { piece, kind } => {
+                self.add_piece(run, *piece, kind.clone(), out)
+            }
             StreamEvent::TextDelta { piece, delta } => {
-                self.more(
+                self.append_to_piece(
                     run,
                     *piece,
                     PieceKind::Message,
@@ -102,10 +107,10 @@ impl OpenResponses {
                     |of| &mut of.text,
                     delta,
                 );
-                self.tell_delta(run, name, *piece, delta, out);
+                self.push_delta(run, name, *piece, delta, out);
             }
             StreamEvent::RefusalDelta { piece, delta } => {
-                self.more(
+                self.append_to_piece(
                     run,
                     *piece,
                     PieceKind::Message,
@@ -113,10 +118,10 @@ impl OpenResponses {
                     |of| &mut of.refusal,
                     delta,
                 );
-                self.tell_delta(run, name, *piece, delta, out);
+                self.push_delta(run, name, *piece, delta, out);
             }
             StreamEvent::ReasoningDelta { piece, delta } => {
-                self.more(
+                self.append_to_piece(
                     run,
                     *piece,
                     PieceKind::Reasoning,
@@ -124,10 +129,10 @@ impl OpenResponses {
                     |of| &mut of.thoughts,
                     delta,
                 );
-                self.tell_delta(run, name, *piece, delta, out);
+                self.push_delta(run, name, *piece, delta, out);
             }
             StreamEvent::SummaryDelta { piece, delta } => {
-                self.more(
+                self.append_to_piece(
                     run,
                     *piece,
                     PieceKind::Reasoning,
@@ -135,22 +140,22 @@ impl OpenResponses {
                     |of| &mut of.summary,
                     delta,
                 );
-                self.tell_delta(run, name, *piece, delta, out);
+                self.push_delta(run, name, *piece, delta, out);
             }
             StreamEvent::ArgumentsDelta { piece, delta } => {
                 let call = PieceKind::Call {
                     id: None,
                     name: None,
                 };
-                self.more(run, *piece, call, out, |of| &mut of.arguments, delta);
-                self.tell_delta(run, name, *piece, delta, out);
+                self.append_to_piece(run, *piece, call, out, |of| &mut of.arguments, delta);
+                self.push_delta(run, name, *piece, delta, out);
             }
             StreamEvent::ItemDone { piece } => {
                 let answer = self.answers.get(&run);
                 let done = answer.and_then(|answer| answer.pieces.get(piece));
-                if let Some(item) = done.map(|piece| piece.item("completed")) {
+                if let Some(item) = done.map(|piece| piece.to_item("completed")) {
                     let members = json!({"output_index": piece, "item": item});
-                    self.send(name, members, out);
+                    self.push_event(name, members, out);
                 }
             }
             StreamEvent::Usage(usage) => {
@@ -158,34 +163,34 @@ impl OpenResponses {
                 let mut members = json!({"usage": usage});
                 if let Some(answer) = self.answers.get_mut(&run) {
                     answer.usage = usage;
-                    put(&mut members, "response_id", answer.id.clone());
+                    insert_member(&mut members, "response_id", answer.id.clone());
                 }
-                self.send(name, members, out);
+                self.push_event(name, members, out);
             }
             StreamEvent::Finished { .. } => {
                 let status = name.strip_prefix("response.").unwrap_or(name);
-                self.response(run, name, status, None, out);
+                self.push_response(run, name, status, None, out);
             }
             StreamEvent::Failed(failure) => {
                 let code = failure.code.as_ref().unwrap_or(&failure.kind);
                 let error = json!({"code": code, "message": failure.message});
-                self.response(run, name, "failed", Some(error), out);
+                self.push_response(run, name, "failed", Some(error), out);
             }
             // A name without members: what it says is not known here.
-            _ => self.send(name, json!({}), out),
+            _ => self.push_event(name, json!({}), out),
         }
     }
 
-    fn begin(
+    fn start_answer(
         &mut self,
         run: RunId,
         id: Option<String>,
         model: Option<String>,
-        out: &mut Vec<Sent>,
+        out: &mut Vec<ProtocolEvent>,
     ) {
-        let number = self.begun;
-        self.begun += 1;
-        let answer = Answer {
+        let number = self.answer_count;
+        self.answer_count += 1;
+        let answer = StreamedAnswer {
             number,
             id: id.unwrap_or_else(|| format!("resp_{run}_{number}")),
             model,
@@ -193,21 +198,24 @@ impl OpenResponses {
             usage: Value::Null,
         };
         self.answers.insert(run, answer);
-        self.response(run, "response.created", "in_progress", None, out);
+        self.push_response(run, "response.created", "in_progress", None, out);
     }
 
-    fn response(
+    fn push_response(
         &mut self,
         run: RunId,
         name: &'static str,
         status: &str,
         error: Option<Value>,
-        out: &mut Vec<Sent>,
+        out: &mut Vec<ProtocolEvent>,
     ) {
         let Some(answer) = self.answers.get(&run) else {
             return;
         };
-        let items = answer.pieces.values().map(|piece| piece.item("completed"));
+        let items = answer
+            .pieces
+            .values()
+            .map(|piece| piece.to_item("completed"));
         let response = json!({
             "id": answer.id,
             "object": "response",
@@ -217,14 +225,20 @@ impl OpenResponses {
             "error": error,
             "usage": answer.usage,
         });
-        self.send(name, json!({"response": response}), out);
+        self.push_event(name, json!({"response": response}), out);
     }
 
-    fn add(&mut self, run: RunId, piece: usize, kind: PieceKind, out: &mut Vec<Sent>) {
+    fn add_piece(
+        &mut self,
+        run: RunId,
+        piece: usize,
+        kind: PieceKind,
+        out: &mut Vec<ProtocolEvent>,
+    ) {
         let Some(answer) = self.answers.get_mut(&run) else {
             return;
         };
-        let new = Piece {
+        let new = StreamedPiece {
             id: format!("item_{run}_{}_{piece}", answer.number),
             kind,
             text: String::new(),
@@ -233,25 +247,25 @@ impl OpenResponses {
             summary: String::new(),
             arguments: String::new(),
         };
-        let item = new.item("in_progress");
+        let item = new.to_item("in_progress");
         answer.pieces.insert(piece, new);
         let members = json!({"output_index": piece, "item": item});
-        self.send("response.output_item.added", members, out);
+        self.push_event("response.output_item.added", members, out);
     }
 
     /// More of a piece, which begins here if it has not.
-    fn more(
+    fn append_to_piece(
         &mut self,
         run: RunId,
         piece: usize,
         kind: PieceKind,
-        out: &mut Vec<Sent>,
-        of: impl Fn(&mut Piece) -> &mut String,
+        out: &mut Vec<ProtocolEvent>,
+        of: impl Fn(&mut StreamedPiece) -> &mut String,
         delta: &str,
     ) {
         let answer = self.answers.get(&run);
         if answer.is_some_and(|answer| !answer.pieces.contains_key(&piece)) {
-            self.add(run, piece, kind, out);
+            self.add_piece(run, piece, kind, out);
         }
         let answer = self.answers.get_mut(&run);
         if let Some(piece) = answer.and_then(|answer| answer.pieces.get_mut(&piece)) {
@@ -259,13 +273,13 @@ impl OpenResponses {
         }
     }
 
-    fn tell_delta(
+    fn push_delta(
         &mut self,
         run: RunId,
         name: &'static str,
         piece: usize,
         delta: &str,
-        out: &mut Vec<Sent>,
+        out: &mut Vec<ProtocolEvent>,
     ) {
         let answer = self.answers.get(&run);
         let item = answer.and_then(|answer| answer.pieces.get(&piece));
@@ -273,16 +287,18 @@ impl OpenResponses {
         let mut members = json!({"item_id": id, "output_index": piece});
         match name {
             "response.function_call_arguments.delta" => {}
-            "response.reasoning_summary_text.delta" => put(&mut members, "summary_index", 0),
-            _ => put(&mut members, "content_index", 0),
+            "response.reasoning_summary_text.delta" => {
+                insert_member(&mut members, "summary_index", 0)
+            }
+            _ => insert_member(&mut members, "content_index", 0),
         }
-        put(&mut members, "delta", delta);
-        self.send(name, members, out);
+        insert_member(&mut members, "delta", delta);
+        self.push_event(name, members, out);
     }
 }
 
-impl Piece {
-    fn item(&self, status: &str) -> Value {
+impl StreamedPiece {
+    fn to_item(&self, status: &str) -> Value {
         let id = &self.id;
         let part = |kind: &str, key: &str, text: &str| {
             (!text.is_empty()).then(|| json!({"type": kind, key: text}))
@@ -313,28 +329,30 @@ impl Piece {
 }
 
 /// What Open Responses has no name for.
-fn extension(news: &RunNews) -> (&'static str, Value) {
+fn extension_event(news: &RunEventKind) -> (&'static str, Value) {
     match news {
-        RunNews::Asking { model, tokens } => (
+        RunEventKind::Asking { model, tokens } => (
             "contexture:run.asking",
             json!({"model": model, "tokens": tokens}),
         ),
         // Told by its own name.
-        RunNews::Delta(delta) => (delta.name(), json!({})),
-        RunNews::Retrying { attempt, why } => (
+        RunEventKind::Delta(delta) => (delta.name(), json!({})),
+        RunEventKind::Retrying { attempt, why } => (
             "contexture:run.retrying",
             json!({"attempt": attempt, "why": why}),
         ),
-        RunNews::Answered { response, spent } => (
+        RunEventKind::Answered { response, spent } => (
             "contexture:run.answered",
             json!({"response": response.to_string(), "spent": spent}),
         ),
-        RunNews::Refused { feedback } => ("contexture:run.refused", json!({"feedback": feedback})),
-        RunNews::ToolStarted { node, call } => (
+        RunEventKind::Refused { feedback } => {
+            ("contexture:run.refused", json!({"feedback": feedback}))
+        }
+        RunEventKind::ToolStarted { node, call } => (
             "contexture:run.tool_started",
             json!({"node": node.to_string(), "call_id": call.call_id, "name": call.name}),
         ),
-        RunNews::ToolDone { node, output } => (
+        RunEventKind::ToolDone { node, output } => (
             "contexture:run.tool_done",
             json!({
                 "node": node.to_string(),
@@ -343,15 +361,15 @@ fn extension(news: &RunNews) -> (&'static str, Value) {
                 "is_error": output.is_error,
             }),
         ),
-        RunNews::Waiting { calls } => {
+        RunEventKind::Waiting { calls } => {
             let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
             ("contexture:run.waiting", json!({"calls": calls}))
         }
-        RunNews::Spawned { child } => (
+        RunEventKind::Spawned { child } => (
             "contexture:run.spawned",
             json!({"child": child.to_string()}),
         ),
-        RunNews::Ended { status, why, spent } => (
+        RunEventKind::Ended { status, why, spent } => (
             "contexture:run.ended",
             json!({"status": status.as_str(), "why": why, "spent": spent}),
         ),

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 /// One event, as clients of a protocol read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Its type; also the member `type` of [`Sent::json`].
+pub struct ProtocolEvent {
+    /// Its type; also the member `type` of [`ProtocolEvent::json_bytes`].
     pub name: &'static str,
     /// The event: a JSON object.
     pub json: Raw,
 }
 
-impl Sent {
+impl ProtocolEvent {
     /// An event of these members, its type before them.
     pub(super) fn new(name: &'static str, members: Value) -> Self {
         let mut object = Map::new();
@@ -26,7 +26,7 @@ impl Sent {
 }
 
 /// Adds a member to an object.
-pub(super) fn put(object: &mut Value, name: &str, value: impl Into<Value>) {
+pub(super) fn insert_member(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Value::Object(object) = object {
         object.insert(name.to_owned(), value.into());
     }

@@ -27,21 +27,21 @@ pub struct ToolCall {
 
 /// Runs a tool. Functions of a [`ToolCall`] that give a future of a result are handlers.
 #[async_trait]
-pub trait Handler: Send + Sync {
+pub trait ToolHandler: Send + Sync {
     /// Runs it. May be dropped at any await, by a timeout or an abort.
     ///
     /// # Errors
-    /// [`ToolFailure::failed`], in words that the model can use.
-    async fn run(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure>;
+    /// [`ToolFailure::from_message`], in words that the model can use.
+    async fn run_call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure>;
 }
 
 #[async_trait]
-impl<F, Fut> Handler for F
+impl<F, Fut> ToolHandler for F
 where
     F: Fn(ToolCall) -> Fut + Send + Sync,
     Fut: Future<Output = Result<ToolOutput, ToolFailure>> + Send,
 {
-    async fn run(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
+    async fn run_call(&self, call: ToolCall) -> Result<ToolOutput, ToolFailure> {
         self(call).await
     }
 }
@@ -53,7 +53,7 @@ pub struct ToolOptions {
     /// which is true of any tool.
     pub rerun: Rerun,
     /// Whether it may run beside others. Default: alone.
-    pub lane: Lane,
+    pub lane: ToolConcurrency,
     /// The longest it may take; absent for no limit. Default 2 minutes.
     pub timeout: Option<Duration>,
     /// The longest output, in bytes: text beyond it is cut, other output is refused. Default 1 MiB.
@@ -64,7 +64,7 @@ impl Default for ToolOptions {
     fn default() -> Self {
         Self {
             rerun: Rerun::Unknown,
-            lane: Lane::Alone,
+            lane: ToolConcurrency::Alone,
             timeout: Some(Duration::from_secs(120)),
             max_bytes: 1 << 20,
         }
@@ -73,7 +73,7 @@ impl Default for ToolOptions {
 
 /// Whether a tool may run beside others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum ToolConcurrency {
     /// While it runs, no other does.
     #[default]
     Alone,
@@ -105,7 +105,7 @@ impl<T: Into<String>> From<T> for ToolOutput {
 impl ToolOutput {
     /// Ends the run with a value: no model is asked again, and [`Turn::value`](crate::Turn::value) tells it.
     #[must_use]
-    pub fn completing(value: Raw) -> Self {
+    pub fn end_run(value: Raw) -> Self {
         Self {
             completes: Some(value.clone()),
             ..Self::from(value.get())
@@ -113,11 +113,11 @@ impl ToolOutput {
     }
 
     /// The same within a limit, a note at the place of the cut.
-    pub(super) fn within(self, max_bytes: usize) -> Result<Self, ToolFailure> {
+    pub(super) fn limit_bytes(self, max_bytes: usize) -> Result<Self, ToolFailure> {
         let text = match &self.output {
             Output::Text(text) if text.len() <= max_bytes => return Ok(self),
             Output::Text(text) => text,
-            Output::Parts(_) => return self.parts_within(max_bytes),
+            Output::Parts(_) => return self.check_parts_size(max_bytes),
         };
         let shown = text
             .get(..text.floor_char_boundary(max_bytes))
@@ -134,12 +134,13 @@ impl ToolOutput {
         })
     }
 
-    fn parts_within(self, max_bytes: usize) -> Result<Self, ToolFailure> {
-        let bytes = contexture_ir::Item::FunctionCallOutput(answer("", Ok(self.clone())))
-            .to_json()
-            .len();
+    fn check_parts_size(self, max_bytes: usize) -> Result<Self, ToolFailure> {
+        let bytes =
+            contexture_ir::Item::FunctionCallOutput(function_call_output("", Ok(self.clone())))
+                .to_json()
+                .len();
         if bytes > max_bytes {
-            return Err(ToolFailure::failed(format_args!(
+            return Err(ToolFailure::from_message(format_args!(
                 "the output has {bytes} bytes, the limit is {max_bytes}"
             )));
         }
@@ -191,7 +192,7 @@ pub enum ToolFailure {
 impl ToolFailure {
     /// A failure in the tool's words.
     #[must_use]
-    pub fn failed(why: impl fmt::Display) -> Self {
+    pub fn from_message(why: impl fmt::Display) -> Self {
         Self::Failed {
             why: why.to_string(),
         }
@@ -224,7 +225,10 @@ impl From<ResolveError> for ToolFailure {
 
 /// What the model is told: the output, or the failure in words.
 #[must_use]
-pub fn answer(call_id: &str, result: Result<ToolOutput, ToolFailure>) -> FunctionCallOutput {
+pub fn function_call_output(
+    call_id: &str,
+    result: Result<ToolOutput, ToolFailure>,
+) -> FunctionCallOutput {
     let (output, is_error) = match result {
         Ok(given) => (given.output, None),
         Err(failure) => (Output::Text(failure.to_string()), Some(true)),

@@ -10,6 +10,9 @@ mod handler;
 mod permit;
 mod toolbox;
 
-pub use handler::{Handler, Lane, ToolCall, ToolFailure, ToolOptions, ToolOutput, answer};
-pub use permit::{Allowed, Pending, Permit, Resolution};
+pub use handler::{
+    ToolCall, ToolConcurrency, ToolFailure, ToolHandler, ToolOptions, ToolOutput,
+    function_call_output,
+};
+pub use permit::{Allowed, PendingApproval, Permit, Resolution};
 pub use toolbox::ToolBox;

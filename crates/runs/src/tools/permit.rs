@@ -4,7 +4,7 @@ use contexture_ir::Raw;
 use contexture_layers::{Rerun, ToolRequest};
 use contexture_tools::{Name, Resolved, Route, ToolId};
 
-use super::handler::{Lane, ToolOptions};
+use super::handler::{ToolConcurrency, ToolOptions};
 
 /// What a call comes to.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub enum Resolution {
     /// It may run at once.
     Allowed(Allowed),
     /// A person is to be asked.
-    Ask(Pending),
+    Ask(PendingApproval),
 }
 
 /// A call that may run.
@@ -26,7 +26,7 @@ pub enum Allowed {
 
 /// A call about which a person is to be asked. Dropping it refuses it.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingApproval {
     permit: Permit,
 }
 
@@ -34,7 +34,7 @@ pub struct Pending {
 #[derive(Debug)]
 pub struct Permit {
     pub(super) resolved: Resolved,
-    pub(super) approval: Approval,
+    pub(super) approval: ApprovalState,
     called: String,
     call_id: String,
     options: ToolOptions,
@@ -42,24 +42,24 @@ pub struct Permit {
 
 /// Whether a person said yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Approval {
+pub(super) enum ApprovalState {
     NotAsked,
     Given,
 }
 
-impl Pending {
+impl PendingApproval {
     /// A person said yes.
     #[must_use]
     pub fn approve(self) -> Allowed {
         let mut permit = self.permit;
-        permit.approval = Approval::Given;
-        permit.allowed()
+        permit.approval = ApprovalState::Given;
+        permit.into_allowed()
     }
 
     /// What to ask about.
     #[must_use]
-    pub fn request(&self) -> ToolRequest {
-        self.permit.request()
+    pub fn tool_request(&self) -> ToolRequest {
+        self.permit.tool_request()
     }
 }
 
@@ -72,18 +72,18 @@ impl Permit {
     ) -> Self {
         Self {
             resolved,
-            approval: Approval::NotAsked,
+            approval: ApprovalState::NotAsked,
             called: called.to_owned(),
             call_id: call_id.to_owned(),
             options,
         }
     }
 
-    pub(super) fn pending(self) -> Pending {
-        Pending { permit: self }
+    pub(super) fn into_pending(self) -> PendingApproval {
+        PendingApproval { permit: self }
     }
 
-    pub(super) fn allowed(self) -> Allowed {
+    pub(super) fn into_allowed(self) -> Allowed {
         match self.resolved.route {
             Route::Load(toolkit) => Allowed::Load(toolkit),
             _ => Allowed::Run(self),
@@ -116,19 +116,19 @@ impl Permit {
 
     /// What to do with the call if it was begun before a crash.
     #[must_use]
-    pub fn rerun(&self) -> Rerun {
+    pub fn rerun_policy(&self) -> Rerun {
         self.options.rerun
     }
 
     /// Whether it may run beside others.
     #[must_use]
-    pub fn lane(&self) -> Lane {
+    pub fn tool_concurrency(&self) -> ToolConcurrency {
         self.options.lane
     }
 
     /// The call as layers are asked about it.
     #[must_use]
-    pub fn request(&self) -> ToolRequest {
+    pub fn tool_request(&self) -> ToolRequest {
         ToolRequest {
             tool: self.resolved.tool.to_string(),
             called: self.called.clone(),

@@ -8,35 +8,36 @@ use std::sync::Arc;
 use contexture_layers::Rerun;
 use contexture_telemetry::Operation;
 use contexture_tools::{
-    Call, Group, Loaded, Policy, Registry, Resolved, Route, Tool, ToolError, ToolId, Verdict,
+    Call, LoadedToolkits, Policy, PolicyVerdict, Registry, Resolved, Route, Tool, ToolError,
+    ToolGroup, ToolId,
 };
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 
-use super::handler::{Handler, ToolCall, ToolFailure, ToolOptions, ToolOutput};
-use super::permit::{Approval, Permit, Resolution};
+use super::handler::{ToolCall, ToolFailure, ToolHandler, ToolOptions, ToolOutput};
+use super::permit::{ApprovalState, Permit, Resolution};
 use crate::cancel::Abort;
-use crate::panics::said;
+use crate::panics::panic_message;
 
 /// Tools, what runs each of them, and what may run.
 ///
 /// ```
 /// use contexture_ir::{Output, Raw};
 /// use contexture_runs::{Abort, Allowed, Resolution, ToolBox, ToolCall, ToolOutput};
-/// use contexture_tools::{Call, Loaded, Policy, Tool};
+/// use contexture_tools::{Call, LoadedToolkits, Policy, Tool};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let schema = Raw::parse(r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#)?;
 /// let mut tools = ToolBox::new(Policy::deny_all().allow("greet"));
-/// tools.add(Tool::function("greet", "Greets", schema), |call: ToolCall| async move {
+/// tools.add_tool(Tool::function("greet", "Greets", schema), |call: ToolCall| async move {
 ///     Ok(ToolOutput::from(format!("greeted with {}", call.arguments.get())))
 /// })?;
 ///
 /// let call = Call::new("greet", r#"{name: "Ada"}"#);
-/// let Resolution::Allowed(Allowed::Run(permit)) = tools.resolve(&call, "call_1", &Loaded::default())? else {
+/// let Resolution::Allowed(Allowed::Run(permit)) = tools.resolve_call(&call, "call_1", &LoadedToolkits::default())? else {
 ///     unreachable!()
 /// };
-/// let output = tools.run(permit, &Abort::new()).await?;
+/// let output = tools.run_tool(permit, &Abort::new()).await?;
 /// assert_eq!(output.output, Output::Text(r#"greeted with {"name":"Ada"}"#.to_owned()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -46,12 +47,12 @@ use crate::panics::said;
 pub struct ToolBox {
     registry: Registry,
     policy: Policy,
-    held: BTreeMap<ToolId, Held>,
+    handlers: BTreeMap<ToolId, RegisteredTool>,
 }
 
 #[derive(Clone)]
-struct Held {
-    handler: Arc<dyn Handler>,
+struct RegisteredTool {
+    handler: Arc<dyn ToolHandler>,
     options: ToolOptions,
 }
 
@@ -69,7 +70,7 @@ impl ToolBox {
     ///
     /// # Errors
     /// [`ToolError`], for a name that is taken or none.
-    pub fn add_group(&mut self, group: Group) -> Result<(), ToolError> {
+    pub fn add_group(&mut self, group: ToolGroup) -> Result<(), ToolError> {
         self.registry.register_group(group)
     }
 
@@ -77,41 +78,42 @@ impl ToolBox {
     ///
     /// # Errors
     /// [`ToolError`], for a name that is taken or a definition that is none.
-    pub fn add(
+    pub fn add_tool(
         &mut self,
         tool: Tool,
-        handler: impl Handler + 'static,
+        handler: impl ToolHandler + 'static,
     ) -> Result<ToolId, ToolError> {
-        self.add_with(tool, ToolOptions::default(), handler)
+        self.add_tool_with(tool, ToolOptions::default(), handler)
     }
 
     /// Adds a tool.
     ///
     /// # Errors
-    /// As [`Self::add`].
-    pub fn add_with(
+    /// As [`Self::add_tool`].
+    pub fn add_tool_with(
         &mut self,
         tool: Tool,
         options: ToolOptions,
-        handler: impl Handler + 'static,
+        handler: impl ToolHandler + 'static,
     ) -> Result<ToolId, ToolError> {
         let id = self.registry.register(tool)?;
         let handler = Arc::new(handler);
-        self.held.insert(id.clone(), Held { handler, options });
+        self.handlers
+            .insert(id.clone(), RegisteredTool { handler, options });
         Ok(id)
     }
 
     /// Adds a tool that the provider runs: it is offered, and a call of it that comes here is refused.
     ///
     /// # Errors
-    /// As [`Self::add`].
-    pub fn add_hosted(&mut self, tool: Tool) -> Result<ToolId, ToolError> {
+    /// As [`Self::add_tool`].
+    pub fn add_hosted_tool(&mut self, tool: Tool) -> Result<ToolId, ToolError> {
         self.registry.register(tool)
     }
 
     /// Takes a tool away. What runs already goes on.
-    pub fn remove(&mut self, tool: &ToolId) -> Option<Tool> {
-        self.held.remove(tool);
+    pub fn remove_tool(&mut self, tool: &ToolId) -> Option<Tool> {
+        self.handlers.remove(tool);
         self.registry.unregister(tool)
     }
 
@@ -134,8 +136,8 @@ impl ToolBox {
 
     /// What to do with a call of this tool that was begun before a crash.
     #[must_use]
-    pub fn rerun(&self, tool: &ToolId) -> Option<Rerun> {
-        self.held.get(tool).map(|held| held.options.rerun)
+    pub fn rerun_policy(&self, tool: &ToolId) -> Option<Rerun> {
+        self.handlers.get(tool).map(|held| held.options.rerun)
     }
 
     /// What a call comes to. Its arguments are mended where only one reading is possible, and checked against the tool's
@@ -143,24 +145,24 @@ impl ToolBox {
     ///
     /// # Errors
     /// [`ToolFailure::Unknown`], [`ToolFailure::Denied`], [`ToolFailure::BadArguments`].
-    pub fn resolve(
+    pub fn resolve_call(
         &self,
         call: &Call,
         call_id: &str,
-        loaded: &Loaded,
+        loaded: &LoadedToolkits,
     ) -> Result<Resolution, ToolFailure> {
         let resolved = self.registry.resolve(call, &self.policy, loaded)?;
         let verdict = resolved.verdict;
         let options = match resolved.route {
             Route::Load(_) => ToolOptions::default(),
-            _ => self.held(&resolved.tool)?.options,
+            _ => self.registered_tool(&resolved.tool)?.options,
         };
-        self.check(&resolved)?;
+        self.check_arguments(&resolved)?;
         let permit = Permit::new(resolved, &call.name, call_id, options);
         match verdict {
-            Verdict::Allow => Ok(Resolution::Allowed(permit.allowed())),
-            Verdict::Ask => Ok(Resolution::Ask(permit.pending())),
-            Verdict::Deny => Err(denied(permit.tool(), "")),
+            PolicyVerdict::Allow => Ok(Resolution::Allowed(permit.into_allowed())),
+            PolicyVerdict::Ask => Ok(Resolution::Ask(permit.into_pending())),
+            PolicyVerdict::Deny => Err(denied_failure(permit.tool(), "")),
         }
     }
 
@@ -168,8 +170,8 @@ impl ToolBox {
     ///
     /// # Errors
     /// [`ToolFailure`]; `Denied`, `Unknown` and `BadArguments` mean that it did not run.
-    pub async fn run(&self, permit: Permit, abort: &Abort) -> Result<ToolOutput, ToolFailure> {
-        let operation = Operation::tool(&permit.tool().to_string(), permit.call_id());
+    pub async fn run_tool(&self, permit: Permit, abort: &Abort) -> Result<ToolOutput, ToolFailure> {
+        let operation = Operation::for_tool(&permit.tool().to_string(), permit.call_id());
         let run = self.run_permitted(permit, abort);
         let ended = run.instrument(operation.span().clone()).await;
         operation.end(ended.as_ref().err().map(ToolFailure::kind));
@@ -181,10 +183,10 @@ impl ToolBox {
         permit: Permit,
         abort: &Abort,
     ) -> Result<ToolOutput, ToolFailure> {
-        abort.check()?;
-        let held = self.held(permit.tool())?;
-        self.permit(&permit)?;
-        self.check(&permit.resolved)?;
+        abort.ensure_not_aborted()?;
+        let held = self.registered_tool(permit.tool())?;
+        self.check_permit(&permit)?;
+        self.check_arguments(&permit.resolved)?;
         let options = *permit.options();
         let call = ToolCall {
             tool: permit.tool().clone(),
@@ -192,10 +194,10 @@ impl ToolBox {
             arguments: permit.arguments().clone(),
             abort: abort.child(),
         };
-        let over = Over(call.abort.clone());
+        let over = AbortOnDrop(call.abort.clone());
         let tool = call.tool.clone();
-        let run = AssertUnwindSafe(async { held.handler.run(call).await }).catch_unwind();
-        let run = abort.guard(run);
+        let run = AssertUnwindSafe(async { held.handler.run_call(call).await }).catch_unwind();
+        let run = abort.run_until_aborted(run);
         let ended = match options.timeout {
             None => run.await,
             Some(limit) => match tokio::time::timeout(limit, run).await {
@@ -207,41 +209,44 @@ impl ToolBox {
                 }
             },
         };
-        let output = ended?.map_err(|panic| ToolFailure::failed(said(&*panic)))??;
-        output.within(options.max_bytes)
+        let output =
+            ended?.map_err(|panic| ToolFailure::from_message(panic_message(&*panic)))??;
+        output.limit_bytes(options.max_bytes)
     }
 
-    fn held(&self, tool: &ToolId) -> Result<&Held, ToolFailure> {
-        self.held.get(tool).ok_or_else(|| ToolFailure::Unknown {
+    fn registered_tool(&self, tool: &ToolId) -> Result<&RegisteredTool, ToolFailure> {
+        self.handlers.get(tool).ok_or_else(|| ToolFailure::Unknown {
             why: format!("{tool} cannot be called here: nothing runs it"),
         })
     }
 
     /// Whether the policy, as it is now, lets it run.
-    fn permit(&self, permit: &Permit) -> Result<(), ToolFailure> {
+    fn check_permit(&self, permit: &Permit) -> Result<(), ToolFailure> {
         let tool = permit.tool();
         let verdict = self
             .registry
             .get(tool)
-            .map(|tool| self.policy.decide(tool).verdict);
+            .map(|tool| self.policy.decide_tool(tool).verdict);
         match (verdict, permit.approval) {
-            (Some(Verdict::Allow), _) | (Some(Verdict::Ask), Approval::Given) => Ok(()),
-            (Some(Verdict::Ask), Approval::NotAsked) => {
-                Err(denied(tool, ", for nobody was asked about it"))
+            (Some(PolicyVerdict::Allow), _) | (Some(PolicyVerdict::Ask), ApprovalState::Given) => {
+                Ok(())
             }
-            (Some(Verdict::Deny) | None, _) => Err(denied(tool, "")),
+            (Some(PolicyVerdict::Ask), ApprovalState::NotAsked) => {
+                Err(denied_failure(tool, ", for nobody was asked about it"))
+            }
+            (Some(PolicyVerdict::Deny) | None, _) => Err(denied_failure(tool, "")),
         }
     }
 
-    fn check(&self, resolved: &Resolved) -> Result<(), ToolFailure> {
+    fn check_arguments(&self, resolved: &Resolved) -> Result<(), ToolFailure> {
         let bad = |why: String| ToolFailure::BadArguments {
             why: format!("{}: {why}", resolved.tool),
         };
-        if !resolved.arguments.is_whole() {
+        if !resolved.arguments.is_complete() {
             let why = "the arguments end too early; call again with all of them";
             return Err(bad(why.to_owned()));
         }
-        let findings = self.registry.check(resolved);
+        let findings = self.registry.check_arguments(resolved);
         let findings = findings.map_err(|error| bad(error.to_string()))?;
         if findings.is_empty() {
             return Ok(());
@@ -252,15 +257,15 @@ impl ToolBox {
 }
 
 /// Ends what a call began elsewhere, when the call is over or dropped.
-struct Over(Abort);
+struct AbortOnDrop(Abort);
 
-impl Drop for Over {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort("the call is over");
     }
 }
 
-fn denied(tool: &ToolId, why: &str) -> ToolFailure {
+fn denied_failure(tool: &ToolId, why: &str) -> ToolFailure {
     ToolFailure::Denied {
         why: format!("{tool} is denied{why}"),
     }
@@ -269,7 +274,7 @@ fn denied(tool: &ToolId, why: &str) -> ToolFailure {
 impl fmt::Debug for ToolBox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolBox")
-            .field("tools", &self.held.keys())
+            .field("tools", &self.handlers.keys())
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }

@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use contexture_compile::Contribution;
-use contexture_engine::{Conversation, For};
+use contexture_engine::{Conversation, MessageView};
 use contexture_ir::{FunctionTool, Item, Message, Role, ToolDefinition};
 use contexture_layers::{
-    ChildEnd, Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Observed, Recall,
-    RunEnd, ToolRequest, Verdict,
+    AnswerVerdict, ChildEnd, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers,
+    ObservedItems, RecallInput, RunEnd, ToolGate, ToolRequest,
 };
 use contexture_runs::{
-    Budget, ChildHistory, Decision, Delegate, Ended, Run, RunError, RunNews, RunStatus, ToolBox,
-    ToolOutput, Until, decide, post, runs, turn_text,
+    ApprovalDecision, ChildHistory, Run, RunBudget, RunError, RunEventKind, RunStatus,
+    StopCondition, SubAgent, ToolBox, ToolOutput, TurnEnd, list_runs, post_to_inbox,
+    run_turn_with_text, store_decision,
 };
 use contexture_tools::Policy;
-use contexture_wire::{Format, Renames};
+use contexture_wire::{Format, ToolNameMap};
 
 use crate::stand::{agent, calling, chat, model, saying, tool, tools, transcript};
 
@@ -32,9 +33,9 @@ async fn a_turn_goes_on_until_an_answer_calls_nothing() {
         ]),
         saying("Three and seven."),
     ]);
-    let agent = agent(&model).tools(tools(&ran));
-    let turn = turn_text(&chat, &agent, "Add.").await.unwrap();
-    assert_eq!(turn.end, Ended::Completed);
+    let agent = agent(&model).with_tools(tools(&ran));
+    let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
+    assert_eq!(turn.end, TurnEnd::Completed);
     assert_eq!(turn.text, "Three and seven.");
     assert_eq!((turn.spent.responses, turn.spent.steps), (2, 3));
     assert_eq!(turn.spent.tokens.input, Some(20));
@@ -49,26 +50,26 @@ async fn a_turn_goes_on_until_an_answer_calls_nothing() {
             "assistant Three and seven."
         ]
     );
-    let asked = model.asked();
+    let asked = model.requests();
     assert_eq!(asked.len(), 2);
     assert!(
         asked[1].payload.contains(r#""content":"7""#),
         "{}",
         asked[1].payload
     );
-    let listed = runs(chat.engine(), chat.owner(), Some(&chat))
+    let listed = list_runs(chat.engine(), chat.owner(), Some(&chat))
         .await
         .unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].status, RunStatus::Completed);
     assert_eq!(listed[0].result.as_deref(), Some("Three and seven."));
     // Nothing of the run is left on the tree.
-    let at = contexture_store::At::Branch(chat.branch());
-    let request = contexture_store::StateRequest::all(at);
+    let at = contexture_store::PathEnd::Branch(chat.branch());
+    let request = contexture_store::StateRequest::all_entries(at);
     let state = chat
         .engine()
         .store()
-        .state(chat.owner(), chat.id(), request)
+        .read_state(chat.owner(), chat.id(), request)
         .await
         .unwrap();
     assert!(
@@ -93,8 +94,8 @@ async fn what_a_tool_cannot_do_is_told_to_the_model() {
         ]),
         saying("Well."),
     ]);
-    let agent = agent(&model).tools(tools(&ran));
-    turn_text(&chat, &agent, "Try.").await.unwrap();
+    let agent = agent(&model).with_tools(tools(&ran));
+    run_turn_with_text(&chat, &agent, "Try.").await.unwrap();
     let said = transcript(&chat).await.join("\n");
     assert!(said.contains("unknown tool \"nothing\""), "{said}");
     assert!(said.contains("forbidden is denied"), "{said}");
@@ -116,7 +117,7 @@ impl Layer for SameAgain {
         Ok(0)
     }
 
-    async fn recall(&self, _: &u32, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, _: &u32, _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 
@@ -125,8 +126,8 @@ impl Layer for SameAgain {
         _: &mut u32,
         answer: &[Item],
         _: &HookContext,
-    ) -> Result<Verdict, LayerError> {
-        Ok(Verdict::Fix(answer.to_vec()))
+    ) -> Result<AnswerVerdict, LayerError> {
+        Ok(AnswerVerdict::Fix(answer.to_vec()))
     }
 }
 
@@ -137,18 +138,18 @@ async fn a_tool_is_known_by_the_name_it_was_given() {
         name: "files.read".to_owned(),
         ..FunctionTool::default()
     };
-    let renames = Renames::of(Format::OpenAiChat, &[ToolDefinition::Function(function)]);
+    let renames = ToolNameMap::for_tools(Format::OpenAiChat, &[ToolDefinition::Function(function)]);
     let (sent, given) = renames.iter().next().unwrap();
-    for layers in [Layers::new(), Layers::new().with(SameAgain).unwrap()] {
+    for layers in [Layers::new(), Layers::new().with_layer(SameAgain).unwrap()] {
         let chat = chat().await;
         chat.set_layers(layers);
         let mut tools = ToolBox::new(Policy::default());
         tool(&mut tools, given, || Ok(ToolOutput::from("read")));
         let model = model([calling(&[("c1", sent, "{}")]), saying("Read.")]);
-        turn_text(&chat, &agent(&model).tools(tools), "Read.")
+        run_turn_with_text(&chat, &agent(&model).with_tools(tools), "Read.")
             .await
             .unwrap();
-        assert!(model.asked()[0].payload.contains(sent));
+        assert!(model.requests()[0].payload.contains(sent));
         assert_eq!(
             transcript(&chat).await,
             [
@@ -183,7 +184,7 @@ impl Layer for Watching {
         Ok(0)
     }
 
-    async fn recall(&self, _: &u32, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, _: &u32, _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         self.saw("recall");
         Ok(Vec::new())
     }
@@ -207,13 +208,13 @@ impl Layer for Watching {
         _: &mut u32,
         answer: &[Item],
         _: &HookContext,
-    ) -> Result<Verdict, LayerError> {
+    ) -> Result<AnswerVerdict, LayerError> {
         self.saw("after_model");
         if answer.iter().any(|item| item.text().contains("rude")) {
             let feedback = "Be polite.".to_owned();
-            return Ok(Verdict::Retry { feedback });
+            return Ok(AnswerVerdict::Retry { feedback });
         }
-        Ok(Verdict::Pass)
+        Ok(AnswerVerdict::Pass)
     }
 
     async fn before_tool(
@@ -221,19 +222,19 @@ impl Layer for Watching {
         _: &mut u32,
         call: &ToolRequest,
         _: &HookContext,
-    ) -> Result<Gate, LayerError> {
+    ) -> Result<ToolGate, LayerError> {
         self.saw(format!("before_tool {}", call.tool));
         match call.tool.as_str() {
-            "gated" => Ok(Gate::Deny("not now".into())),
-            "asked" => Ok(Gate::Ask("sure?".into())),
-            _ => Ok(Gate::Guide("mind the sign".into())),
+            "gated" => Ok(ToolGate::Deny("not now".into())),
+            "asked" => Ok(ToolGate::Ask("sure?".into())),
+            _ => Ok(ToolGate::Guide("mind the sign".into())),
         }
     }
 
     async fn observe(
         &self,
         state: &mut u32,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         _: &HookContext,
     ) -> Result<(), LayerError> {
         if !seen.items.is_empty() {
@@ -285,7 +286,11 @@ impl Layer for Watching {
 async fn watched() -> (Conversation, Arc<Mutex<Vec<String>>>) {
     let chat = chat().await;
     let seen = Arc::new(Mutex::new(Vec::new()));
-    chat.set_layers(Layers::new().with(Watching(Arc::clone(&seen))).unwrap());
+    chat.set_layers(
+        Layers::new()
+            .with_layer(Watching(Arc::clone(&seen)))
+            .unwrap(),
+    );
     (chat, seen)
 }
 
@@ -297,8 +302,8 @@ async fn every_hook_runs_in_its_place() {
         calling(&[("c1", "add", r#"{"a":1,"b":2}"#), ("c2", "gated", "{}")]),
         saying("Three."),
     ]);
-    let agent = agent(&model).tools(tools(&ran));
-    turn_text(&chat, &agent, "Add.").await.unwrap();
+    let agent = agent(&model).with_tools(tools(&ran));
+    run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     let hooks = [
         "init",
         "on_append",
@@ -328,31 +333,35 @@ async fn every_hook_runs_in_its_place() {
 }
 
 #[tokio::test]
-async fn a_refused_answer_is_asked_for_again_and_the_model_does_not_see_it() {
+async fn refused_answer_is_retried_and_hidden_from_model() {
     let (chat, _) = watched().await;
     let model = model([saying("rude"), saying("rude too"), saying("With pleasure.")]);
-    let turn = turn_text(&chat, &agent(&model), "Please.").await.unwrap();
+    let turn = run_turn_with_text(&chat, &agent(&model), "Please.")
+        .await
+        .unwrap();
     assert_eq!(turn.text, "With pleasure.");
     assert_eq!(turn.spent.responses, 3);
-    let asked = model.asked();
+    let asked = model.requests();
     assert!(asked[2].payload.contains("Be polite."));
     assert!(!asked[2].payload.contains("rude"));
-    let people = chat.messages(For::User).await.unwrap();
+    let people = chat.messages(MessageView::User).await.unwrap();
     assert_eq!(people.len(), 2);
 
     let model = crate::stand::model([saying("rude"), saying("rude"), saying("rude")]);
-    let agent = agent(&model).refusals(1);
-    let error = turn_text(&chat, &agent, "Please.").await.unwrap_err();
+    let agent = agent(&model).with_max_refusals(1);
+    let error = run_turn_with_text(&chat, &agent, "Please.")
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), "denied");
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn what_is_left_to_people_waits_for_them() {
     for (decision, ran_after) in [
-        (Decision::Allow, 1),
+        (ApprovalDecision::Allow, 1),
         (
-            Decision::Deny {
+            ApprovalDecision::Deny {
                 reason: "no".into(),
             },
             0,
@@ -364,24 +373,29 @@ async fn what_is_left_to_people_waits_for_them() {
             calling(&[("c1", "asked", "{}"), ("c2", "add", r#"{"a":1,"b":2}"#)]),
             saying("Done."),
         ]);
-        let agent = agent(&model).tools(tools(&ran));
-        let turn = turn_text(&chat, &agent, "Do it.").await.unwrap();
-        let Ended::Waiting { calls } = turn.end else {
+        let agent = agent(&model).with_tools(tools(&ran));
+        let turn = run_turn_with_text(&chat, &agent, "Do it.").await.unwrap();
+        let TurnEnd::Waiting { calls } = turn.end else {
             panic!("expected it to wait: {turn:?}")
         };
         assert_eq!((calls.len(), ran.load(Ordering::SeqCst)), (1, 1));
-        let open = runs(chat.engine(), chat.owner(), None).await.unwrap();
+        let open = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
         assert_eq!(open[0].status, RunStatus::Waiting);
         // Resumed without a decision it waits on.
         let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
         assert!(matches!(
             run.drive().await.unwrap().end,
-            Ended::Waiting { .. }
+            TurnEnd::Waiting { .. }
         ));
-        decide(&chat, turn.run, calls[0], decision).await.unwrap();
+        store_decision(&chat, turn.run, calls[0], decision)
+            .await
+            .unwrap();
         let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
         let turn = run.drive().await.unwrap();
-        assert_eq!((turn.end, turn.text.as_str()), (Ended::Completed, "Done."));
+        assert_eq!(
+            (turn.end, turn.text.as_str()),
+            (TurnEnd::Completed, "Done.")
+        );
         assert_eq!(ran.load(Ordering::SeqCst), 1 + ran_after);
         let again = Run::resume(&chat, turn.run, &agent).await.unwrap_err();
         assert!(again.to_string().contains("has ended"), "{again}");
@@ -396,19 +410,19 @@ async fn another_agent_does_a_task_on_a_branch_of_its_own() {
         calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
         saying("It is 42."),
     ]);
-    let thinker = Delegate::new(agent(&inner), "Thinks.").history(ChildHistory::Fresh);
-    let agent = agent(&outer).agent("think", thinker);
-    let turn = turn_text(&chat, &agent, "Ask.").await.unwrap();
+    let thinker = SubAgent::new(agent(&inner), "Thinks.").with_history(ChildHistory::Fresh);
+    let agent = agent(&outer).with_sub_agent("think", thinker);
+    let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
     assert_eq!(turn.text, "It is 42.");
     assert_eq!(turn.spent.responses, 3);
-    assert!(!inner.asked()[0].payload.contains("Ask."));
-    assert!(inner.asked()[0].payload.contains("What is it?"));
+    assert!(!inner.requests()[0].payload.contains("Ask."));
+    assert!(inner.requests()[0].payload.contains("What is it?"));
     let said = transcript(&chat).await;
     assert_eq!(said[2], "output Forty-two.\n\nmind the sign");
     let hooks = seen.lock().unwrap().join(" ");
     assert!(hooks.contains("on_spawn"), "{hooks}");
     assert!(hooks.contains("on_return Forty-two."), "{hooks}");
-    let listed = runs(chat.engine(), chat.owner(), Some(&chat))
+    let listed = list_runs(chat.engine(), chat.owner(), Some(&chat))
         .await
         .unwrap();
     assert_eq!(listed.len(), 2);
@@ -435,17 +449,17 @@ async fn a_run_that_is_called_off_keeps_what_is_finished() {
         held.lock().unwrap().as_ref().unwrap().abort("enough");
         Ok(ToolOutput::from("stopped"))
     });
-    let agent = agent(&model).tools(tools);
+    let agent = agent(&model).with_tools(tools);
     let said = [Item::Message(Message::text(Role::User, "Go."))];
     let mut run = Run::begin(&chat, &agent, said).await.unwrap();
     *handle.lock().unwrap() = Some(run.handle());
     let error = run.drive().await.unwrap_err();
     assert_eq!(error.kind(), "cancelled");
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
     let said = transcript(&chat).await;
     assert_eq!(said.len(), 5, "{said:?}");
     assert!(said[3].starts_with("output 3"));
-    let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+    let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     assert_eq!(listed[0].status, RunStatus::Aborted);
     assert_eq!(listed[0].why.as_deref(), Some("cancelled: enough"));
     assert!(
@@ -461,46 +475,48 @@ async fn budgets_and_predicates_end_runs() {
     let ran = Arc::new(AtomicU32::new(0));
     let call = || calling(&[("c", "add", r#"{"a":1,"b":2}"#)]);
     let model = model([call(), call(), call()]);
-    let few = Budget {
+    let few = RunBudget {
         responses: Some(2),
-        ..Budget::default()
+        ..RunBudget::default()
     };
-    let agent = agent(&model).tools(tools(&ran)).budget(few);
-    let error = turn_text(&chat, &agent, "Go.").await.unwrap_err();
+    let agent = agent(&model).with_tools(tools(&ran)).with_budget(few);
+    let error = run_turn_with_text(&chat, &agent, "Go.").await.unwrap_err();
     assert!(matches!(error, RunError::BudgetExceeded(_)), "{error}");
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
 
     let model = crate::stand::model([call(), call(), call()]);
-    let until = Until::max_steps(3);
-    let agent = crate::stand::agent(&model).tools(tools(&ran)).until(until);
-    let turn = turn_text(&chat, &agent, "Go.").await.unwrap();
-    assert!(matches!(turn.end, Ended::Stopped { .. }), "{turn:?}");
+    let until = StopCondition::max_steps(3);
+    let agent = crate::stand::agent(&model)
+        .with_tools(tools(&ran))
+        .with_stop_condition(until);
+    let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
+    assert!(matches!(turn.end, TurnEnd::Stopped { .. }), "{turn:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_fails_in_passing_is_asked_again() {
     let chat = chat().await;
     let busy = || {
-        Err(contexture_llm::ModelError::Unavailable {
+        Err(contexture_models::ModelError::Unavailable {
             model: "m".into(),
             why: "busy".into(),
             retry_after_ms: Some(100),
         })
     };
-    let model = Arc::new(contexture_llm::ScriptedModel::new([
+    let model = Arc::new(contexture_models::ScriptedModel::new([
         busy(),
         busy(),
         Ok(saying("There.")),
     ]));
     let retries = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&retries);
-    let agent = agent(&model).observer(move |event: &contexture_runs::RunEvent| {
-        if matches!(event.news, RunNews::Retrying { .. }) {
+    let agent = agent(&model).with_observer(move |event: &contexture_runs::RunEvent| {
+        if matches!(event.news, RunEventKind::Retrying { .. }) {
             seen.fetch_add(1, Ordering::SeqCst);
             panic!("an observer's own fault");
         }
     });
-    let turn = turn_text(&chat, &agent, "Hello?").await.unwrap();
+    let turn = run_turn_with_text(&chat, &agent, "Hello?").await.unwrap();
     assert_eq!(turn.text, "There.");
     assert_eq!(retries.load(Ordering::SeqCst), 2);
 }
@@ -516,18 +532,18 @@ async fn what_arrives_while_a_run_is_busy_is_taken_in() {
     ]);
     let (inbox, later) = (chat.clone(), chat.clone());
     let said = Arc::new(AtomicU32::new(0));
-    let agent = agent(&model).tools(tools(&ran)).observer({
+    let agent = agent(&model).with_tools(tools(&ran)).with_observer({
         let said = Arc::clone(&said);
         move |event: &contexture_runs::RunEvent| {
-            if let RunNews::Answered { .. } = event.news {
+            if let RunEventKind::Answered { .. } = event.news {
                 said.fetch_add(1, Ordering::SeqCst);
             }
         }
     });
     let hello = Item::Message(Message::text(Role::User, "Hello too."));
-    post(&inbox, &hello).await.unwrap();
-    let turn = turn_text(&later, &agent, "Add.").await.unwrap();
-    assert_eq!(turn.end, Ended::Completed);
+    post_to_inbox(&inbox, &hello).await.unwrap();
+    let turn = run_turn_with_text(&later, &agent, "Add.").await.unwrap();
+    assert_eq!(turn.end, TurnEnd::Completed);
     let said = transcript(&chat).await;
     assert_eq!(said[..2], ["user Add.", "user Hello too."]);
     assert_eq!(
@@ -550,16 +566,16 @@ async fn steps_of_the_program_are_done_once() {
         done.fetch_add(1, Ordering::SeqCst);
         Ok::<_, RunError>(done.load(Ordering::SeqCst))
     };
-    assert_eq!(run.step("count", work).await.unwrap(), 1);
-    assert_eq!(run.step("count", work).await.unwrap(), 2);
-    run.set_state(&"where it stands").await.unwrap();
+    assert_eq!(run.run_durable_step("count", work).await.unwrap(), 1);
+    assert_eq!(run.run_durable_step("count", work).await.unwrap(), 2);
+    run.store_state(&"where it stands").await.unwrap();
     let id = run.id();
     drop(run);
     let mut run = Run::resume(&chat, id, &agent).await.unwrap();
-    assert_eq!(run.step("count", work).await.unwrap(), 1);
-    assert_eq!(run.step("count", work).await.unwrap(), 2);
-    assert_eq!(run.step("count", work).await.unwrap(), 3);
-    let state: Option<String> = run.state().await.unwrap();
+    assert_eq!(run.run_durable_step("count", work).await.unwrap(), 1);
+    assert_eq!(run.run_durable_step("count", work).await.unwrap(), 2);
+    assert_eq!(run.run_durable_step("count", work).await.unwrap(), 3);
+    let state: Option<String> = run.load_state().await.unwrap();
     assert_eq!(state.as_deref(), Some("where it stands"));
     assert_eq!(run.drive().await.unwrap().text, "Hi.");
 }
@@ -577,13 +593,13 @@ async fn a_step_that_failed_is_done_by_the_next_try() {
             earlier => Ok(earlier),
         }
     };
-    let error = run.step("charge", work).await.unwrap_err();
+    let error = run.run_durable_step("charge", work).await.unwrap_err();
     assert_eq!(error.to_string(), "step \"charge\" failed after 1 attempts");
-    assert_eq!(run.step("charge", work).await.unwrap(), 1);
+    assert_eq!(run.run_durable_step("charge", work).await.unwrap(), 1);
     let id = run.id();
     drop(run);
     let mut run = Run::resume(&chat, id, &agent).await.unwrap();
-    assert_eq!(run.step("charge", work).await.unwrap(), 1);
+    assert_eq!(run.run_durable_step("charge", work).await.unwrap(), 1);
     assert_eq!(tries.load(Ordering::SeqCst), 2);
 }
 
@@ -594,24 +610,24 @@ async fn what_a_step_gives_can_be_written_and_read_again() {
     let agent = agent(&model);
     let mut run = Run::begin(&chat, &agent, []).await.unwrap();
     let pairs = || async { Ok::<_, RunError>(BTreeMap::from([((1, 2), 3)])) };
-    let error = run.step("pairs", pairs).await.unwrap_err();
+    let error = run.run_durable_step("pairs", pairs).await.unwrap_err();
     assert!(matches!(error, RunError::ItemMismatch { .. }), "{error}");
     let nan = || async { Ok::<_, RunError>(f64::NAN) };
-    let error = run.step("nan", nan).await.unwrap_err();
+    let error = run.run_durable_step("nan", nan).await.unwrap_err();
     assert!(error.to_string().contains("step \"nan\""), "{error}");
     // What is not written as such is the same in every process.
     let maybe = || async { Ok::<_, RunError>(Some(f64::NAN)) };
-    assert_eq!(run.step("maybe", maybe).await.unwrap(), None);
+    assert_eq!(run.run_durable_step("maybe", maybe).await.unwrap(), None);
     let id = run.id();
     drop(run);
     let mut run = Run::resume(&chat, id, &agent).await.unwrap();
-    assert_eq!(run.step("maybe", maybe).await.unwrap(), None);
+    assert_eq!(run.run_durable_step("maybe", maybe).await.unwrap(), None);
     drop(run);
     // A program that asks for something else is told so, and nothing is done again.
     let mut run = Run::resume(&chat, id, &agent).await.unwrap();
     let done = AtomicU32::new(0);
     let other = || async { Ok::<_, RunError>(done.fetch_add(1, Ordering::SeqCst)) };
-    let error = run.step("maybe", other).await.unwrap_err();
+    let error = run.run_durable_step("maybe", other).await.unwrap_err();
     assert!(matches!(error, RunError::ItemMismatch { .. }), "{error}");
     assert_eq!(done.load(Ordering::SeqCst), 0);
 }
@@ -620,16 +636,16 @@ async fn what_a_step_gives_can_be_written_and_read_again() {
 async fn a_child_is_taken_back_once() {
     let (chat, seen) = watched().await;
     let (inner, outer) = (model([saying("Forty-two.")]), model([saying("It is 42.")]));
-    let below = Delegate::new(agent(&inner), "Thinks.");
+    let below = SubAgent::new(agent(&inner), "Thinks.");
     let agent = agent(&outer);
     let said = [Item::Message(Message::text(Role::User, "Ask."))];
     let mut run = Run::begin(&chat, &agent, said).await.unwrap();
     for _process in 0..2 {
         for _time in 0..2 {
-            let mut child = run.spawn("below", &below, "Think.").await.unwrap();
+            let mut child = run.spawn_child("below", &below, "Think.").await.unwrap();
             let turn = child.drive().await;
-            run.take_back(&child, &turn).await.unwrap();
-            assert_eq!(run.spent().responses, 1);
+            run.join_child(&child, &turn).await.unwrap();
+            assert_eq!(run.usage().responses, 1);
         }
         run = Run::resume(&chat, run.id(), &agent).await.unwrap();
     }

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use contexture_compile::Contribution;
 use contexture_engine::Conversation;
 use contexture_ir::{Item, Message, Output, Role};
-use contexture_layers::builtin::{Pad, Scratchpad};
+use contexture_layers::builtin::{Scratchpad, ScratchpadContent};
 use contexture_layers::{
-    HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Recall, RunEnd,
+    HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, RecallInput, RunEnd,
 };
-use contexture_runs::{RunEvent, RunNews, post, turn_text};
+use contexture_runs::{RunEvent, RunEventKind, post_to_inbox, run_turn_with_text};
 
 use crate::stand::{agent, calling, chat, model, saying, tools, transcript};
 
@@ -30,7 +30,7 @@ impl Layer for Censor {
         LayerSpec::new(LayerId::new("censor").unwrap())
     }
 
-    async fn recall(&self, _: &u32, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, _: &u32, _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 
@@ -72,8 +72,8 @@ impl Layer for Censor {
 
 async fn censored() -> Conversation {
     let chat = chat().await;
-    let pad = Scratchpad::sections([("goal", "The goal")]).unwrap();
-    let layers = Layers::new().with(Censor).unwrap().with(pad);
+    let pad = Scratchpad::with_sections([("goal", "The goal")]).unwrap();
+    let layers = Layers::new().with_layer(Censor).unwrap().with_layer(pad);
     chat.set_layers(layers.unwrap());
     chat
 }
@@ -98,15 +98,15 @@ async fn outputs_are_what_layers_let_in_and_each_call_has_one() {
     ]);
     let seen = Arc::clone(&told);
     let agent = agent(&model)
-        .tools(tools(&ran))
-        .observer(move |event: &RunEvent| {
-            if let RunNews::ToolDone { output, .. } = &event.news {
+        .with_tools(tools(&ran))
+        .with_observer(move |event: &RunEvent| {
+            if let RunEventKind::ToolDone { output, .. } = &event.news {
                 let text = Item::FunctionCallOutput(output.clone()).text();
                 let let_in = text.ends_with("[seen]") || text.ends_with("withheld");
                 seen.fetch_add(u32::from(let_in), Ordering::SeqCst);
             }
         });
-    turn_text(&chat, &agent, "Add.").await.unwrap();
+    run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     let outputs = transcript(&chat).await;
     assert_eq!(
         outputs[5..7],
@@ -116,7 +116,7 @@ async fn outputs_are_what_layers_let_in_and_each_call_has_one() {
     assert_eq!(outputs[9], "output 4 [seen]");
     assert_eq!(outputs[10], "assistant Done.");
     // Each answers its call, in what the model is sent as well.
-    let payload = &model.asked()[1].payload;
+    let payload = &model.requests()[1].payload;
     for call in ["c1", "c2", "c3", "c4"] {
         let answered = format!(r#""role":"tool","tool_call_id":"{call}""#);
         assert!(payload.contains(&answered), "{payload}");
@@ -133,11 +133,13 @@ async fn an_output_that_layers_leave_out_is_withheld() {
     let update = ("c1", "scratchpad_update", r#"{"goal":"a secret"}"#);
     let look = ("c2", "secret_tool", "{}");
     let model = model([calling(&[update, look]), saying("Done.")]);
-    turn_text(&chat, &agent(&model), "Go.").await.unwrap();
-    let payload = &model.asked()[1].payload;
+    run_turn_with_text(&chat, &agent(&model), "Go.")
+        .await
+        .unwrap();
+    let payload = &model.requests()[1].payload;
     assert!(payload.contains("secret_tool was called, and its output is withheld"));
     // What the function did is done; what it gave said nothing that is left out.
-    let pad: Pad = chat.layer::<Scratchpad>().unwrap().state().await.unwrap();
+    let pad: ScratchpadContent = chat.layer::<Scratchpad>().unwrap().state().await.unwrap();
     assert!(pad.get("goal").is_some());
 }
 
@@ -145,19 +147,23 @@ async fn an_output_that_layers_leave_out_is_withheld() {
 async fn what_arrives_midway_is_what_layers_let_in() {
     let chat = censored().await;
     for text in ["A secret.", "Hello too."] {
-        post(&chat, &said(Role::User, text)).await.unwrap();
+        post_to_inbox(&chat, &said(Role::User, text)).await.unwrap();
     }
     let model = model([saying("Hello.")]);
-    turn_text(&chat, &agent(&model), "Hello.").await.unwrap();
+    run_turn_with_text(&chat, &agent(&model), "Hello.")
+        .await
+        .unwrap();
     assert_eq!(
         transcript(&chat).await,
         ["user Hello.", "user Hello too.", "assistant Hello."]
     );
     assert_eq!(count(&chat).await, 3);
     // What is left out is no reason to ask again.
-    post(&chat, &said(Role::User, "A secret.")).await.unwrap();
+    post_to_inbox(&chat, &said(Role::User, "A secret."))
+        .await
+        .unwrap();
     let model = crate::stand::model([saying("Hello again.")]);
-    let turn = turn_text(&chat, &agent(&model), "Once more.")
+    let turn = run_turn_with_text(&chat, &agent(&model), "Once more.")
         .await
         .unwrap();
     assert_eq!(turn.text, "Hello again.");
@@ -167,8 +173,8 @@ async fn what_arrives_midway_is_what_layers_let_in() {
 async fn a_turn_of_which_layers_leave_nothing_begins_all_the_same() {
     let chat = censored().await;
     let model = model([saying("Well?")]);
-    let turn = turn_text(&chat, &agent(&model), "A secret.").await;
+    let turn = run_turn_with_text(&chat, &agent(&model), "A secret.").await;
     // There is nothing to answer: the model is not asked about nothing.
-    assert!(turn.is_err() || !model.asked()[0].payload.contains("secret"));
+    assert!(turn.is_err() || !model.requests()[0].payload.contains("secret"));
     assert!(!transcript(&chat).await.join(" ").contains("secret"));
 }

@@ -7,7 +7,7 @@ use contexture_engine::EngineError;
 use contexture_layers::Rerun;
 use contexture_runs::{RunError, Turn};
 use contexture_store::{MemoryStore, Store};
-use contexture_store_testkit::{Fault, Faulty};
+use contexture_store_testkit::{Faulty, InjectedFault};
 
 use crate::scene::{UNKNOWN, begun, contents, go_on, set_up, timeless_spent, unknown};
 
@@ -79,7 +79,7 @@ async fn cut_off_at_any_call_of_the_store_it_is_the_same_run() {
     assert_eq!(whole.text, "All done.");
     let wanted = contents(&plain).await;
     assert!(wanted.values().any(|line| line.contains("\"compaction\"")));
-    let calls: usize = usize::try_from(counted.calls().values().sum::<u64>()).unwrap();
+    let calls: usize = usize::try_from(counted.call_counts().values().sum::<u64>()).unwrap();
     println!("{calls} calls of the store, {} things", wanted.len());
     let mut wrong = Vec::new();
     let (mut resumed, mut unknowns) = (0, 0);
@@ -88,10 +88,10 @@ async fn cut_off_at_any_call_of_the_store_it_is_the_same_run() {
         Some(_) => 1,
         None => 4,
     };
-    for (offset, fault) in [(1, Fault::Before), (2, Fault::After)] {
+    for (offset, fault) in [(1, InjectedFault::Before), (2, InjectedFault::After)] {
         for call in (offset.min(every)..=calls).step_by(every) {
             let plain = fresh().await;
-            let faulty = Arc::new(Faulty::at(Arc::clone(&plain), call as u64, fault));
+            let faulty = Arc::new(Faulty::failing_call(Arc::clone(&plain), call as u64, fault));
             let mut turn = match go_on(faulty.clone(), STAGES, Rerun::Unknown).await {
                 Err(error) => {
                     if !store_failed(&error) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use contexture_runs::{Abort, Channel, ChannelError, Channels, Mode, Wait};
+use contexture_runs::{Abort, Channel, ChannelError, ChannelMode, Channels, WaitTimeout};
 
 const EACH: u64 = 300;
 
@@ -11,7 +11,7 @@ const EACH: u64 = 300;
 /// sleeps for ever.
 async fn crowd(capacity: usize) {
     let channels = Channels::new();
-    let channel = Channel::<u64>::new("crowd", Mode::Queue { capacity });
+    let channel = Channel::<u64>::new("crowd", ChannelMode::Queue { capacity });
     let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let mut tasks = tokio::task::JoinSet::new();
     for sender in 0..8 {
@@ -20,7 +20,7 @@ async fn crowd(capacity: usize) {
             for n in 0..EACH {
                 let value = sender * EACH + n + 1;
                 let abort = Abort::new();
-                let sending = channels.send(&channel, value, Wait::ForEver, &abort);
+                let sending = channels.send(&channel, value, WaitTimeout::ForEver, &abort);
                 let gives_up = async {
                     if n % 3 == 0 {
                         tokio::task::yield_now().await;
@@ -43,7 +43,7 @@ async fn crowd(capacity: usize) {
         readers.spawn(async move {
             for n in 0.. {
                 let abort = Abort::new();
-                let receiving = channels.recv(&channel, Wait::ForEver, &abort);
+                let receiving = channels.recv(&channel, WaitTimeout::ForEver, &abort);
                 let gives_up = async {
                     if (n + reader) % 2 == 0 {
                         tokio::task::yield_now().await;

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use contexture_ir::Raw;
 use contexture_runs::{Abort, Allowed, Permit, Resolution, ToolBox, ToolCall, ToolOutput};
-use contexture_tools::{Call, Group, Loaded, Name, Policy, Subject, Tool, ToolId, Verdict};
+use contexture_tools::{
+    Call, LoadedToolkits, Name, Policy, PolicyVerdict, RuleTarget, Tool, ToolGroup, ToolId,
+};
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 
@@ -31,8 +33,8 @@ type Ran = Arc<Mutex<Vec<ToolId>>>;
 /// Four flat tools, four of a namespace, four of a toolkit; two of each kind are marked.
 fn toolbox(ran: &Ran) -> ToolBox {
     let mut tools = ToolBox::default();
-    tools.add_group(Group::namespace("files", "")).unwrap();
-    tools.add_group(Group::toolkit("mail", "")).unwrap();
+    tools.add_group(ToolGroup::namespace("files", "")).unwrap();
+    tools.add_group(ToolGroup::toolkit("mail", "")).unwrap();
     for group in GROUPS {
         for (n, name) in NAMES.into_iter().enumerate() {
             let name = match group {
@@ -42,34 +44,34 @@ fn toolbox(ran: &Ran) -> ToolBox {
             };
             let mut tool = Tool::function(&name, "", Raw::parse("{}").unwrap());
             if n % 2 == 0 {
-                tool = tool.marked(["network"]);
+                tool = tool.with_marks(["network"]);
             }
             if let Some(group) = group {
-                tool = tool.within(group);
+                tool = tool.in_group(group);
             }
             let ran = Arc::clone(ran);
             let note = move |call: ToolCall| {
                 ran.lock().unwrap().push(call.tool);
                 async { Ok(ToolOutput::from("done")) }
             };
-            tools.add(tool, note).unwrap();
+            tools.add_tool(tool, note).unwrap();
         }
     }
     tools
 }
 
-fn verdict() -> impl Strategy<Value = Verdict> {
+fn verdict() -> impl Strategy<Value = PolicyVerdict> {
     prop_oneof![
-        Just(Verdict::Allow),
-        Just(Verdict::Ask),
-        Just(Verdict::Deny)
+        Just(PolicyVerdict::Allow),
+        Just(PolicyVerdict::Ask),
+        Just(PolicyVerdict::Deny)
     ]
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
     let pattern =
-        prop::sample::select(&PATTERNS[..]).prop_map(|pattern| Subject::Name(pattern.into()));
-    let on = prop_oneof![4 => pattern, 1 => Just(Subject::Mark("network".to_owned()))];
+        prop::sample::select(&PATTERNS[..]).prop_map(|pattern| RuleTarget::Name(pattern.into()));
+    let on = prop_oneof![4 => pattern, 1 => Just(RuleTarget::Mark("network".to_owned()))];
     let rules = prop::collection::vec((on, verdict()), 0..5);
     (rules, verdict()).prop_map(|(rules, otherwise)| {
         let start = Policy {
@@ -78,7 +80,7 @@ fn policy() -> impl Strategy<Value = Policy> {
         };
         rules
             .into_iter()
-            .fold(start, |policy, (on, verdict)| policy.with(on, verdict))
+            .fold(start, |policy, (on, verdict)| policy.with_rule(on, verdict))
     })
 }
 
@@ -107,8 +109,8 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 /// A permit by whatever is said yes to, and whether a person did.
-fn permit(tools: &ToolBox, call: &Call, loaded: &Loaded) -> Option<(Permit, bool)> {
-    let (allowed, asked) = match tools.resolve(call, "c", loaded).ok()? {
+fn permit(tools: &ToolBox, call: &Call, loaded: &LoadedToolkits) -> Option<(Permit, bool)> {
+    let (allowed, asked) = match tools.resolve_call(call, "c", loaded).ok()? {
         Resolution::Allowed(allowed) => (allowed, false),
         Resolution::Ask(pending) => (pending.approve(), true),
     };
@@ -118,10 +120,10 @@ fn permit(tools: &ToolBox, call: &Call, loaded: &Loaded) -> Option<(Permit, bool
     }
 }
 
-fn says(tools: &ToolBox, tool: &ToolId) -> Verdict {
+fn says(tools: &ToolBox, tool: &ToolId) -> PolicyVerdict {
     tools
         .policy()
-        .decide(tools.registry().get(tool).unwrap())
+        .decide_tool(tools.registry().get(tool).unwrap())
         .verdict
 }
 
@@ -135,25 +137,25 @@ proptest! {
         let mut tools = toolbox(&ran);
         for (call, changes, loads) in calls {
             tools.set_policy(before.clone());
-            let mut loaded = Loaded::default();
+            let mut loaded = LoadedToolkits::default();
             if loads {
-                loaded.load(Name::from("mail"));
+                loaded.mark_loaded(Name::from("mail"));
             }
             let Some((permit, asked)) = permit(&tools, &call, &loaded) else {
                 continue;
             };
             let tool = permit.tool().clone();
-            prop_assert_ne!(says(&tools, &tool), Verdict::Deny);
-            prop_assert_eq!(says(&tools, &tool) == Verdict::Ask, asked);
+            prop_assert_ne!(says(&tools, &tool), PolicyVerdict::Deny);
+            prop_assert_eq!(says(&tools, &tool) == PolicyVerdict::Ask, asked);
             if changes {
                 tools.set_policy(after.clone());
             }
             let may = match says(&tools, &tool) {
-                Verdict::Allow => true,
-                Verdict::Ask => asked,
-                Verdict::Deny => false,
+                PolicyVerdict::Allow => true,
+                PolicyVerdict::Ask => asked,
+                PolicyVerdict::Deny => false,
             };
-            let run = async { tools.run(permit, &Abort::new()).await };
+            let run = async { tools.run_tool(permit, &Abort::new()).await };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             let result = runtime.block_on(run.map(|result| result.map_err(|failure| failure.kind())));
             let noted: Vec<ToolId> = std::mem::take(&mut *ran.lock().unwrap());

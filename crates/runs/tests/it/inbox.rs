@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use contexture_engine::Conversation;
 use contexture_ir::{Item, Message, Role, user};
-use contexture_runs::{post, turn_text};
-use contexture_store::{Expected, KeyScope, ListEntries, PutEntry};
+use contexture_runs::{post_to_inbox, run_turn_with_text};
+use contexture_store::{ExpectedVersion, KeyScope, ListEntries, PutEntry};
 
 use crate::stand::{agent, chat, model, saying, transcript};
 
@@ -16,7 +16,9 @@ fn said(text: &str) -> Item {
 /// A turn on the branch, and what it says behind.
 async fn after_a_turn(chat: &Conversation) -> Vec<String> {
     let model = model([saying("Well.")]);
-    turn_text(chat, &agent(&model), "Go.").await.unwrap();
+    run_turn_with_text(chat, &agent(&model), "Go.")
+        .await
+        .unwrap();
     transcript(chat).await
 }
 
@@ -29,8 +31,10 @@ async fn branches_have_inboxes_of_their_own_whatever_their_names() {
     let mut branches = Vec::new();
     for name in names {
         let branch = chat.create_branch(name).await.unwrap();
-        let branch = chat.on_branch(branch.name);
-        post(&branch, &said(&format!("For {name}."))).await.unwrap();
+        let branch = chat.for_branch(branch.name);
+        post_to_inbox(&branch, &said(&format!("For {name}.")))
+            .await
+            .unwrap();
         branches.push(branch);
     }
     for (name, branch) in names.iter().zip(&branches) {
@@ -43,11 +47,11 @@ async fn branches_have_inboxes_of_their_own_whatever_their_names() {
 #[tokio::test]
 async fn what_was_taken_in_is_not_taken_in_by_the_next_run() {
     let chat = chat().await;
-    post(&chat, &said("Hello too.")).await.unwrap();
+    post_to_inbox(&chat, &said("Hello too.")).await.unwrap();
     let (store, owner) = (Arc::clone(chat.engine().store()), chat.owner());
     let scope = KeyScope::Conversation(chat.id().clone());
-    let list = ListEntries::of(scope.clone(), "inbox/".to_owned());
-    let posted = store.entries(owner, list).await.unwrap().entries;
+    let list = ListEntries::in_scope(scope.clone(), "inbox/".to_owned());
+    let posted = store.list_entries(owner, list).await.unwrap().entries;
     let said = after_a_turn(&chat).await;
     assert_eq!(said, ["user Go.", "user Hello too.", "assistant Well."]);
     // As if the process had died before it took it out of the inbox.
@@ -55,7 +59,7 @@ async fn what_was_taken_in_is_not_taken_in_by_the_next_run() {
         let put = PutEntry {
             key: entry.key,
             value: Some(entry.value),
-            expect: Expected::Absent,
+            expect: ExpectedVersion::Absent,
             at_ms: 1_000,
         };
         store.put_entry(owner, &scope, put).await.unwrap();

@@ -11,11 +11,12 @@ use contexture_engine::Conversation;
 use contexture_ir::user;
 use contexture_layers::Layers;
 use contexture_layers::builtin::memory::Memory;
-use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse};
+use contexture_models::{Model, ModelError, ModelRequest, ModelResponse};
 use contexture_runs::{
-    Agent, Approver, Decision, Delegate, Ended, RunError, ToolBox, ToolOutput, runs, turn_text,
+    Agent, ApprovalDecision, Approver, RunError, SubAgent, ToolBox, ToolOutput, TurnEnd, list_runs,
+    run_turn_with_text,
 };
-use contexture_store::{At, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest};
 use contexture_tools::Policy;
 use proptest::prelude::*;
 
@@ -26,8 +27,11 @@ pub(crate) async fn answers(chat: &Conversation) -> u64 {
     let store = chat.engine().store();
     let mut answers = BTreeSet::new();
     for branch in chat.refs().await.unwrap().branches {
-        let request = ReadRequest::whole(At::Branch(branch.name));
-        let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+        let request = ReadRequest::whole_path(PathEnd::Branch(branch.name));
+        let page = store
+            .read_path(chat.owner(), chat.id(), request)
+            .await
+            .unwrap();
         answers.extend(page.nodes.iter().filter_map(|node| node.response));
     }
     answers.len() as u64
@@ -50,18 +54,18 @@ async fn usage_is_conserved(tasks: Vec<bool>) {
         .collect();
     let outer = model([calling(&calls), saying("All told.")]);
     let agent = agent(&outer)
-        .agent(
+        .with_sub_agent(
             "works",
-            Delegate::new(crate::stand::agent(&works), "Works."),
+            SubAgent::new(crate::stand::agent(&works), "Works."),
         )
-        .agent(
+        .with_sub_agent(
             "fails",
-            Delegate::new(crate::stand::agent(&fails), "Fails."),
+            SubAgent::new(crate::stand::agent(&fails), "Fails."),
         );
-    let turn = turn_text(&chat, &agent, "Go.").await.unwrap();
+    let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
     assert_eq!(turn.spent.responses, answers(&chat).await, "{tasks:?}");
     assert_eq!(turn.spent.tokens.input, Some(10 * turn.spent.responses));
-    let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+    let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     let below = listed.iter().filter(|run| run.depth == 1);
     let below: u64 = below
         .filter_map(|run| run.spent)
@@ -76,8 +80,8 @@ struct Yes;
 
 #[async_trait]
 impl Approver for Yes {
-    async fn decide(&self, _: &contexture_layers::ToolRequest, _: &str) -> Decision {
-        Decision::Allow
+    async fn decide(&self, _: &contexture_layers::ToolRequest, _: &str) -> ApprovalDecision {
+        ApprovalDecision::Allow
     }
 }
 
@@ -92,7 +96,7 @@ const NAMES: [&str; 6] = [
 
 async fn what_is_denied_never_runs(called: Vec<&str>) {
     let chat = chat().await;
-    chat.set_layers(Layers::new().with(Memory::new()).unwrap());
+    chat.set_layers(Layers::new().with_layer(Memory::new()).unwrap());
     let policy = || {
         Policy::default()
             .deny("denied")
@@ -118,19 +122,22 @@ async fn what_is_denied_never_runs(called: Vec<&str>) {
         .collect();
     let inner = model([]);
     let outer = model([calling(&calls), saying("Well.")]);
-    let agent = agent(&outer).tools(tools).approver(Yes).agent(
-        "think",
-        Delegate::new(crate::stand::agent(&inner), "Thinks."),
-    );
-    let turn = turn_text(&chat, &agent, "Go.").await.unwrap();
-    assert_eq!(turn.end, Ended::Completed);
+    let agent = agent(&outer)
+        .with_tools(tools)
+        .with_approver(Yes)
+        .with_sub_agent(
+            "think",
+            SubAgent::new(crate::stand::agent(&inner), "Thinks."),
+        );
+    let turn = run_turn_with_text(&chat, &agent, "Go.").await.unwrap();
+    assert_eq!(turn.end, TurnEnd::Completed);
     let may = called
         .iter()
         .filter(|name| ["free", "asked"].contains(name))
         .count();
     assert_eq!(ran.load(Ordering::SeqCst) as usize, may);
     assert_eq!(wrong.load(Ordering::SeqCst), 0);
-    assert!(inner.asked().is_empty());
+    assert!(inner.requests().is_empty());
     let notes = chat.layer::<Memory>().unwrap().state().await.unwrap();
     assert!(notes.get("k").is_none());
     let said = transcript(&chat).await;
@@ -184,11 +191,11 @@ impl Model for Interrupted {
 #[tokio::test]
 async fn what_others_append_meanwhile_is_kept_and_answered() -> Result<(), RunError> {
     let chat = chat().await;
-    let other = chat.engine().conversation("c").existing().await?;
+    let other = chat.engine().conversation("c").open_existing().await?;
     let left = AtomicU32::new(5);
     let model = Arc::new(Interrupted { other, left });
     let agent = Agent::new("tester", model, Target::openai_chat("gpt-4o"));
-    let turn = turn_text(&chat, &agent, "Go.").await?;
+    let turn = run_turn_with_text(&chat, &agent, "Go.").await?;
     assert_eq!(turn.text, "Heard, 0 left.");
     // Those that came too late stand on branches of their own, and cost what they cost.
     assert_eq!(turn.spent.responses, 6);

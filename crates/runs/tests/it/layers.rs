@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use contexture_layers::builtin::{AllowedTool, Guardrails, MaxLength, Skill, Skills};
-use contexture_layers::{Gate, Layers};
-use contexture_runs::{Ended, ToolBox, ToolOutput, turn_text};
+use contexture_layers::{Layers, ToolGate};
+use contexture_runs::{ToolBox, ToolOutput, TurnEnd, run_turn_with_text};
 use contexture_tools::Policy;
 
 use crate::stand::{agent, calling, chat, model, saying, tool};
@@ -17,10 +17,10 @@ async fn after_loading(
     skills: Skills,
     rules: Guardrails,
     called: &str,
-) -> (u32, Ended) {
+) -> (u32, TurnEnd) {
     let chat = chat().await;
-    let layers = Layers::new().with(skills).unwrap();
-    chat.set_layers(layers.with(rules).unwrap());
+    let layers = Layers::new().with_layer(skills).unwrap();
+    chat.set_layers(layers.with_layer(rules).unwrap());
     let ran = Arc::new(AtomicU32::new(0));
     let mut tools = ToolBox::new(policy);
     for name in ["asked", "denied", "other"] {
@@ -35,7 +35,7 @@ async fn after_loading(
         calling(&[("c2", called, "{}")]),
         saying("Done."),
     ]);
-    let turn = turn_text(&chat, &agent(&model).tools(tools), "Do it.").await;
+    let turn = run_turn_with_text(&chat, &agent(&model).with_tools(tools), "Do it.").await;
     (ran.load(Ordering::SeqCst), turn.unwrap().end)
 }
 
@@ -54,35 +54,37 @@ async fn what_an_active_skill_allows_is_not_asked_about() {
     let policy = || Policy::default().ask("asked").ask("other").deny("denied");
     let rules = Guardrails::new;
     let (ran, end) = after_loading(policy(), skills(), rules(), "asked").await;
-    assert_eq!((ran, end), (1, Ended::Completed));
+    assert_eq!((ran, end), (1, TurnEnd::Completed));
     // Everything else that the policy, a person's rule or the program says goes before.
     let (ran, end) = after_loading(policy(), skills(), rules(), "denied").await;
-    assert_eq!((ran, end), (0, Ended::Completed));
-    let sure = Gate::Ask("sure?".to_owned());
+    assert_eq!((ran, end), (0, TurnEnd::Completed));
+    let sure = ToolGate::Ask("sure?".to_owned());
     for (skills, rules, called) in [
         (skills(), rules(), "other"),
         (skills().without_approvals(), rules(), "asked"),
-        (skills(), rules().rule("asked", sure), "asked"),
+        (skills(), rules().with_rule("asked", sure), "asked"),
     ] {
         let (ran, end) = after_loading(policy(), skills, rules, called).await;
         assert_eq!(ran, 0);
-        assert!(matches!(end, Ended::Waiting { .. }), "{end:?}");
+        assert!(matches!(end, TurnEnd::Waiting { .. }), "{end:?}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_is_asked_for_again_as_often_as_agent_and_guardrails_allow() {
+async fn answer_retries_use_lower_limit_of_agent_and_guardrails() {
     // How often guardrails and agent allow, and how many answers there are in all.
     for (guardrails, refusals, answers) in [(0, 3, 1), (1, 3, 2), (3, 1, 2), (3, 3, 4)] {
         let chat = chat().await;
         let guardrails = Guardrails::new()
-            .with(MaxLength::new(3))
-            .retrying(guardrails);
-        chat.set_layers(Layers::new().with(guardrails).unwrap());
+            .with_guard(MaxLength::new(3))
+            .with_max_retries(guardrails);
+        chat.set_layers(Layers::new().with_layer(guardrails).unwrap());
         let model = model((0..5).map(|_| saying("Far too long.")));
-        let agent = agent(&model).refusals(refusals);
-        let error = turn_text(&chat, &agent, "Be short.").await.unwrap_err();
+        let agent = agent(&model).with_max_refusals(refusals);
+        let error = run_turn_with_text(&chat, &agent, "Be short.")
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), "denied");
-        assert_eq!(model.asked().len(), answers);
+        assert_eq!(model.requests().len(), answers);
     }
 }

@@ -8,17 +8,18 @@ use async_trait::async_trait;
 use contexture_compile::{Contribution, Target};
 use contexture_engine::{Conversation, Engine, TestClock};
 use contexture_ir::{Item, Message, Raw, Role};
-use contexture_layers::builtin::{Guardrails, Pad, Scratchpad};
+use contexture_layers::builtin::{Guardrails, Scratchpad, ScratchpadContent};
 use contexture_layers::{
-    Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Observed, Recall, Rerun,
-    RunEnd,
+    HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, ObservedItems, RecallInput, Rerun,
+    RunEnd, ToolGate,
 };
-use contexture_llm::{ModelError, ModelResponse, ScriptedModel};
+use contexture_models::{ModelError, ModelResponse, ScriptedModel};
 use contexture_runs::{
-    Agent, Budget, Decision, Delegate, Ended, Lane, Run, RunError, RunEvent, RunHandle, RunNews,
-    RunStatus, ToolBox, ToolCall, ToolOptions, ToolOutput, decide, post, runs, turn_text,
+    Agent, ApprovalDecision, Run, RunBudget, RunError, RunEvent, RunEventKind, RunHandle,
+    RunStatus, SubAgent, ToolBox, ToolCall, ToolConcurrency, ToolOptions, ToolOutput, TurnEnd,
+    list_runs, post_to_inbox, run_turn_with_text, store_decision,
 };
-use contexture_store::At;
+use contexture_store::PathEnd;
 use contexture_tools::{Policy, Tool};
 
 use crate::stand::{agent, calling, chat, model, saying, tools, transcript};
@@ -43,11 +44,11 @@ fn failing(answers: impl IntoIterator<Item = ModelResponse>) -> Arc<ScriptedMode
 }
 
 fn pad() -> Scratchpad {
-    Scratchpad::sections([("goal", "The goal")]).unwrap()
+    Scratchpad::with_sections([("goal", "The goal")]).unwrap()
 }
 
 async fn goal(chat: &Conversation) -> String {
-    let pad: Pad = chat.layer::<Scratchpad>().unwrap().state().await.unwrap();
+    let pad: ScratchpadContent = chat.layer::<Scratchpad>().unwrap().state().await.unwrap();
     pad.get("goal")
         .map_or_else(String::new, ToString::to_string)
 }
@@ -68,14 +69,14 @@ impl Layer for Ends {
         Ok(100)
     }
 
-    async fn recall(&self, _: &u32, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, _: &u32, _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 
     async fn observe(
         &self,
         state: &mut u32,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         _: &HookContext,
     ) -> Result<(), LayerError> {
         *state += u32::try_from(seen.items.len()).unwrap();
@@ -104,31 +105,31 @@ impl Layer for Ends {
 }
 
 #[tokio::test]
-async fn a_turn_that_fails_keeps_what_was_said_and_done_and_layers_hear_of_it() {
+async fn failed_turn_keeps_history_and_notifies_layers() {
     let chat = chat().await;
     let ends = Arc::new(Mutex::new(Vec::new()));
-    chat.set_layers(Layers::new().with(Ends(Arc::clone(&ends))).unwrap());
+    chat.set_layers(Layers::new().with_layer(Ends(Arc::clone(&ends))).unwrap());
     let ran = Arc::new(AtomicU32::new(0));
     let failing = failing([calling(&[ADD])]);
-    let agent = agent(&failing).tools(tools(&ran));
-    let error = turn_text(&chat, &agent, "Pay.").await.unwrap_err();
+    let agent = agent(&failing).with_tools(tools(&ran));
+    let error = run_turn_with_text(&chat, &agent, "Pay.").await.unwrap_err();
     assert!(!error.is_retryable(), "{error}");
     assert_eq!(
         transcript(&chat).await,
         ["user Pay.", "call add", "output 3"]
     );
     assert_eq!(*ends.lock().unwrap(), ["init", "failed", "disposed"]);
-    let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+    let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     assert_eq!(listed[0].status, RunStatus::Failed);
     assert!(listed[0].why.is_some() && listed[0].result.is_none());
 
     // The next turn knows of it, and an earlier answer never stands for a later failure.
     let model = model([saying("Paid.")]);
     let next = crate::stand::agent(&model);
-    let turn = turn_text(&chat, &next, "Well?").await.unwrap();
+    let turn = run_turn_with_text(&chat, &next, "Well?").await.unwrap();
     assert_eq!(turn.text, "Paid.");
-    assert!(model.asked()[0].payload.contains("Pay."));
-    let again = turn_text(&chat, &next, "Again?").await;
+    assert!(model.requests()[0].payload.contains("Pay."));
+    let again = run_turn_with_text(&chat, &next, "Again?").await;
     assert!(again.is_err(), "{again:?}");
 }
 
@@ -141,15 +142,19 @@ async fn what_is_kept_stands_in_the_order_the_model_saw() {
     let interrupted = move |_: ToolCall| {
         let inbox = inbox.clone();
         async move {
-            post(&inbox, &said("Wait: in euros.")).await.unwrap();
+            post_to_inbox(&inbox, &said("Wait: in euros."))
+                .await
+                .unwrap();
             Ok(ToolOutput::from("ten"))
         }
     };
     let tool = Tool::function("price", "A price.", schema);
-    tools.add(tool, interrupted).unwrap();
+    tools.add_tool(tool, interrupted).unwrap();
     let model = model([calling(&[("c1", "price", "{}")]), saying("Ten euros.")]);
-    let agent = agent(&model).tools(tools);
-    turn_text(&chat, &agent, "How much?").await.unwrap();
+    let agent = agent(&model).with_tools(tools);
+    run_turn_with_text(&chat, &agent, "How much?")
+        .await
+        .unwrap();
     assert_eq!(
         transcript(&chat).await,
         [
@@ -160,7 +165,7 @@ async fn what_is_kept_stands_in_the_order_the_model_saw() {
             "assistant Ten euros."
         ]
     );
-    let asked = model.asked();
+    let asked = model.requests();
     let place = |text: &str| asked[1].payload.find(text).unwrap();
     assert!(place("How much?") < place("\"ten\"") && place("\"ten\"") < place("in euros"));
 }
@@ -172,7 +177,7 @@ async fn what_is_done_is_kept_while_others_are_at_work() {
     let mut tools = ToolBox::new(Policy::default());
     let options = ToolOptions {
         rerun: Rerun::Again,
-        lane: Lane::Together,
+        lane: ToolConcurrency::Together,
         ..ToolOptions::default()
     };
     // The slow one is cut off when it runs first.
@@ -189,13 +194,13 @@ async fn what_is_done_is_kept_while_others_are_at_work() {
         };
         let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
         let tool = Tool::function(name, "Works.", schema);
-        tools.add_with(tool, options, work).unwrap();
+        tools.add_tool_with(tool, options, work).unwrap();
     }
     let model = model([
         calling(&[("c1", "slow", "{}"), ("c2", "quick", "{}")]),
         saying("Done."),
     ]);
-    let agent = agent(&model).tools(tools);
+    let agent = agent(&model).with_tools(tools);
     let mut run = Run::begin(&chat, &agent, [said("Work.")]).await.unwrap();
     let cut = tokio::time::timeout(Duration::from_secs(1), run.drive()).await;
     assert!(cut.is_err(), "{cut:?}");
@@ -209,7 +214,7 @@ async fn what_is_done_is_kept_while_others_are_at_work() {
     assert_eq!(ran.load(Ordering::SeqCst), 3);
     assert_eq!(transcript(&chat).await[4], "output slow");
     // The model is told in the order in which it called.
-    let told = &model.asked()[1].payload;
+    let told = &model.requests()[1].payload;
     let place = |text: &str| told.find(text).unwrap();
     assert!(
         place(r#""content":"slow""#) < place(r#""content":"quick""#),
@@ -220,12 +225,17 @@ async fn what_is_done_is_kept_while_others_are_at_work() {
 #[tokio::test]
 async fn answers_that_were_refused_are_kept_and_counted() {
     let chat = chat().await;
-    let short = Guardrails::new().with(contexture_layers::builtin::MaxLength::new(5));
-    chat.set_layers(Layers::new().with(short).unwrap());
+    let short = Guardrails::new().with_guard(contexture_layers::builtin::MaxLength::new(5));
+    chat.set_layers(Layers::new().with_layer(short).unwrap());
     let model = model([saying("far too long"), saying("Short")]);
-    let turn = turn_text(&chat, &agent(&model), "Say.").await.unwrap();
+    let turn = run_turn_with_text(&chat, &agent(&model), "Say.")
+        .await
+        .unwrap();
     assert_eq!((turn.text.as_str(), turn.spent.responses), ("Short", 2));
-    let answers = chat.responses(At::Branch(chat.branch())).await.unwrap();
+    let answers = chat
+        .response_ids(PathEnd::Branch(chat.branch()))
+        .await
+        .unwrap();
     assert_eq!(answers.len(), 2);
     assert!(
         transcript(&chat)
@@ -243,34 +253,35 @@ async fn what_a_child_used_counts_though_it_failed() {
         calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
         saying("Nobody knows."),
     ]);
-    let thinker = Delegate::new(agent(&inner).tools(tools(&ran)), "Thinks.");
-    let agent = agent(&outer).agent("think", thinker);
-    let turn = turn_text(&chat, &agent, "Ask.").await.unwrap();
+    let thinker = SubAgent::new(agent(&inner).with_tools(tools(&ran)), "Thinks.");
+    let agent = agent(&outer).with_sub_agent("think", thinker);
+    let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
     assert_eq!(turn.spent.responses, 3);
     assert_eq!(turn.spent.tokens.input, Some(30));
-    let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+    let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     let child = listed.iter().find(|run| run.parent.is_some()).unwrap();
     assert_eq!(child.status, RunStatus::Failed);
     assert_eq!(child.spent.unwrap().responses, 1);
 }
 
 #[tokio::test]
-async fn a_run_that_is_taken_up_has_its_states_its_figures_and_its_budget() {
+async fn resumed_run_keeps_layer_states_usage_and_budget() {
     let chat = chat().await;
     let ran = Arc::new(AtomicU32::new(0));
     let ends = Arc::new(Mutex::new(Vec::new()));
-    let layers = Layers::new().with(Ends(Arc::clone(&ends))).unwrap();
-    let layers = layers.with(Guardrails::new().rule("asked", Gate::Ask("sure?".into())));
+    let layers = Layers::new().with_layer(Ends(Arc::clone(&ends))).unwrap();
+    let layers =
+        layers.with_layer(Guardrails::new().with_rule("asked", ToolGate::Ask("sure?".into())));
     let layers = layers.unwrap();
     chat.set_layers(layers.clone());
-    let two = Budget {
+    let two = RunBudget {
         responses: Some(2),
-        ..Budget::default()
+        ..RunBudget::default()
     };
     let model = model([calling(&[("c1", "asked", "{}")]), calling(&[ADD])]);
-    let agent = agent(&model).tools(tools(&ran)).budget(two);
-    let turn = turn_text(&chat, &agent, "Do it.").await.unwrap();
-    let Ended::Waiting { calls } = turn.end else {
+    let agent = agent(&model).with_tools(tools(&ran)).with_budget(two);
+    let turn = run_turn_with_text(&chat, &agent, "Do it.").await.unwrap();
+    let TurnEnd::Waiting { calls } = turn.end else {
         unreachable!("{turn:?}")
     };
 
@@ -278,17 +289,17 @@ async fn a_run_that_is_taken_up_has_its_states_its_figures_and_its_budget() {
     let engine = Engine::new(Arc::clone(chat.engine().store()));
     let engine = engine.with_clock(TestClock::new(2_000)).with_layers(layers);
     let chat = engine.conversation("c").open().await.unwrap();
-    decide(&chat, turn.run, calls[0], Decision::Allow)
+    store_decision(&chat, turn.run, calls[0], ApprovalDecision::Allow)
         .await
         .unwrap();
     let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
-    assert_eq!(run.spent().responses, 1);
-    assert_eq!(run.spent().tokens, turn.spent.tokens);
+    assert_eq!(run.usage().responses, 1);
+    assert_eq!(run.usage().tokens, turn.spent.tokens);
     assert_eq!(*run.layers().state::<Ends>().unwrap(), 102);
     let error = run.drive().await.unwrap_err();
     assert!(matches!(error, RunError::BudgetExceeded(_)), "{error}");
     assert_eq!(ran.load(Ordering::SeqCst), 1);
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
     assert_eq!(*ends.lock().unwrap(), ["init", "failed", "disposed"]);
 }
 
@@ -296,12 +307,12 @@ async fn a_run_that_is_taken_up_has_its_states_its_figures_and_its_budget() {
 async fn runs_below_runs_come_to_an_end() {
     let chat = chat().await;
     let model = model([]);
-    let below = Delegate::new(agent(&model), "Goes on.");
+    let below = SubAgent::new(agent(&model), "Goes on.");
     let mut run = Run::begin(&chat, &agent(&model), [said("Go.")])
         .await
         .unwrap();
     let error = loop {
-        match run.spawn("below", &below, "Go on.").await {
+        match run.spawn_child("below", &below, "Go on.").await {
             Ok(child) => run = child,
             Err(error) => break error,
         }
@@ -311,18 +322,20 @@ async fn runs_below_runs_come_to_an_end() {
 }
 
 #[tokio::test]
-async fn functions_of_layers_pass_the_policy_and_the_gates_by_their_own_names() {
+async fn layer_functions_obey_policy_and_guardrails_by_name() {
     for (policy, layers) in [
         (
             Policy::default().deny("scratchpad_update"),
-            Layers::new().with(pad()).unwrap(),
+            Layers::new().with_layer(pad()).unwrap(),
         ),
         (
             Policy::default(),
             Layers::new()
-                .with(pad())
+                .with_layer(pad())
                 .unwrap()
-                .with(Guardrails::new().rule("scratchpad_*", Gate::Deny("not now".into())))
+                .with_layer(
+                    Guardrails::new().with_rule("scratchpad_*", ToolGate::Deny("not now".into())),
+                )
                 .unwrap(),
         ),
     ] {
@@ -330,16 +343,18 @@ async fn functions_of_layers_pass_the_policy_and_the_gates_by_their_own_names() 
         chat.set_layers(layers);
         let update = ("c1", "scratchpad_update", r#"{"goal":"changed"}"#);
         let model = model([calling(&[update]), saying("Well.")]);
-        let agent = agent(&model).tools(ToolBox::new(policy));
-        turn_text(&chat, &agent, "Change it.").await.unwrap();
+        let agent = agent(&model).with_tools(ToolBox::new(policy));
+        run_turn_with_text(&chat, &agent, "Change it.")
+            .await
+            .unwrap();
         assert_eq!(goal(&chat).await, "");
     }
     // And run where nobody is against it.
     let chat = chat().await;
-    chat.set_layers(Layers::new().with(pad()).unwrap());
+    chat.set_layers(Layers::new().with_layer(pad()).unwrap());
     let update = ("c1", "scratchpad_update", r#"{"goal":"changed"}"#);
     let model = model([calling(&[update]), saying("Well.")]);
-    turn_text(&chat, &agent(&model), "Change it.")
+    run_turn_with_text(&chat, &agent(&model), "Change it.")
         .await
         .unwrap();
     assert_eq!(goal(&chat).await, r#""changed""#);
@@ -348,7 +363,7 @@ async fn functions_of_layers_pass_the_policy_and_the_gates_by_their_own_names() 
 #[tokio::test]
 async fn a_child_changes_its_own_states() {
     let chat = chat().await;
-    chat.set_layers(Layers::new().with(pad()).unwrap());
+    chat.set_layers(Layers::new().with_layer(pad()).unwrap());
     let outer = Raw::parse(r#"{"goal":"outer"}"#).unwrap();
     chat.call_function("scratchpad_update", &outer)
         .await
@@ -359,13 +374,16 @@ async fn a_child_changes_its_own_states() {
         calling(&[("c1", "think", r#"{"task":"Think."}"#)]),
         saying("Done."),
     ]);
-    let agent_above = agent(&outer).agent("think", Delegate::new(agent(&inner), "Thinks."));
-    turn_text(&chat, &agent_above, "Go.").await.unwrap();
+    let agent_above =
+        agent(&outer).with_sub_agent("think", SubAgent::new(agent(&inner), "Thinks."));
+    run_turn_with_text(&chat, &agent_above, "Go.")
+        .await
+        .unwrap();
     // It began with its parent's.
-    assert!(inner.asked()[0].payload.contains("outer"));
-    assert!(inner.asked()[1].payload.contains("inner"));
+    assert!(inner.requests()[0].payload.contains("outer"));
+    assert!(inner.requests()[1].payload.contains("inner"));
     assert_eq!(goal(&chat).await, r#""outer""#);
-    assert!(outer.asked()[1].payload.contains(r#"outer"#));
+    assert!(outer.requests()[1].payload.contains(r#"outer"#));
 }
 
 #[tokio::test]
@@ -375,15 +393,15 @@ async fn what_a_model_thought_goes_back_to_it_with_its_calls() {
     let thought = ModelResponse::new(
         r#"{"id":"resp_1","object":"response","created_at":0,"status":"completed","model":"gpt-5","output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAsealed"},{"type":"function_call","id":"fc_1","call_id":"c1","name":"add","arguments":"{\"a\":1,\"b\":2}","status":"completed"}],"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15,"output_tokens_details":{"reasoning_tokens":3}}}"#.to_owned(),
     );
-    let text = contexture_llm::text_response(contexture_wire::Format::OpenAiResponses, "Three.");
+    let text = contexture_models::text_response(contexture_wire::Format::OpenAiResponses, "Three.");
     let model = model([thought, ModelResponse::new(text)]);
     let agent = Agent::new("thinker", model.clone(), Target::openai_responses("gpt-5"));
-    let turn = turn_text(&chat, &agent.tools(tools(&ran)), "Add.")
+    let turn = run_turn_with_text(&chat, &agent.with_tools(tools(&ran)), "Add.")
         .await
         .unwrap();
     assert_eq!(turn.text, "Three.");
     assert_eq!(turn.spent.tokens.reasoning, Some(3));
-    let second = &model.asked()[1].payload;
+    let second = &model.requests()[1].payload;
     let place = |text: &str| second.find(text).unwrap();
     assert!(
         place("gAAAsealed") < place("function_call_output"),
@@ -400,11 +418,11 @@ async fn an_answer_that_is_called_off_midway_is_kept_for_people_only() {
         Ok(delta.to_string())
     };
     let streams = [vec![piece("Half "), piece("of it"), piece("never seen")]];
-    let model = Arc::new(ScriptedModel::streaming(streams));
+    let model = Arc::new(ScriptedModel::with_streams(streams));
     let handle: Arc<Mutex<Option<RunHandle>>> = Arc::default();
     let (held, heard) = (Arc::clone(&handle), Arc::new(AtomicU32::new(0)));
-    let agent = agent(&model).observer(move |event: &RunEvent| {
-        if let RunNews::Delta(delta) = &event.news
+    let agent = agent(&model).with_observer(move |event: &RunEvent| {
+        if let RunEventKind::Delta(delta) = &event.news
             && format!("{delta:?}").contains("Half")
         {
             heard.fetch_add(1, Ordering::SeqCst);
@@ -420,10 +438,10 @@ async fn an_answer_that_is_called_off_midway_is_kept_for_people_only() {
     assert!(kept[1].starts_with("assistant Half"), "{kept:?}");
 
     let model = crate::stand::model([saying("Again.")]);
-    turn_text(&chat, &crate::stand::agent(&model), "Go on.")
+    run_turn_with_text(&chat, &crate::stand::agent(&model), "Go on.")
         .await
         .unwrap();
-    assert!(!model.asked()[0].payload.contains("Half"));
+    assert!(!model.requests()[0].payload.contains("Half"));
 }
 
 #[tokio::test]
@@ -431,6 +449,8 @@ async fn a_refusal_is_no_empty_answer() {
     let chat = chat().await;
     let body = r#"{"id":"x","object":"chat.completion","created":0,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":"I will not."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
     let model = model([ModelResponse::new(body.to_owned())]);
-    let turn = turn_text(&chat, &agent(&model), "Do it.").await.unwrap();
+    let turn = run_turn_with_text(&chat, &agent(&model), "Do it.")
+        .await
+        .unwrap();
     assert_eq!(turn.text, "I will not.");
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use contexture_ir::Raw;
-use contexture_runs::{Abort, Channel, ChannelError, Channels, Mode, Wait};
+use contexture_runs::{Abort, Channel, ChannelError, ChannelMode, Channels, WaitTimeout};
 use futures_util::{FutureExt as _, StreamExt as _};
 
-const NOW: Wait = Wait::For(Duration::ZERO);
+const NOW: WaitTimeout = WaitTimeout::For(Duration::ZERO);
 
 fn rendezvous() -> Channel<u32> {
-    Channel::new("meet", Mode::Queue { capacity: 0 })
+    Channel::new("meet", ChannelMode::Queue { capacity: 0 })
 }
 
 #[tokio::test(start_paused = true)]
@@ -17,7 +17,7 @@ async fn a_value_is_read_again_and_again_and_wakes_all() {
     let (channels, abort) = (Channels::new(), Abort::new());
     let temperature = Channel::<u32>::value("temperature");
     assert_eq!(channels.try_recv(&temperature).unwrap(), None);
-    let wait = || channels.recv(&temperature, Wait::default(), &abort);
+    let wait = || channels.recv(&temperature, WaitTimeout::default(), &abort);
     let send = |value| channels.send(&temperature, value, NOW, &abort);
     let (first, second, sent) = tokio::join!(wait(), wait(), send(20));
     assert_eq!((first, second, sent), (Ok(20), Ok(20), Ok(())));
@@ -34,9 +34,9 @@ async fn a_topic_is_for_those_who_are_there() {
     let (channels, abort) = (Channels::new(), Abort::new());
     let news = Channel::<u32>::topic("news");
     let send = |value| channels.send(&news, value, NOW, &abort);
-    let wait = || channels.recv(&news, Wait::default(), &abort);
+    let wait = || channels.recv(&news, WaitTimeout::default(), &abort);
     send(1).await.unwrap();
-    let mut stream = channels.stream(&news).unwrap();
+    let mut stream = channels.external_stream(&news).unwrap();
     let (first, second, sent) = tokio::join!(wait(), wait(), send(2));
     assert_eq!((first, second, sent), (Ok(2), Ok(2), Ok(())));
     assert_eq!(channels.try_recv(&news), Ok(None));
@@ -55,7 +55,7 @@ async fn waiting_ends_after_its_time_and_leaves_nothing() {
     let meet = rendezvous();
     let start = tokio::time::Instant::now();
     let error = channels
-        .recv(&meet, Wait::default(), &abort)
+        .recv(&meet, WaitTimeout::default(), &abort)
         .await
         .unwrap_err();
     assert_eq!(
@@ -63,14 +63,14 @@ async fn waiting_ends_after_its_time_and_leaves_nothing() {
         r#"nothing happened at the channel "meet" within 30s"#
     );
     let sent = channels
-        .send(&meet, 1, Wait::For(Duration::from_secs(2)), &abort)
+        .send(&meet, 1, WaitTimeout::For(Duration::from_secs(2)), &abort)
         .await;
     assert!(matches!(sent, Err(ChannelError::TimedOut { .. })));
     assert_eq!(start.elapsed().as_secs(), 32);
     assert_eq!(channels.try_recv(&meet).unwrap(), None);
     let (sent, received) = tokio::join!(
-        channels.send(&meet, 2, Wait::ForEver, &abort),
-        channels.recv(&meet, Wait::ForEver, &abort)
+        channels.send(&meet, 2, WaitTimeout::ForEver, &abort),
+        channels.recv(&meet, WaitTimeout::ForEver, &abort)
     );
     assert_eq!((sent, received), (Ok(()), Ok(2)));
 }
@@ -82,12 +82,12 @@ async fn an_abort_ends_only_its_own_waiting() {
     let (one, two) = (root.child(), root.child());
     let (first, second, ()) = tokio::join!(
         biased;
-        channels.recv(&meet, Wait::ForEver, &one),
-        channels.recv(&meet, Wait::default(), &two),
+        channels.recv(&meet, WaitTimeout::ForEver, &one),
+        channels.recv(&meet, WaitTimeout::default(), &two),
         async {
             one.abort("enough");
             tokio::task::yield_now().await;
-            channels.external(&meet).unwrap().send(7).unwrap();
+            channels.external_sender(&meet).unwrap().send(7).unwrap();
         }
     );
     assert_eq!(first.unwrap_err().to_string(), "cancelled: enough");
@@ -105,34 +105,40 @@ async fn an_abort_ends_only_its_own_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_sender_is_cut_by_an_abort_and_its_value_never_enters() {
+async fn aborted_parked_send_never_delivers_its_value() {
     let (channels, abort) = (Channels::new(), Abort::new());
-    let one = Channel::<u32>::new("one", Mode::Queue { capacity: 1 });
+    let one = Channel::<u32>::new("one", ChannelMode::Queue { capacity: 1 });
     channels.send(&one, 1, NOW, &abort).await.unwrap();
     let child = abort.child();
-    let (parked, ()) = tokio::join!(channels.send(&one, 2, Wait::default(), &child), async {
-        child.abort("enough");
-    });
+    let (parked, ()) = tokio::join!(
+        channels.send(&one, 2, WaitTimeout::default(), &child),
+        async {
+            child.abort("enough");
+        }
+    );
     assert!(matches!(parked, Err(ChannelError::Cancelled(_))));
-    let (parked, taken) = tokio::join!(channels.send(&one, 3, Wait::default(), &abort), async {
-        (
-            channels.try_recv(&one).unwrap(),
-            channels.try_recv(&one).unwrap(),
-        )
-    });
+    let (parked, taken) = tokio::join!(
+        channels.send(&one, 3, WaitTimeout::default(), &abort),
+        async {
+            (
+                channels.try_recv(&one).unwrap(),
+                channels.try_recv(&one).unwrap(),
+            )
+        }
+    );
     assert_eq!((parked, taken), (Ok(()), (Some(1), Some(3))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn from_outside_nothing_waits_and_the_oldest_goes() {
     let (channels, abort) = (Channels::new(), Abort::new());
-    let two = Channel::<u32>::new("two", Mode::Queue { capacity: 2 });
-    let external = channels.external(&two).unwrap();
+    let two = Channel::<u32>::new("two", ChannelMode::Queue { capacity: 2 });
+    let external = channels.external_sender(&two).unwrap();
     for value in 1..=4 {
         external.send(value).unwrap();
     }
     assert_eq!(channels.recv(&two, NOW, &abort).await, Ok(3));
-    let nobody = channels.external(&rendezvous()).unwrap();
+    let nobody = channels.external_sender(&rendezvous()).unwrap();
     nobody.send(1).unwrap();
     assert_eq!(channels.try_recv(&rendezvous()), Ok(None));
     assert!(!external.is_closed());
@@ -150,7 +156,7 @@ async fn from_outside_nothing_waits_and_the_oldest_goes() {
     ));
     assert!(
         channels
-            .external(&Channel::<u32>::topic("later"))
+            .external_sender(&Channel::<u32>::topic("later"))
             .unwrap()
             .is_closed()
     );
@@ -165,8 +171,8 @@ async fn streams_end_with_the_run_after_what_was_queued() {
     );
     channels.send(&level, 1, NOW, &abort).await.unwrap();
     let (mut work, mut levels) = (
-        channels.stream(&jobs).unwrap(),
-        channels.stream(&level).unwrap(),
+        channels.external_stream(&jobs).unwrap(),
+        channels.external_stream(&level).unwrap(),
     );
     assert_eq!(levels.next().await, Some(1));
     assert_eq!(work.next().now_or_never(), None);
@@ -185,7 +191,7 @@ async fn streams_end_with_the_run_after_what_was_queued() {
 async fn a_stream_that_is_dropped_gives_back_what_it_was_handed() {
     let (channels, abort) = (Channels::new(), Abort::new());
     let jobs = Channel::<u32>::queue("jobs");
-    let mut stream = channels.stream(&jobs).unwrap();
+    let mut stream = channels.external_stream(&jobs).unwrap();
     assert_eq!(stream.next().now_or_never(), None);
     channels.send(&jobs, 1, NOW, &abort).await.unwrap();
     assert_eq!(channels.try_recv(&jobs), Ok(None));
@@ -198,8 +204,8 @@ async fn channels_that_are_dropped_are_closed() {
     let channels = Channels::new();
     let jobs = Channel::<u32>::queue("jobs");
     let (external, stream) = (
-        channels.external(&jobs).unwrap(),
-        channels.stream(&jobs).unwrap(),
+        channels.external_sender(&jobs).unwrap(),
+        channels.external_stream(&jobs).unwrap(),
     );
     external.send(1).unwrap();
     drop(channels);
@@ -211,17 +217,17 @@ async fn channels_that_are_dropped_are_closed() {
 fn a_name_means_one_thing_in_one_tree() {
     let (channels, other) = (Channels::new(), Channels::new());
     let first = Channel::<u32>::queue("c");
-    channels.external(&first).unwrap().send(1).unwrap();
+    channels.external_sender(&first).unwrap().send(1).unwrap();
     assert_eq!(other.try_recv(&first), Ok(None));
     let schema = Raw::parse(r#"{"type":"integer"}"#).unwrap();
     let told = |error: ChannelError| error.to_string();
-    let capacity = Channel::<u32>::new("c", Mode::Queue { capacity: 1 });
+    let capacity = Channel::<u32>::new("c", ChannelMode::Queue { capacity: 1 });
     let conflicts = [
         channels.try_recv(&Channel::<u64>::queue("c")).map(drop),
         channels.try_recv(&Channel::<u32>::value("c")).map(drop),
         channels.try_recv(&capacity).map(drop),
         channels
-            .try_recv(&first.clone().of_schema(schema))
+            .try_recv(&first.clone().with_schema(schema))
             .map(drop),
     ];
     let is = r#"the channel "c" is a queue of 1000 of u32 already, not a"#;
@@ -244,17 +250,17 @@ async fn what_is_not_of_the_schema_does_not_enter() {
     let (channels, abort) = (Channels::new(), Abort::new());
     let schema = |text: &str| Raw::parse(text).unwrap();
     let small =
-        Channel::<u32>::queue("small").of_schema(schema(r#"{"type":"integer","maximum":9}"#));
+        Channel::<u32>::queue("small").with_schema(schema(r#"{"type":"integer","maximum":9}"#));
     let error = channels.send(&small, 10, NOW, &abort).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         r#"the channel "small": not of its schema: expected maximum 9, found 10"#
     );
-    assert!(channels.external(&small).unwrap().send(11).is_err());
+    assert!(channels.external_sender(&small).unwrap().send(11).is_err());
     assert_eq!(channels.try_recv(&small), Ok(None));
     channels.send(&small, 9, NOW, &abort).await.unwrap();
     assert_eq!(channels.try_recv(&small), Ok(Some(9)));
-    let none = Channel::<u32>::queue("none").of_schema(schema(r#"{"type":5}"#));
+    let none = Channel::<u32>::queue("none").with_schema(schema(r#"{"type":5}"#));
     assert!(matches!(
         channels.try_recv(&none),
         Err(ChannelError::Schema { .. })

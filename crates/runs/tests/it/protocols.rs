@@ -5,7 +5,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, NodeId, Output, ResponseId, RunId, Usage};
-use contexture_runs::{AgUi, OpenResponses, RunEvent, RunNews, RunStatus, Sent, Spent, turn_text};
+use contexture_runs::{
+    AgUi, OpenResponses, ProtocolEvent, RunEvent, RunEventKind, RunStatus, RunUsage,
+    run_turn_with_text,
+};
 use contexture_wire::{PieceKind, StreamEvent};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -15,8 +18,8 @@ use crate::stand::{agent, calling, chat, model, saying, tools};
 const RUN: RunId = RunId::from_bytes([1; 16]);
 const CHILD: RunId = RunId::from_bytes([2; 16]);
 
-fn value(sent: &Sent) -> Value {
-    let value: Value = sent.json.to().unwrap();
+fn value(sent: &ProtocolEvent) -> Value {
+    let value: Value = sent.json.parse_as().unwrap();
     assert_eq!(value["type"], sent.name);
     value
 }
@@ -26,7 +29,7 @@ fn text(value: &Value, key: &str) -> String {
 }
 
 /// Checks a whole run as a client of AG-UI does.
-fn check_ag_ui(sent: &[Sent]) {
+fn check_ag_ui(sent: &[ProtocolEvent]) {
     let mut open: BTreeSet<(&str, String)> = BTreeSet::new();
     let mut messages = BTreeSet::new();
     for (index, event) in sent.iter().enumerate() {
@@ -54,7 +57,7 @@ fn check_ag_ui(sent: &[Sent]) {
 }
 
 /// Numbers without gaps; deltas of items that began, whose end has all that was said.
-fn check_open_responses(sent: &[Sent]) {
+fn check_open_responses(sent: &[ProtocolEvent]) {
     let mut said: BTreeMap<String, String> = BTreeMap::new();
     for (index, event) in sent.iter().enumerate() {
         let members = value(event);
@@ -82,7 +85,7 @@ fn check_open_responses(sent: &[Sent]) {
     }
 }
 
-fn delta() -> impl Strategy<Value = RunNews> {
+fn delta() -> impl Strategy<Value = RunEventKind> {
     let piece = 0..3_usize;
     let word = "[ab]{1,3}";
     let call = (
@@ -110,46 +113,46 @@ fn delta() -> impl Strategy<Value = RunNews> {
         Just(StreamEvent::Usage(Usage::default())),
         Just(StreamEvent::Finished { finish: None }),
     ];
-    event.prop_map(RunNews::Delta)
+    event.prop_map(RunEventKind::Delta)
 }
 
-fn news() -> impl Strategy<Value = RunNews> {
+fn news() -> impl Strategy<Value = RunEventKind> {
     let node = NodeId::from_bytes([3; 16]);
-    let started = "c[12]".prop_map(move |id| RunNews::ToolStarted {
+    let started = "c[12]".prop_map(move |id| RunEventKind::ToolStarted {
         node,
         call: FunctionCall::new(&id, "add", "{}"),
     });
-    let done = "c[12]".prop_map(move |id| RunNews::ToolDone {
+    let done = "c[12]".prop_map(move |id| RunEventKind::ToolDone {
         node,
         output: FunctionCallOutput::new(&id, Output::Text("3".to_owned())),
     });
     prop_oneof![
         8 => delta(),
-        1 => Just(RunNews::Asking { model: "m".to_owned(), tokens: 1 }),
-        1 => Just(RunNews::Retrying { attempt: 1, why: "busy".to_owned() }),
-        1 => Just(RunNews::Answered {
+        1 => Just(RunEventKind::Asking { model: "m".to_owned(), tokens: 1 }),
+        1 => Just(RunEventKind::Retrying { attempt: 1, why: "busy".to_owned() }),
+        1 => Just(RunEventKind::Answered {
             response: ResponseId::from_bytes([4; 16]),
-            spent: Spent::default(),
+            spent: RunUsage::default(),
         }),
         1 => started,
         1 => done,
     ]
 }
 
-fn ended(status: RunStatus) -> RunNews {
-    RunNews::Ended {
+fn ended(status: RunStatus) -> RunEventKind {
+    RunEventKind::Ended {
         status,
         why: None,
-        spent: Spent::default(),
+        spent: RunUsage::default(),
     }
 }
 
-fn end() -> impl Strategy<Value = RunNews> {
+fn end() -> impl Strategy<Value = RunEventKind> {
     prop_oneof![
         Just(ended(RunStatus::Completed)),
         Just(ended(RunStatus::Aborted)),
         Just(ended(RunStatus::Failed)),
-        Just(RunNews::Waiting {
+        Just(RunEventKind::Waiting {
             calls: vec![NodeId::from_bytes([3; 16])]
         }),
     ]
@@ -165,24 +168,24 @@ proptest! {
     ) {
         let of = |run, news| RunEvent { run, step: 1, news };
         let mut events: Vec<RunEvent> = before.into_iter().map(|news| of(RUN, news)).collect();
-        events.push(of(RUN, RunNews::Spawned { child: CHILD }));
+        events.push(of(RUN, RunEventKind::Spawned { child: CHILD }));
         for (child, news) in beside {
             events.push(of(if child { CHILD } else { RUN }, news));
         }
         events.extend(child_ends.map(|end| of(CHILD, end)));
         events.push(of(RUN, end));
         let mut ag_ui = AgUi::new("c".parse().unwrap(), RUN);
-        let sent: Vec<Sent> = events.iter().flat_map(|event| ag_ui.map(event)).collect();
+        let sent: Vec<ProtocolEvent> = events.iter().flat_map(|event| ag_ui.map_event(event)).collect();
         check_ag_ui(&sent);
-        prop_assert!(ag_ui.broken("again").is_empty());
+        prop_assert!(ag_ui.error_event("again").is_empty());
         let mut cut = AgUi::new("c".parse().unwrap(), RUN);
         let (_, whole) = events.split_last().unwrap();
-        let mut sent: Vec<Sent> = whole.iter().flat_map(|event| cut.map(event)).collect();
-        sent.extend(cut.broken("the store failed"));
+        let mut sent: Vec<ProtocolEvent> = whole.iter().flat_map(|event| cut.map_event(event)).collect();
+        sent.extend(cut.error_event("the store failed"));
         check_ag_ui(&sent);
         let mut numbered = OpenResponses::new();
         for event in &events {
-            numbered.map(event);
+            numbered.map_event(event);
         }
     }
 }
@@ -198,13 +201,16 @@ async fn a_run_is_told_in_both_words() {
     let seen: Arc<Mutex<Vec<RunEvent>>> = Arc::default();
     let watch = Arc::clone(&seen);
     let agent = agent(&model)
-        .tools(tools(&ran))
-        .observer(move |event: &RunEvent| watch.lock().unwrap().push(event.clone()));
-    let turn = turn_text(&chat, &agent, "Add.").await.unwrap();
+        .with_tools(tools(&ran))
+        .with_observer(move |event: &RunEvent| watch.lock().unwrap().push(event.clone()));
+    let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     let seen = seen.lock().unwrap();
 
     let mut ag_ui = AgUi::new(chat.id().clone(), turn.run);
-    let sent: Vec<Sent> = seen.iter().flat_map(|event| ag_ui.map(event)).collect();
+    let sent: Vec<ProtocolEvent> = seen
+        .iter()
+        .flat_map(|event| ag_ui.map_event(event))
+        .collect();
     check_ag_ui(&sent);
     let names: Vec<&str> = sent.iter().map(|sent| sent.name).collect();
     let names: Vec<&str> = names.into_iter().filter(|name| *name != "CUSTOM").collect();
@@ -230,7 +236,10 @@ async fn a_run_is_told_in_both_words() {
     );
 
     let mut open = OpenResponses::new();
-    let sent: Vec<Sent> = seen.iter().flat_map(|event| open.map(event)).collect();
+    let sent: Vec<ProtocolEvent> = seen
+        .iter()
+        .flat_map(|event| open.map_event(event))
+        .collect();
     check_open_responses(&sent);
     let count = |name| sent.iter().filter(|sent| sent.name == name).count();
     assert_eq!(count("response.created"), 2);

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;
 
-use contexture_runs::{Abort, Channel, ChannelError, Channels, External, Mode, Wait};
+use contexture_runs::{
+    Abort, Channel, ChannelError, ChannelMode, ChannelSender, Channels, WaitTimeout,
+};
 use proptest::prelude::*;
 
 use crate::poll::Task;
@@ -138,7 +140,7 @@ impl Model {
 struct Pair {
     channels: Channels,
     channel: Channel<u32>,
-    external: External<u32>,
+    external: ChannelSender<u32>,
     model: Model,
     senders: Vec<(u32, Task<Result<(), ChannelError>>)>,
     receivers: Vec<(u32, Task<Result<u32, ChannelError>>)>,
@@ -148,9 +150,9 @@ struct Pair {
 impl Pair {
     fn new(capacity: usize) -> Self {
         let channels = Channels::new();
-        let channel = Channel::new("queue", Mode::Queue { capacity });
+        let channel = Channel::new("queue", ChannelMode::Queue { capacity });
         Self {
-            external: channels.external(&channel).unwrap(),
+            external: channels.external_sender(&channel).unwrap(),
             model: Model {
                 capacity,
                 ..Model::default()
@@ -222,7 +224,7 @@ impl Pair {
         let (channels, channel) = (self.channels.clone(), self.channel.clone());
         let task = async move {
             channels
-                .send(&channel, value, Wait::ForEver, &Abort::new())
+                .send(&channel, value, WaitTimeout::ForEver, &Abort::new())
                 .await
         };
         let mut task = Task::new(task);
@@ -240,7 +242,11 @@ impl Pair {
     fn receive(&mut self) {
         let receiver = self.number();
         let (channels, channel) = (self.channels.clone(), self.channel.clone());
-        let task = async move { channels.recv(&channel, Wait::ForEver, &Abort::new()).await };
+        let task = async move {
+            channels
+                .recv(&channel, WaitTimeout::ForEver, &Abort::new())
+                .await
+        };
         match self.model.take() {
             Some(value) => drop(self.model.handed.insert(receiver, value)),
             None if self.model.closed => {}

@@ -14,14 +14,15 @@ use contexture_engine::{
 };
 use contexture_ir::{Item, Message, Raw, Role, user};
 use contexture_layers::builtin::{Guardrails, Observations};
-use contexture_layers::{Gate, Layers, Rerun};
-use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ScriptedModel};
+use contexture_layers::{Layers, Rerun, ToolGate};
+use contexture_models::{Model, ModelError, ModelRequest, ModelResponse, ScriptedModel};
 use contexture_runs::{
-    Agent, Decision, Delegate, Ended, Run, RunError, RunEvent, RunNews, RunStatus, Spent, ToolBox,
-    ToolCall, ToolOptions, ToolOutput, Until, decide, post, runs, turn_text, waiting_calls,
+    Agent, ApprovalDecision, Run, RunError, RunEvent, RunEventKind, RunStatus, RunUsage,
+    StopCondition, SubAgent, ToolBox, ToolCall, ToolOptions, ToolOutput, TurnEnd, list_runs,
+    post_to_inbox, run_turn_with_text, store_decision, waiting_calls,
 };
 use contexture_store::{MemoryStore, Store};
-use contexture_store_testkit::{Fault, Faulty, Method};
+use contexture_store_testkit::{Faulty, InjectedFault, Method};
 use contexture_tools::{Policy, Tool};
 use futures_util::FutureExt as _;
 
@@ -45,7 +46,7 @@ struct Came {
     status: RunStatus,
     text: String,
     value: Option<Raw>,
-    spent: Spent,
+    spent: RunUsage,
 }
 
 /// An agent, given the store that never fails.
@@ -89,11 +90,11 @@ impl Scene {
         &self,
         store: Arc<dyn Store>,
         plain: &Arc<dyn Store>,
-    ) -> Result<(Came, Option<Ended>), RunError> {
+    ) -> Result<(Came, Option<TurnEnd>), RunError> {
         let chat = self.open(store).await?;
         let agent = (self.agent)(plain);
         loop {
-            let listed = runs(chat.engine(), chat.owner(), Some(&chat)).await?;
+            let listed = list_runs(chat.engine(), chat.owner(), Some(&chat)).await?;
             let root = listed.into_iter().find(|run| run.parent.is_none());
             let mut run = match root {
                 Some(entry) if entry.status.is_open() => {
@@ -130,12 +131,12 @@ impl Scene {
         let plain = fresh();
         let counted = Arc::new(Faulty::never(Arc::clone(&plain)));
         let whole = self.go_on(counted.clone(), &plain).await.unwrap();
-        let calls = counted.calls().values().sum::<u64>();
+        let calls = counted.call_counts().values().sum::<u64>();
         let mut resumed = 0;
-        for fault in [Fault::Before, Fault::After] {
+        for fault in [InjectedFault::Before, InjectedFault::After] {
             for call in (1..=calls).step_by(self.every) {
                 let plain = fresh();
-                let faulty = Arc::new(Faulty::at(Arc::clone(&plain), call, fault));
+                let faulty = Arc::new(Faulty::failing_call(Arc::clone(&plain), call, fault));
                 let cut = match self.go_on(faulty, &plain).await {
                     Ok(cut) => cut,
                     Err(RunError::Engine(EngineError::Store(_))) => {
@@ -163,8 +164,8 @@ impl Scene {
 /// A run that was cut off and gone on with, beside one that was not.
 struct Cut<'a> {
     at: String,
-    whole: (&'a Came, &'a Option<Ended>),
-    cut: (Came, Option<Ended>),
+    whole: (&'a Came, &'a Option<TurnEnd>),
+    cut: (Came, Option<TurnEnd>),
     chat: Conversation,
 }
 
@@ -186,7 +187,7 @@ fn said(text: &str) -> Item {
 fn by_outputs(
     answer: impl Fn(usize, &ModelRequest) -> ModelResponse + Send + Sync + 'static,
 ) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::by(move |request| {
+    Arc::new(ScriptedModel::with_fn(move |request| {
         let outputs = request.payload.matches(r#""role":"tool""#).count();
         Ok(answer(outputs, request))
     }))
@@ -194,7 +195,7 @@ fn by_outputs(
 
 fn agent(model: Arc<dyn Model>) -> Agent {
     let ran = Arc::new(AtomicU32::new(0));
-    Agent::new("worker", model, Target::openai_chat("gpt-4o")).tools(tools(&ran))
+    Agent::new("worker", model, Target::openai_chat("gpt-4o")).with_tools(tools(&ran))
 }
 
 #[tokio::test]
@@ -205,11 +206,11 @@ async fn what_is_to_stop_a_run_is_asked_again() {
         calling(&[(&format!("c{sum}"), "add", &arguments)])
     };
     let scene = Scene::of(move |_| {
-        let until = Until::new("it adds three", |now| {
+        let until = StopCondition::new("it adds three", |now| {
             let three = |call: &contexture_ir::FunctionCall| call.arguments.contains("3");
             Ok::<_, RunError>(now.calls.iter().any(three))
         });
-        agent(by_outputs(move |outputs, _| add(outputs + 1))).until(until)
+        agent(by_outputs(move |outputs, _| add(outputs + 1))).with_stop_condition(until)
     });
     let resumed = scene
         .cut_anywhere(async |cut| {
@@ -225,10 +226,10 @@ async fn what_is_to_stop_a_run_is_asked_again() {
 async fn what_is_to_stop_a_run_is_shown_all_its_texts_again() {
     // Three answers that call nothing; behind the first stands a message that came meanwhile, behind the second another.
     let scene = Scene::of(|plain| {
-        let until = Until::new("two texts", |now| {
+        let until = StopCondition::new("two texts", |now| {
             Ok::<_, RunError>(now.outputs == ["First.", "Second."])
         });
-        let model = ScriptedModel::by(|request| {
+        let model = ScriptedModel::with_fn(|request| {
             let texts = ["First.", "Second.", "Third."];
             let mut left = texts
                 .iter()
@@ -237,18 +238,20 @@ async fn what_is_to_stop_a_run_is_shown_all_its_texts_again() {
         });
         let plain = Arc::clone(plain);
         let observer = move |event: &RunEvent| {
-            if let RunNews::Answered { response, .. } = &event.news {
+            if let RunEventKind::Answered { response, .. } = &event.news {
                 let more = async {
                     let chat = Engine::new(Arc::clone(&plain))
                         .conversation("c")
                         .open()
                         .await?;
-                    post(&chat, &said(&format!("More: {response}."))).await
+                    post_to_inbox(&chat, &said(&format!("More: {response}."))).await
                 };
                 more.now_or_never().unwrap().unwrap();
             }
         };
-        agent(Arc::new(model)).until(until).observer(observer)
+        agent(Arc::new(model))
+            .with_stop_condition(until)
+            .with_observer(observer)
     });
     let mut compared = 0;
     let resumed = scene.cut_anywhere(async |cut| {
@@ -303,23 +306,23 @@ async fn answers_that_came_too_late_cost_what_they_cost() {
 
 #[tokio::test]
 async fn a_run_that_waits_has_taken_as_many_steps_in_every_process() {
-    let asks = Guardrails::new().rule("asked", Gate::Ask("sure?".into()));
+    let asks = Guardrails::new().with_rule("asked", ToolGate::Ask("sure?".into()));
     let mut scene = Scene::of(|_| {
         agent(by_outputs(|outputs, _| match outputs {
             0 => calling(&[("c1", "asked", "{}")]),
             _ => saying("Done."),
         }))
     });
-    scene.layers = Layers::new().with(asks).unwrap();
+    scene.layers = Layers::new().with_layer(asks).unwrap();
     let resumed = scene.cut_anywhere(async |cut| {
         cut.is_the_same();
-        assert!(matches!(cut.whole.1, Some(Ended::Waiting { .. })));
+        assert!(matches!(cut.whole.1, Some(TurnEnd::Waiting { .. })));
         let plain = Arc::clone(cut.chat.engine().store());
-        let listed = runs(cut.chat.engine(), cut.chat.owner(), None);
+        let listed = list_runs(cut.chat.engine(), cut.chat.owner(), None);
         let id = listed.await.unwrap()[0].id().unwrap();
         let agent = (scene.agent)(&plain);
         let taken_up = Run::resume(&cut.chat, id, &agent).await.unwrap();
-        assert_eq!(timeless_spent(taken_up.spent()), cut.whole.0.spent);
+        assert_eq!(timeless_spent(taken_up.usage()), cut.whole.0.spent);
         for _ in 0..2 {
             let again = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
             assert_eq!((&again.0, &again.1), cut.whole, "{}", cut.at);
@@ -350,20 +353,20 @@ async fn a_yes_is_for_one_time_only() {
     let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
     let mut tools = ToolBox::new(Policy::default().ask("pay"));
     tools
-        .add_with(Tool::function("pay", "Pays.", schema), options, pay)
+        .add_tool_with(Tool::function("pay", "Pays.", schema), options, pay)
         .unwrap();
     let model = by_outputs(|outputs, _| match outputs {
         0 => calling(&[("c1", "pay", "{}")]),
         _ => saying("Paid."),
     });
-    let agent = agent(model).tools(tools);
-    let turn = turn_text(&chat, &agent, "Pay.").await.unwrap();
-    let Ended::Waiting { calls } = turn.end else {
+    let agent = agent(model).with_tools(tools);
+    let turn = run_turn_with_text(&chat, &agent, "Pay.").await.unwrap();
+    let TurnEnd::Waiting { calls } = turn.end else {
         unreachable!("{turn:?}")
     };
     let resume = async || Run::resume(&chat, turn.run, &agent).await.unwrap();
     let allow = async || {
-        decide(&chat, turn.run, calls[0], Decision::Allow)
+        store_decision(&chat, turn.run, calls[0], ApprovalDecision::Allow)
             .await
             .unwrap()
     };
@@ -376,7 +379,7 @@ async fn a_yes_is_for_one_time_only() {
         // However often it is taken up, it waits for a word on this.
         for _ in 0..2 {
             let end = resume().await.drive().await.unwrap().end;
-            assert!(matches!(end, Ended::Waiting { .. }), "{end:?}");
+            assert!(matches!(end, TurnEnd::Waiting { .. }), "{end:?}");
             assert_eq!(ran.load(Ordering::SeqCst), time);
         }
     }
@@ -396,15 +399,15 @@ fn finishing() -> Scene {
         let mut tools = tools(&Arc::default());
         let finish = |_: ToolCall| async {
             let value = Raw::parse(r#"{"answer":42}"#).unwrap();
-            Ok(ToolOutput::completing(value))
+            Ok(ToolOutput::end_run(value))
         };
         let tool = Tool::function("finish", "Ends it.", schema);
-        tools.add_with(tool, again, finish).unwrap();
+        tools.add_tool_with(tool, again, finish).unwrap();
         let model = by_outputs(|outputs, _| match outputs {
             0 => calling(&[("c1", "finish", "{}"), ("c2", "add", r#"{"a":1,"b":2}"#)]),
             _ => saying("never said"),
         });
-        agent(model).tools(tools)
+        agent(model).with_tools(tools)
     })
 }
 
@@ -415,7 +418,7 @@ async fn a_tool_ends_the_run_with_a_value() {
         cut.is_the_same();
         let value = cut.cut.0.value.as_ref().unwrap().get();
         assert_eq!(value, r#"{"answer":42}"#, "{}", cut.at);
-        assert_eq!(cut.whole.1, &Some(Ended::Completed));
+        assert_eq!(cut.whole.1, &Some(TurnEnd::Completed));
         assert_eq!(cut.cut.0.spent.responses, 1);
         // What was called beside it is done.
         let said = transcript(&cut.chat).await;
@@ -436,16 +439,16 @@ async fn a_program_ends_the_run_with_a_value_and_the_first_one_counts() {
     let chat = scene.open(Arc::clone(&plain)).await.unwrap();
     let agent = (scene.agent)(&plain);
     let mut run = Run::begin(&chat, &agent, [said("Work.")]).await.unwrap();
-    run.complete(&[1, 2]).await.unwrap();
-    run.complete(&"too late").await.unwrap();
+    run.complete_with_value(&[1, 2]).await.unwrap();
+    run.complete_with_value(&"too late").await.unwrap();
     let id = run.id();
     drop(run);
     let mut run = Run::resume(&chat, id, &agent).await.unwrap();
     let turn = run.drive().await.unwrap();
-    assert_eq!(turn.end, Ended::Completed);
+    assert_eq!(turn.end, TurnEnd::Completed);
     assert_eq!(turn.value.unwrap().get(), "[1,2]");
     assert_eq!(turn.spent.responses, 0);
-    let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+    let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
     assert_eq!(listed[0].value.as_ref().unwrap().get(), "[1,2]");
 }
 
@@ -457,15 +460,15 @@ async fn the_value_of_a_child_is_its_parents_output() {
         calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
         saying("It is 42."),
     ]);
-    let agent = agent(outer).agent("think", Delegate::new(inner, "Thinks."));
-    let turn = turn_text(&chat, &agent, "Ask.").await.unwrap();
+    let agent = agent(outer).with_sub_agent("think", SubAgent::new(inner, "Thinks."));
+    let turn = run_turn_with_text(&chat, &agent, "Ask.").await.unwrap();
     assert_eq!((turn.text.as_str(), turn.value), ("It is 42.", None));
     assert_eq!(transcript(&chat).await[2], r#"output {"answer":42}"#);
 }
 
 /// One whose child calls a tool that a person has to allow.
 fn waiting_below() -> Scene {
-    let asks = Guardrails::new().rule("asked", Gate::Ask("sure?".into()));
+    let asks = Guardrails::new().with_rule("asked", ToolGate::Ask("sure?".into()));
     let mut scene = Scene::of(|_| {
         let inner = by_outputs(|outputs, _| match outputs {
             0 => calling(&[("c1", "asked", "{}")]),
@@ -478,37 +481,37 @@ fn waiting_below() -> Scene {
             ]),
             _ => saying("It is 42."),
         });
-        let thinker = Delegate::new(agent(inner), "Thinks.");
-        agent(outer).agent("think", thinker)
+        let thinker = SubAgent::new(agent(inner), "Thinks.");
+        agent(outer).with_sub_agent("think", thinker)
     });
-    scene.layers = Layers::new().with(asks).unwrap();
+    scene.layers = Layers::new().with_layer(asks).unwrap();
     scene
 }
 
 #[tokio::test]
 async fn a_run_waits_for_the_calls_of_runs_below_it() {
-    let denied = Decision::Deny {
+    let denied = ApprovalDecision::Deny {
         reason: "not today".into(),
     };
     for (decision, output) in [
-        (Decision::Allow, "output ran"),
+        (ApprovalDecision::Allow, "output ran"),
         (denied, "output not today"),
     ] {
         let scene = waiting_below();
         let plain: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (came, end) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
         let chat = scene.open(Arc::clone(&plain)).await.unwrap();
-        let Some(Ended::Waiting { calls }) = end else {
+        let Some(TurnEnd::Waiting { calls }) = end else {
             unreachable!("{came:?}")
         };
-        let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+        let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
         let waits = |run: &contexture_runs::RunEntry| run.status == RunStatus::Waiting;
         assert!(listed.len() == 2 && listed.iter().all(waits), "{listed:?}");
         let root = listed.iter().find(|run| run.parent.is_none()).unwrap();
         let child = listed.iter().find(|run| run.parent.is_some()).unwrap();
         let waited = root.clone();
         // What waits is the child's call; what is called beside it is done.
-        let below = chat.on_branch(child.branch.parse().unwrap());
+        let below = chat.for_branch(child.branch.parse().unwrap());
         assert_eq!(transcript(&below).await.last().unwrap(), "call asked");
         assert_eq!(Some(calls[0]), below.head().await.unwrap());
         assert_eq!(calls.len(), 1);
@@ -523,22 +526,22 @@ async fn a_run_waits_for_the_calls_of_runs_below_it() {
             let told: Vec<_> = told.iter().map(|call| (call.node, &*call.tool)).collect();
             assert_eq!(told, [(calls[0], "asked")]);
         }
-        let asked: Vec<_> = counted.calls().into_keys().collect();
-        assert_eq!(asked, [Method::Nodes]);
+        let asked: Vec<_> = counted.call_counts().into_keys().collect();
+        assert_eq!(asked, [Method::FindNodes]);
 
-        decide(&chat, root.id().unwrap(), calls[0], decision)
+        store_decision(&chat, root.id().unwrap(), calls[0], decision)
             .await
             .unwrap();
         let (came, end) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
         assert_eq!(
             (end, came.text.as_str()),
-            (Some(Ended::Completed), "It is 42.")
+            (Some(TurnEnd::Completed), "It is 42.")
         );
         assert_eq!(came.spent.responses, answers(&chat).await);
         assert_eq!(came.spent.responses, 4);
         assert_eq!(transcript(&below).await[2], output);
         assert_eq!(transcript(&chat).await[4], "output Forty-two.");
-        let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+        let listed = list_runs(chat.engine(), chat.owner(), None).await.unwrap();
         assert!(listed.iter().all(|run| run.status == RunStatus::Completed));
         // Whoever listed them earlier is told that nothing waits any more.
         assert_eq!(waiting(&waited).await, []);
@@ -552,14 +555,19 @@ async fn a_run_that_waits_for_one_below_it_may_be_cut_off_anywhere() {
         assert_eq!(cut.cut.1.as_ref(), cut.whole.1.as_ref(), "{}", cut.at);
         cut.is_the_same();
         let plain = Arc::clone(cut.chat.engine().store());
-        let Some(Ended::Waiting { calls }) = &cut.cut.1 else {
+        let Some(TurnEnd::Waiting { calls }) = &cut.cut.1 else {
             unreachable!("{}", cut.at)
         };
-        let listed = runs(cut.chat.engine(), cut.chat.owner(), None)
+        let listed = list_runs(cut.chat.engine(), cut.chat.owner(), None)
             .await
             .unwrap();
         let root = listed.iter().find(|run| run.parent.is_none()).unwrap();
-        let decided = decide(&cut.chat, root.id().unwrap(), calls[0], Decision::Allow);
+        let decided = store_decision(
+            &cut.chat,
+            root.id().unwrap(),
+            calls[0],
+            ApprovalDecision::Allow,
+        );
         decided.await.unwrap();
         let (came, _) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
         assert_eq!(came.text, "It is 42.", "{}", cut.at);
@@ -596,10 +604,10 @@ async fn what_is_spent_on_the_side_counts() {
         let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
         let read = move |_: ToolCall| async move { Ok(ToolOutput::from(long())) };
         let tool = Tool::function("read", "Reads.", schema);
-        tools.add_with(tool, again, read).unwrap();
+        tools.add_tool_with(tool, again, read).unwrap();
         // By what is said last: earlier outputs may be summed up.
         let model = |say: &'static str, calls: &'static [&'static str]| {
-            Arc::new(ScriptedModel::by(move |request| {
+            Arc::new(ScriptedModel::with_fn(move |request| {
                 let done = |id: &&&str| request.payload.contains(&format!("\"{id}-{say}\""));
                 let next = calls
                     .iter()
@@ -616,26 +624,30 @@ async fn what_is_spent_on_the_side_counts() {
             }))
         };
         let inner = agent(model("inner", &["a", "b", "c", "d", "e"]))
-            .tools(tools)
-            .prepare(prepare.clone());
+            .with_tools(tools)
+            .with_prepare_options(prepare.clone());
         let outer = agent(model("outer", &["think"]));
         outer
-            .prepare(prepare)
-            .agent("think", Delegate::new(inner, "Reads."))
+            .with_prepare_options(prepare)
+            .with_sub_agent("think", SubAgent::new(inner, "Reads."))
     });
     let asking = side.clone();
     scene.layers = Layers::new()
-        .with(Observations::new().with_model(100))
+        .with_layer(Observations::new().with_model(100))
         .unwrap();
     scene.model = Some(side);
     scene.every = 5;
     let plain: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (came, _) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
     let chat = scene.open(Arc::clone(&plain)).await.unwrap();
-    let on_the_side = asking.asked().len() as u64;
+    let on_the_side = asking.requests().len() as u64;
     let summed_up =
         |request: &ModelRequest| !request.payload.contains("Note what will matter later");
-    let sums = asking.asked().iter().filter(|one| summed_up(one)).count() as u64;
+    let sums = asking
+        .requests()
+        .iter()
+        .filter(|one| summed_up(one))
+        .count() as u64;
     assert!(sums > 0 && on_the_side > sums, "{sums} of {on_the_side}");
     assert_eq!(came.spent.responses, answers(&chat).await + on_the_side);
     assert_eq!(came.spent.tokens.input, Some(10 * came.spent.responses));

@@ -10,10 +10,10 @@ use contexture_compile::{Contribution, Target};
 use contexture_engine::{Conversation, Engine, TestClock, TestIds};
 use contexture_ir::Item;
 use contexture_layers::{
-    ChildEnd, Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Observed, Recall,
-    RunEnd, Scope, ToolRequest, Verdict,
+    AnswerVerdict, ChildEnd, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers,
+    ObservedItems, RecallInput, RunEnd, StateScope, ToolGate, ToolRequest,
 };
-use contexture_runs::{Agent, Delegate, turn_text};
+use contexture_runs::{Agent, SubAgent, run_turn_with_text};
 
 use crate::stand::{agent, calling, model, saying, tools};
 use crate::tally::{Counts, Tally, count};
@@ -51,7 +51,7 @@ impl Layer for Rival {
         LayerSpec::new(LayerId::new("rival").unwrap())
     }
 
-    async fn recall(&self, _: &u8, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, _: &u8, _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 
@@ -70,9 +70,9 @@ impl Layer for Rival {
         _: &mut u8,
         _: &[Item],
         context: &HookContext,
-    ) -> Result<Verdict, LayerError> {
+    ) -> Result<AnswerVerdict, LayerError> {
         self.strike("after_model", context).await;
-        Ok(Verdict::Pass)
+        Ok(AnswerVerdict::Pass)
     }
 
     async fn before_tool(
@@ -80,16 +80,16 @@ impl Layer for Rival {
         _: &mut u8,
         call: &ToolRequest,
         context: &HookContext,
-    ) -> Result<Gate, LayerError> {
+    ) -> Result<ToolGate, LayerError> {
         self.strike(&format!("before_tool {}", call.tool), context)
             .await;
-        Ok(Gate::Allow)
+        Ok(ToolGate::Allow)
     }
 
     async fn observe(
         &self,
         _: &mut u8,
-        _: &Observed<'_>,
+        _: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
         self.strike("observe", context).await;
@@ -124,18 +124,18 @@ fn adder() -> Agent {
         saying("Three."),
     ]);
     Agent::new("adder", model, Target::openai_chat("gpt-4o"))
-        .tools(tools(&Arc::new(AtomicU32::new(0))))
+        .with_tools(tools(&Arc::new(AtomicU32::new(0))))
 }
 
 /// A turn with a tool, a function and a child; what was counted, and how often somebody else was faster.
-async fn turn(scope: Scope, with_rival: bool) -> (Counts, Vec<String>, usize) {
+async fn turn(scope: StateScope, with_rival: bool) -> (Counts, Vec<String>, usize) {
     let engine = Engine::in_memory()
         .with_clock(TestClock::new(1_000))
         .with_ids(TestIds::default());
     let open = async |id: &str| {
         let chat = engine.conversation(id).resource("r").open().await.unwrap();
         let tally = Tally { scope, gates: true };
-        (chat.clone(), Layers::new().with(tally).unwrap())
+        (chat.clone(), Layers::new().with_layer(tally).unwrap())
     };
     let (chat, layers) = open("c").await;
     let (other, same) = open("other").await;
@@ -146,7 +146,7 @@ async fn turn(scope: Scope, with_rival: bool) -> (Counts, Vec<String>, usize) {
         done: Arc::clone(&done),
     };
     chat.set_layers(match with_rival {
-        true => layers.with(rival).unwrap(),
+        true => layers.with_layer(rival).unwrap(),
         false => layers,
     });
     let model = model([
@@ -159,9 +159,9 @@ async fn turn(scope: Scope, with_rival: bool) -> (Counts, Vec<String>, usize) {
         saying("Done."),
     ]);
     let agent = agent(&model)
-        .tools(tools(&Arc::new(AtomicU32::new(0))))
-        .agent("adds", Delegate::new(adder(), "Adds."));
-    let turn = turn_text(&chat, &agent, "Add.").await.unwrap();
+        .with_tools(tools(&Arc::new(AtomicU32::new(0))))
+        .with_sub_agent("adds", SubAgent::new(adder(), "Adds."));
+    let turn = run_turn_with_text(&chat, &agent, "Add.").await.unwrap();
     assert_eq!(turn.text, "Done.");
     let counts = chat.layer::<Tally>().unwrap().state().await.unwrap();
     let said = crate::stand::transcript(&chat).await;
@@ -171,7 +171,7 @@ async fn turn(scope: Scope, with_rival: bool) -> (Counts, Vec<String>, usize) {
 
 #[tokio::test]
 async fn whoever_is_faster_no_hook_is_lost_and_none_counts_twice() {
-    for scope in [Scope::Resource, Scope::Global] {
+    for scope in [StateScope::Resource, StateScope::Global] {
         let (alone, said_alone, none) = turn(scope, false).await;
         assert_eq!(none, 0);
         assert_eq!(

@@ -11,13 +11,13 @@ use contexture_compile::Target;
 use contexture_engine::{Clock, Conversation, Engine, PrepareOptions, TestIds, Trigger};
 use contexture_ir::{Item, NodeId, Raw};
 use contexture_layers::builtin::memory::Memory;
-use contexture_layers::{LayerId, Layers, Rerun, Scope};
-use contexture_llm::ScriptedModel;
+use contexture_layers::{LayerId, Layers, Rerun, StateScope};
+use contexture_models::ScriptedModel;
 use contexture_runs::{
-    Agent, Delegate, Lane, Run, RunError, Spent, ToolBox, ToolCall, ToolFailure, ToolOptions,
-    ToolOutput, Turn, post, runs,
+    Agent, Run, RunError, RunUsage, SubAgent, ToolBox, ToolCall, ToolConcurrency, ToolFailure,
+    ToolOptions, ToolOutput, Turn, list_runs, post_to_inbox,
 };
-use contexture_store::{At, ListEntries, Node, ReadRequest, StateRequest, Store};
+use contexture_store::{ListEntries, Node, PathEnd, ReadRequest, StateRequest, Store};
 use contexture_tools::{Policy, Tool};
 
 use crate::stand::{calling, saying};
@@ -43,15 +43,15 @@ pub(crate) async fn open(store: Arc<dyn Store>) -> Result<Conversation, RunError
         .with_ids(TestIds::default())
         .without_calibration();
     let chat = engine.conversation("c").resource("r").open().await?;
-    let shared = Memory::new().configured(|spec| spec.id = LayerId::new("notes").unwrap());
+    let shared = Memory::new().with_spec(|spec| spec.id = LayerId::new("notes").unwrap());
     let tally = Tally {
-        scope: Scope::Resource,
+        scope: StateScope::Resource,
         gates: false,
     };
     let layers = Layers::new()
-        .with(Memory::new().scoped(Scope::Path))
-        .and_then(|layers| layers.with(shared))
-        .and_then(|layers| layers.with(tally));
+        .with_layer(Memory::new().with_scope(StateScope::Path))
+        .and_then(|layers| layers.with_layer(shared))
+        .and_then(|layers| layers.with_layer(tally));
     chat.set_layers(layers.unwrap());
     Ok(chat)
 }
@@ -94,7 +94,7 @@ fn next_stage(payload: &str) -> usize {
 }
 
 fn model(stages: usize) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::by(move |request| {
+    Arc::new(ScriptedModel::with_fn(move |request| {
         let n = next_stage(&request.payload);
         if n >= stages {
             return Ok(saying("All done."));
@@ -112,16 +112,16 @@ fn model(stages: usize) -> Arc<ScriptedModel> {
 }
 
 /// A child that adds once, and says what it was told.
-fn thinker() -> Delegate {
-    let model = Arc::new(ScriptedModel::by(|request| {
+fn thinker() -> SubAgent {
+    let model = Arc::new(ScriptedModel::with_fn(|request| {
         Ok(match next_stage(&request.payload) {
             0 => calling(&[("stage-0-0", "add", r#"{"a":20,"b":22}"#)]),
             _ => saying("Forty-two."),
         })
     }));
     let agent =
-        Agent::new("thinker", model, Target::openai_chat("gpt-4o")).tools(tools(Rerun::Again));
-    Delegate::new(agent, "Thinks.")
+        Agent::new("thinker", model, Target::openai_chat("gpt-4o")).with_tools(tools(Rerun::Again));
+    SubAgent::new(agent, "Thinks.")
 }
 
 fn tools(once: Rerun) -> ToolBox {
@@ -129,7 +129,7 @@ fn tools(once: Rerun) -> ToolBox {
     let mut tools = ToolBox::new(Policy::default());
     let again = ToolOptions {
         rerun: Rerun::Again,
-        lane: Lane::Together,
+        lane: ToolConcurrency::Together,
         ..ToolOptions::default()
     };
     let once = ToolOptions {
@@ -145,12 +145,12 @@ fn tools(once: Rerun) -> ToolBox {
         let tool = Tool::function(name, "Does its work.", schema.clone());
         let run = move |call: ToolCall| async move {
             match name {
-                "fail" => Err(ToolFailure::failed("it always does")),
+                "fail" => Err(ToolFailure::from_message("it always does")),
                 "long" => Ok(ToolOutput::from("word ".repeat(300))),
                 _ => Ok(ToolOutput::from(format!("{name} {}", call.arguments.get()))),
             }
         };
-        tools.add_with(tool, options, run).unwrap();
+        tools.add_tool_with(tool, options, run).unwrap();
     }
     tools
 }
@@ -166,15 +166,15 @@ pub(crate) fn agent(stages: usize, once: Rerun) -> Agent {
         model(stages),
         Target::openai_chat("gpt-4o").window(16_000),
     )
-    .tools(tools(once))
-    .agent("think", thinker())
-    .prepare(prepare)
+    .with_tools(tools(once))
+    .with_sub_agent("think", thinker())
+    .with_prepare_options(prepare)
 }
 
 /// A conversation with something in the inbox.
 pub(crate) async fn set_up(store: Arc<dyn Store>) {
     let chat = open(store).await.unwrap();
-    post(&chat, &said("Hello too.")).await.unwrap();
+    post_to_inbox(&chat, &said("Hello too.")).await.unwrap();
 }
 
 fn said(text: &str) -> Item {
@@ -192,7 +192,7 @@ pub(crate) async fn go_on(
 ) -> Result<Option<Turn>, RunError> {
     let chat = open(store).await?;
     let agent = agent(stages, once);
-    let listed = runs(chat.engine(), chat.owner(), Some(&chat)).await?;
+    let listed = list_runs(chat.engine(), chat.owner(), Some(&chat)).await?;
     let root = listed.iter().find(|run| run.parent.is_none());
     let mut run = match root {
         Some(entry) if entry.status.is_open() => {
@@ -246,21 +246,27 @@ pub(crate) async fn contents(store: &Arc<dyn Store>) -> BTreeMap<String, String>
             lines.insert(name, line);
             if let Some(response) = node.response.filter(|response| Some(*response) != last) {
                 last = Some(response);
-                let record = store.response(owner, id, response).await.unwrap();
+                let record = store.load_response(owner, id, response).await.unwrap();
                 lines.insert(
                     format!("{branch} {:05} answer", node.depth),
                     format!("{record:?}"),
                 );
             }
         }
-        let at = At::Branch(branch.parse().unwrap());
-        let state = store.state(owner, id, StateRequest::all(at)).await.unwrap();
+        let at = PathEnd::Branch(branch.parse().unwrap());
+        let state = store
+            .read_state(owner, id, StateRequest::all_entries(at))
+            .await
+            .unwrap();
         for key in state.root.keys() {
-            let value = String::from_utf8_lossy(state.value(key).unwrap()).into_owned();
+            let value = String::from_utf8_lossy(state.loaded_value(key).unwrap()).into_owned();
             lines.insert(format!("{branch} state {key}"), value);
         }
     }
-    let page = store.entries(owner, ListEntries::default()).await.unwrap();
+    let page = store
+        .list_entries(owner, ListEntries::default())
+        .await
+        .unwrap();
     for (scope, entry) in page.entries {
         let value = String::from_utf8_lossy(&entry.value).into_owned();
         lines.insert(format!("beside {scope:?} {}", entry.key), value);
@@ -282,8 +288,8 @@ fn timeless(line: &str) -> String {
     out
 }
 
-pub(crate) fn timeless_spent(spent: Spent) -> Spent {
-    Spent {
+pub(crate) fn timeless_spent(spent: RunUsage) -> RunUsage {
+    RunUsage {
         elapsed: std::time::Duration::ZERO,
         ..spent
     }
@@ -294,8 +300,11 @@ async fn paths(chat: &Conversation) -> Vec<(String, Vec<Arc<Node>>)> {
     let refs = chat.refs().await.unwrap();
     let mut paths = Vec::new();
     for branch in refs.branches {
-        let request = ReadRequest::whole(At::Branch(branch.name.clone()));
-        let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+        let request = ReadRequest::whole_path(PathEnd::Branch(branch.name.clone()));
+        let page = store
+            .read_path(chat.owner(), chat.id(), request)
+            .await
+            .unwrap();
         paths.push((branch.name.to_string(), page.nodes));
     }
     paths
@@ -306,9 +315,9 @@ pub(crate) async fn begun(store: &Arc<dyn Store>) -> BTreeSet<NodeId> {
     let chat = open(Arc::clone(store)).await.unwrap();
     let mut begun = BTreeSet::new();
     for (branch, path) in paths(&chat).await {
-        let at = At::Branch(branch.parse().unwrap());
+        let at = PathEnd::Branch(branch.parse().unwrap());
         let state = store
-            .state(chat.owner(), chat.id(), StateRequest::all(at))
+            .read_state(chat.owner(), chat.id(), StateRequest::all_entries(at))
             .await
             .unwrap();
         let calls = state.root.keys().filter_map(|key| {

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use contexture_runs::parallel::{all, race, settle};
-use contexture_runs::{Abort, Cancelled, Width};
+use contexture_runs::parallel::{first_success, join_all, try_join_all};
+use contexture_runs::{Abort, Cancelled, ConcurrencyLimit};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Failure {
@@ -49,7 +49,7 @@ fn tasks<'l>(
             Box::pin(async move {
                 log.borrow_mut().push(format!("{place} begins"));
                 let slept = abort
-                    .guard(tokio::time::sleep(Duration::from_secs(job.seconds)))
+                    .run_until_aborted(tokio::time::sleep(Duration::from_secs(job.seconds)))
                     .await;
                 log.borrow_mut().push(format!("{place} ends"));
                 slept?;
@@ -59,8 +59,8 @@ fn tasks<'l>(
     })
 }
 
-fn two() -> Width {
-    Width::AtMost(NonZeroUsize::new(2).unwrap())
+fn two() -> ConcurrencyLimit {
+    ConcurrencyLimit::AtMost(NonZeroUsize::new(2).unwrap())
 }
 
 const SIBLING: &str = "another of the parallel tasks failed";
@@ -71,7 +71,7 @@ async fn all_gives_values_in_order_and_keeps_to_its_width() {
     let jobs = [ok(3, 10), ok(1, 11), ok(1, 12), ok(1, 13)];
     let start = tokio::time::Instant::now();
     assert_eq!(
-        all(&abort, two(), tasks(&log, &jobs)).await,
+        try_join_all(&abort, two(), tasks(&log, &jobs)).await,
         Ok(vec![10, 11, 12, 13])
     );
     assert_eq!(start.elapsed().as_secs(), 3);
@@ -90,8 +90,10 @@ async fn the_first_failure_ends_the_others_and_all_are_awaited() {
         ok(1, 13),
         ok(1, 14),
     ];
-    let width = Width::AtMost(NonZeroUsize::new(3).unwrap());
-    let partial = all(&abort, width, tasks(&log, &jobs)).await.unwrap_err();
+    let width = ConcurrencyLimit::AtMost(NonZeroUsize::new(3).unwrap());
+    let partial = try_join_all(&abort, width, tasks(&log, &jobs))
+        .await
+        .unwrap_err();
     assert_eq!(partial.succeeded, [(0, 10)]);
     let cut = Failure::Cancelled(SIBLING.to_owned());
     assert_eq!(partial.failed[0], (2, Failure::Own("broken")));
@@ -113,7 +115,7 @@ async fn the_first_failure_ends_the_others_and_all_are_awaited() {
 async fn settle_says_what_became_of_each() {
     let (log, abort) = (Log::default(), Abort::new());
     let jobs = [fails(2, "late"), ok(1, 11), fails(1, "soon")];
-    let settled = settle(&abort, two(), tasks(&log, &jobs)).await;
+    let settled = join_all(&abort, two(), tasks(&log, &jobs)).await;
     assert_eq!(
         settled,
         [Err(Failure::Own("late")), Ok(11), Err(Failure::Own("soon"))]
@@ -125,14 +127,17 @@ async fn the_first_success_wins_the_race() {
     let (log, abort) = (Log::default(), Abort::new());
     let jobs = [ok(5, 10), fails(1, "broken"), ok(2, 12), ok(3, 13)];
     let start = tokio::time::Instant::now();
-    assert_eq!(race(&abort, two(), tasks(&log, &jobs)).await, Ok((2, 12)));
+    assert_eq!(
+        first_success(&abort, two(), tasks(&log, &jobs)).await,
+        Ok((2, 12))
+    );
     assert_eq!(start.elapsed().as_secs(), 3);
     let log = log.into_inner();
     assert!(log.contains(&"0 ends".to_owned()) && !log.contains(&"3 begins".to_owned()));
     let none = Log::default();
-    let lost = race(
+    let lost = first_success(
         &abort,
-        Width::All,
+        ConcurrencyLimit::All,
         tasks(&none, &[fails(2, "b"), fails(1, "a")]),
     )
     .await
@@ -146,9 +151,14 @@ async fn the_first_success_wins_the_race() {
 #[tokio::test(start_paused = true)]
 async fn nothing_to_do_is_done_at_once() {
     let (log, abort) = (Log::default(), Abort::new());
-    assert_eq!(all(&abort, Width::All, tasks(&log, &[])).await, Ok(vec![]));
-    assert_eq!(settle(&abort, two(), tasks(&log, &[])).await, []);
-    let lost = race(&abort, two(), tasks(&log, &[])).await.unwrap_err();
+    assert_eq!(
+        try_join_all(&abort, ConcurrencyLimit::All, tasks(&log, &[])).await,
+        Ok(vec![])
+    );
+    assert_eq!(join_all(&abort, two(), tasks(&log, &[])).await, []);
+    let lost = first_success(&abort, two(), tasks(&log, &[]))
+        .await
+        .unwrap_err();
     assert!(lost.succeeded.is_empty() && lost.failed.is_empty() && lost.skipped == 0);
 }
 
@@ -156,7 +166,7 @@ async fn nothing_to_do_is_done_at_once() {
 async fn an_abort_from_above_ends_every_task_and_is_told() {
     let (log, abort) = (Log::default(), Abort::new());
     let jobs = [ok(9, 10), ok(9, 11), ok(9, 12)];
-    let (partial, ()) = tokio::join!(all(&abort, two(), tasks(&log, &jobs)), async {
+    let (partial, ()) = tokio::join!(try_join_all(&abort, two(), tasks(&log, &jobs)), async {
         abort.abort("the user left");
     });
     let partial = partial.unwrap_err();
@@ -165,7 +175,7 @@ async fn an_abort_from_above_ends_every_task_and_is_told() {
         partial.failed[0].1,
         Failure::Cancelled("the user left".to_owned())
     );
-    let settled = settle(&abort, two(), tasks(&log, &jobs)).await;
+    let settled = join_all(&abort, two(), tasks(&log, &jobs)).await;
     assert_eq!(
         settled,
         vec![Err(Failure::Cancelled("the user left".to_owned())); 3]

@@ -12,10 +12,10 @@ use contexture_engine::{CompactOptions, ModelCompactor};
 use contexture_ir::user;
 use contexture_layers::builtin::Memory;
 use contexture_layers::{
-    Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Recall, ToolRequest,
+    HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, RecallInput, ToolGate, ToolRequest,
 };
-use contexture_llm::{ModelError, ScriptedModel};
-use contexture_runs::{Agent, Delegate, Retry, ToolFailure, turn_text};
+use contexture_models::{ModelError, ScriptedModel};
+use contexture_runs::{Agent, Retry, SubAgent, ToolFailure, run_turn_with_text};
 use metrics_util::CompositeKey;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use tracing::field::{Field, Visit};
@@ -109,8 +109,8 @@ async fn a_run_is_told_in_the_words_of_opentelemetry() {
         calling(&[("c1", "add", r#"{"a":4711,"b":2}"#), ("c2", "add", "{}")]),
         saying("a word nobody else answers"),
     ]);
-    let agent = agent(&model).tools(tools(&ran));
-    let turn = turn_text(&chat, &agent, "a word nobody else says")
+    let agent = agent(&model).with_tools(tools(&ran));
+    let turn = run_turn_with_text(&chat, &agent, "a word nobody else says")
         .await
         .unwrap();
 
@@ -181,8 +181,8 @@ impl Layer for Broken {
         LayerSpec::new(LayerId::new("broken").unwrap())
     }
 
-    async fn recall(&self, (): &(), _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
-        Err(LayerError::failed("a word nobody else knows"))
+    async fn recall(&self, (): &(), _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
+        Err(LayerError::from_message("a word nobody else knows"))
     }
 
     async fn before_tool(
@@ -190,10 +190,10 @@ impl Layer for Broken {
         (): &mut (),
         call: &ToolRequest,
         _: &HookContext,
-    ) -> Result<Gate, LayerError> {
+    ) -> Result<ToolGate, LayerError> {
         Ok(match call.tool.as_str() {
-            "gated" => Gate::Deny("no".to_owned()),
-            _ => Gate::Allow,
+            "gated" => ToolGate::Deny("no".to_owned()),
+            _ => ToolGate::Allow,
         })
     }
 }
@@ -258,12 +258,12 @@ async fn all_that_happens_is_told_as_the_page_says() {
     let recorder = DebuggingRecorder::new();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let chat = chat().await;
-    let layers = Layers::new().with(Memory::new()).unwrap();
-    chat.set_layers(layers.with(Broken).unwrap());
+    let layers = Layers::new().with_layer(Memory::new()).unwrap();
+    chat.set_layers(layers.with_layer(Broken).unwrap());
     let ran = Arc::new(AtomicU32::new(0));
     let mut tools = tools(&ran);
     tool(&mut tools, "fails", || {
-        Err(ToolFailure::failed("a word nobody else says"))
+        Err(ToolFailure::from_message("a word nobody else says"))
     });
     let late = ModelError::Timeout {
         model: "gpt-4o".to_owned(),
@@ -288,13 +288,13 @@ async fn all_that_happens_is_told_as_the_page_says() {
         Target::openai_chat("gpt-4o"),
     );
     let agent = agent(&model)
-        .tools(tools)
-        .agent("think", Delegate::new(thinker, "Thinks."))
-        .retry(Retry {
+        .with_tools(tools)
+        .with_sub_agent("think", SubAgent::new(thinker, "Thinks."))
+        .with_retry(Retry {
             initial: Duration::ZERO,
             ..Retry::default()
         });
-    turn_text(&chat, &agent, "A word nobody else says.")
+    run_turn_with_text(&chat, &agent, "A word nobody else says.")
         .await
         .unwrap();
     chat.read_context("{}").await.unwrap();

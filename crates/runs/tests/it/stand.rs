@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use contexture_compile::Target;
 use contexture_engine::{Conversation, Engine, TestClock, TestIds};
-use contexture_ir::{Item, Raw, quote};
+use contexture_ir::{Item, Raw, quote_json};
 use contexture_layers::Rerun;
-use contexture_llm::{ModelResponse, ScriptedModel, text_response};
-use contexture_runs::{Agent, Lane, ToolBox, ToolCall, ToolFailure, ToolOptions, ToolOutput};
-use contexture_store::{At, ReadRequest, Store};
+use contexture_models::{ModelResponse, ScriptedModel, text_response};
+use contexture_runs::{
+    Agent, ToolBox, ToolCall, ToolConcurrency, ToolFailure, ToolOptions, ToolOutput,
+};
+use contexture_store::{PathEnd, ReadRequest, Store};
 use contexture_tools::{Policy, Tool};
 use contexture_wire::Format;
 
@@ -48,7 +50,7 @@ pub(crate) fn saying(text: &str) -> ModelResponse {
 /// An answer that calls: ids, names, arguments.
 pub(crate) fn calling(calls: &[(&str, &str, &str)]) -> ModelResponse {
     let calls = calls.iter().map(|(id, name, arguments)| {
-        let (id, name, arguments) = (quote(id), quote(name), quote(arguments));
+        let (id, name, arguments) = (quote_json(id), quote_json(name), quote_json(arguments));
         format!(r#"{{"id":{id},"type":"function","function":{{"name":{name},"arguments":{arguments}}}}}"#)
     });
     let calls: Vec<String> = calls.collect();
@@ -71,19 +73,22 @@ pub(crate) fn tools(ran: &Arc<AtomicU32>) -> ToolBox {
     let schema = Raw::parse(schema).unwrap();
     let options = ToolOptions {
         rerun: Rerun::Again,
-        lane: Lane::Together,
+        lane: ToolConcurrency::Together,
         ..ToolOptions::default()
     };
     let counted = Arc::clone(ran);
     let add = move |call: ToolCall| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
-            let sum: Sum = call.arguments.to().map_err(ToolFailure::failed)?;
+            let sum: Sum = call
+                .arguments
+                .parse_as()
+                .map_err(ToolFailure::from_message)?;
             Ok(ToolOutput::from((sum.a + sum.b).to_string()))
         }
     };
     tools
-        .add_with(Tool::function("add", "Adds.", schema), options, add)
+        .add_tool_with(Tool::function("add", "Adds.", schema), options, add)
         .unwrap();
     for name in ["gated", "asked", "forbidden"] {
         let counted = Arc::clone(ran);
@@ -108,15 +113,18 @@ pub(crate) fn tool(
         async move { run() }
     };
     tools
-        .add(Tool::function(name, "Does something.", schema), handler)
+        .add_tool(Tool::function(name, "Does something.", schema), handler)
         .unwrap();
 }
 
 /// What the branch says, a line an item.
 pub(crate) async fn transcript(chat: &Conversation) -> Vec<String> {
     let store = chat.engine().store();
-    let request = ReadRequest::whole(At::Branch(chat.branch()));
-    let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+    let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
+    let page = store
+        .read_path(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
     let items = page
         .nodes
         .iter()

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use contexture_compile::Contribution;
 use contexture_ir::{Item, Raw};
 use contexture_layers::{
-    ChildEnd, FunctionError, FunctionSpec, Gate, HookContext, Layer, LayerError, LayerId,
-    LayerSpec, Observed, Recall, RunEnd, Scope, ToolRequest, Verdict,
+    AnswerVerdict, ChildEnd, FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId,
+    LayerSpec, ObservedItems, RecallInput, RunEnd, StateScope, ToolGate, ToolRequest,
 };
 
 /// Counts.
 pub(crate) struct Tally {
-    pub(crate) scope: Scope,
+    pub(crate) scope: StateScope,
     /// Whether `before_tool` counts too, which is asked again after a crash.
     pub(crate) gates: bool,
 }
@@ -28,10 +28,14 @@ impl Layer for Tally {
     type State = Counts;
 
     fn spec(&self) -> LayerSpec {
-        LayerSpec::new(LayerId::new("tally").unwrap()).scoped(self.scope)
+        LayerSpec::new(LayerId::new("tally").unwrap()).with_scope(self.scope)
     }
 
-    async fn recall(&self, _: &Counts, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(
+        &self,
+        _: &Counts,
+        _: &RecallInput<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 
@@ -50,9 +54,9 @@ impl Layer for Tally {
         counts: &mut Counts,
         _: &[Item],
         _: &HookContext,
-    ) -> Result<Verdict, LayerError> {
+    ) -> Result<AnswerVerdict, LayerError> {
         count(counts, "after_model", 1);
-        Ok(Verdict::Pass)
+        Ok(AnswerVerdict::Pass)
     }
 
     async fn before_tool(
@@ -60,15 +64,15 @@ impl Layer for Tally {
         counts: &mut Counts,
         _: &ToolRequest,
         _: &HookContext,
-    ) -> Result<Gate, LayerError> {
+    ) -> Result<ToolGate, LayerError> {
         count(counts, "before_tool", usize::from(self.gates));
-        Ok(Gate::Allow)
+        Ok(ToolGate::Allow)
     }
 
     async fn observe(
         &self,
         counts: &mut Counts,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         _: &HookContext,
     ) -> Result<(), LayerError> {
         count(counts, "observe", seen.items.len());
@@ -106,7 +110,7 @@ impl Layer for Tally {
         )]
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         counts: &mut Counts,
         _: &str,

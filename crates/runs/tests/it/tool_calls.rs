@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use contexture_ir::{Output, Part, Raw};
 use contexture_runs::{
-    Abort, Allowed, Lane, Permit, Resolution, ToolBox, ToolCall, ToolFailure, ToolOptions,
-    ToolOutput, answer,
+    Abort, Allowed, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency, ToolFailure,
+    ToolOptions, ToolOutput, function_call_output,
 };
-use contexture_tools::{Call, Group, Loaded, Policy, Tool};
+use contexture_tools::{Call, LoadedToolkits, Policy, Tool, ToolGroup};
 
 fn schema() -> Raw {
     Raw::parse(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#)
@@ -25,7 +25,7 @@ async fn echo(call: ToolCall) -> Result<ToolOutput, ToolFailure> {
 }
 
 fn permit(tools: &ToolBox, call: &Call) -> Permit {
-    match tools.resolve(call, "call_1", &Loaded::default()) {
+    match tools.resolve_call(call, "call_1", &LoadedToolkits::default()) {
         Ok(Resolution::Allowed(Allowed::Run(permit))) => permit,
         other => unreachable!("{other:?}"),
     }
@@ -33,27 +33,27 @@ fn permit(tools: &ToolBox, call: &Call) -> Permit {
 
 fn failure(tools: &ToolBox, call: &Call) -> String {
     let failure = tools
-        .resolve(call, "call_1", &Loaded::default())
+        .resolve_call(call, "call_1", &LoadedToolkits::default())
         .unwrap_err();
     format!("{}: {failure}", failure.kind())
 }
 
 async fn run(tools: &ToolBox, name: &str) -> Result<ToolOutput, ToolFailure> {
     let permit = permit(tools, &Call::new(name, r#"{"n":1}"#));
-    tools.run(permit, &Abort::new()).await
+    tools.run_tool(permit, &Abort::new()).await
 }
 
 #[tokio::test]
 async fn arguments_are_mended_checked_and_never_cut() {
     let mut tools = ToolBox::default();
-    tools.add(tool("count"), echo).unwrap();
+    tools.add_tool(tool("count"), echo).unwrap();
     for (arguments, expected) in [
         (r#"{"n":1}"#, r#"{"n":1}"#),
         ("{n: 1,}", r#"{"n":1}"#),
         (r#""{\"n\": 2}""#, r#"{"n": 2}"#),
     ] {
         let permit = permit(&tools, &Call::new("count", arguments));
-        let output = tools.run(permit, &Abort::new()).await.unwrap();
+        let output = tools.run_tool(permit, &Abort::new()).await.unwrap();
         assert_eq!(output, ToolOutput::from(expected));
     }
     for (arguments, expected) in [
@@ -91,7 +91,7 @@ async fn a_tool_ends_with_its_time_and_with_the_run() {
         let hears = Arc::clone(&hears);
         async move {
             tokio::spawn(async move {
-                call.abort.aborted().await;
+                call.abort.wait_for_abort().await;
                 hears.fetch_add(1, Ordering::SeqCst);
             });
             std::future::pending::<Result<ToolOutput, ToolFailure>>().await
@@ -102,7 +102,7 @@ async fn a_tool_ends_with_its_time_and_with_the_run() {
         timeout: Some(limit),
         ..ToolOptions::default()
     };
-    tools.add_with(tool("hang"), options, hang).unwrap();
+    tools.add_tool_with(tool("hang"), options, hang).unwrap();
     let start = tokio::time::Instant::now();
     let failure = run(&tools, "hang").await.unwrap_err();
     assert_eq!(
@@ -112,11 +112,11 @@ async fn a_tool_ends_with_its_time_and_with_the_run() {
     assert_eq!(start.elapsed(), limit);
     let abort = Abort::new();
     let call = Call::new("hang", r#"{"n":1}"#);
-    let (ended, ()) = tokio::join!(tools.run(permit(&tools, &call), &abort), async {
+    let (ended, ()) = tokio::join!(tools.run_tool(permit(&tools, &call), &abort), async {
         abort.abort("enough")
     });
     assert_eq!(ended.unwrap_err().to_string(), "cancelled: enough");
-    let late = tools.run(permit(&tools, &call), &abort).await;
+    let late = tools.run_tool(permit(&tools, &call), &abort).await;
     assert_eq!(late.unwrap_err().kind(), "cancelled");
     let dropped = tokio::time::timeout(Duration::from_secs(1), run(&tools, "hang")).await;
     assert!(dropped.is_err());
@@ -127,26 +127,27 @@ async fn a_tool_ends_with_its_time_and_with_the_run() {
 #[tokio::test]
 async fn failures_and_panics_are_words_for_the_model() {
     let mut tools = ToolBox::default();
-    let fails = |_: ToolCall| async { Err::<ToolOutput, _>(ToolFailure::failed("no such file")) };
+    let fails =
+        |_: ToolCall| async { Err::<ToolOutput, _>(ToolFailure::from_message("no such file")) };
     let panics = |call: ToolCall| async move {
         assert!(call.arguments.get().is_empty(), "not empty");
         Ok(ToolOutput::from(""))
     };
-    tools.add(tool("fails"), fails).unwrap();
-    tools.add(tool("panics"), panics).unwrap();
+    tools.add_tool(tool("fails"), fails).unwrap();
+    tools.add_tool(tool("panics"), panics).unwrap();
     for (name, expected) in [
         ("fails", "no such file"),
         ("panics", "it panicked: not empty"),
     ] {
         let result = run(&tools, name).await;
         assert_eq!(result.as_ref().unwrap_err().kind(), "tool_failed");
-        let told = answer("call_1", result);
+        let told = function_call_output("call_1", result);
         assert_eq!(
             (told.output, told.is_error),
             (Output::Text(expected.to_owned()), Some(true))
         );
     }
-    let told = answer("call_1", Ok("fine".into()));
+    let told = function_call_output("call_1", Ok("fine".into()));
     assert_eq!((told.call_id.as_str(), told.is_error), ("call_1", None));
 }
 
@@ -155,7 +156,7 @@ async fn long_outputs_are_cut_with_a_note_and_parts_refused() {
     let mut tools = ToolBox::default();
     let options = ToolOptions {
         max_bytes: 200,
-        lane: Lane::Together,
+        lane: ToolConcurrency::Together,
         ..ToolOptions::default()
     };
     let parts = |_: ToolCall| async {
@@ -175,17 +176,17 @@ async fn long_outputs_are_cut_with_a_note_and_parts_refused() {
         })
     };
     tools
-        .add_with(tool("text"), options, |_: ToolCall| async {
+        .add_tool_with(tool("text"), options, |_: ToolCall| async {
             Ok("ä".repeat(101).replacen('ä', "a", 1).into())
         })
         .unwrap();
     tools
-        .add_with(tool("exact"), options, |_: ToolCall| async {
+        .add_tool_with(tool("exact"), options, |_: ToolCall| async {
             Ok("e".repeat(200).into())
         })
         .unwrap();
-    tools.add_with(tool("parts"), options, parts).unwrap();
-    tools.add_with(tool("short"), options, short).unwrap();
+    tools.add_tool_with(tool("parts"), options, parts).unwrap();
+    tools.add_tool_with(tool("short"), options, short).unwrap();
     let cut = run(&tools, "text").await.unwrap();
     let expected = format!(
         "a{}\n[2 of 201 bytes are cut off here: the output is limited to 200]",
@@ -200,34 +201,38 @@ async fn long_outputs_are_cut_with_a_note_and_parts_refused() {
         "{refused}"
     );
     assert_eq!(
-        permit(&tools, &Call::new("text", r#"{"n":1}"#)).lane(),
-        Lane::Together
+        permit(&tools, &Call::new("text", r#"{"n":1}"#)).tool_concurrency(),
+        ToolConcurrency::Together
     );
 }
 
 #[tokio::test]
 async fn who_is_asked_about_runs_after_a_yes_and_toolkits_load() {
     let mut tools = ToolBox::new(Policy::default().ask("send").ask("load_toolkit"));
-    tools.add_group(Group::toolkit("mail", "letters")).unwrap();
-    tools.add(tool("send").within("mail"), echo).unwrap();
+    tools
+        .add_group(ToolGroup::toolkit("mail", "letters"))
+        .unwrap();
+    tools.add_tool(tool("send").in_group("mail"), echo).unwrap();
     let send = Call::new("send", r#"{"n":1}"#);
     let first = tools
-        .resolve(&send, "call_1", &Loaded::default())
+        .resolve_call(&send, "call_1", &LoadedToolkits::default())
         .unwrap_err();
     assert_eq!(first.kind(), "unknown_tool");
     let load = Call::new("load_toolkit", r#"{"toolkit":"mail"}"#);
-    let Ok(Resolution::Ask(pending)) = tools.resolve(&load, "call_2", &Loaded::default()) else {
+    let Ok(Resolution::Ask(pending)) =
+        tools.resolve_call(&load, "call_2", &LoadedToolkits::default())
+    else {
         unreachable!()
     };
     let Allowed::Load(kit) = pending.approve() else {
         unreachable!()
     };
-    let mut loaded = Loaded::default();
-    loaded.load(kit);
-    let Ok(Resolution::Ask(pending)) = tools.resolve(&send, "call_3", &loaded) else {
+    let mut loaded = LoadedToolkits::default();
+    loaded.mark_loaded(kit);
+    let Ok(Resolution::Ask(pending)) = tools.resolve_call(&send, "call_3", &loaded) else {
         unreachable!()
     };
-    let request = pending.request();
+    let request = pending.tool_request();
     assert_eq!(
         (request.tool.as_str(), request.called.as_str()),
         ("mail/send", "send")
@@ -236,19 +241,23 @@ async fn who_is_asked_about_runs_after_a_yes_and_toolkits_load() {
         unreachable!()
     };
     assert_eq!(permit.call_id(), "call_3");
-    assert!(tools.run(permit, &Abort::new()).await.is_ok());
+    assert!(tools.run_tool(permit, &Abort::new()).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_tool_that_is_gone_or_nobody_runs_is_not_run() {
     let mut tools = ToolBox::default();
-    let id = tools.add(tool("count"), echo).unwrap();
-    tools.add_hosted(tool("search")).unwrap();
+    let id = tools.add_tool(tool("count"), echo).unwrap();
+    tools.add_hosted_tool(tool("search")).unwrap();
     let call = Call::new("count", r#"{"n":1}"#);
     let permit = permit(&tools, &call);
-    assert!(tools.remove(&id).is_some());
+    assert!(tools.remove_tool(&id).is_some());
     assert_eq!(
-        tools.run(permit, &Abort::new()).await.unwrap_err().kind(),
+        tools
+            .run_tool(permit, &Abort::new())
+            .await
+            .unwrap_err()
+            .kind(),
         "unknown_tool"
     );
     let hosted = failure(&tools, &Call::new("search", r#"{"n":1}"#));

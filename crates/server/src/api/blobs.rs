@@ -14,11 +14,11 @@ use contexture::store::BlobId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open;
+use crate::api::chat::open_conversation;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
 use crate::documents::ProblemDocument;
-use crate::extract::{Path, Reader};
+use crate::extract::{Path, ReadAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -42,13 +42,17 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 )]
 async fn blob(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path((id, blob)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let blob: BlobId = blob.parse().map_err(EngineError::from)?;
-    let chat = open(&app, &owner, &id, None).await?;
-    let bytes = app.engine().store().blob(&owner, chat.id(), blob).await?;
+    let chat = open_conversation(&app, &owner, &id, None).await?;
+    let bytes = app
+        .engine()
+        .store()
+        .read_blob(&owner, chat.id(), blob)
+        .await?;
     let length = bytes.len();
     let bytes = Bytes::from_owner(bytes);
     let tag = format!("\"{blob}\"");
@@ -58,18 +62,18 @@ async fn blob(
         (ACCEPT_RANGES, "bytes".to_owned()),
         (ETAG, tag.clone()),
     ];
-    let of_this = said(&headers, IF_RANGE).is_none_or(|version| version == tag);
-    let asked = said(&headers, RANGE).filter(|_| of_this);
-    match asked.map_or(Asked::Whole, |range| asked_for(range, length)) {
-        Asked::Whole => Ok((known, bytes).into_response()),
-        Asked::Part(part) => {
+    let of_this = header_text(&headers, IF_RANGE).is_none_or(|version| version == tag);
+    let asked = header_text(&headers, RANGE).filter(|_| of_this);
+    match asked.map_or(RequestedRange::Whole, |range| parse_range(range, length)) {
+        RequestedRange::Whole => Ok((known, bytes).into_response()),
+        RequestedRange::Part(part) => {
             let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
             let range = [(CONTENT_RANGE, range)];
             let status = StatusCode::PARTIAL_CONTENT;
             Ok((status, known, range, bytes.slice(part)).into_response())
         }
-        Asked::Beyond => {
-            let code = Code::Of("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE);
+        RequestedRange::Beyond => {
+            let code = Code::Custom("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE);
             let problem = Problem::new(code, format!("there are {length} bytes"));
             let range = [(CONTENT_RANGE, format!("bytes */{length}"))];
             Ok((range, problem).into_response())
@@ -77,13 +81,13 @@ async fn blob(
     }
 }
 
-fn said(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// What a range asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedRange {
     /// Everything: what is no single range of bytes is as if it had not been said.
     Whole,
     /// These bytes, at least one.
@@ -92,7 +96,7 @@ enum Asked {
     Beyond,
 }
 
-fn asked_for(range: &str, length: usize) -> Asked {
+fn parse_range(range: &str, length: usize) -> RequestedRange {
     let ends = range
         .trim()
         .strip_prefix("bytes=")
@@ -112,9 +116,9 @@ fn asked_for(range: &str, length: usize) -> Asked {
         None => None,
     };
     match part {
-        None => Asked::Whole,
-        Some(part) if part.start >= part.end => Asked::Beyond,
-        Some(part) => Asked::Part(part),
+        None => RequestedRange::Whole,
+        Some(part) if part.start >= part.end => RequestedRange::Beyond,
+        Some(part) => RequestedRange::Part(part),
     }
 }
 
@@ -125,23 +129,26 @@ mod tests {
     #[test]
     fn ranges_are_read_as_http_says() {
         for (range, expected) in [
-            ("bytes=0-3", Asked::Part(0..4)),
-            ("bytes=4-", Asked::Part(4..10)),
-            ("bytes=-3", Asked::Part(7..10)),
-            ("bytes=-30", Asked::Part(0..10)),
-            ("bytes=8-99999999999999999999999", Asked::Part(8..10)),
-            ("bytes=10-", Asked::Beyond),
-            ("bytes=99999999999999999999999-", Asked::Beyond),
-            ("bytes=-0", Asked::Beyond),
-            ("bytes=3-2", Asked::Whole),
-            ("bytes=0-1,4-5", Asked::Whole),
-            ("bytes=-", Asked::Whole),
-            ("bytes=+1-2", Asked::Whole),
-            ("lines=1-2", Asked::Whole),
-            ("", Asked::Whole),
+            ("bytes=0-3", RequestedRange::Part(0..4)),
+            ("bytes=4-", RequestedRange::Part(4..10)),
+            ("bytes=-3", RequestedRange::Part(7..10)),
+            ("bytes=-30", RequestedRange::Part(0..10)),
+            (
+                "bytes=8-99999999999999999999999",
+                RequestedRange::Part(8..10),
+            ),
+            ("bytes=10-", RequestedRange::Beyond),
+            ("bytes=99999999999999999999999-", RequestedRange::Beyond),
+            ("bytes=-0", RequestedRange::Beyond),
+            ("bytes=3-2", RequestedRange::Whole),
+            ("bytes=0-1,4-5", RequestedRange::Whole),
+            ("bytes=-", RequestedRange::Whole),
+            ("bytes=+1-2", RequestedRange::Whole),
+            ("lines=1-2", RequestedRange::Whole),
+            ("", RequestedRange::Whole),
         ] {
-            assert_eq!(asked_for(range, 10), expected, "{range}");
+            assert_eq!(parse_range(range, 10), expected, "{range}");
         }
-        assert_eq!(asked_for("bytes=0-", 0), Asked::Beyond);
+        assert_eq!(parse_range("bytes=0-", 0), RequestedRange::Beyond);
     }
 }

@@ -4,19 +4,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{ETAG, LOCATION};
 use axum::response::IntoResponse;
-use contexture::store::{Error as StoreError, Thing};
+use contexture::store::{EntityKind, Error as StoreError};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, node_id, open};
+use crate::api::chat::{BranchParams, node_id, open_conversation};
 use crate::api::etag;
-use crate::api::idempotency::Once;
+use crate::api::idempotency::IdempotencyKeyParam;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
 use crate::documents::{BranchDocument, BranchesDocument};
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -35,10 +35,13 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 )]
 async fn list(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
 ) -> Result<Json<BranchesDocument>, Problem> {
-    let refs = open(&app, &owner, &id, None).await?.refs().await?;
+    let refs = open_conversation(&app, &owner, &id, None)
+        .await?
+        .refs()
+        .await?;
     let branches = refs.branches.iter().map(Into::into).collect();
     Ok(Json(BranchesDocument { branches }))
 }
@@ -58,7 +61,7 @@ struct NewBranchDocument {
 /// Makes a branch, without switching to it.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/branches", tag = "branches", request_body = NewBranchDocument,
-    params(("conversation" = String, Path, description = "Its id"), Once),
+    params(("conversation" = String, Path, description = "Its id"), IdempotencyKeyParam),
     responses(
         (status = 201, description = "It was made", body = BranchDocument, headers(("location" = String, description = "Its path"))),
         WriteRefusals
@@ -66,11 +69,11 @@ struct NewBranchDocument {
 )]
 async fn create(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
     Json(asked): Json<NewBranchDocument>,
 ) -> Result<impl IntoResponse, Problem> {
-    let chat = open(&app, &owner, &id, asked.from.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, asked.from.as_deref()).await?;
     let base = match &asked.at {
         Some(node) => Some(node_id(node)?),
         None => chat.head().await?,
@@ -95,15 +98,15 @@ async fn create(
 )]
 async fn show(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, Problem> {
-    let chat = open(&app, &owner, &id, Some(&name)).await?;
+    let chat = open_conversation(&app, &owner, &id, Some(&name)).await?;
     let refs = chat.refs().await?;
-    let found = refs.branch(&chat.branch());
-    let found = found.ok_or_else(|| StoreError::not_found(Thing::Branch, &name))?;
+    let found = refs.find_branch(&chat.branch());
+    let found = found.ok_or_else(|| StoreError::not_found(EntityKind::Branch, &name))?;
     Ok((
-        [(ETAG, etag::of_head(found.head))],
+        [(ETAG, etag::head_etag(found.head))],
         Json(BranchDocument::from(found)),
     ))
 }
@@ -116,10 +119,10 @@ async fn show(
 )]
 async fn delete(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    open(&app, &owner, &id, None)
+    open_conversation(&app, &owner, &id, None)
         .await?
         .delete_branch(&name)
         .await?;
@@ -129,15 +132,15 @@ async fn delete(
 /// Makes a branch the active one.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/branches/{branch}/activate", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name"), Once),
+    params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name"), IdempotencyKeyParam),
     responses((status = 200, description = "It is active", body = BranchDocument), WriteRefusals)
 )]
 async fn activate(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Json<BranchDocument>, Problem> {
-    let chat = open(&app, &owner, &id, None).await?;
+    let chat = open_conversation(&app, &owner, &id, None).await?;
     Ok(Json((&chat.switch_branch(&name).await?).into()))
 }
 
@@ -157,17 +160,17 @@ struct RewindDocument {
 /// Goes back: a new branch that ends there, made active. What is left behind stays on its branch.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/rewind", tag = "branches", request_body = RewindDocument,
-    params(("conversation" = String, Path, description = "Its id"), OnBranch, Once),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
     responses((status = 201, description = "The new branch", body = BranchDocument), WriteRefusals)
 )]
 async fn rewind(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
     Json(asked): Json<RewindDocument>,
 ) -> Result<impl IntoResponse, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
     let branch = match (&asked.message, &asked.node, asked.beginning) {
         (Some(message), None, false) => chat.rewind(message).await?,
         (None, Some(node), false) => chat.rewind_to(node_id(node)?).await?,

@@ -1,7 +1,7 @@
 //! Opening what a path names.
 
 use contexture::ir::{BranchName, ConversationId, NodeId};
-use contexture::store::At;
+use contexture::store::PathEnd;
 use contexture::{Conversation, EngineError, Owner};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -13,13 +13,13 @@ use crate::problem::Problem;
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct OnBranch {
+pub(crate) struct BranchParams {
     /// The branch. Default: the active one.
     pub(crate) branch: Option<String>,
 }
 
 /// The owner's conversation of this id, on a branch or the active one.
-pub(crate) async fn open(
+pub(crate) async fn open_conversation(
     app: &App,
     owner: &Owner,
     id: &str,
@@ -29,7 +29,7 @@ pub(crate) async fn open(
     if let Some(branch) = branch {
         builder = builder.branch(branch);
     }
-    Ok(builder.existing().await?)
+    Ok(builder.open_existing().await?)
 }
 
 /// A conversation's id, by its rule.
@@ -43,8 +43,8 @@ pub(crate) fn node_id(text: &str) -> Result<NodeId, Problem> {
 }
 
 /// A branch as the end of a path.
-pub(crate) fn at_branch(name: &str) -> Result<At, Problem> {
-    Ok(At::Branch(
+pub(crate) fn at_branch(name: &str) -> Result<PathEnd, Problem> {
+    Ok(PathEnd::Branch(
         BranchName::new(name).map_err(EngineError::from)?,
     ))
 }

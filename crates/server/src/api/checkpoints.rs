@@ -5,16 +5,16 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use contexture::EngineError;
 use contexture::ir::CheckpointName;
-use contexture::store::{Error as StoreError, Thing};
+use contexture::store::{EntityKind, Error as StoreError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, open};
-use crate::api::idempotency::Once;
+use crate::api::chat::{BranchParams, open_conversation};
+use crate::api::idempotency::IdempotencyKeyParam;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
 use crate::documents::{BranchDocument, CheckpointDocument, CheckpointsDocument};
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::Problem;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -32,10 +32,13 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 )]
 async fn list(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
 ) -> Result<Json<CheckpointsDocument>, Problem> {
-    let refs = open(&app, &owner, &id, None).await?.refs().await?;
+    let refs = open_conversation(&app, &owner, &id, None)
+        .await?
+        .refs()
+        .await?;
     let checkpoints = refs.checkpoints.iter().map(Into::into).collect();
     Ok(Json(CheckpointsDocument { checkpoints }))
 }
@@ -48,32 +51,35 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
     let name = CheckpointName::new(&name).map_err(EngineError::from)?;
-    let refs = open(&app, &owner, &id, None).await?.refs().await?;
+    let refs = open_conversation(&app, &owner, &id, None)
+        .await?
+        .refs()
+        .await?;
     let found = refs
         .checkpoints
         .iter()
         .find(|checkpoint| checkpoint.name == name);
-    let found = found.ok_or_else(|| StoreError::not_found(Thing::Checkpoint, &name))?;
+    let found = found.ok_or_else(|| StoreError::not_found(EntityKind::Checkpoint, &name))?;
     Ok(Json(found.into()))
 }
 
 /// Names the place where a branch ends; a checkpoint of that name is moved there.
 #[utoipa::path(
     put, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), OnBranch),
+    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), BranchParams),
     responses((status = 200, description = "It points there", body = CheckpointDocument), WriteRefusals)
 )]
 async fn set(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
     Ok(Json((&chat.checkpoint(&name).await?).into()))
 }
 
@@ -85,10 +91,10 @@ async fn set(
 )]
 async fn delete(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    open(&app, &owner, &id, None)
+    open_conversation(&app, &owner, &id, None)
         .await?
         .delete_checkpoint(&name)
         .await?;
@@ -98,15 +104,15 @@ async fn delete(
 /// Goes back to a checkpoint: a new branch that ends there, made active.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/checkpoints/{checkpoint}/restore", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), Once),
+    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), IdempotencyKeyParam),
     responses((status = 201, description = "The new branch", body = BranchDocument), WriteRefusals)
 )]
 async fn restore(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, Problem> {
-    let chat = open(&app, &owner, &id, None).await?;
+    let chat = open_conversation(&app, &owner, &id, None).await?;
     let branch = chat.restore(&name).await?;
     Ok((StatusCode::CREATED, Json(BranchDocument::from(&branch))))
 }

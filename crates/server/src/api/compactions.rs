@@ -6,19 +6,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use contexture::compile::Target;
-use contexture::engine::{CompactOptions, CompactSpan, WrittenSummary};
+use contexture::engine::{CompactOptions, CompactSpan, GivenSummary};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, node_id, open};
-use crate::api::idempotency::Once;
+use crate::api::chat::{BranchParams, node_id, open_conversation};
+use crate::api::idempotency::IdempotencyKeyParam;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
-use crate::api::texts::format;
+use crate::api::texts::parse_format;
 use crate::app::App;
 use crate::documents::{CompactionDocument, CoversDocument};
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -30,16 +30,16 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 /// The compactions in effect on a branch.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/compactions", tag = "compile",
-    params(("conversation" = String, Path, description = "Its id"), OnBranch),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "All of them", body = CoversDocument), ReadRefusals)
 )]
 async fn list(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
 ) -> Result<Json<CoversDocument>, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
     let compactions = chat.compactions().await?.iter().map(Into::into).collect();
     Ok(Json(CoversDocument { compactions }))
 }
@@ -70,7 +70,7 @@ struct CompactDocument {
 /// Puts a manifest in the place of a branch's older part. The messages stay.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/compactions", tag = "compile", request_body = CompactDocument,
-    params(("conversation" = String, Path, description = "Its id"), OnBranch, Once),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
     responses(
         (status = 200, description = "It would be this", body = CompactionDocument),
         (status = 201, description = "It is stored", body = CompactionDocument),
@@ -79,18 +79,20 @@ struct CompactDocument {
 )]
 async fn compact(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
     Json(asked): Json<CompactDocument>,
 ) -> Result<impl IntoResponse, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
-    let to = format(asked.to.as_deref().unwrap_or("anthropic"))?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let to = parse_format(asked.to.as_deref().unwrap_or("anthropic"))?;
     let mut target = Target::new(to, asked.model.as_str());
     if let Some(window) = asked.window {
         target = target.window(window);
     }
-    let draft = chat.draft_compaction(&target, &options(&asked)?).await?;
+    let draft = chat
+        .draft_compaction(&target, &compact_options(&asked)?)
+        .await?;
     if asked.dry_run == Some(true) {
         return Ok((StatusCode::OK, Json(CompactionDocument::new(&draft, None))));
     }
@@ -99,7 +101,7 @@ async fn compact(
     Ok((StatusCode::CREATED, Json(document)))
 }
 
-fn options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
+fn compact_options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
     let mut options = CompactOptions::default();
     if let Some(keep) = asked.keep {
         if keep > 100 {
@@ -124,7 +126,7 @@ fn options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
         }
     }
     if let Some(summary) = &asked.summary {
-        let summary = WrittenSummary::new(summary.trim());
+        let summary = GivenSummary::new(summary.trim());
         let summary = summary.ok_or_else(|| Problem::new(Code::BadBody, "the summary is empty"))?;
         options.compactor = Arc::new(summary);
     }
@@ -134,17 +136,17 @@ fn options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
 /// Takes a compaction back: what it stands for is shown again.
 #[utoipa::path(
     delete, path = "/conversations/{conversation}/compactions/{compaction}", tag = "compile",
-    params(("conversation" = String, Path, description = "Its id"), ("compaction" = String, Path, description = "Its node"), OnBranch),
+    params(("conversation" = String, Path, description = "Its id"), ("compaction" = String, Path, description = "Its node"), BranchParams),
     responses((status = 204, description = "It stands for nothing now"), WriteRefusals)
 )]
 async fn uncompact(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, compaction)): Path<(String, String)>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
 ) -> Result<StatusCode, Problem> {
     let node = node_id(&compaction)?;
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
     chat.uncompact(node).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use contexture::compile::{
-    Band, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Report, Size, Target,
-    Width, Window, render_html, render_table,
+    Band, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Report, Target,
+    TextSize, Width, Window, render_html, render_table,
 };
 use contexture::ir::{Raw, parse_fragments};
 use contexture::render::{Grouping, Renderer};
@@ -16,11 +16,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, open};
+use crate::api::chat::{BranchParams, open_conversation};
 use crate::api::refusals::WriteRefusals;
-use crate::api::texts::{format, renderer};
+use crate::api::texts::{parse_format, parse_render_format};
 use crate::app::App;
-use crate::extract::{Json, Path, Query, Reader};
+use crate::extract::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -54,21 +54,21 @@ struct ResolvedDocument {
 /// The system prompt and the messages of a branch.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/resolve", tag = "compile", request_body = ResolveRequest,
-    params(("conversation" = String, Path, description = "Its id"), OnBranch),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "Both", body = ResolvedDocument), WriteRefusals)
 )]
 async fn resolve(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
     Json(asked): Json<ResolveRequest>,
 ) -> Result<Json<ResolvedDocument>, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
     if let Some(fragments) = &asked.fragments {
         chat.set(parse_fragments(fragments.get()).map_err(EngineError::from)?)?;
     }
-    let renderer = renderer(asked.format.as_deref())?.renderer(Grouping::Off);
+    let renderer = parse_render_format(asked.format.as_deref())?.renderer(Grouping::Off);
     let resolved = chat.resolve(&*renderer).await?;
     Ok(Json(ResolvedDocument {
         system_prompt: resolved.system_prompt,
@@ -116,18 +116,18 @@ struct CompiledDocument {
 /// Compiles a branch into a provider's request, under a token budget. What cannot fit is refused, with what is required.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/compile", tag = "compile", request_body = CompileRequest,
-    params(("conversation" = String, Path, description = "Its id"), OnBranch),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The request, and what is in it", body = CompiledDocument), WriteRefusals)
 )]
 async fn compile(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
     Json(asked): Json<CompileRequest>,
 ) -> Result<Json<CompiledDocument>, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
-    let call = compiled(&chat, &asked).await?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let call = compile_call(&chat, &asked).await?;
     Ok(Json(CompiledDocument {
         payload: Raw::parse(call.payload.to_json()).map_err(EngineError::from)?,
         report: Raw::from_value(&call.report).map_err(EngineError::from)?,
@@ -149,18 +149,18 @@ struct ExplainedDocument {
 /// Explains what a compile sends and what it leaves out, without the request itself.
 #[utoipa::path(
     post, path = "/conversations/{conversation}/explain", tag = "compile", request_body = CompileRequest,
-    params(("conversation" = String, Path, description = "Its id"), OnBranch),
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
     responses((status = 200, description = "The report in three forms", body = ExplainedDocument), WriteRefusals)
 )]
 async fn explain(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
     Json(asked): Json<CompileRequest>,
 ) -> Result<Json<ExplainedDocument>, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
-    let report: Report = compiled(&chat, &asked).await?.report;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let report: Report = compile_call(&chat, &asked).await?.report;
     Ok(Json(ExplainedDocument {
         table: render_table(&report, Width(120)),
         html: render_html(&report, &id),
@@ -168,11 +168,11 @@ async fn explain(
     }))
 }
 
-async fn compiled(
+async fn compile_call(
     chat: &contexture::Conversation,
     asked: &CompileRequest,
 ) -> Result<CompiledCall, Problem> {
-    let to = format(&asked.to)?;
+    let to = parse_format(&asked.to)?;
     if !Format::PROVIDERS.contains(&to) {
         let known = Format::PROVIDERS.map(Format::as_str).join(", ");
         return Err(Problem::new(
@@ -196,18 +196,18 @@ async fn compiled(
     }
     if let Some(characters) = asked.preview {
         history.preview = Some(PreviewPolicy {
-            threshold: Size::Characters(characters),
+            threshold: TextSize::Characters(characters),
             when: Previewing::Always,
             ..PreviewPolicy::default()
         });
     }
-    let also = said(asked)?;
+    let also = system_contributions(asked)?;
     Ok(chat.compile_with(&target.history(history), &also).await?)
 }
 
 /// The fragments, as what is said beside the conversation.
-fn said(asked: &CompileRequest) -> Result<Vec<Contribution>, Problem> {
-    let renderer = renderer(asked.renderer.as_deref())?.renderer(Grouping::Off);
+fn system_contributions(asked: &CompileRequest) -> Result<Vec<Contribution>, Problem> {
+    let renderer = parse_render_format(asked.renderer.as_deref())?.renderer(Grouping::Off);
     let renderer: Arc<dyn Renderer> = Arc::from(renderer);
     let Some(system) = &asked.system else {
         return Ok(Vec::new());

@@ -16,15 +16,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::refusals::WriteRefusals;
-use crate::api::texts::detected;
+use crate::api::texts::detect_wire_format;
 use crate::app::App;
-use crate::extract::{Json, Reader};
+use crate::extract::{Json, ReadAccess};
 use crate::problem::{Code, Problem};
 
 /// The model whose tokens are counted where none is named.
-const GENERAL: &str = "gpt-5.4";
+const DEFAULT_MODEL: &str = "gpt-5.4";
 /// A window in which nothing needs to go.
-const ENDLESS: u64 = 1 << 40;
+const UNLIMITED_WINDOW: u64 = 1 << 40;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(compress))
@@ -65,14 +65,14 @@ struct CompressedDocument {
 )]
 async fn compress(
     State(app): State<App>,
-    Reader(_): Reader,
+    ReadAccess(_): ReadAccess,
     Json(asked): Json<CompressRequest>,
 ) -> Result<Json<CompressedDocument>, Problem> {
     if !asked.messages.get().trim_start().starts_with('[') {
         return Err(Problem::new(Code::BadBody, "`messages`: expected a list"));
     }
-    let model = asked.model.as_deref().unwrap_or(GENERAL);
-    let shorter = shorter(app.engine().catalogue(), model, &asked.messages);
+    let model = asked.model.as_deref().unwrap_or(DEFAULT_MODEL);
+    let shorter = compress_messages(app.engine().catalogue(), model, &asked.messages);
     let (before, after, messages) = match shorter {
         Some((before, after, Some(messages))) => (before, after, Some(messages)),
         Some((before, ..)) => (before, before, None),
@@ -93,8 +93,12 @@ async fn compress(
 }
 
 /// Tokens before and after, and the messages if they became shorter; `None` for what cannot be read.
-fn shorter(catalogue: &Catalogue, model: &str, messages: &Raw) -> Option<(u64, u64, Option<Raw>)> {
-    let format = detected(messages.get()).ok()?;
+fn compress_messages(
+    catalogue: &Catalogue,
+    model: &str,
+    messages: &Raw,
+) -> Option<(u64, u64, Option<Raw>)> {
+    let format = detect_wire_format(messages.get()).ok()?;
     if !matches!(format, Format::OpenAiChat | Format::Anthropic) {
         return None;
     }
@@ -111,9 +115,11 @@ fn shorter(catalogue: &Catalogue, model: &str, messages: &Raw) -> Option<(u64, u
         }),
         ..whole.clone()
     };
-    let target = Target::new(format, model).window(ENDLESS).marks(None);
-    let before = compiled(catalogue, &transcript, target.clone().history(whole))?;
-    let after = compiled(catalogue, &transcript, target.history(previewed))?;
+    let target = Target::new(format, model)
+        .window(UNLIMITED_WINDOW)
+        .marker_policy(None);
+    let before = compile_transcript(catalogue, &transcript, target.clone().history(whole))?;
+    let after = compile_transcript(catalogue, &transcript, target.history(previewed))?;
     let (before_tokens, after_tokens) = (before.report.totals.tokens, after.report.totals.tokens);
     if after_tokens >= before_tokens {
         return Some((before_tokens, before_tokens, None));
@@ -127,11 +133,16 @@ fn shorter(catalogue: &Catalogue, model: &str, messages: &Raw) -> Option<(u64, u
     ))
 }
 
-fn compiled(catalogue: &Catalogue, transcript: &Transcript, target: Target) -> Option<Compiled> {
+fn compile_transcript(
+    catalogue: &Catalogue,
+    transcript: &Transcript,
+    target: Target,
+) -> Option<Compiled> {
     let mut compiler = Compiler::new(catalogue);
     if !transcript.instructions.is_empty() {
         let content = Content::Instructions(transcript.instructions.clone());
-        compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+        compiler =
+            compiler.with_contribution(Contribution::new("instructions", Band::System, content));
     }
     compiler.compile(&transcript.items, &target).ok()
 }

@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use contexture::ir::Raw;
 use contexture::store::{
-    ConversationUpdate, Cursor, ListConversations, MetadataChange, MetadataFilter, MetadataValue,
-    NewConversation, TitleChange,
+    ConversationCursor, ConversationUpdate, ListConversations, MetadataChange, MetadataFilter,
+    MetadataValue, NewConversation, TitleChange,
 };
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
@@ -17,12 +17,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::chat::conversation_id;
-use crate::api::idempotency::{Once, Operation};
+use crate::api::idempotency::{IdempotencyKeyParam, OperationId};
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::api::{etag, page};
 use crate::app::App;
 use crate::documents::{ConversationDocument, ConversationsDocument};
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 
 const LIST: &str = "conversations";
@@ -38,7 +38,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Listing {
+struct ListConversationsParams {
     /// Only those of this resource.
     resource: Option<String>,
     /// Only those whose title has this text in it, whatever the case.
@@ -58,35 +58,39 @@ struct Listing {
 
 /// The owner's conversations, most recently updated first.
 #[utoipa::path(
-    get, path = "/conversations", tag = "conversations", params(Listing),
+    get, path = "/conversations", tag = "conversations", params(ListConversationsParams),
     responses((status = 200, description = "A page", body = ConversationsDocument), ReadRefusals)
 )]
 async fn list(
     State(app): State<App>,
-    Reader(owner): Reader,
-    Query(listing): Query<Listing>,
+    ReadAccess(owner): ReadAccess,
+    Query(listing): Query<ListConversationsParams>,
 ) -> Result<Json<ConversationsDocument>, Problem> {
     let after = match &listing.after {
         Some(cursor) => {
-            let (updated_ms, id): (i64, String) = page::place(&owner, LIST, cursor)?;
+            let (updated_ms, id): (i64, String) = page::decode_cursor(&owner, LIST, cursor)?;
             let id = conversation_id(&id)?;
-            Some(Cursor { updated_ms, id })
+            Some(ConversationCursor { updated_ms, id })
         }
         None => None,
     };
     let list = ListConversations {
         resource: listing.resource,
         title: listing.title,
-        metadata: listing.metadata.as_deref().map(filter).transpose()?,
+        metadata: listing
+            .metadata
+            .as_deref()
+            .map(parse_metadata_filter)
+            .transpose()?,
         updated_since: listing.updated_since,
         updated_before: listing.updated_before,
-        limit: Some(page::length(listing.limit, PAGE)?),
+        limit: Some(page::page_length(listing.limit, PAGE)?),
         after,
     };
-    let found = app.engine().conversations(&owner, list).await?;
+    let found = app.engine().list_conversations(&owner, list).await?;
     let next = found
         .next
-        .map(|next| page::cursor(&owner, LIST, &(next.updated_ms, next.id.as_str())));
+        .map(|next| page::encode_cursor(&owner, LIST, &(next.updated_ms, next.id.as_str())));
     Ok(Json(ConversationsDocument {
         conversations: found.conversations.iter().map(Into::into).collect(),
         more: next.is_some(),
@@ -95,7 +99,7 @@ async fn list(
 }
 
 /// All of these values. Whatever is no plain value is refused.
-fn filter(text: &str) -> Result<MetadataFilter, Problem> {
+fn parse_metadata_filter(text: &str) -> Result<MetadataFilter, Problem> {
     let refused = |why: String| Problem::new(Code::BadQuery, format!("`metadata`: {why}"));
     let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(text)
         .map_err(|error| refused(format!("expected a JSON object: {error}")))?;
@@ -115,7 +119,7 @@ fn filter(text: &str) -> Result<MetadataFilter, Problem> {
                 )));
             }
         };
-        MetadataFilter::equal(&key, value).map_err(|error| refused(error.to_string()))
+        MetadataFilter::field_equals(&key, value).map_err(|error| refused(error.to_string()))
     };
     fields
         .into_iter()
@@ -143,7 +147,7 @@ struct NewDocument {
 
 /// Makes a conversation with the empty branch `main`.
 #[utoipa::path(
-    post, path = "/conversations", tag = "conversations", request_body = NewDocument, params(Once),
+    post, path = "/conversations", tag = "conversations", request_body = NewDocument, params(IdempotencyKeyParam),
     responses(
         (status = 201, description = "It was made", body = ConversationDocument, headers(("location" = String, description = "Its path"))),
         WriteRefusals
@@ -151,11 +155,11 @@ struct NewDocument {
 )]
 async fn create(
     State(app): State<App>,
-    Writer(owner): Writer,
-    operation: Operation,
+    WriteAccess(owner): WriteAccess,
+    operation: OperationId,
     Json(asked): Json<NewDocument>,
 ) -> Result<impl IntoResponse, Problem> {
-    let id = asked.id.unwrap_or_else(|| operation.id());
+    let id = asked.id.unwrap_or_else(|| operation.derived_id());
     let new = NewConversation {
         title: asked.title,
         resource: asked.resource,
@@ -168,7 +172,10 @@ async fn create(
         .create_conversation(&owner, new)
         .await?;
     let location = format!("/api/v1/conversations/{}", made.id);
-    let headers = [(LOCATION, location), (ETAG, etag::of_version(made.version))];
+    let headers = [
+        (LOCATION, location),
+        (ETAG, etag::version_etag(made.version)),
+    ];
     Ok((
         StatusCode::CREATED,
         headers,
@@ -187,12 +194,15 @@ async fn create(
 )]
 async fn show(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse, Problem> {
-    let found = app.engine().record(&owner, &conversation_id(&id)?).await?;
+    let found = app
+        .engine()
+        .conversation_info(&owner, &conversation_id(&id)?)
+        .await?;
     Ok((
-        [(ETAG, etag::of_version(found.version))],
+        [(ETAG, etag::version_etag(found.version))],
         Json(ConversationDocument::from(&found)),
     ))
 }
@@ -202,7 +212,7 @@ async fn show(
 #[serde(deny_unknown_fields)]
 struct ChangeDocument {
     /// The title; `null` removes it.
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
     /// Metadata, key by key; `null` removes a key, keys that are not named stay.
@@ -212,7 +222,7 @@ struct ChangeDocument {
 }
 
 /// Tells what is said to be `null` from what is not said.
-fn said<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+fn deserialize_present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
@@ -229,7 +239,7 @@ fn said<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 )]
 async fn change(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
     headers: HeaderMap,
     Json(asked): Json<ChangeDocument>,
@@ -246,9 +256,9 @@ async fn change(
     let changed = store
         .update_conversation(&owner, &conversation_id(&id)?, update)
         .await;
-    let changed = changed.map_err(|error| etag::conditional(error.into()))?;
+    let changed = changed.map_err(|error| etag::precondition_problem(error.into()))?;
     Ok((
-        [(ETAG, etag::of_version(changed.version))],
+        [(ETAG, etag::version_etag(changed.version))],
         Json(ConversationDocument::from(&changed)),
     ))
 }
@@ -261,9 +271,11 @@ async fn change(
 )]
 async fn delete(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    app.engine().delete(&owner, &conversation_id(&id)?).await?;
+    app.engine()
+        .delete_conversation(&owner, &conversation_id(&id)?)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,12 +12,12 @@ use crate::problem::{Code, Problem};
 const EMPTY: &str = "empty";
 
 /// The tag of a conversation's version.
-pub(crate) fn of_version(version: u64) -> String {
+pub(crate) fn version_etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
 /// The tag of a branch's head.
-pub(crate) fn of_head(head: Option<NodeId>) -> String {
+pub(crate) fn head_etag(head: Option<NodeId>) -> String {
     head.map_or_else(|| format!("\"{EMPTY}\""), |head| format!("\"{head}\""))
 }
 
@@ -58,7 +58,7 @@ fn if_match<T>(
 }
 
 /// What became of a write with `if-match`: that it is another version is a failed precondition.
-pub(crate) fn conditional(error: EngineError) -> Problem {
+pub(crate) fn precondition_problem(error: EngineError) -> Problem {
     let moved = match &error {
         EngineError::Store(StoreError::HeadMoved { .. }) => Some(Code::HeadMoved),
         EngineError::Store(StoreError::VersionConflict { .. }) => Some(Code::VersionMoved),
@@ -66,7 +66,7 @@ pub(crate) fn conditional(error: EngineError) -> Problem {
     };
     let problem = Problem::from(error);
     match moved {
-        Some(code) => problem.coded(code),
+        Some(code) => problem.with_code(code),
         None => problem,
     }
 }

@@ -16,13 +16,13 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open;
+use crate::api::chat::open_conversation;
 use crate::api::page;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
 use crate::documents::{DeltaDocument, EventDocument, EventsDocument};
-use crate::extract::{Json, Path, Query, Reader};
-use crate::problem::{Code, Problem, chain};
+use crate::extract::{Json, Path, Query, ReadAccess};
+use crate::problem::{Code, Problem, error_chain};
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const PAGE: usize = 100;
@@ -35,7 +35,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Listing {
+struct ListEventsParams {
     /// Behind this number. Default 0: from the first.
     after: Option<u64>,
     /// At most so many; a stream has no end. Default 100.
@@ -50,7 +50,7 @@ struct Listing {
 #[utoipa::path(
     get, path = "/conversations/{conversation}/events", tag = "events",
     params(
-        ("conversation" = String, Path, description = "Its id"), Listing,
+        ("conversation" = String, Path, description = "Its id"), ListEventsParams,
         ("last-event-id" = Option<u64>, Header, description = "The number of the last event that was seen; it goes before `after`"),
     ),
     responses(
@@ -60,28 +60,30 @@ struct Listing {
 )]
 async fn events(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(listing): Query<Listing>,
+    Query(listing): Query<ListEventsParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let limit = page::length(listing.limit, PAGE)?;
-    let after = last_seen(&headers)?.or(listing.after).unwrap_or(0);
+    let limit = page::page_length(listing.limit, PAGE)?;
+    let after = parse_last_event_id(&headers)?
+        .or(listing.after)
+        .unwrap_or(0);
     // Numbers are kept as signed ones below.
     let after = after.min(i64::MAX.unsigned_abs());
-    let chat = open(&app, &owner, &id, None).await?;
+    let chat = open_conversation(&app, &owner, &id, None).await?;
     let wants = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     if wants.is_some_and(|accept| accept.contains("text/event-stream")) {
-        let closing = app.closing().clone();
-        let deltas = pieces(app.live().follow(&owner, chat.id()));
-        let events = chat.follow(after).map(sent);
-        let all = until_the_end_of(events, deltas).map(Ok);
-        return Ok(following(all.take_until(closing.cancelled_owned())));
+        let closing = app.shutdown_token().clone();
+        let deltas = delta_events(app.live_feed().subscribe_to(&owner, chat.id()));
+        let events = chat.follow(after).map(to_sse_event);
+        let all = merge_until_first_ends(events, deltas).map(Ok);
+        return Ok(sse_response(all.take_until(closing.cancelled_owned())));
     }
     let found = app
         .engine()
         .store()
-        .events(&owner, chat.id(), after, limit)
+        .list_events(&owner, chat.id(), after, limit)
         .await?;
     let more = found.len() == limit;
     let events = found.iter().map(EventDocument::from).collect();
@@ -89,7 +91,7 @@ async fn events(
 }
 
 /// Both as they come, as long as there may be more of the first.
-fn until_the_end_of(
+fn merge_until_first_ends(
     events: impl Stream<Item = Event>,
     deltas: impl Stream<Item = Event>,
 ) -> impl Stream<Item = Event> {
@@ -100,7 +102,7 @@ fn until_the_end_of(
 }
 
 /// Pieces of answers. Whoever is too slow for them is told how many it missed.
-fn pieces(receiver: Receiver<DeltaDocument>) -> impl Stream<Item = Event> {
+fn delta_events(receiver: Receiver<DeltaDocument>) -> impl Stream<Item = Event> {
     stream::unfold(receiver, async |mut receiver| {
         let event = match receiver.recv().await {
             Ok(delta) => {
@@ -117,13 +119,15 @@ fn pieces(receiver: Receiver<DeltaDocument>) -> impl Stream<Item = Event> {
     })
 }
 
-fn following(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+fn sse_response(
+    events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+) -> Response {
     Sse::new(events)
         .keep_alive(KeepAlive::default())
         .into_response()
 }
 
-fn sent(event: Result<contexture::store::Event, contexture::EngineError>) -> Event {
+fn to_sse_event(event: Result<contexture::store::Event, contexture::EngineError>) -> Event {
     match event {
         Ok(event) => {
             let document = EventDocument::from(&event);
@@ -134,7 +138,7 @@ fn sent(event: Result<contexture::store::Event, contexture::EngineError>) -> Eve
                 .data(data)
         }
         Err(error) => {
-            tracing::warn!(error = %chain(&error), "following a conversation");
+            tracing::warn!(error = %error_chain(&error), "following a conversation");
             Event::default()
                 .event("error")
                 .data("the server failed; come back with `last-event-id`")
@@ -142,7 +146,7 @@ fn sent(event: Result<contexture::store::Event, contexture::EngineError>) -> Eve
     }
 }
 
-fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get(&LAST_EVENT) else {
         return Ok(None);
     };

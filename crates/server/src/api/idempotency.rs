@@ -20,32 +20,34 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use contexture::ir::NodeId;
-use contexture::store::{Entry, Error as StoreError, Expected, KeyScope, ListEntries, PutEntry};
+use contexture::store::{
+    Error as StoreError, ExpectedVersion, KeyScope, KeyValueEntry, ListEntries, PutEntry,
+};
 use contexture::{Engine, Owner};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::app::App;
-use crate::config::Scope;
+use crate::config::AccessScope;
 use crate::keys::Principal;
 use crate::problem::{Code, Problem};
 
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Under which the owner's values have the answers, by day, so that old ones come first.
-const PREFIX: &str = "http/once/";
+const ANSWER_KEY_PREFIX: &str = "http/once/";
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// The longest key.
-const LONGEST: usize = 255;
+const MAX_KEY_LENGTH: usize = 255;
 /// Old answers that go with each new one.
-const SWEPT: usize = 8;
+const SWEEP_BATCH: usize = 8;
 /// What is kept of an answer's head.
-const KEPT_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
+const STORED_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
 
 /// The header, for the description of the API.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
-pub(crate) struct Once {
+pub(crate) struct IdempotencyKeyParam {
     /// Any text of at most 255 visible characters: the same request under the same key is made once, and gets the same answer for
     /// a day at least.
     #[param(rename = "idempotency-key", required = false, max_length = 255)]
@@ -54,16 +56,16 @@ pub(crate) struct Once {
 
 /// What ids of one request derive from: the same for each time it is sent under one key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation(pub(crate) [u8; 16]);
+pub(crate) struct OperationId(pub(crate) [u8; 16]);
 
-impl Operation {
+impl OperationId {
     /// A name for what it makes.
-    pub(crate) fn id(&self) -> String {
+    pub(crate) fn derived_id(&self) -> String {
         NodeId::from_bytes(self.0).to_string()
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Operation {
+impl<S: Sync> FromRequestParts<S> for OperationId {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
@@ -74,21 +76,21 @@ impl<S: Sync> FromRequestParts<S> for Operation {
 
 /// What is kept.
 #[derive(Debug, Deserialize, Serialize)]
-struct Record {
+struct IdempotencyRecord {
     /// Of the request.
     print: String,
-    answer: Option<Answer>,
+    answer: Option<ReplayableResponse>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-struct Answer {
+struct ReplayableResponse {
     status: u16,
     headers: Vec<(String, String)>,
     body: String,
 }
 
 /// Makes a `POST` with a key once.
-pub(crate) async fn once(
+pub(crate) async fn run_idempotently(
     State(app): State<App>,
     request: Request,
     next: Next,
@@ -99,16 +101,17 @@ pub(crate) async fn once(
         .filter(|_| request.method() == Method::POST)
         .cloned();
     let principal = request.extensions().get::<Principal>();
-    let principal = principal.filter(|caller| caller.must(Scope::Write).is_ok());
+    let principal = principal.filter(|caller| caller.require_scope(AccessScope::Write).is_ok());
     let (Some(key), Some(principal)) = (key, principal.cloned()) else {
         return Ok(next.run(request).await);
     };
     let key = key
         .to_str()
         .ok()
-        .filter(|key| (1..=LONGEST).contains(&key.len()));
+        .filter(|key| (1..=MAX_KEY_LENGTH).contains(&key.len()));
     let key = key.ok_or_else(|| {
-        let detail = format!("`idempotency-key`: expected 1 to {LONGEST} visible characters");
+        let detail =
+            format!("`idempotency-key`: expected 1 to {MAX_KEY_LENGTH} visible characters");
         Problem::new(Code::BadHeader, detail)
     })?;
     let limits = &app.config().server.limits;
@@ -120,24 +123,24 @@ pub(crate) async fn once(
             "the body is larger than this server takes",
         )
     })?;
-    let claims = Claims {
+    let claims = ClaimStore {
         engine: app.engine(),
         owner: &principal.owner,
-        hash: NodeId::derive("http once", &[key.as_bytes()]).to_string(),
-        patience_ms: i64::try_from(limits.request_seconds)
+        key_hash: NodeId::derive("http once", &[key.as_bytes()]).to_string(),
+        claim_ttl_ms: i64::try_from(limits.request_seconds)
             .unwrap_or(i64::MAX / 1000)
             .saturating_mul(2000),
     };
     let print = fingerprint(&parts, &body);
-    let claim = match claims.take(&print).await? {
-        Taken::Answered(answer) => return Ok(replay(answer)),
-        Taken::Ours(claim) => claim,
+    let claim = match claims.claim_key(&print).await? {
+        ClaimOutcome::Answered(answer) => return Ok(replay_response(answer)),
+        ClaimOutcome::Claimed(claim) => claim,
     };
     let owner = principal.owner.as_str().as_bytes();
     let operation = NodeId::derive("http operation", &[owner, key.as_bytes()]);
-    parts.extensions.insert(Operation(*operation.as_bytes()));
+    parts.extensions.insert(OperationId(*operation.as_bytes()));
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    claims.settle(claim, print, response).await
+    claims.store_response(claim, print, response).await
 }
 
 /// What makes two requests the same.
@@ -158,7 +161,7 @@ fn fingerprint(parts: &Parts, body: &Bytes) -> String {
     NodeId::derive("http request", &said).to_string()
 }
 
-fn replay(answer: Answer) -> Response {
+fn replay_response(answer: ReplayableResponse) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let mut response = (status, answer.body).into_response();
     let headers = response.headers_mut();
@@ -173,41 +176,41 @@ fn replay(answer: Answer) -> Response {
 }
 
 /// The keys of an owner, kept with its values.
-struct Claims<'a> {
+struct ClaimStore<'a> {
     engine: &'a Engine,
     owner: &'a Owner,
-    hash: String,
+    key_hash: String,
     /// A request that has run for so long runs no more.
-    patience_ms: i64,
+    claim_ttl_ms: i64,
 }
 
 /// A key that is ours to answer.
-struct Claim {
-    name: String,
+struct KeyClaim {
+    entry_key: String,
     version: u64,
 }
 
-enum Taken {
-    Answered(Answer),
-    Ours(Claim),
+enum ClaimOutcome {
+    Answered(ReplayableResponse),
+    Claimed(KeyClaim),
 }
 
-impl Claims<'_> {
+impl ClaimStore<'_> {
     /// Takes the key, or finds its answer.
-    async fn take(&self, print: &str) -> Result<Taken, Problem> {
+    async fn claim_key(&self, print: &str) -> Result<ClaimOutcome, Problem> {
         let now = self.engine.now_ms();
-        let (today, yesterday) = (self.name(now), self.name(now - DAY_MS));
-        let mut known = self.entry(&yesterday).await?;
+        let (today, yesterday) = (self.entry_key(now), self.entry_key(now - DAY_MS));
+        let mut known = self.load_entry(&yesterday).await?;
         if known.is_none() {
-            known = self.entry(&today).await?;
+            known = self.load_entry(&today).await?;
         }
         let (name, expect) = match known {
             None => {
-                self.sweep(now).await;
-                (today, Expected::Absent)
+                self.remove_expired(now).await;
+                (today, ExpectedVersion::Absent)
             }
             Some(entry) => {
-                let record: Option<Record> = serde_json::from_slice(&entry.value).ok();
+                let record: Option<IdempotencyRecord> = serde_json::from_slice(&entry.value).ok();
                 if let Some(record) = record {
                     if record.print != print {
                         let detail =
@@ -215,30 +218,33 @@ impl Claims<'_> {
                         return Err(Problem::new(Code::KeyReused, detail));
                     }
                     if let Some(answer) = record.answer {
-                        return Ok(Taken::Answered(answer));
+                        return Ok(ClaimOutcome::Answered(answer));
                     }
-                    if now.saturating_sub(entry.at_ms) < self.patience_ms {
+                    if now.saturating_sub(entry.at_ms) < self.claim_ttl_ms {
                         return Err(in_progress());
                     }
                 }
-                (entry.key, Expected::Version(entry.version))
+                (entry.key, ExpectedVersion::Version(entry.version))
             }
         };
-        let record = Record {
+        let record = IdempotencyRecord {
             print: print.to_owned(),
             answer: None,
         };
-        match self.put(&name, Some(&record), expect).await {
-            Ok(version) => Ok(Taken::Ours(Claim { name, version })),
+        match self.put_record(&name, Some(&record), expect).await {
+            Ok(version) => Ok(ClaimOutcome::Claimed(KeyClaim {
+                entry_key: name,
+                version,
+            })),
             Err(StoreError::VersionConflict { .. }) => Err(in_progress()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Keeps the answer, if it is one for good.
-    async fn settle(
+    async fn store_response(
         &self,
-        claim: Claim,
+        claim: KeyClaim,
         print: String,
         response: Response,
     ) -> Result<Response, Problem> {
@@ -257,11 +263,11 @@ impl Claims<'_> {
                 StatusCode::FORBIDDEN,
             ]
             .contains(&status);
-        let record = text.filter(|_| !passing).map(|text| Record {
+        let record = text.filter(|_| !passing).map(|text| IdempotencyRecord {
             print,
-            answer: Some(Answer {
+            answer: Some(ReplayableResponse {
                 status: status.as_u16(),
-                headers: KEPT_HEADERS
+                headers: STORED_HEADERS
                     .iter()
                     .filter_map(|name| {
                         Some((
@@ -275,10 +281,10 @@ impl Claims<'_> {
         });
         // Whoever took the key meanwhile answers it; and an answer that is not kept is made again.
         let kept = self
-            .put(
-                &claim.name,
+            .put_record(
+                &claim.entry_key,
                 record.as_ref(),
-                Expected::Version(claim.version),
+                ExpectedVersion::Version(claim.version),
             )
             .await;
         if let Err(error) = kept {
@@ -287,19 +293,19 @@ impl Claims<'_> {
         Ok(Response::from_parts(parts, Body::from(body)))
     }
 
-    async fn entry(&self, name: &str) -> Result<Option<Entry>, Problem> {
+    async fn load_entry(&self, name: &str) -> Result<Option<KeyValueEntry>, Problem> {
         Ok(self
             .engine
             .store()
-            .entry(self.owner, &KeyScope::Owner, name)
+            .get_entry(self.owner, &KeyScope::Owner, name)
             .await?)
     }
 
-    async fn put(
+    async fn put_record(
         &self,
         name: &str,
-        record: Option<&Record>,
-        expect: Expected,
+        record: Option<&IdempotencyRecord>,
+        expect: ExpectedVersion,
     ) -> Result<u64, StoreError> {
         let value = record.map(|record| Arc::from(serde_json::to_vec(record).unwrap_or_default()));
         let put = PutEntry {
@@ -315,32 +321,32 @@ impl Claims<'_> {
     }
 
     /// Removes some answers that are older than they need be. What cannot be removed now is tried with the next.
-    async fn sweep(&self, now: i64) {
+    async fn remove_expired(&self, now: i64) {
         let list = ListEntries {
-            limit: Some(SWEPT),
-            ..ListEntries::of(KeyScope::Owner, PREFIX)
+            limit: Some(SWEEP_BATCH),
+            ..ListEntries::in_scope(KeyScope::Owner, ANSWER_KEY_PREFIX)
         };
-        let Ok(page) = self.engine.store().entries(self.owner, list).await else {
+        let Ok(page) = self.engine.store().list_entries(self.owner, list).await else {
             return;
         };
-        let oldest = day(now - DAY_MS);
+        let oldest = day_prefix(now - DAY_MS);
         for (_, entry) in page.entries {
             if entry.key.as_str() < oldest.as_str() {
                 let gone = self
-                    .put(&entry.key, None, Expected::Version(entry.version))
+                    .put_record(&entry.key, None, ExpectedVersion::Version(entry.version))
                     .await;
                 gone.map_or_else(|error| tracing::debug!(%error, "an old answer stays"), drop);
             }
         }
     }
 
-    fn name(&self, at_ms: i64) -> String {
-        format!("{}{}", day(at_ms), self.hash)
+    fn entry_key(&self, at_ms: i64) -> String {
+        format!("{}{}", day_prefix(at_ms), self.key_hash)
     }
 }
 
-fn day(at_ms: i64) -> String {
-    format!("{PREFIX}{:08}/", at_ms.div_euclid(DAY_MS).max(0))
+fn day_prefix(at_ms: i64) -> String {
+    format!("{ANSWER_KEY_PREFIX}{:08}/", at_ms.div_euclid(DAY_MS).max(0))
 }
 
 fn in_progress() -> Problem {
@@ -348,5 +354,5 @@ fn in_progress() -> Problem {
         Code::InProgress,
         "this request is being answered; send it again in a moment",
     )
-    .after(Duration::from_secs(1))
+    .with_retry_after(Duration::from_secs(1))
 }

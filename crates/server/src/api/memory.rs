@@ -3,19 +3,19 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use contexture::layers::builtin::Memory;
-use contexture::layers::builtin::memory::{Edit, Moment, NoteError, Notes, Ttl};
-use contexture::layers::{Layers, Scope};
+use contexture::layers::builtin::memory::{NoteError, NoteTime, NoteTtl, NoteUpdate, Notes};
+use contexture::layers::{Layers, StateScope};
 use contexture::{Conversation, EngineError, Owner};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open;
+use crate::api::chat::open_conversation;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
 use crate::documents::{NoteDocument, NoteDoneDocument, NotesDocument};
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -28,61 +28,62 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Whose {
+struct NotesParams {
     /// `resource` (the default): those of the conversation's resource, or its own if it has none. `owner`: those of the owner.
     /// `path`: those that rewind.
     #[param(inline)]
-    scope: Option<Keeper>,
+    scope: Option<NoteScope>,
     /// With `path`: the branch. Default: the active one.
     branch: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Keeper {
+#[schema(as = Keeper)]
+enum NoteScope {
     Resource,
     Owner,
     Path,
 }
 
 /// A conversation and the layer that keeps its notes.
-struct Opened {
+struct NotesHandle {
     chat: Conversation,
     memory: Memory,
 }
 
-impl Opened {
-    async fn new(app: &App, owner: &Owner, id: &str, whose: &Whose) -> Result<Self, Problem> {
-        let chat = open(app, owner, id, whose.branch.as_deref()).await?;
-        let memory = Memory::new().scoped(match whose.scope {
-            None | Some(Keeper::Resource) => Scope::Resource,
-            Some(Keeper::Owner) => Scope::Global,
-            Some(Keeper::Path) => Scope::Path,
+impl NotesHandle {
+    async fn new(app: &App, owner: &Owner, id: &str, whose: &NotesParams) -> Result<Self, Problem> {
+        let chat = open_conversation(app, owner, id, whose.branch.as_deref()).await?;
+        let memory = Memory::new().with_scope(match whose.scope {
+            None | Some(NoteScope::Resource) => StateScope::Resource,
+            Some(NoteScope::Owner) => StateScope::Global,
+            Some(NoteScope::Path) => StateScope::Path,
         });
         let layers = Layers::new()
-            .with(memory.clone())
+            .with_layer(memory.clone())
             .map_err(EngineError::from)?;
         chat.set_layers(layers);
         Ok(Self { chat, memory })
     }
 
     /// The notes, and when it is for them.
-    async fn read(&self) -> Result<(Notes, Moment), Problem> {
+    async fn read_notes(&self) -> Result<(Notes, NoteTime), Problem> {
         let session = self.chat.layer_session(None).await?;
         let notes = session.state::<Memory>().map_err(EngineError::from)?;
-        let at = self.memory.moment(notes, session.context());
+        let at = self.memory.note_time(notes, session.context());
         Ok((notes.clone(), at))
     }
 }
 
-fn missing(key: &str) -> Problem {
+fn note_not_found(key: &str) -> Problem {
     Problem::new(
-        Code::Of("no_note", StatusCode::NOT_FOUND),
+        Code::Custom("no_note", StatusCode::NOT_FOUND),
         format!("no note {key:?}"),
     )
 }
 
-fn refused(error: &NoteError) -> Problem {
+fn note_problem(error: &NoteError) -> Problem {
     let (word, status) = match error {
         NoteError::NoNote { .. } => ("no_note", StatusCode::NOT_FOUND),
         NoteError::TooMany { .. } | NoteError::Full { .. } => {
@@ -90,24 +91,27 @@ fn refused(error: &NoteError) -> Problem {
         }
         _ => ("invalid_note", StatusCode::UNPROCESSABLE_ENTITY),
     };
-    Problem::new(Code::Of(word, status), error.to_string())
+    Problem::new(Code::Custom(word, status), error.to_string())
 }
 
 /// The notes that have not expired.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/memory", tag = "memory",
-    params(("conversation" = String, Path, description = "Its id"), Whose),
+    params(("conversation" = String, Path, description = "Its id"), NotesParams),
     responses((status = 200, description = "By key", body = NotesDocument), ReadRefusals)
 )]
 async fn list(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(whose): Query<Whose>,
+    Query(whose): Query<NotesParams>,
 ) -> Result<Json<NotesDocument>, Problem> {
-    let (notes, at) = Opened::new(&app, &owner, &id, &whose).await?.read().await?;
+    let (notes, at) = NotesHandle::new(&app, &owner, &id, &whose)
+        .await?
+        .read_notes()
+        .await?;
     let notes = notes
-        .iter(at)
+        .iter_live(at)
         .map(|(key, note)| NoteDocument::new(key, note, at))
         .collect();
     Ok(Json(NotesDocument { notes }))
@@ -116,24 +120,30 @@ async fn list(
 /// A note.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/memory/{note}", tag = "memory",
-    params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), Whose),
+    params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),
     responses((status = 200, description = "It", body = NoteDocument), ReadRefusals)
 )]
 async fn show(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path((id, key)): Path<(String, String)>,
-    Query(whose): Query<Whose>,
+    Query(whose): Query<NotesParams>,
 ) -> Result<Json<NoteDocument>, Problem> {
-    let (notes, at) = Opened::new(&app, &owner, &id, &whose).await?.read().await?;
-    let note = notes.live(&key, at).ok_or_else(|| missing(&key))?;
+    let (notes, at) = NotesHandle::new(&app, &owner, &id, &whose)
+        .await?
+        .read_notes()
+        .await?;
+    let note = notes
+        .get_live(&key, at)
+        .ok_or_else(|| note_not_found(&key))?;
     Ok(Json(NoteDocument::new(&key, note, at)))
 }
 
 /// What a note says; what is not given stays as it is.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct NoteEdit {
+#[schema(as = NoteEdit)]
+struct NoteEditDocument {
     /// What it says; needed for a new note.
     value: Option<String>,
     /// What it is about; empty: nothing.
@@ -159,57 +169,57 @@ enum Expires {
 
 /// Makes a note, or changes one.
 #[utoipa::path(
-    put, path = "/conversations/{conversation}/memory/{note}", tag = "memory", request_body = NoteEdit,
-    params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), Whose),
+    put, path = "/conversations/{conversation}/memory/{note}", tag = "memory", request_body = NoteEditDocument,
+    params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),
     responses((status = 200, description = "What became of it", body = NoteDoneDocument), WriteRefusals)
 )]
 async fn set(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, key)): Path<(String, String)>,
-    Query(whose): Query<Whose>,
-    Json(asked): Json<NoteEdit>,
+    Query(whose): Query<NotesParams>,
+    Json(asked): Json<NoteEditDocument>,
 ) -> Result<Json<NoteDoneDocument>, Problem> {
-    let edit = Edit {
+    let edit = NoteUpdate {
         value: asked.value,
         description: asked.description,
         importance: asked.importance,
         ttl: asked.expires.map(|expires| match expires {
-            Expires::Never => Ttl::Never,
-            Expires::Answers(count) => Ttl::Responses(count),
-            Expires::Ms(ms) => Ttl::Ms(ms),
+            Expires::Never => NoteTtl::Never,
+            Expires::Answers(count) => NoteTtl::Responses(count),
+            Expires::Ms(ms) => NoteTtl::Ms(ms),
         }),
     };
-    let opened = Opened::new(&app, &owner, &id, &whose).await?;
+    let opened = NotesHandle::new(&app, &owner, &id, &whose).await?;
     let handle = opened.chat.layer::<Memory>()?;
     let done = handle.update(|notes, context| {
-        let at = opened.memory.moment(notes, context);
-        Ok(notes.set(&key, edit.clone(), at))
+        let at = opened.memory.note_time(notes, context);
+        Ok(notes.upsert(&key, edit.clone(), at))
     });
-    let done = done.await?.map_err(|error| refused(&error))?.as_str();
+    let done = done.await?.map_err(|error| note_problem(&error))?.as_str();
     Ok(Json(NoteDoneDocument { key, done }))
 }
 
 /// Deletes a note.
 #[utoipa::path(
     delete, path = "/conversations/{conversation}/memory/{note}", tag = "memory",
-    params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), Whose),
+    params(("conversation" = String, Path, description = "Its id"), ("note" = String, Path, description = "Its key"), NotesParams),
     responses((status = 204, description = "It is gone"), WriteRefusals)
 )]
 async fn delete(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, key)): Path<(String, String)>,
-    Query(whose): Query<Whose>,
+    Query(whose): Query<NotesParams>,
 ) -> Result<StatusCode, Problem> {
-    let opened = Opened::new(&app, &owner, &id, &whose).await?;
+    let opened = NotesHandle::new(&app, &owner, &id, &whose).await?;
     let handle = opened.chat.layer::<Memory>()?;
     let gone = handle.update(|notes, context| {
-        let at = opened.memory.moment(notes, context);
-        let there = notes.live(&key, at).is_some();
+        let at = opened.memory.note_time(notes, context);
+        let there = notes.get_live(&key, at).is_some();
         Ok(there.then(|| notes.delete(&key)).flatten())
     });
     gone.await?
         .map(|_| StatusCode::NO_CONTENT)
-        .ok_or_else(|| missing(&key))
+        .ok_or_else(|| note_not_found(&key))
 }

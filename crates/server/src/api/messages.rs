@@ -5,20 +5,20 @@ use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use contexture::ir::{Item, Raw, UiMessage, message};
-use contexture::store::{At, NodeQuery, ReadRequest, Span};
-use contexture::{EngineError, For};
+use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
+use contexture::{EngineError, MessageView};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, conversation_id, node_id, open};
-use crate::api::idempotency::{Once, Operation};
+use crate::api::chat::{BranchParams, conversation_id, node_id, open_conversation};
+use crate::api::idempotency::{IdempotencyKeyParam, OperationId};
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::api::{etag, page};
 use crate::app::App;
 use crate::documents::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 
 const LIST: &str = "items";
@@ -35,7 +35,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Viewing {
+struct MessagesParams {
     /// The branch. Default: the active one.
     branch: Option<String>,
     /// For whom. Default: `user`.
@@ -56,19 +56,19 @@ enum Audience {
 /// The messages of a branch, as the AI SDK has them.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/messages", tag = "messages",
-    params(("conversation" = String, Path, description = "Its id"), Viewing),
+    params(("conversation" = String, Path, description = "Its id"), MessagesParams),
     responses((status = 200, description = "All of them", body = MessagesDocument), ReadRefusals)
 )]
 async fn messages(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(viewing): Query<Viewing>,
+    Query(viewing): Query<MessagesParams>,
 ) -> Result<Json<MessagesDocument>, Problem> {
-    let chat = open(&app, &owner, &id, viewing.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, viewing.branch.as_deref()).await?;
     let audience = match viewing.audience {
-        None | Some(Audience::User) => For::User,
-        Some(Audience::Model) => For::Model,
+        None | Some(Audience::User) => MessageView::User,
+        Some(Audience::Model) => MessageView::Model,
     };
     let messages = chat.messages(audience).await?;
     Ok(Json(MessagesDocument {
@@ -96,7 +96,7 @@ struct AppendDocument {
 #[utoipa::path(
     post, path = "/conversations/{conversation}/messages", tag = "messages", request_body = AppendDocument,
     params(
-        ("conversation" = String, Path, description = "Its id"), OnBranch, Once,
+        ("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam,
         ("if-match" = Option<String>, Header, description = "The head that the branch must still have, as its `etag` says"),
     ),
     responses(
@@ -106,17 +106,17 @@ struct AppendDocument {
 )]
 async fn append(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path(id): Path<String>,
-    Query(on): Query<OnBranch>,
+    Query(on): Query<BranchParams>,
     headers: HeaderMap,
-    operation: Operation,
+    operation: OperationId,
     Json(asked): Json<AppendDocument>,
 ) -> Result<impl IntoResponse, Problem> {
     let expected = etag::expected_head(&headers)?;
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
     let mut draft = chat.draft();
-    draft.keyed(operation.0);
+    draft.set_idempotency_key(operation.0);
     if let Some(head) = expected {
         draft.expect_head(head);
     }
@@ -136,10 +136,10 @@ async fn append(
     }
     let stored = draft.commit().await;
     let stored = stored.map_err(|error| match expected {
-        Some(_) => etag::conditional(error),
+        Some(_) => etag::precondition_problem(error),
         None => error.into(),
     })?;
-    let head = [(ETAG, etag::of_head(stored.head))];
+    let head = [(ETAG, etag::head_etag(stored.head))];
     Ok((
         StatusCode::CREATED,
         head,
@@ -151,7 +151,7 @@ async fn append(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Listing {
+struct ListItemsParams {
     /// The branch. Default: the active one.
     branch: Option<String>,
     /// The node the path ends at, instead of a branch.
@@ -165,7 +165,7 @@ struct Listing {
 
 /// Where a page ended: the node of the path, so that all pages are of one, and the depth to go on from.
 #[derive(Deserialize, Serialize)]
-struct Place {
+struct ItemCursor {
     conversation: String,
     head: String,
     depth: u64,
@@ -174,7 +174,7 @@ struct Place {
 /// The items of a path, oldest first.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/items", tag = "messages",
-    params(("conversation" = String, Path, description = "Its id"), Listing),
+    params(("conversation" = String, Path, description = "Its id"), ListItemsParams),
     responses(
         (status = 200, description = "A page", body = NodesDocument, headers(("etag" = String, description = "The head of the path"))),
         ReadRefusals
@@ -182,25 +182,28 @@ struct Place {
 )]
 async fn items(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(listing): Query<Listing>,
+    Query(listing): Query<ListItemsParams>,
 ) -> Result<impl IntoResponse, Problem> {
-    let limit = page::length(listing.limit, PAGE)?;
-    let chat = open(&app, &owner, &id, listing.branch.as_deref()).await?;
+    let limit = page::page_length(listing.limit, PAGE)?;
+    let chat = open_conversation(&app, &owner, &id, listing.branch.as_deref()).await?;
     let (at, span) = match (&listing.after, &listing.at) {
         (Some(cursor), _) => {
-            let place: Place = page::place(&owner, LIST, cursor)?;
+            let place: ItemCursor = page::decode_cursor(&owner, LIST, cursor)?;
             if place.conversation != id {
                 return Err(Problem::new(
                     Code::BadCursor,
                     "this cursor is of another conversation",
                 ));
             }
-            (At::Node(node_id(&place.head)?), Span::From(place.depth))
+            (
+                PathEnd::Node(node_id(&place.head)?),
+                Span::From(place.depth),
+            )
         }
-        (None, Some(node)) => (At::Node(node_id(node)?), Span::Whole),
-        (None, None) => (At::Branch(chat.branch()), Span::Whole),
+        (None, Some(node)) => (PathEnd::Node(node_id(node)?), Span::Whole),
+        (None, None) => (PathEnd::Branch(chat.branch()), Span::Whole),
     };
     let request = ReadRequest {
         at,
@@ -210,15 +213,15 @@ async fn items(
     let read = app
         .engine()
         .store()
-        .read(&owner, chat.id(), request)
+        .read_path(&owner, chat.id(), request)
         .await?;
     let next = read.next.zip(read.head).map(|(depth, head)| {
-        let place = Place {
+        let place = ItemCursor {
             conversation: id.clone(),
             head: head.to_string(),
             depth,
         };
-        page::cursor(&owner, LIST, &place)
+        page::encode_cursor(&owner, LIST, &place)
     });
     let items = read
         .nodes
@@ -231,7 +234,7 @@ async fn items(
         more: next.is_some(),
         next,
     };
-    Ok(([(ETAG, etag::of_head(read.head))], Json(document)))
+    Ok(([(ETAG, etag::head_etag(read.head))], Json(document)))
 }
 
 /// One item, wherever it stands.
@@ -242,14 +245,14 @@ async fn items(
 )]
 async fn item(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path((id, node)): Path<(String, String)>,
 ) -> Result<Json<NodeDocument>, Problem> {
     let query = NodeQuery::Id(node_id(&node)?);
     let found = app
         .engine()
         .store()
-        .nodes(&owner, &conversation_id(&id)?, query)
+        .find_nodes(&owner, &conversation_id(&id)?, query)
         .await?;
     let first = found
         .first()

@@ -30,7 +30,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 
-pub(crate) use idempotency::once;
+pub(crate) use idempotency::run_idempotently;
 pub(crate) use refusals::ReadRefusals;
 
 /// The routes of all resources.

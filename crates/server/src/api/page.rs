@@ -12,40 +12,40 @@ use serde::de::DeserializeOwned;
 use crate::problem::{Code, Problem};
 
 /// The longest page.
-pub(crate) const MOST: usize = 500;
+pub(crate) const MAX_LIMIT: usize = 500;
 
 const CHECK_BYTES: usize = 8;
 const DOMAIN: &str = "contexture 2026-11 place in a list";
 
 /// A page's length, checked.
-pub(crate) fn length(asked: Option<usize>, default: usize) -> Result<usize, Problem> {
+pub(crate) fn page_length(asked: Option<usize>, default: usize) -> Result<usize, Problem> {
     let length = asked.unwrap_or(default);
-    if (1..=MOST).contains(&length) {
+    if (1..=MAX_LIMIT).contains(&length) {
         return Ok(length);
     }
     Err(Problem::new(
         Code::BadQuery,
-        format!("`limit` is {length}; from 1 to {MOST}"),
+        format!("`limit` is {length}; from 1 to {MAX_LIMIT}"),
     ))
 }
 
 /// A place in a list of the owner's, as text.
-pub(crate) fn cursor(owner: &Owner, list: &str, place: &impl Serialize) -> String {
+pub(crate) fn encode_cursor(owner: &Owner, list: &str, place: &impl Serialize) -> String {
     let place = serde_json::to_vec(place).unwrap_or_default();
-    let mut bytes = check(owner, list, &place).to_vec();
+    let mut bytes = cursor_checksum(owner, list, &place).to_vec();
     bytes.extend(place);
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The place that a text names in this list.
-pub(crate) fn place<T: DeserializeOwned>(
+pub(crate) fn decode_cursor<T: DeserializeOwned>(
     owner: &Owner,
     list: &str,
     cursor: &str,
 ) -> Result<T, Problem> {
     let found = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| {
         let (said, place) = bytes.split_at_checked(CHECK_BYTES)?;
-        (said == check(owner, list, place)).then(|| serde_json::from_slice(place).ok())?
+        (said == cursor_checksum(owner, list, place)).then(|| serde_json::from_slice(place).ok())?
     });
     found.ok_or_else(|| {
         let detail = "this cursor was not given by this list: take `next` of a page as it is";
@@ -53,7 +53,7 @@ pub(crate) fn place<T: DeserializeOwned>(
     })
 }
 
-fn check(owner: &Owner, list: &str, place: &[u8]) -> [u8; CHECK_BYTES] {
+fn cursor_checksum(owner: &Owner, list: &str, place: &[u8]) -> [u8; CHECK_BYTES] {
     let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
     for part in [owner.as_str().as_bytes(), list.as_bytes(), place] {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn only_what_was_given_is_taken() {
         let (ada, bob) = (Owner::new("ada").unwrap(), Owner::new("bob").unwrap());
-        let given = cursor(&ada, "conversations", &(7, "c"));
+        let given = encode_cursor(&ada, "conversations", &(7, "c"));
         assert_eq!(
-            place::<(i64, String)>(&ada, "conversations", &given).unwrap(),
+            decode_cursor::<(i64, String)>(&ada, "conversations", &given).unwrap(),
             (7, "c".to_owned())
         );
         let mut forged = given.clone().into_bytes();
@@ -86,7 +86,7 @@ mod tests {
             (&ada, "conversations", ""),
             (&ada, "conversations", "é"),
         ] {
-            place::<(i64, String)>(owner, list, cursor).unwrap_err();
+            decode_cursor::<(i64, String)>(owner, list, cursor).unwrap_err();
         }
     }
 }

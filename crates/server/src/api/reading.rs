@@ -1,25 +1,27 @@
 //! What links name: parts of long outputs, by lines or by what they say.
 
 use axum::extract::State;
-use contexture::For;
+use contexture::MessageView;
 use contexture::compile::Link;
-use contexture::compile::reading::{Find, Matcher, Pattern, Position, excerpt, find};
+use contexture::compile::reading::{
+    FindOptions, Matcher, Pattern, TextPosition, extract_excerpt, find_lines,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open;
+use crate::api::chat::open_conversation;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
-use crate::documents::{FoundDocument, PartDocument};
-use crate::extract::{Json, Path, Query, Reader};
+use crate::documents::{ExcerptDocument, FoundDocument};
+use crate::extract::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 
 /// The most lines that are found or shown around.
-const LINES: usize = 1_000;
+const MAX_LINES: usize = 1_000;
 /// The most characters of one answer.
-const CHARACTERS: usize = 1 << 20;
+const MAX_CHARACTERS: usize = 1 << 20;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(read))
@@ -29,7 +31,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Asked {
+struct ReadLinkParams {
     /// The link: `context://…`.
     link: String,
     /// The branch. Default: the active one.
@@ -49,7 +51,7 @@ struct Asked {
 /// A part of what a link names, or the lines of it that match.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/read", tag = "messages",
-    params(("conversation" = String, Path, description = "Its id"), Asked),
+    params(("conversation" = String, Path, description = "Its id"), ReadLinkParams),
     responses(
         (status = 200, description = "The part, or with `text` or `regex` the lines", body = ReadDocument),
         (status = 410, description = "What the link named was removed", body = crate::documents::ProblemDocument, content_type = "application/problem+json"),
@@ -58,9 +60,9 @@ struct Asked {
 )]
 async fn read(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<ReadLinkParams>,
 ) -> Result<Json<ReadDocument>, Problem> {
     let bad = |why: String| Problem::new(Code::BadQuery, why);
     let link: Link = asked
@@ -74,8 +76,8 @@ async fn read(
         (None, Some(regex)) => Some(Pattern::Regex(regex)),
         (Some(_), Some(_)) => return Err(bad("expected either `text` or `regex`".to_owned())),
     };
-    if around > LINES {
-        return Err(bad(format!("`around` is {around}; at most {LINES}")));
+    if around > MAX_LINES {
+        return Err(bad(format!("`around` is {around}; at most {MAX_LINES}")));
     }
     let (from, to) = (asked.from.unwrap_or(1).max(1), asked.to.unwrap_or(u64::MAX));
     if to < from {
@@ -85,20 +87,27 @@ async fn read(
     }
     let matcher = pattern.as_ref().map(Matcher::new).transpose();
     let matcher = matcher.map_err(|error| bad(error.to_string()))?;
-    let chat = open(&app, &owner, &id, asked.branch.as_deref()).await?;
-    let linked = chat.linked(link, For::User).await?;
+    let chat = open_conversation(&app, &owner, &id, asked.branch.as_deref()).await?;
+    let linked = chat.resolve_link(link, MessageView::User).await?;
     let Some(matcher) = matcher else {
         let count = to.saturating_sub(from).saturating_add(1);
-        let part = excerpt(&linked.text, Position::line(from), count, CHARACTERS);
-        return Ok(Json(ReadDocument::Part(PartDocument::new(&linked, &part))));
+        let part = extract_excerpt(
+            &linked.text,
+            TextPosition::line_start(from),
+            count,
+            MAX_CHARACTERS,
+        );
+        return Ok(Json(ReadDocument::Part(ExcerptDocument::new(
+            &linked, &part,
+        ))));
     };
-    let which = Find {
+    let which = FindOptions {
         from,
         context: around,
-        limit: LINES,
-        characters: CHARACTERS,
+        limit: MAX_LINES,
+        characters: MAX_CHARACTERS,
     };
-    let found = find(&linked.text, &matcher, &which);
+    let found = find_lines(&linked.text, &matcher, &which);
     Ok(Json(ReadDocument::Found(FoundDocument::new(
         &linked, &found,
     ))))
@@ -108,6 +117,6 @@ async fn read(
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum ReadDocument {
-    Part(PartDocument),
+    Part(ExcerptDocument),
     Found(FoundDocument),
 }

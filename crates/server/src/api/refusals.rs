@@ -42,7 +42,7 @@ const WRITE: [(&str, &str); 4] = [
     ("415", "The body does not say that it is JSON"),
 ];
 
-fn responses<'a>(
+fn problem_responses<'a>(
     all: impl IntoIterator<Item = &'a (&'a str, &'a str)>,
 ) -> BTreeMap<String, RefOr<Response>> {
     let problem = || {
@@ -64,12 +64,12 @@ fn responses<'a>(
 
 impl IntoResponses for ReadRefusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        responses(&READ)
+        problem_responses(&READ)
     }
 }
 
 impl IntoResponses for WriteRefusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        responses(READ.iter().chain(&WRITE))
+        problem_responses(READ.iter().chain(&WRITE))
     }
 }

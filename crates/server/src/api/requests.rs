@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
 use crate::documents::RequestDocument;
-use crate::extract::{Json, Path, Reader};
+use crate::extract::{Json, Path, ReadAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -22,10 +22,13 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 )]
 async fn show(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
 ) -> Result<Json<RequestDocument>, Problem> {
-    let known = id.parse().ok().and_then(|id| app.outcomes().of(&owner, id));
+    let known = id
+        .parse()
+        .ok()
+        .and_then(|id| app.request_outcomes().find_outcome(&owner, id));
     let none = || {
         Problem::new(
             Code::NotFound,

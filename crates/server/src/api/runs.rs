@@ -3,51 +3,51 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use contexture::Conversation;
-use contexture::runs::{Decision, RunEntry, decide, runs, waiting_calls};
+use contexture::runs::{ApprovalDecision, RunEntry, list_runs, store_decision, waiting_calls};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{node_id, open};
-use crate::api::idempotency::Once;
+use crate::api::chat::{node_id, open_conversation};
+use crate::api::idempotency::IdempotencyKeyParam;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
 use crate::documents::{RunDocument, RunsDocument};
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(show))
-        .routes(routes!(settle))
+        .routes(routes!(decide_call))
 }
 
 /// Which runs.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Listing {
+struct ListRunsParams {
     /// Those of this conversation only.
     conversation: Option<String>,
 }
 
 /// The owner's runs, the newest first.
 #[utoipa::path(
-    get, path = "/runs", tag = "runs", params(Listing),
+    get, path = "/runs", tag = "runs", params(ListRunsParams),
     responses((status = 200, description = "All of them", body = RunsDocument), ReadRefusals)
 )]
 async fn list(
     State(app): State<App>,
-    Reader(owner): Reader,
-    Query(listing): Query<Listing>,
+    ReadAccess(owner): ReadAccess,
+    Query(listing): Query<ListRunsParams>,
 ) -> Result<Json<RunsDocument>, Problem> {
     let chat = match listing.conversation {
-        Some(id) => Some(open(&app, &owner, &id, None).await?),
+        Some(id) => Some(open_conversation(&app, &owner, &id, None).await?),
         None => None,
     };
-    let found = runs(app.engine(), &owner, chat.as_ref()).await?;
+    let found = list_runs(app.engine(), &owner, chat.as_ref()).await?;
     let mut runs = Vec::with_capacity(found.len());
     for run in found {
         let waiting = waiting_calls(app.engine(), &owner, &run).await?;
@@ -64,11 +64,11 @@ async fn list(
 )]
 async fn show(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path((id, run)): Path<(String, String)>,
 ) -> Result<Json<RunDocument>, Problem> {
-    let chat = open(&app, &owner, &id, None).await?;
-    let found = one(&chat, &run).await?;
+    let chat = open_conversation(&app, &owner, &id, None).await?;
+    let found = find_run(&chat, &run).await?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
     Ok(Json(RunDocument::new(&found, &waiting)))
 }
@@ -80,7 +80,7 @@ struct DecisionDocument {
     /// The call's node, as `waiting` of the run says.
     call: String,
     /// What is decided.
-    decision: Verdict,
+    decision: ApprovalChoice,
     /// With `deny`: why, for the model.
     reason: Option<String>,
 }
@@ -88,55 +88,56 @@ struct DecisionDocument {
 /// What may be decided.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+#[schema(as = Verdict)]
+enum ApprovalChoice {
     Allow,
     Deny,
 }
 
 /// Allows or denies a call that waits. Whoever carries the run out goes on by itself once it is taken up.
 #[utoipa::path(
-    post, path = "/conversations/{conversation}/runs/{run}/decisions", tag = "runs", request_body = DecisionDocument,
-    params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id"), Once),
+    post, path = "/conversations/{conversation}/runs/{run}/decisions", operation_id = "settle", tag = "runs", request_body = DecisionDocument,
+    params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id"), IdempotencyKeyParam),
     responses((status = 204, description = "It is stored"), WriteRefusals)
 )]
-async fn settle(
+async fn decide_call(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     Path((id, run)): Path<(String, String)>,
     Json(asked): Json<DecisionDocument>,
 ) -> Result<StatusCode, Problem> {
-    let chat = open(&app, &owner, &id, None).await?;
-    let found = one(&chat, &run).await?;
+    let chat = open_conversation(&app, &owner, &id, None).await?;
+    let found = find_run(&chat, &run).await?;
     let call = node_id(&asked.call)?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
     if !waiting.iter().any(|waiting| waiting.node == call) {
-        let code = Code::Of("not_waiting", StatusCode::CONFLICT);
+        let code = Code::Custom("not_waiting", StatusCode::CONFLICT);
         return Err(Problem::new(
             code,
             format!("call {call} of this run does not wait for a decision"),
         ));
     }
     let decision = match asked.decision {
-        Verdict::Allow => Decision::Allow,
-        Verdict::Deny => Decision::Deny {
+        ApprovalChoice::Allow => ApprovalDecision::Allow,
+        ApprovalChoice::Deny => ApprovalDecision::Deny {
             reason: asked
                 .reason
                 .unwrap_or_else(|| "the user said no".to_owned()),
         },
     };
-    let run = found.id().ok_or_else(|| no_run(&run))?;
-    decide(&chat, run, call, decision).await?;
+    let run = found.id().ok_or_else(|| run_not_found(&run))?;
+    store_decision(&chat, run, call, decision).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn one(chat: &Conversation, run: &str) -> Result<RunEntry, Problem> {
+async fn find_run(chat: &Conversation, run: &str) -> Result<RunEntry, Problem> {
     let found = match run.parse() {
-        Ok(id) => RunEntry::of(chat, id).await?,
+        Ok(id) => RunEntry::load(chat, id).await?,
         Err(_) => None,
     };
-    found.ok_or_else(|| no_run(run))
+    found.ok_or_else(|| run_not_found(run))
 }
 
-fn no_run(run: &str) -> Problem {
+fn run_not_found(run: &str) -> Problem {
     Problem::new(Code::NotFound, format!("no run {run:?}"))
 }

@@ -1,7 +1,7 @@
 //! Full-text search.
 
 use axum::extract::State;
-use contexture::store::{Hidden, SearchCursor, SearchRequest, SearchScope, Words};
+use contexture::store::{HiddenContent, MatchMode, SearchCursor, SearchRequest, SearchScope};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,7 +12,7 @@ use crate::api::page;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
 use crate::documents::{ItemKind, SearchDocument};
-use crate::extract::{Json, Query, Reader};
+use crate::extract::{Json, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 
 const LIST: &str = "search";
@@ -26,7 +26,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Asked {
+struct SearchParams {
     /// Words as they are, "side by side" in double quotes, beginn* with a star. Any text is a query.
     query: String,
     /// In this conversation only.
@@ -51,7 +51,7 @@ struct Asked {
 
 /// A hit's place, as a cursor keeps it.
 #[derive(Deserialize, Serialize)]
-struct Place {
+struct HitCursor {
     score: u32,
     created_ms: i64,
     conversation: String,
@@ -60,43 +60,45 @@ struct Place {
 
 /// What the owner's conversations say, best first.
 #[utoipa::path(
-    get, path = "/search", tag = "search", params(Asked),
+    get, path = "/search", tag = "search", params(SearchParams),
     responses((status = 200, description = "A page", body = SearchDocument), ReadRefusals)
 )]
 async fn search(
     State(app): State<App>,
-    Reader(owner): Reader,
-    Query(asked): Query<Asked>,
+    ReadAccess(owner): ReadAccess,
+    Query(asked): Query<SearchParams>,
 ) -> Result<Json<SearchDocument>, Problem> {
     let after = match &asked.after {
-        Some(cursor) => Some(found_at(&page::place(&owner, LIST, cursor)?)?),
+        Some(cursor) => Some(to_search_cursor(&page::decode_cursor(
+            &owner, LIST, cursor,
+        )?)?),
         None => None,
     };
     let request = SearchRequest {
         words: if asked.any == Some(true) {
-            Words::Any
+            MatchMode::Any
         } else {
-            Words::All
+            MatchMode::All
         },
-        kinds: asked.kind.into_iter().map(ItemKind::stored).collect(),
+        kinds: asked.kind.into_iter().map(ItemKind::node_kind).collect(),
         hidden: if asked.hidden == Some(true) {
-            Hidden::Include
+            HiddenContent::Include
         } else {
-            Hidden::LeaveOut
+            HiddenContent::LeaveOut
         },
-        limit: page::length(asked.limit, PAGE)?,
+        limit: page::page_length(asked.limit, PAGE)?,
         after,
-        ..SearchRequest::new(asked.query.as_str(), scope(&asked)?)
+        ..SearchRequest::new(asked.query.as_str(), search_scope(&asked)?)
     };
     let found = app.engine().search(&owner, request).await?;
     let next = found.next.as_ref().map(|next| {
-        let place = Place {
+        let place = HitCursor {
             score: next.score,
             created_ms: next.created_ms,
             conversation: next.conversation.to_string(),
             node: next.node.to_string(),
         };
-        page::cursor(&owner, LIST, &place)
+        page::encode_cursor(&owner, LIST, &place)
     });
     Ok(Json(SearchDocument {
         next,
@@ -104,7 +106,7 @@ async fn search(
     }))
 }
 
-fn scope(asked: &Asked) -> Result<SearchScope, Problem> {
+fn search_scope(asked: &SearchParams) -> Result<SearchScope, Problem> {
     match (&asked.conversation, &asked.branch, &asked.resource) {
         (None, None, None) => Ok(SearchScope::Owner),
         (None, None, Some(resource)) => Ok(SearchScope::Resource(resource.clone())),
@@ -120,7 +122,7 @@ fn scope(asked: &Asked) -> Result<SearchScope, Problem> {
     }
 }
 
-fn found_at(place: &Place) -> Result<SearchCursor, Problem> {
+fn to_search_cursor(place: &HitCursor) -> Result<SearchCursor, Problem> {
     Ok(SearchCursor {
         score: place.score,
         created_ms: place.created_ms,

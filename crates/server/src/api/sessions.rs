@@ -5,32 +5,32 @@
 use axum::extract::{Request, State};
 use contexture::EngineError;
 use contexture::engine::ImportOptions;
-use contexture::sessions::{ReadOptions, SessionFormat, detect, read};
+use contexture::sessions::{ReadOptions, SessionFormat, detect_format, read_sessions};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::chat::conversation_id;
-use crate::api::idempotency::Once;
+use crate::api::idempotency::IdempotencyKeyParam;
 use crate::api::refusals::WriteRefusals;
 use crate::app::App;
 use crate::documents::{SessionDocument, SessionsDocument};
-use crate::extract::{Json, Query, Writer, body, must_be};
+use crate::extract::{Json, Query, WriteAccess, read_body, require_content_type};
 use crate::problem::{Code, Problem};
 
 /// What a session may be said to be.
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
 
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(keep))
+    OpenApiRouter::new().routes(routes!(import_sessions))
 }
 
 /// What is known of the sessions.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Said {
+struct ImportSessionParams {
     /// Their format: `claude-code`, `codex`, `swe-agent`, `tau-bench`, `deepagents`, or a provider's: `openai-chat`, …. Default:
     /// detected.
     format: Option<String>,
@@ -47,34 +47,34 @@ struct Said {
 /// Keeps sessions of other programs as conversations. Sent again nothing is kept twice; one that grew gets what is new.
 /// Each is kept whole or not at all; those before one that is refused stay.
 #[utoipa::path(
-    post, path = "/sessions", tag = "transfer", params(Said, Once),
+    post, path = "/sessions", operation_id = "keep", tag = "transfer", params(ImportSessionParams, IdempotencyKeyParam),
     request_body(
         description = "A session, or several, as the program wrote them",
         content((serde_json::Value = "application/json"), (String = "application/jsonl"))
     ),
     responses((status = 200, description = "They are kept", body = SessionsDocument), WriteRefusals)
 )]
-async fn keep(
+async fn import_sessions(
     State(app): State<App>,
-    Writer(owner): Writer,
-    Query(said): Query<Said>,
+    WriteAccess(owner): WriteAccess,
+    Query(said): Query<ImportSessionParams>,
     request: Request,
 ) -> Result<Json<SessionsDocument>, Problem> {
-    must_be(&KINDS, request.headers())?;
-    let bytes = body(request, &app).await?;
+    require_content_type(&KINDS, request.headers())?;
+    let bytes = read_body(request, &app).await?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Problem::new(Code::BadBody, "the body is not UTF-8"))?;
     let name = said.name.as_deref().unwrap_or_default();
     let format = match &said.format {
         Some(format) => format.parse::<SessionFormat>(),
-        None => detect(text, name).map(|detected| detected.format),
+        None => detect_format(text, name).map(|detected| detected.format),
     };
     let format = format.map_err(EngineError::from)?;
     let options = ReadOptions {
         keep_going: said.keep_going == Some(true),
         source_name: name,
     };
-    let sessions = read(format, text, &options).map_err(EngineError::from)?;
+    let sessions = read_sessions(format, text, &options).map_err(EngineError::from)?;
     if said.conversation.is_some() && sessions.len() > 1 {
         let detail = format!(
             "`conversation` names one, and there are {} sessions",

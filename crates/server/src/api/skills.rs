@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
 use crate::documents::{SkillDocument, SkillFileDocument, SkillsDocument};
-use crate::extract::{Json, Path, Query, Reader};
+use crate::extract::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -28,8 +28,12 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     get, path = "/skills", tag = "skills",
     responses((status = 200, description = "All of them, without instructions", body = SkillsDocument), ReadRefusals)
 )]
-async fn list(State(app): State<App>, Reader(_): Reader) -> Json<SkillsDocument> {
-    let skills = app.skills().iter().map(SkillDocument::listed).collect();
+async fn list(State(app): State<App>, ReadAccess(_): ReadAccess) -> Json<SkillsDocument> {
+    let skills = app
+        .skills()
+        .iter()
+        .map(SkillDocument::without_instructions)
+        .collect();
     Json(SkillsDocument { skills })
 }
 
@@ -41,17 +45,19 @@ async fn list(State(app): State<App>, Reader(_): Reader) -> Json<SkillsDocument>
 )]
 async fn show(
     State(app): State<App>,
-    Reader(_): Reader,
+    ReadAccess(_): ReadAccess,
     Path(name): Path<String>,
 ) -> Result<Json<SkillDocument>, Problem> {
-    Ok(Json(SkillDocument::whole(find(&app, &name)?)))
+    Ok(Json(SkillDocument::with_instructions(find_skill(
+        &app, &name,
+    )?)))
 }
 
 /// Which file.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Which {
+struct SkillFileParams {
     /// Its path in the skill's folder: at most 16 names joined by `/`.
     path: String,
 }
@@ -59,21 +65,21 @@ struct Which {
 /// A file beside a skill's instructions: text of at most 1 MiB. Links are not followed.
 #[utoipa::path(
     get, path = "/skills/{skill}/file", tag = "skills",
-    params(("skill" = String, Path, description = "The skill's name"), Which),
+    params(("skill" = String, Path, description = "The skill's name"), SkillFileParams),
     responses((status = 200, description = "It", body = SkillFileDocument), ReadRefusals)
 )]
 async fn file(
     State(app): State<App>,
-    Reader(_): Reader,
+    ReadAccess(_): ReadAccess,
     Path(name): Path<String>,
-    Query(Which { path }): Query<Which>,
+    Query(SkillFileParams { path }): Query<SkillFileParams>,
 ) -> Result<Json<SkillFileDocument>, Problem> {
-    let skill = find(&app, &name)?.clone();
+    let skill = find_skill(&app, &name)?.clone();
     let asked = path.clone();
     let read = tokio::task::spawn_blocking(move || skill.read_file(&asked)).await;
     let text = read
-        .map_err(|error| Problem::fault("reading_stopped", &error))?
-        .map_err(|error| refused(&error))?;
+        .map_err(|error| Problem::internal_error("reading_stopped", &error))?
+        .map_err(|error| skill_file_problem(&error))?;
     Ok(Json(SkillFileDocument {
         skill: name,
         path,
@@ -81,17 +87,17 @@ async fn file(
     }))
 }
 
-fn find<'a>(app: &'a App, name: &str) -> Result<&'a Skill, Problem> {
+fn find_skill<'a>(app: &'a App, name: &str) -> Result<&'a Skill, Problem> {
     let found = app.skills().iter().find(|skill| skill.name == name);
     found.ok_or_else(|| Problem::new(Code::NotFound, format!("no skill {name:?}")))
 }
 
-fn refused(error: &SkillFileError) -> Problem {
+fn skill_file_problem(error: &SkillFileError) -> Problem {
     let code = match error {
         SkillFileError::Missing { .. } => Code::NotFound,
         SkillFileError::BadPath { .. } => Code::BadQuery,
-        SkillFileError::Unreadable { .. } => return Problem::fault(error.kind(), error),
-        _ => Code::Of(error.kind(), StatusCode::UNPROCESSABLE_ENTITY),
+        SkillFileError::Unreadable { .. } => return Problem::internal_error(error.kind(), error),
+        _ => Code::Custom(error.kind(), StatusCode::UNPROCESSABLE_ENTITY),
     };
     Problem::new(code, error.to_string())
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use contexture::compile::Converter;
 use contexture::ir::{Raw, parse_fragments};
 use contexture::render::{self, Grouping};
-use contexture::sessions::{SessionFormat, detect};
+use contexture::sessions::{SessionFormat, detect_format};
 use contexture::tokens::{Encoding, TokenCount, counter_for};
 use contexture::{EngineError, Format};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::api::refusals::WriteRefusals;
 use crate::app::App;
 use crate::documents::{ConvertedDocument, CountsDocument, RenderedDocument};
-use crate::extract::{Json, Reader};
+use crate::extract::{Json, ReadAccess};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -45,7 +45,7 @@ struct CountRequest {
 )]
 async fn count(
     State(app): State<App>,
-    Reader(_): Reader,
+    ReadAccess(_): ReadAccess,
     Json(asked): Json<CountRequest>,
 ) -> Result<Json<CountsDocument>, Problem> {
     let encoding = match (&asked.model, &asked.encoding) {
@@ -85,12 +85,13 @@ struct RenderRequest {
     format: Option<String>,
     /// Whether fragments of one name are gathered under its plural. Default: `off`.
     #[schema(inline)]
-    group: Option<Group>,
+    group: Option<FragmentGrouping>,
 }
 
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Group {
+#[schema(as = Group)]
+enum FragmentGrouping {
     /// Each stands where it stands.
     Off,
     /// Among the children of a fragment.
@@ -105,22 +106,22 @@ enum Group {
     responses((status = 200, description = "The text", body = RenderedDocument), WriteRefusals)
 )]
 async fn render_fragments(
-    Reader(_): Reader,
+    ReadAccess(_): ReadAccess,
     Json(asked): Json<RenderRequest>,
 ) -> Result<Json<RenderedDocument>, Problem> {
     let grouping = match asked.group {
-        None | Some(Group::Off) => Grouping::Off,
-        Some(Group::Children) => Grouping::Children,
-        Some(Group::Everywhere) => Grouping::Everywhere,
+        None | Some(FragmentGrouping::Off) => Grouping::Off,
+        Some(FragmentGrouping::Children) => Grouping::Children,
+        Some(FragmentGrouping::Everywhere) => Grouping::Everywhere,
     };
     let fragments = parse_fragments(asked.fragments.get()).map_err(EngineError::from)?;
-    let renderer = renderer(asked.format.as_deref())?.renderer(grouping);
+    let renderer = parse_render_format(asked.format.as_deref())?.renderer(grouping);
     let output = renderer.render(&fragments).map_err(EngineError::from)?;
     Ok(Json(RenderedDocument { output }))
 }
 
 /// A format of rendered text by its name.
-pub(crate) fn renderer(name: Option<&str>) -> Result<render::Format, Problem> {
+pub(crate) fn parse_render_format(name: Option<&str>) -> Result<render::Format, Problem> {
     let name = name.unwrap_or("xml");
     name.parse().map_err(|_| {
         let known = render::Format::ALL.map(render::Format::as_str).join(", ");
@@ -155,20 +156,20 @@ struct ConvertRequest {
 )]
 async fn convert(
     State(app): State<App>,
-    Reader(_): Reader,
+    ReadAccess(_): ReadAccess,
     Json(asked): Json<ConvertRequest>,
 ) -> Result<Json<ConvertedDocument>, Problem> {
     let text = asked.document.get();
     let from = match &asked.from {
-        Some(name) => format(name)?,
-        None => detected(text)?,
+        Some(name) => parse_format(name)?,
+        None => detect_wire_format(text)?,
     };
-    let mut converter = Converter::new(app.engine().catalogue(), format(&asked.to)?);
+    let mut converter = Converter::new(app.engine().catalogue(), parse_format(&asked.to)?);
     if let Some(model) = &asked.model {
-        converter = converter.model(model).map_err(EngineError::from)?;
+        converter = converter.for_model(model).map_err(EngineError::from)?;
     }
     if asked.repair == Some(true) {
-        converter = converter.repairing();
+        converter = converter.with_repairs();
     }
     let converted = converter.convert(from, text).map_err(EngineError::from)?;
     let document = ConvertedDocument::try_from(converted);
@@ -176,7 +177,7 @@ async fn convert(
 }
 
 /// A format of conversations by its name.
-pub(crate) fn format(name: &str) -> Result<Format, Problem> {
+pub(crate) fn parse_format(name: &str) -> Result<Format, Problem> {
     name.parse().map_err(|_| {
         let known = Format::ALL.map(Format::as_str).join(", ");
         Problem::new(
@@ -187,8 +188,8 @@ pub(crate) fn format(name: &str) -> Result<Format, Problem> {
 }
 
 /// The format a document shows by its structure.
-pub(crate) fn detected(text: &str) -> Result<Format, Problem> {
-    match detect(text, "").map_err(EngineError::from)?.format {
+pub(crate) fn detect_wire_format(text: &str) -> Result<Format, Problem> {
+    match detect_format(text, "").map_err(EngineError::from)?.format {
         SessionFormat::Wire(format) => Ok(format),
         log => {
             let detail = format!(

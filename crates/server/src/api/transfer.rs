@@ -9,8 +9,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use contexture::sessions::SessionFormat;
 use contexture::store::{
-    Error as StoreError, Export, ExportValues, Import, ImportError, ImportValues, Store, Thing,
-    list_all,
+    EntityKind, Error as StoreError, Export, ExportValues, Import, ImportError, ImportValues,
+    Store, list_all,
 };
 use contexture::{EngineError, Owner};
 use futures_util::{StreamExt as _, stream};
@@ -20,18 +20,18 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open;
+use crate::api::chat::open_conversation;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
-use crate::extract::{Json, Path, Query, Reader, Writer, must_be};
-use crate::panics::{Panicked, caught};
-use crate::problem::{Code, Problem, chain};
+use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess, require_content_type};
+use crate::panics::{Panicked, catch_panic};
+use crate::problem::{Code, Problem, error_chain};
 
-const LINES: &str = "application/jsonl";
+const JSON_LINES: &str = "application/jsonl";
 /// Pieces that wait for a slow reader.
-const AHEAD: usize = 2;
+const CHANNEL_CAPACITY: usize = 2;
 /// How values of an export begin.
-const VALUES: &str = r#"{"values":{"format":"#;
+const VALUES_LINE_PREFIX: &str = r#"{"values":{"format":"#;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -48,7 +48,7 @@ pub(crate) fn long_router() -> OpenApiRouter<App> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Form {
+struct ExportParams {
     /// A session's or document's format: `openai-chat`, `anthropic`, `items`, …. Default: all there is, as lines of JSON.
     format: Option<String>,
     /// With a format: the branch. Default: the active one.
@@ -58,16 +58,16 @@ struct Form {
 /// A conversation: all of it as lines of JSON for an import, or one branch in another format.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/export", tag = "transfer",
-    params(("conversation" = String, Path, description = "Its id"), Form),
+    params(("conversation" = String, Path, description = "Its id"), ExportParams),
     responses((status = 200, description = "It", content((String = "application/jsonl"), (String = "text/plain"))), ReadRefusals)
 )]
 async fn export(
     State(app): State<App>,
-    Reader(owner): Reader,
+    ReadAccess(owner): ReadAccess,
     Path(id): Path<String>,
-    Query(form): Query<Form>,
+    Query(form): Query<ExportParams>,
 ) -> Result<Response, Problem> {
-    let chat = open(&app, &owner, &id, form.branch.as_deref()).await?;
+    let chat = open_conversation(&app, &owner, &id, form.branch.as_deref()).await?;
     if let Some(name) = &form.format {
         let format: SessionFormat = name.parse().map_err(EngineError::from)?;
         let text = chat.export(format).await?;
@@ -75,8 +75,8 @@ async fn export(
     }
     let store = Arc::clone(app.engine().store());
     let id = chat.id().clone();
-    Ok(lines(&app, move |sender| async move {
-        write(Export::new(&*store, &owner, &id).await?, &sender).await
+    Ok(stream_lines(&app, move |sender| async move {
+        send_export(Export::new(&*store, &owner, &id).await?, &sender).await
     }))
 }
 
@@ -84,7 +84,7 @@ async fn export(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Everything {
+struct ExportAllParams {
     /// Only conversations and values of this resource.
     resource: Option<String>,
 }
@@ -92,32 +92,32 @@ struct Everything {
 /// Everything of the owner: conversations and values, as lines of JSON for an import. Conversations that are deleted before their
 /// turn are left out.
 #[utoipa::path(
-    get, path = "/export", tag = "transfer", params(Everything),
+    get, path = "/export", tag = "transfer", params(ExportAllParams),
     responses((status = 200, description = "All there is", body = String, content_type = "application/jsonl"), ReadRefusals)
 )]
 async fn export_all(
     State(app): State<App>,
-    Reader(owner): Reader,
-    Query(which): Query<Everything>,
+    ReadAccess(owner): ReadAccess,
+    Query(which): Query<ExportAllParams>,
 ) -> Result<Response, Problem> {
     let store = Arc::clone(app.engine().store());
     let ids = list_all(&*store, &owner, which.resource.as_deref()).await?;
-    Ok(lines(&app, move |sender| async move {
+    Ok(stream_lines(&app, move |sender| async move {
         for id in ids {
             match Export::new(&*store, &owner, &id).await {
                 // It was deleted meanwhile.
                 Err(StoreError::NotFound {
-                    what: Thing::Conversation,
+                    what: EntityKind::Conversation,
                     ..
                 }) => {}
-                export => write(export?, &sender).await?,
+                export => send_export(export?, &sender).await?,
             }
             if sender.is_closed() {
                 return Ok(());
             }
         }
         let mut export = ExportValues::new(&*store, &owner, which.resource);
-        while let Some(lines) = export.next().await? {
+        while let Some(lines) = export.next_lines().await? {
             if sender.send(Ok(lines.into())).await.is_err() {
                 break;
             }
@@ -126,10 +126,13 @@ async fn export_all(
     }))
 }
 
-type Piece = Result<Bytes, std::io::Error>;
+type ExportChunk = Result<Bytes, std::io::Error>;
 
-async fn write(mut export: Export<'_>, sender: &Sender<Piece>) -> Result<(), StoreError> {
-    while let Some(lines) = export.next().await? {
+async fn send_export(
+    mut export: Export<'_>,
+    sender: &Sender<ExportChunk>,
+) -> Result<(), StoreError> {
+    while let Some(lines) = export.next_lines().await? {
         // Nobody reads on.
         if sender.send(Ok(lines.into())).await.is_err() {
             break;
@@ -140,17 +143,17 @@ async fn write(mut export: Export<'_>, sender: &Sender<Piece>) -> Result<(), Sto
 
 /// Lines as they are read from the store, a piece at a time. One that fails cuts the answer off, so that nobody takes
 /// a part for the whole.
-fn lines<F>(app: &App, write: impl FnOnce(Sender<Piece>) -> F) -> Response
+fn stream_lines<F>(app: &App, write: impl FnOnce(Sender<ExportChunk>) -> F) -> Response
 where
     F: Future<Output = Result<(), StoreError>> + Send + 'static,
 {
-    let (sender, receiver) = mpsc::channel(AHEAD);
-    let closing = app.closing().clone();
+    let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+    let closing = app.shutdown_token().clone();
     let writing = write(sender.clone());
     tokio::spawn(async move {
         let failed = match closing.run_until_cancelled(writing).await {
             Some(Ok(())) => return,
-            Some(Err(error)) => std::io::Error::other(chain(&error)),
+            Some(Err(error)) => std::io::Error::other(error_chain(&error)),
             None => std::io::Error::other("the server stops"),
         };
         tracing::warn!(error = %failed, "an export was cut off");
@@ -160,7 +163,7 @@ where
     let pieces = stream::unfold(receiver, async |mut receiver| {
         Some((receiver.recv().await?, receiver))
     });
-    ([(CONTENT_TYPE, LINES)], Body::from_stream(pieces)).into_response()
+    ([(CONTENT_TYPE, JSON_LINES)], Body::from_stream(pieces)).into_response()
 }
 
 /// What was imported.
@@ -181,62 +184,62 @@ struct ImportedDocument {
 )]
 async fn import(
     State(app): State<App>,
-    Writer(owner): Writer,
+    WriteAccess(owner): WriteAccess,
     request: Request,
 ) -> Result<Json<ImportedDocument>, Problem> {
-    must_be(&[LINES], request.headers())?;
+    require_content_type(&[JSON_LINES], request.headers())?;
     let store = Arc::clone(app.engine().store());
-    let taking = take(store, owner, request.into_body());
+    let taking = import_lines(store, owner, request.into_body());
     // Beside the request: if the caller goes away, what is half here is still taken back.
-    match app.tasks().spawn(caught(taking)).await {
+    match app.background_tasks().spawn(catch_panic(taking)).await {
         Ok(Ok(taken)) => taken.map(Json),
         _ => Err(Panicked.into()),
     }
 }
 
-async fn take(
+async fn import_lines(
     store: Arc<dyn Store>,
     owner: Owner,
     body: Body,
 ) -> Result<ImportedDocument, Problem> {
-    let mut taking = Taking::new(&*store, &owner);
-    let taken = taking.all(body).await;
+    let mut taking = LineImporter::new(&*store, &owner);
+    let taken = taking.import_body(body).await;
     if taken.is_err() {
         // What is not at its end is refused there, and taken back.
-        let _ = taking.end().await;
+        let _ = taking.finish_pending().await;
     }
-    taken.map(|()| taking.done)
+    taken.map(|()| taking.imported)
 }
 
 /// One conversation or lot of values on its way in.
-enum Incoming<'a> {
+enum PendingImport<'a> {
     Conversation(Box<Import<'a>>),
     Values(Box<ImportValues<'a>>),
 }
 
-struct Taking<'a> {
+struct LineImporter<'a> {
     store: &'a dyn Store,
     owner: &'a Owner,
-    incoming: Option<Incoming<'a>>,
+    pending: Option<PendingImport<'a>>,
     /// Lines read, and those before the one that comes in.
-    number: u64,
-    before: u64,
-    done: ImportedDocument,
+    line_count: u64,
+    finished_lines: u64,
+    imported: ImportedDocument,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> LineImporter<'a> {
     fn new(store: &'a dyn Store, owner: &'a Owner) -> Self {
         Self {
             store,
             owner,
-            incoming: None,
-            number: 0,
-            before: 0,
-            done: ImportedDocument::default(),
+            pending: None,
+            line_count: 0,
+            finished_lines: 0,
+            imported: ImportedDocument::default(),
         }
     }
 
-    async fn all(&mut self, body: Body) -> Result<(), Problem> {
+    async fn import_body(&mut self, body: Body) -> Result<(), Problem> {
         let longest = Import::longest_line(self.store.limits());
         let mut coming = body.into_data_stream();
         let mut held: Vec<u8> = Vec::new();
@@ -251,64 +254,77 @@ impl<'a> Taking<'a> {
                 .and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
             {
                 let end = searched + end;
-                self.line(held.get(done..end).unwrap_or_default()).await?;
+                self.import_line(held.get(done..end).unwrap_or_default())
+                    .await?;
                 done = end + 1;
                 searched = done;
             }
             held.drain(..done);
             if held.len() > longest {
-                let detail = format!("line {} is longer than {longest} bytes", self.number + 1);
+                let detail = format!(
+                    "line {} is longer than {longest} bytes",
+                    self.line_count + 1
+                );
                 return Err(Problem::new(Code::BodyTooLarge, detail));
             }
         }
         if !held.is_empty() {
-            self.line(&held).await?;
+            self.import_line(&held).await?;
         }
-        self.end().await
+        self.finish_pending().await
     }
 
-    async fn line(&mut self, line: &[u8]) -> Result<(), Problem> {
-        self.number += 1;
+    async fn import_line(&mut self, line: &[u8]) -> Result<(), Problem> {
+        self.line_count += 1;
         let line = std::str::from_utf8(line).map_err(|_| {
-            Problem::new(Code::BadBody, format!("line {} is not UTF-8", self.number))
+            Problem::new(
+                Code::BadBody,
+                format!("line {} is not UTF-8", self.line_count),
+            )
         })?;
         let (store, owner) = (self.store, self.owner);
-        let incoming = self
-            .incoming
-            .get_or_insert_with(|| match line.starts_with(VALUES) {
-                true => Incoming::Values(Box::new(ImportValues::new(store, owner))),
-                false => Incoming::Conversation(Box::new(Import::new(store, owner))),
-            });
+        let incoming =
+            self.pending
+                .get_or_insert_with(|| match line.starts_with(VALUES_LINE_PREFIX) {
+                    true => PendingImport::Values(Box::new(ImportValues::new(store, owner))),
+                    false => PendingImport::Conversation(Box::new(Import::new(store, owner))),
+                });
         let taken = match incoming {
-            Incoming::Conversation(import) => import.line(line).await,
-            Incoming::Values(import) => import.line(line).await,
+            PendingImport::Conversation(import) => import.import_line(line).await,
+            PendingImport::Values(import) => import.import_line(line).await,
         };
-        taken.map_err(|error| self.refused(error))?;
+        taken.map_err(|error| self.import_problem(error))?;
         if line.starts_with(r#"{"end":"#) {
-            self.end().await?;
+            self.finish_pending().await?;
         }
         Ok(())
     }
 
-    async fn end(&mut self) -> Result<(), Problem> {
-        match self.incoming.take() {
+    async fn finish_pending(&mut self) -> Result<(), Problem> {
+        match self.pending.take() {
             None => {}
-            Some(Incoming::Conversation(import)) => {
-                let done = import.finish().await.map_err(|error| self.refused(error))?;
-                self.done.conversations.push(done.id.to_string());
+            Some(PendingImport::Conversation(import)) => {
+                let done = import
+                    .finish_import()
+                    .await
+                    .map_err(|error| self.import_problem(error))?;
+                self.imported.conversations.push(done.id.to_string());
             }
-            Some(Incoming::Values(import)) => {
-                import.finish().await.map_err(|error| self.refused(error))?;
-                self.done.values += 1;
+            Some(PendingImport::Values(import)) => {
+                import
+                    .finish_import()
+                    .await
+                    .map_err(|error| self.import_problem(error))?;
+                self.imported.values += 1;
             }
         }
-        self.before = self.number;
+        self.finished_lines = self.line_count;
         Ok(())
     }
 
-    fn refused(&self, error: ImportError) -> Problem {
-        let line = self.before + error.line;
-        let problem = Problem::from(error.source).with("line", line.into());
-        problem.with("imported", serde_json::json!(self.done.conversations))
+    fn import_problem(&self, error: ImportError) -> Problem {
+        let line = self.finished_lines + error.line;
+        let problem = Problem::from(error.source).with_member("line", line.into());
+        problem.with_member("imported", serde_json::json!(self.imported.conversations))
     }
 }

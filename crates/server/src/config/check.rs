@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use contexture::compile::Size;
+use contexture::compile::TextSize;
 
 use crate::config::key::KeyConfig;
-use crate::config::locate::{Fault, Step};
+use crate::config::locate::{ConfigFault, KeyPathStep};
 use crate::config::policy::WindowConfig;
 use crate::config::route::RouteConfig;
 use crate::config::upstream::UpstreamConfig;
@@ -24,44 +24,50 @@ const RESERVED: [&str; 7] = [
 ];
 
 /// The first thing that is wrong.
-pub(crate) fn first_fault(config: &Config) -> Option<Fault> {
-    keys(config)
-        .or_else(|| limits(config))
-        .or_else(|| upstreams(config))
-        .or_else(|| defaults(config))
-        .or_else(|| policies(config))
-        .or_else(|| routes(config))
+pub(crate) fn first_fault(config: &Config) -> Option<ConfigFault> {
+    key_fault(config)
+        .or_else(|| limit_fault(config))
+        .or_else(|| upstream_fault(config))
+        .or_else(|| default_upstream_fault(config))
+        .or_else(|| policy_fault(config))
+        .or_else(|| route_fault(config))
 }
 
-fn keys(config: &Config) -> Option<Fault> {
+fn key_fault(config: &Config) -> Option<ConfigFault> {
     let mut names = BTreeSet::new();
     for (index, key) in config.keys.iter().enumerate() {
-        let at = |field| vec![Step::key("keys"), Step::Index(index), Step::key(field)];
+        let at = |field| {
+            vec![
+                KeyPathStep::key("keys"),
+                KeyPathStep::Index(index),
+                KeyPathStep::key(field),
+            ]
+        };
         if let Some(why) = bad_name(&key.name) {
-            return Some(Fault::new(at("name"), why));
+            return Some(ConfigFault::new(at("name"), why));
         }
         if !names.insert(&key.name) {
             let why = format!(
                 "there is another key {:?}; give it a name of its own",
                 key.name
             );
-            return Some(Fault::new(at("name"), why));
+            return Some(ConfigFault::new(at("name"), why));
         }
         let same = |other: &&KeyConfig| other.sha256 == key.sha256;
         if let Some(other) = config.keys.iter().take(index).find(same) {
             let why = format!("it is the key {:?} once more", other.name);
-            return Some(Fault::new(at("sha256"), why));
+            return Some(ConfigFault::new(at("sha256"), why));
         }
     }
     None
 }
 
-fn limits(config: &Config) -> Option<Fault> {
+fn limit_fault(config: &Config) -> Option<ConfigFault> {
     let limits = &config.server.limits;
     let at_least = |name: &str, value: u64, least: u64| {
-        let path = ["server", "limits", name].map(Step::key).to_vec();
+        let path = ["server", "limits", name].map(KeyPathStep::key).to_vec();
         (value < least)
-            .then(|| Fault::new(path, format!("{value} is too little; at least {least}")))
+            .then(|| ConfigFault::new(path, format!("{value} is too little; at least {least}")))
     };
     at_least("header_bytes", limits.header_bytes as u64, 8192)
         .or_else(|| at_least("headers", limits.headers as u64, 16))
@@ -73,22 +79,26 @@ fn limits(config: &Config) -> Option<Fault> {
         .or_else(|| at_least("concurrent", limits.concurrent as u64, 1))
 }
 
-fn upstreams(config: &Config) -> Option<Fault> {
+fn upstream_fault(config: &Config) -> Option<ConfigFault> {
     config.upstreams.iter().find_map(|(name, upstream)| {
-        let at = |field: &str| ["upstreams", name.as_str(), field].map(Step::key).to_vec();
-        let here = || ["upstreams", name.as_str()].map(Step::key).to_vec();
+        let at = |field: &str| {
+            ["upstreams", name.as_str(), field]
+                .map(KeyPathStep::key)
+                .to_vec()
+        };
+        let here = || ["upstreams", name.as_str()].map(KeyPathStep::key).to_vec();
         if let Some(why) = bad_name(name) {
-            return Some(Fault::new(here(), why));
+            return Some(ConfigFault::new(here(), why));
         }
         if RESERVED.contains(&name.as_str()) {
             let why = format!("paths under /{name} are taken; give it another name");
-            return Some(Fault::new(here(), why));
+            return Some(ConfigFault::new(here(), why));
         }
         if upstream.key_env.is_some() && upstream.key_file.is_some() {
             let why = "key_env says where the key is already; leave one of them out";
-            return Some(Fault::new(at("key_file"), why));
+            return Some(ConfigFault::new(at("key_file"), why));
         }
-        bad_url(&upstream.base_url).map(|why| Fault::new(at("base_url"), why))
+        bad_url(&upstream.base_url).map(|why| ConfigFault::new(at("base_url"), why))
     })
 }
 
@@ -111,27 +121,31 @@ fn bad_url(url: &str) -> Option<&'static str> {
     None
 }
 
-fn defaults(config: &Config) -> Option<Fault> {
+fn default_upstream_fault(config: &Config) -> Option<ConfigFault> {
     let mut seen: BTreeMap<_, &str> = BTreeMap::new();
     let chosen = |entry: &(&String, &UpstreamConfig)| entry.1.default;
     for (name, upstream) in config.upstreams.iter().filter(chosen) {
         if let Some(other) = seen.insert(upstream.format, name) {
             let path = ["upstreams", name.as_str(), "default"]
-                .map(Step::key)
+                .map(KeyPathStep::key)
                 .to_vec();
             let why = format!("{other} is the default for {} already", upstream.format);
-            return Some(Fault::new(path, why));
+            return Some(ConfigFault::new(path, why));
         }
     }
     None
 }
 
-fn policies(config: &Config) -> Option<Fault> {
+fn policy_fault(config: &Config) -> Option<ConfigFault> {
     config.policies.iter().find_map(|(name, policy)| {
-        let at = |field: &str| ["policies", name.as_str(), field].map(Step::key).to_vec();
+        let at = |field: &str| {
+            ["policies", name.as_str(), field]
+                .map(KeyPathStep::key)
+                .to_vec()
+        };
         if let Some(why) = bad_name(name) {
-            let here = ["policies", name.as_str()].map(Step::key).to_vec();
-            return Some(Fault::new(here, why));
+            let here = ["policies", name.as_str()].map(KeyPathStep::key).to_vec();
+            return Some(ConfigFault::new(here, why));
         }
         let window = policy.window.and_then(|window| match window {
             WindowConfig {
@@ -145,17 +159,23 @@ fn policies(config: &Config) -> Option<Fault> {
             _ => Some("expected { turns = N } or { tokens = N }, N at least 1"),
         });
         if let Some(why) = window {
-            return Some(Fault::new(at("window"), why));
+            return Some(ConfigFault::new(at("window"), why));
         }
-        let kinds = policy.redact.on().and_then(|redact| redact.kinds.as_ref());
+        let kinds = policy
+            .redact
+            .as_option()
+            .and_then(|redact| redact.kinds.as_ref());
         if kinds.is_some_and(BTreeSet::is_empty) {
             let why = "no kind is named: nothing would be taken out; leave kinds out for all";
-            return Some(Fault::new(at("redact"), why));
+            return Some(ConfigFault::new(at("redact"), why));
         }
-        let budget = policy.memory.on().and_then(|memory| memory.budget_tokens);
+        let budget = policy
+            .memory
+            .as_option()
+            .and_then(|memory| memory.budget_tokens);
         let select = policy.tools.select.map(|most| most as u64);
         let least = [
-            ("preview", policy.preview, Size::SMALLEST),
+            ("preview", policy.preview, TextSize::SMALLEST),
             ("limit_tokens", policy.limit_tokens, 1_000),
             ("memory.budget_tokens", budget, 100),
             ("tools.select", select, 1),
@@ -166,13 +186,13 @@ fn policies(config: &Config) -> Option<Fault> {
             let why = format!("{value} is too little; at least {least}");
             let (table, inner) = field.split_once('.').unwrap_or((field, ""));
             let mut path = at(table);
-            path.extend((!inner.is_empty()).then(|| Step::key(inner)));
-            Some(Fault::new(path, why))
+            path.extend((!inner.is_empty()).then(|| KeyPathStep::key(inner)));
+            Some(ConfigFault::new(path, why))
         })
     })
 }
 
-fn routes(config: &Config) -> Option<Fault> {
+fn route_fault(config: &Config) -> Option<ConfigFault> {
     config.routes.iter().enumerate().find_map(|(index, route)| {
         let RouteConfig {
             upstream,
@@ -180,12 +200,18 @@ fn routes(config: &Config) -> Option<Fault> {
             policy,
             ..
         } = route;
-        let at = |field| vec![Step::key("routes"), Step::Index(index), Step::key(field)];
+        let at = |field| {
+            vec![
+                KeyPathStep::key("routes"),
+                KeyPathStep::Index(index),
+                KeyPathStep::key(field),
+            ]
+        };
         let missing = |field: &'static str, what: &str, name: &str, known: Vec<&str>| {
             (!known.contains(&name)).then(|| {
-                Fault::new(
+                ConfigFault::new(
                     at(field),
-                    format!("there is no {what} {name:?}{}", listed(&known)),
+                    format!("there is no {what} {name:?}{}", list_known_names(&known)),
                 )
             })
         };
@@ -204,7 +230,7 @@ fn routes(config: &Config) -> Option<Fault> {
     })
 }
 
-fn listed(known: &[&str]) -> String {
+fn list_known_names(known: &[&str]) -> String {
     match known {
         [] => "; none is configured".to_owned(),
         known => format!("; there are {}", known.join(", ")),

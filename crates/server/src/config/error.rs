@@ -1,10 +1,10 @@
 //! Why a configuration cannot be used.
 
-use crate::config::locate::{Fault, line, line_of};
+use crate::config::locate::{ConfigFault, line_number, line_of_path};
 
 /// Why a configuration cannot be used: the file, the line, the key, and what is wrong with it.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{file}{}: {}{why}", Line(*line), Key(key.as_deref()))]
+#[error("{file}{}: {}{why}", LineSuffix(*line), KeyPrefix(key.as_deref()))]
 pub struct ConfigError {
     /// The file.
     pub file: String,
@@ -27,26 +27,26 @@ impl ConfigError {
     }
 
     /// What the parser says. The line itself is not shown, for a secret may stand in the wrong place.
-    pub(crate) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Self {
+    pub(crate) fn from_syntax_error(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let start = error.span().map(|span| span.start);
         Self {
-            line: start.map(|start| line(text, start)),
-            key: start.and_then(|start| key_at(text, start)),
+            line: start.map(|start| line_number(text, start)),
+            key: start.and_then(|start| key_on_line(text, start)),
             ..Self::new(file, error.message().replace('\n', ", "))
         }
     }
 
-    pub(crate) fn fault(file: &str, text: &str, fault: &Fault) -> Self {
+    pub(crate) fn from_fault(file: &str, text: &str, fault: &ConfigFault) -> Self {
         Self {
-            line: line_of(text, &fault.path),
-            key: Some(fault.key()),
+            line: line_of_path(text, &fault.path),
+            key: Some(fault.key_path()),
             ..Self::new(file, fault.why.clone())
         }
     }
 }
 
 /// What stands before `=` in the line of a byte.
-fn key_at(text: &str, byte: usize) -> Option<String> {
+fn key_on_line(text: &str, byte: usize) -> Option<String> {
     let before = text.get(..byte)?;
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = text.get(start..)?.lines().next()?;
@@ -54,17 +54,17 @@ fn key_at(text: &str, byte: usize) -> Option<String> {
     Some(key.trim().to_owned()).filter(|key| !key.is_empty())
 }
 
-struct Line(Option<usize>);
+struct LineSuffix(Option<usize>);
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for LineSuffix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.map_or(Ok(()), |line| write!(f, ":{line}"))
     }
 }
 
-struct Key<'a>(Option<&'a str>);
+struct KeyPrefix<'a>(Option<&'a str>);
 
-impl std::fmt::Display for Key<'_> {
+impl std::fmt::Display for KeyPrefix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.map_or(Ok(()), |key| write!(f, "{key}: "))
     }

@@ -2,22 +2,27 @@
 
 use std::fs;
 
-use crate::config::locate::{Fault, Step};
+use crate::config::locate::{ConfigFault, KeyPathStep};
 use crate::config::whole::Config;
 
 /// The first folder of a policy's skills that is none.
-pub(crate) fn first_fault(config: &Config) -> Option<Fault> {
+pub(crate) fn first_folder_fault(config: &Config) -> Option<ConfigFault> {
     config.policies.iter().find_map(|(name, policy)| {
         let folders = policy.skills.iter().enumerate();
         let mut missing = folders.filter_map(|(index, folder)| {
             let error = fs::read_dir(folder).err()?;
-            let [table, field] = ["policies", "skills"].map(Step::key);
-            let path = vec![table, Step::key(name), field, Step::Index(index)];
+            let [table, field] = ["policies", "skills"].map(KeyPathStep::key);
+            let path = vec![
+                table,
+                KeyPathStep::key(name),
+                field,
+                KeyPathStep::Index(index),
+            ];
             let why = format!(
                 "{} is no folder that can be read: {error}",
                 folder.display()
             );
-            Some(Fault::new(path, why))
+            Some(ConfigFault::new(path, why))
         });
         missing.next()
     })

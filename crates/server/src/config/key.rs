@@ -18,16 +18,16 @@ pub struct KeyConfig {
     /// What it is called in logs and routes.
     pub name: String,
     /// The SHA-256 of the key, 64 hexadecimal digits.
-    #[serde(deserialize_with = "named::parsed")]
+    #[serde(deserialize_with = "named::deserialize_from_str")]
     #[schemars(with = "String")]
     pub sha256: KeyHash,
     /// Whose conversations its bearer works with.
-    #[serde(deserialize_with = "named::parsed")]
+    #[serde(deserialize_with = "named::deserialize_from_str")]
     #[schemars(with = "String")]
     pub owner: Owner,
     /// What its bearer may do. Default: `read`, `write`, `proxy`.
-    #[serde(default = "everyday")]
-    pub scopes: Vec<Scope>,
+    #[serde(default = "everyday_scopes")]
+    pub scopes: Vec<AccessScope>,
 }
 
 /// What the bearer of a key may do.
@@ -35,7 +35,8 @@ pub struct KeyConfig {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+#[schemars(rename = "Scope")]
+pub enum AccessScope {
     /// Read what the owner has.
     Read,
     /// Change and delete it.
@@ -46,7 +47,7 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
+impl AccessScope {
     /// What a key may do that says nothing of it.
     pub const EVERYDAY: [Self; 3] = [Self::Read, Self::Write, Self::Proxy];
 
@@ -62,8 +63,8 @@ impl Scope {
     }
 }
 
-fn everyday() -> Vec<Scope> {
-    Scope::EVERYDAY.to_vec()
+fn everyday_scopes() -> Vec<AccessScope> {
+    AccessScope::EVERYDAY.to_vec()
 }
 
 /// The SHA-256 of a key. A key is 256 random bits, so that a fast hash is enough.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {
     /// Whose. Default: `user`.
-    pub of: MemoryOf,
+    pub of: MemoryScope,
     /// Where they stand. Default: `system`.
     pub placement: MemoryPlacement,
     /// How many tokens they may take; what is least important is left out first. Default: no limit.
@@ -20,7 +20,8 @@ pub struct MemoryConfig {
 /// Whose notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum MemoryOf {
+#[schemars(rename = "MemoryOf")]
+pub enum MemoryScope {
     /// The end user's that the request is for; the owner's where it is for none.
     #[default]
     User,

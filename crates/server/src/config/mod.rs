@@ -24,13 +24,15 @@ mod upstream;
 mod whole;
 
 pub use error::ConfigError;
-pub use key::{KeyConfig, KeyHash, Scope};
+pub use key::{AccessScope, KeyConfig, KeyHash};
 pub use limits::LimitsConfig;
-pub use memory::{MemoryConfig, MemoryOf, MemoryPlacement};
-pub use policy::{ClearConfig, CompactConfig, Pays, PolicyConfig, ToolsConfig, WindowConfig};
+pub use memory::{MemoryConfig, MemoryPlacement, MemoryScope};
+pub use policy::{
+    ClearConfig, CompactConfig, CostCondition, PolicyConfig, ToolsConfig, WindowConfig,
+};
 pub use redact::{RedactConfig, SecretKind};
 pub use route::RouteConfig;
 pub use server::ServerConfig;
-pub use switch::Switch;
+pub use switch::Toggle;
 pub use upstream::{UpstreamConfig, UpstreamFormat};
 pub use whole::{Config, Overrides};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::de::{Deserialize as _, Deserializer, Error as _};
 
 /// Reads a text by its own rule.
-pub(crate) fn parsed<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn deserialize_from_str<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: Display>,
     D: Deserializer<'de>,

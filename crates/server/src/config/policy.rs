@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::config::memory::MemoryConfig;
 use crate::config::redact::RedactConfig;
-use crate::config::switch::Switch;
+use crate::config::switch::Toggle;
 
 /// What may be changed in a request. An empty one changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -28,9 +28,9 @@ pub struct PolicyConfig {
     pub tools: ToolsConfig,
     /// Whether secrets are taken out of what is sent and stored: keys that look like keys. A table says which
     /// kinds. Default: they stay. Holds whatever else fails, and whatever other policy the client asks for.
-    pub redact: Switch<RedactConfig>,
+    pub redact: Toggle<RedactConfig>,
     /// Whether notes are said to the model. A table says whose and where. Default: none are.
-    pub memory: Switch<MemoryConfig>,
+    pub memory: Toggle<MemoryConfig>,
     /// Folders of skills, each as `FOLDER/NAME/SKILL.md`: they are listed to the model, which reads one by a tool
     /// that is answered here. Of two of one name that of the earlier folder counts. Default: none.
     pub skills: Vec<PathBuf>,
@@ -41,7 +41,7 @@ pub struct PolicyConfig {
     /// After so many milliseconds the request goes as it came. Default: 2,000.
     pub ingest_timeout_ms: u64,
     /// What a change needs to be made. Default: `strict`.
-    pub pays: Pays,
+    pub pays: CostCondition,
 }
 
 /// How much of a history is sent at most: one of the two.
@@ -87,7 +87,8 @@ pub struct ToolsConfig {
 /// What a change needs to be made, where the request would fit without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Pays {
+#[schemars(rename = "Pays")]
+pub enum CostCondition {
     /// It costs less, over this call and four like it, than what the client sent, and now no more than what was saved before.
     #[default]
     Strict,
@@ -103,13 +104,13 @@ impl Default for PolicyConfig {
             preview: None,
             compact: None,
             tools: ToolsConfig::default(),
-            redact: Switch::Off,
-            memory: Switch::Off,
+            redact: Toggle::Off,
+            memory: Toggle::Off,
             skills: Vec::new(),
             cache_marks: false,
             limit_tokens: None,
             ingest_timeout_ms: 2_000,
-            pays: Pays::default(),
+            pays: CostCondition::default(),
         }
     }
 }
@@ -117,23 +118,23 @@ impl Default for PolicyConfig {
 impl PolicyConfig {
     /// Whether it may show less of a history that fits.
     #[must_use]
-    pub const fn cuts(&self) -> bool {
+    pub const fn can_shorten_history(&self) -> bool {
         self.window.is_some() || self.clear.is_some() || self.preview.is_some()
     }
 
     /// Whether it may change a request that fits, beside what it says itself.
     #[must_use]
-    pub const fn changes(&self) -> bool {
-        self.cuts() || self.tools.select.is_some() || self.cache_marks
+    pub const fn can_change_fitting_request(&self) -> bool {
+        self.can_shorten_history() || self.tools.select.is_some() || self.cache_marks
     }
 
     /// Whether it may change what is said.
     #[must_use]
-    pub const fn rewrites(&self) -> bool {
-        self.changes()
+    pub const fn can_rewrite(&self) -> bool {
+        self.can_change_fitting_request()
             || self.compact.is_some()
             || self.limit_tokens.is_some()
-            || self.memory.on().is_some()
+            || self.memory.as_option().is_some()
             || !self.skills.is_empty()
     }
 }
@@ -153,7 +154,7 @@ impl ToolsConfig {
 
     /// What is left where another's word holds as well. How many are selected is still its own word.
     #[must_use]
-    pub(crate) fn within(&self, other: &Self) -> Self {
+    pub(crate) fn intersect_with(&self, other: &Self) -> Self {
         let allow = match (&self.allow, &other.allow) {
             (Some(own), Some(other)) => Some(own & other),
             (own, other) => own.as_ref().or(other.as_ref()).cloned(),

@@ -10,7 +10,7 @@ use crate::config::whole::Config;
 impl Config {
     /// The JSON Schema of a file, for editors: `docs/schema/config.schema.json`.
     #[must_use]
-    pub fn schema() -> String {
+    pub fn schema_json() -> String {
         let schema = schemars::schema_for!(Self);
         serde_json::to_string_pretty(&schema).unwrap_or_default()
     }
@@ -24,9 +24,9 @@ impl Config {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::new(&name, format!("cannot be read: {error}")))?;
         let config = Self::parse(&text, &name)?;
-        match folders::first_fault(&config) {
+        match folders::first_folder_fault(&config) {
             None => Ok(config),
-            Some(fault) => Err(ConfigError::fault(&name, &text, &fault)),
+            Some(fault) => Err(ConfigError::from_fault(&name, &text, &fault)),
         }
     }
 
@@ -35,11 +35,11 @@ impl Config {
     /// # Errors
     /// It is not TOML, has a key that is not known or a value that is not allowed, or names what is not there.
     pub fn parse(text: &str, name: &str) -> Result<Self, ConfigError> {
-        let config: Self =
-            toml::from_str(text).map_err(|error| ConfigError::syntax(name, text, &error))?;
+        let config: Self = toml::from_str(text)
+            .map_err(|error| ConfigError::from_syntax_error(name, text, &error))?;
         match check::first_fault(&config) {
             None => Ok(config),
-            Some(fault) => Err(ConfigError::fault(name, text, &fault)),
+            Some(fault) => Err(ConfigError::from_fault(name, text, &fault)),
         }
     }
 }

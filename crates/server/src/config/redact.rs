@@ -34,7 +34,7 @@ pub enum SecretKind {
 
 impl SecretKind {
     /// What stands in the place of one: `[redacted: API key]`.
-    const fn name(self) -> &'static str {
+    const fn pattern_name(self) -> &'static str {
         match self {
             Self::ApiKey => "API key",
             Self::AwsKeyId => "AWS key id",
@@ -48,12 +48,12 @@ impl SecretKind {
 
 impl RedactConfig {
     /// What its secrets look like.
-    pub(crate) fn patterns(&self) -> Vec<SecretPattern> {
+    pub(crate) fn secret_patterns(&self) -> Vec<SecretPattern> {
         let mut patterns = Secrets::common().patterns;
         if let Some(kinds) = &self.kinds {
             let is_meant = |pattern: &SecretPattern| {
                 let mut kinds = kinds.iter();
-                kinds.any(|kind| kind.name() == pattern.name())
+                kinds.any(|kind| kind.pattern_name() == pattern.name())
             };
             patterns.retain(is_meant);
         }
@@ -76,8 +76,9 @@ mod tests {
             PrivateKey,
             SlackToken,
         ];
-        let of = |kinds: BTreeSet<SecretKind>| RedactConfig { kinds: Some(kinds) }.patterns();
-        assert_eq!(of(all.into()), RedactConfig::default().patterns());
+        let of =
+            |kinds: BTreeSet<SecretKind>| RedactConfig { kinds: Some(kinds) }.secret_patterns();
+        assert_eq!(of(all.into()), RedactConfig::default().secret_patterns());
         for kind in all {
             assert!(!of([kind].into()).is_empty(), "{kind:?}");
         }

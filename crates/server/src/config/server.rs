@@ -20,7 +20,7 @@ pub struct ServerConfig {
     /// The database: a file, `memory:` or `postgres://…`. Default: the one of the command line.
     pub db: Option<String>,
     /// Whose conversations they are where there are no keys. Default: `local`.
-    #[serde(deserialize_with = "named::parsed")]
+    #[serde(deserialize_with = "named::deserialize_from_str")]
     #[schemars(with = "String")]
     pub owner: Owner,
     /// Folders of skills that are shown over HTTP, each skill as `FOLDER/NAME/SKILL.md`; of two of one name that of the earlier

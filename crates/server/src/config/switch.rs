@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 /// Off, or on with this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Switch<T> {
+pub enum Toggle<T> {
     /// `false`.
     #[default]
     Off,
@@ -18,10 +18,10 @@ pub enum Switch<T> {
     On(T),
 }
 
-impl<T> Switch<T> {
+impl<T> Toggle<T> {
     /// What is said of it; `None` if it is off.
     #[must_use]
-    pub const fn on(&self) -> Option<&T> {
+    pub const fn as_option(&self) -> Option<&T> {
         match self {
             Self::Off => None,
             Self::On(said) => Some(said),
@@ -29,16 +29,16 @@ impl<T> Switch<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Switch<T> {
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Toggle<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Said(PhantomData))
+        deserializer.deserialize_any(ToggleVisitor(PhantomData))
     }
 }
 
-struct Said<T>(PhantomData<T>);
+struct ToggleVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Said<T> {
-    type Value = Switch<T>;
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ToggleVisitor<T> {
+    type Value = Toggle<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("true, false or a table")
@@ -46,17 +46,17 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Said<T> {
 
     fn visit_bool<E>(self, on: bool) -> Result<Self::Value, E> {
         Ok(match on {
-            true => Switch::On(T::default()),
-            false => Switch::Off,
+            true => Toggle::On(T::default()),
+            false => Toggle::Off,
         })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Switch::On)
+        T::deserialize(MapAccessDeserializer::new(map)).map(Toggle::On)
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Switch<T> {
+impl<T: JsonSchema> JsonSchema for Toggle<T> {
     fn schema_name() -> Cow<'static, str> {
         format!("SwitchOf{}", T::schema_name()).into()
     }

@@ -44,7 +44,7 @@ pub struct Overrides {
 impl Config {
     /// The same, with what flags and environment say in the place of what the file says.
     #[must_use]
-    pub fn with(mut self, overrides: Overrides) -> Self {
+    pub fn with_overrides(mut self, overrides: Overrides) -> Self {
         let Overrides { listen, db, owner } = overrides;
         self.server.listen = listen.unwrap_or(self.server.listen);
         self.server.db = db.or(self.server.db);

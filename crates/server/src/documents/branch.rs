@@ -4,7 +4,7 @@ use contexture::store::{Branch, Checkpoint};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// A branch: a name that moves with each append.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -34,7 +34,7 @@ impl From<&Branch> for BranchDocument {
             messages: branch.messages,
             items: branch.nodes,
             turns: branch.turns,
-            created: instant(branch.created_ms),
+            created: format_timestamp(branch.created_ms),
         }
     }
 }
@@ -62,7 +62,7 @@ impl From<&Checkpoint> for CheckpointDocument {
         Self {
             name: checkpoint.name.to_string(),
             node: checkpoint.node.to_string(),
-            set: instant(checkpoint.at_ms),
+            set: format_timestamp(checkpoint.at_ms),
         }
     }
 }

@@ -7,7 +7,7 @@ use contexture::store::Conversation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// A conversation, without its tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -52,8 +52,8 @@ impl From<&Conversation> for ConversationDocument {
             items: conversation.nodes,
             branches: conversation.branches,
             events: conversation.events,
-            created: instant(conversation.created_ms),
-            updated: instant(conversation.updated_ms),
+            created: format_timestamp(conversation.created_ms),
+            updated: format_timestamp(conversation.updated_ms),
         }
     }
 }

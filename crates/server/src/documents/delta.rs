@@ -33,7 +33,7 @@ pub struct DeltaDocument {
 impl DeltaDocument {
     /// A piece of the answer to a request; `None` for what is no piece of it, as figures.
     #[must_use]
-    pub fn of(request: &str, branch: &str, event: StreamEvent) -> Option<Self> {
+    pub fn from_event(request: &str, branch: &str, event: StreamEvent) -> Option<Self> {
         let plain = Self {
             kind: event.name(),
             request: request.to_owned(),

@@ -4,7 +4,7 @@ use contexture::store::{Event, EventKind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// One change. Which of the optional fields there are follows from `kind`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -37,7 +37,7 @@ impl From<&Event> for EventDocument {
     fn from(event: &Event) -> Self {
         let of = |kind| Self {
             seq: event.seq,
-            at: instant(event.at_ms),
+            at: format_timestamp(event.at_ms),
             kind,
             branch: None,
             from: None,

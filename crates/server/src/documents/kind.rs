@@ -38,13 +38,13 @@ impl ItemKind {
 
     /// The kind of this word.
     #[must_use]
-    pub fn named(word: &str) -> Option<Self> {
+    pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
     /// As the store has it.
     #[must_use]
-    pub const fn stored(self) -> NodeKind {
+    pub const fn node_kind(self) -> NodeKind {
         match self {
             Self::User => NodeKind::User,
             Self::Assistant => NodeKind::Assistant,
@@ -59,6 +59,6 @@ impl ItemKind {
     /// The lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        self.stored().word()
+        self.node_kind().as_str()
     }
 }

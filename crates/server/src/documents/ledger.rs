@@ -1,6 +1,6 @@
 //! What calls cost, and what they would have cost as clients sent them.
 
-use contexture::compile::CacheUse;
+use contexture::compile::CacheUsage;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -90,8 +90,8 @@ pub struct CacheUseDocument {
     pub fresh: u64,
 }
 
-impl From<CacheUse> for CacheUseDocument {
-    fn from(used: CacheUse) -> Self {
+impl From<CacheUsage> for CacheUseDocument {
+    fn from(used: CacheUsage) -> Self {
         Self {
             read: used.read,
             written: used.write.saturating_add(used.write_long),
@@ -113,7 +113,7 @@ impl CacheUseDocument {
 impl LedgerSumDocument {
     /// The same with one call more.
     #[must_use]
-    pub const fn with(mut self, entry: &LedgerEntryDocument) -> Self {
+    pub const fn with_entry(mut self, entry: &LedgerEntryDocument) -> Self {
         self.calls += 1;
         self.rewritten += entry.rewritten as u64;
         self.sent_tokens = self.sent_tokens.saturating_add(entry.sent.tokens());
@@ -132,7 +132,7 @@ impl LedgerSumDocument {
 
     /// Both together.
     #[must_use]
-    pub const fn and(self, other: &Self) -> Self {
+    pub const fn combined_with(self, other: &Self) -> Self {
         Self {
             calls: self.calls.saturating_add(other.calls),
             rewritten: self.rewritten.saturating_add(other.rewritten),

@@ -2,7 +2,7 @@
 
 use contexture::EngineError;
 use contexture::engine::CoverEntry;
-use contexture::engine::tree::{Entries, Entry, Row, Summary, Tree};
+use contexture::engine::tree::{ConversationTree, EntrySummary, TreeEntries, TreeEntry, TreeRow};
 use contexture::ir::ConversationId;
 use contexture::tokens::{Encoding, TokenCounter, counter_for};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::documents::branch::BranchDocument;
 use crate::documents::compaction::CoverDocument;
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// A conversation's tree: its messages, newest first, children before parents, and the names in it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -68,9 +68,9 @@ impl LogDocument {
     /// A node is damaged.
     pub fn new(
         conversation: &ConversationId,
-        tree: &Tree,
-        entries: &Entries,
-        rows: &[Row],
+        tree: &ConversationTree,
+        entries: &TreeEntries,
+        rows: &[TreeRow],
         covers: &[CoverEntry],
     ) -> Result<Self, EngineError> {
         let counter = counter_for(Encoding::O200kBase);
@@ -85,16 +85,20 @@ impl LogDocument {
         };
         for row in rows {
             match row {
-                Row::Entry { entry, .. } => {
+                TreeRow::Entry { entry, .. } => {
                     let entry = entries.0.get(*entry);
-                    let shown = entry.map(|entry| LogEntryDocument::of(entry, entries, counter));
+                    let shown =
+                        entry.map(|entry| LogEntryDocument::from_entry(entry, entries, counter));
                     log.entries.extend(shown.transpose()?.flatten());
                 }
-                Row::Hidden { entries, heads } => {
+                TreeRow::Hidden { entries, heads } => {
                     log.hidden += entries;
                     log.hidden_heads += heads;
                 }
-                Row::Join { .. } | Row::Elided { .. } | Row::Covered { .. } | Row::Gap => {}
+                TreeRow::Join { .. }
+                | TreeRow::Elided { .. }
+                | TreeRow::Covered { .. }
+                | TreeRow::Gap => {}
             }
         }
         Ok(log)
@@ -102,28 +106,28 @@ impl LogDocument {
 }
 
 impl LogEntryDocument {
-    fn of(
-        entry: &Entry,
-        entries: &Entries,
+    fn from_entry(
+        entry: &TreeEntry,
+        entries: &TreeEntries,
         counter: &dyn TokenCounter,
     ) -> Result<Option<Self>, EngineError> {
         let Some(node) = entry.head() else {
             return Ok(None);
         };
-        let said = Summary::of(entry, counter)?;
+        let said = EntrySummary::from_entry(entry, counter)?;
         let parent = entry
             .parent
             .and_then(|parent| entries.0.get(parent)?.head());
         Ok(Some(Self {
             id: node.id.to_string(),
-            message: node.message().into_owned(),
+            message: node.effective_message_id().into_owned(),
             parent: parent.map(|parent| parent.id.to_string()),
             role: entry.role(),
             text: said.text.trim_matches('"').to_owned(),
             items: entry.nodes.len(),
-            calls: entry.calls(),
+            calls: entry.call_count(),
             tokens: said.tokens,
-            created: instant(node.created_ms),
+            created: format_timestamp(node.created_ms),
             branches: entry.branches.clone(),
             checkpoints: entry.checkpoints.clone(),
             active: entry.active,

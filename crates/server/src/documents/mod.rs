@@ -27,7 +27,7 @@ pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use conversation::{ConversationDocument, ConversationsDocument};
 pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
-pub use instant::instant;
+pub use instant::format_timestamp;
 pub use kind::ItemKind;
 pub use ledger::{
     CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
@@ -36,11 +36,11 @@ pub use log::{LogDocument, LogEntryDocument};
 pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use problem::ProblemDocument;
-pub use reading::{FoundDocument, LineDocument, PartDocument};
+pub use reading::{ExcerptDocument, FoundDocument, LineDocument};
 pub use request::{AnswerDocument, RequestDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{HitDocument, SearchDocument, SnippetDocument};
-pub use session::{PartedDocument, SessionDocument, SessionsDocument};
+pub use session::{DivergenceDocument, SessionDocument, SessionsDocument};
 pub use skill::{SkillDocument, SkillFileDocument, SkillsDocument};
 pub use text::{
     ConvertedDocument, CountDocument, CountsDocument, LossDocument, RenderedDocument,

@@ -6,7 +6,7 @@ use contexture::store::Node;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// An item in the tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -42,10 +42,10 @@ impl TryFrom<&Node> for NodeDocument {
             id: node.id.to_string(),
             parent: node.parent.map(|parent| parent.to_string()),
             depth: node.depth,
-            message: node.message().into_owned(),
-            kind: node.kind.word(),
+            message: node.effective_message_id().into_owned(),
+            kind: node.kind.as_str(),
             origin: node.origin.as_str(),
-            created: instant(node.created_ms),
+            created: format_timestamp(node.created_ms),
             item,
         })
     }

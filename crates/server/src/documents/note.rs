@@ -1,10 +1,10 @@
 //! Notes of the memory layer.
 
-use contexture::layers::builtin::memory::{Expiry, Moment, Note};
+use contexture::layers::builtin::memory::{Expiry, Note, NoteTime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// A note.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -40,20 +40,20 @@ pub enum ExpiryDocument {
 impl NoteDocument {
     /// A note as it is at a moment.
     #[must_use]
-    pub fn new(key: &str, note: &Note, at: Moment) -> Self {
+    pub fn new(key: &str, note: &Note, at: NoteTime) -> Self {
         Self {
             key: key.to_owned(),
             value: note.value.clone(),
             description: note.description.clone(),
             importance: note.importance,
-            created: instant(note.created_ms),
-            updated: instant(note.updated_ms),
+            created: format_timestamp(note.created_ms),
+            updated: format_timestamp(note.updated_ms),
             updates: note.updates,
             expires: note.expires.map(|expiry| match expiry {
                 Expiry::AtResponse(last) => {
                     ExpiryDocument::Answers(last.saturating_sub(at.responses))
                 }
-                Expiry::AtMs(ms) => ExpiryDocument::At(instant(ms)),
+                Expiry::AtMs(ms) => ExpiryDocument::At(format_timestamp(ms)),
             }),
         }
     }

@@ -43,7 +43,7 @@ impl ProblemDocument {
         }
     }
 
-    pub(crate) fn with(self, more: Map<String, Value>) -> Self {
+    pub(crate) fn with_members(self, more: Map<String, Value>) -> Self {
         Self { more, ..self }
     }
 }

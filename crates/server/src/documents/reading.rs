@@ -1,13 +1,14 @@
 //! Parts of long outputs.
 
-use contexture::compile::reading::{Excerpt, Found};
-use contexture::engine::Linked;
+use contexture::compile::reading::{Excerpt, FoundLines};
+use contexture::engine::LinkTarget;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// A part of what a link names.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct PartDocument {
+#[schema(as = PartDocument)]
+pub struct ExcerptDocument {
     /// The node.
     pub id: String,
     /// The item's type.
@@ -25,10 +26,10 @@ pub struct PartDocument {
     pub text: String,
 }
 
-impl PartDocument {
+impl ExcerptDocument {
     /// A part of a link's text.
     #[must_use]
-    pub fn new(linked: &Linked, part: &Excerpt<'_>) -> Self {
+    pub fn new(linked: &LinkTarget, part: &Excerpt<'_>) -> Self {
         Self {
             id: linked.node.id.to_string(),
             kind: linked.item.kind().to_owned(),
@@ -69,7 +70,7 @@ pub struct LineDocument {
 impl FoundDocument {
     /// What was found in a link's text.
     #[must_use]
-    pub fn new(linked: &Linked, found: &Found) -> Self {
+    pub fn new(linked: &LinkTarget, found: &FoundLines) -> Self {
         let lines = found.lines.iter().map(|line| LineDocument {
             line: line.number,
             matches: line.matches,

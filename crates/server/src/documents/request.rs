@@ -64,14 +64,14 @@ pub struct AnswerDocument {
 
 impl RequestDocument {
     /// Something failed here.
-    pub(crate) fn failed(&mut self, what: &str, why: &str) {
+    pub(crate) fn set_failure(&mut self, what: &str, why: &str) {
         self.failed = Some(what.to_owned());
         self.why = Some(why.to_owned());
     }
 
     /// A request that has just come.
     #[must_use]
-    pub fn of(upstream: &str, conversation: Option<&ConversationId>) -> Self {
+    pub fn for_upstream(upstream: &str, conversation: Option<&ConversationId>) -> Self {
         Self {
             upstream: upstream.to_owned(),
             conversation: conversation.map(ToString::to_string),
@@ -87,13 +87,13 @@ impl RequestDocument {
 
     /// In a word, with the tokens that are expected to be read from the cache, of all: `hit=1024/1200`.
     #[must_use]
-    pub fn verdict(&self) -> Option<String> {
+    pub fn cache_prediction(&self) -> Option<String> {
         let CacheUseDocument { read, .. } = self.predicted?;
         let word = if read > 0 { "hit" } else { "miss" };
         Some(format!("{word}={read}/{}", self.predicted?.tokens()))
     }
 
-    pub(crate) fn stored(&mut self, ingested: &Ingested) {
+    pub(crate) fn set_ingested(&mut self, ingested: &Ingested) {
         self.conversation = Some(ingested.chat.id().to_string());
         self.branch = Some(ingested.chat.branch().to_string());
         self.matched = Some(ingested.matched.as_str().to_owned());
@@ -102,14 +102,14 @@ impl RequestDocument {
     }
 
     /// It began a conversation that is not there any more, because no model answered.
-    pub(crate) fn withdrawn(&mut self) {
+    pub(crate) fn clear_conversation(&mut self) {
         self.conversation = None;
         self.branch = None;
         self.node = None;
         self.appended = 0;
     }
 
-    pub(crate) fn answered(&mut self, recorded: &Recorded, cost: Option<Cost>) {
+    pub(crate) fn set_answer(&mut self, recorded: &Recorded, cost: Option<Cost>) {
         let usage = recorded.usage.as_ref();
         self.answer = Some(AnswerDocument {
             response: recorded.response.to_string(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// A run.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -68,8 +68,8 @@ impl RunDocument {
             agent: run.agent.clone(),
             parent: run.parent.clone(),
             status: run.status.as_str().to_owned(),
-            began: instant(run.began_ms),
-            ended: run.ended_ms.map(instant),
+            began: format_timestamp(run.began_ms),
+            ended: run.ended_ms.map(format_timestamp),
             spent: serde_json::to_value(run.spent).unwrap_or_default(),
             result: run.result.clone(),
             why: run.why.clone(),

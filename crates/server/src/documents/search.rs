@@ -1,10 +1,10 @@
 //! What a search found.
 
-use contexture::store::{Coverage, Hit, SearchPage};
+use contexture::store::{Hit, SearchCoverage, SearchPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::instant::instant;
+use crate::documents::instant::format_timestamp;
 
 /// What a search found, best first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -53,7 +53,7 @@ impl From<&SearchPage> for SearchDocument {
         Self {
             hits: page.hits.iter().map(Into::into).collect(),
             more: page.next.is_some(),
-            complete: page.coverage == Coverage::Whole,
+            complete: page.coverage == SearchCoverage::Whole,
             next: None,
         }
     }
@@ -66,9 +66,9 @@ impl From<&Hit> for HitDocument {
             conversation: hit.conversation.to_string(),
             id: hit.node.to_string(),
             message: hit.message_id.as_ref().map(ToString::to_string),
-            kind: hit.kind.word(),
+            kind: hit.kind.as_str(),
             score: hit.score,
-            created: instant(hit.created_ms),
+            created: format_timestamp(hit.created_ms),
             snippet: SnippetDocument {
                 text: hit.snippet.text.clone(),
                 matches: matches.map(|place| [place.start, place.end]).collect(),

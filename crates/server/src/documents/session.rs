@@ -1,6 +1,6 @@
 //! Sessions of other programs that became conversations.
 
-use contexture::engine::{Imported, Parted};
+use contexture::engine::{DivergedSession, Imported};
 use contexture::sessions::SessionFormat;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,12 +23,13 @@ pub struct SessionDocument {
     /// Its branches.
     pub branches: usize,
     /// Where it parted from what was kept; `null`: it did not.
-    pub parted: Option<PartedDocument>,
+    pub parted: Option<DivergenceDocument>,
 }
 
 /// Where a session parted from what was kept.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct PartedDocument {
+#[schema(as = PartedDocument)]
+pub struct DivergenceDocument {
     /// The branch that the rest of it is on.
     pub branch: String,
     /// So many items are shared.
@@ -39,7 +40,7 @@ impl SessionDocument {
     /// What came of a session of this format and id.
     #[must_use]
     pub fn new(format: SessionFormat, source: &str, imported: &Imported) -> Self {
-        let parted = |parted: &Parted| PartedDocument {
+        let parted = |parted: &DivergedSession| DivergenceDocument {
             branch: parted.branch.to_string(),
             after: parted.shared,
         };

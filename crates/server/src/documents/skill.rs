@@ -32,7 +32,7 @@ pub struct SkillDocument {
 impl SkillDocument {
     /// A skill in a list: without instructions and path.
     #[must_use]
-    pub fn listed(skill: &Skill) -> Self {
+    pub fn without_instructions(skill: &Skill) -> Self {
         Self {
             name: skill.name.clone(),
             description: skill.description.clone(),
@@ -40,23 +40,27 @@ impl SkillDocument {
             license: skill.license.clone(),
             compatibility: skill.compatibility.clone(),
             metadata: skill.metadata.clone(),
-            allowed_tools: skill.allowed_tools.iter().map(written).collect(),
+            allowed_tools: skill
+                .allowed_tools
+                .iter()
+                .map(format_allowed_tool)
+                .collect(),
             instructions: None,
         }
     }
 
     /// The same with its instructions.
     #[must_use]
-    pub fn whole(skill: &Skill) -> Self {
+    pub fn with_instructions(skill: &Skill) -> Self {
         Self {
             instructions: Some(skill.instructions.clone()),
-            ..Self::listed(skill)
+            ..Self::without_instructions(skill)
         }
     }
 
     /// The same with its folder.
     #[must_use]
-    pub fn placed(self, skill: &Skill) -> Self {
+    pub fn with_folder(self, skill: &Skill) -> Self {
         let folder = skill.folder.as_ref();
         Self {
             path: folder.map(|folder| folder.display().to_string()),
@@ -66,7 +70,7 @@ impl SkillDocument {
 }
 
 /// `Read`, `Bash(git:*)`.
-fn written(tool: &AllowedTool) -> String {
+fn format_allowed_tool(tool: &AllowedTool) -> String {
     match &tool.within {
         Some(within) => format!("{}({within})", tool.tool),
         None => tool.tool.to_string(),

@@ -9,33 +9,35 @@ use std::sync::{Mutex, PoisonError};
 
 use contexture::Owner;
 use contexture::catalogue::{CacheKind, Prices};
-use contexture::compile::{CacheRules, CacheTrace, CacheUse, Mark, Outline, Rates, marks_of};
+use contexture::compile::{
+    CacheMarker, CacheRules, CacheSimulator, CacheUsage, Outline, Rates, active_markers,
+};
 use contexture::ir::ConversationId;
 use contexture::{Format, ModelSpec};
 
 /// How many calls like this one are expected, with it.
-const CALLS: u64 = 5;
+const EXPECTED_CALLS: u64 = 5;
 
 /// Whose calls: an owner's, in a conversation, of a model.
-pub(crate) type Account = (Owner, ConversationId, String);
+pub(crate) type CostAccount = (Owner, ConversationId, String);
 
 /// What a model's provider keeps and asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct PriceTerms {
     rules: CacheRules,
     prices: Prices,
 }
 
 /// A request that may be sent, and what its tokens cost.
-struct Priced<'a> {
+struct PricedOutline<'a> {
     outline: &'a Outline,
-    marks: Vec<Mark>,
+    marks: Vec<CacheMarker>,
     rates: Rates,
 }
 
 /// What a conversation may cost more than as it came, until that is saved again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Debt {
+pub(crate) enum RewriteDebt {
     /// Nothing.
     None,
     /// What writing a request to the cache costs more than sending it, once.
@@ -44,28 +46,28 @@ pub(crate) enum Debt {
 
 /// What may be sent, and what came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer<'a> {
+pub(crate) struct RewriteOffer<'a> {
     /// As the client sent it.
-    pub(crate) came: &'a Outline,
+    pub(crate) original: &'a Outline,
     /// What goes if nothing is changed.
-    pub(crate) now: &'a Outline,
+    pub(crate) current: &'a Outline,
     /// What may go in its place.
-    pub(crate) then: &'a Outline,
-    pub(crate) debt: Debt,
+    pub(crate) proposed: &'a Outline,
+    pub(crate) debt: RewriteDebt,
 }
 
 /// What one call cost, and would have cost as it came: in tokens, and in 10⁻¹² dollars as far as prices are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Booked {
-    pub(crate) sent: CacheUse,
-    pub(crate) passed: CacheUse,
+pub(crate) struct BookedCall {
+    pub(crate) sent: CacheUsage,
+    pub(crate) passed: CacheUsage,
     pub(crate) sent_cost: u128,
     pub(crate) passed_cost: u128,
 }
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct AccountLimits {
     accounts: usize,
     /// Of requests, in all accounts together; each takes about 50 bytes.
     prefixes: usize,
@@ -73,14 +75,14 @@ struct Room {
 
 /// All of them.
 #[derive(Debug)]
-pub(crate) struct Accounts {
-    room: Room,
-    open: Mutex<Open>,
+pub(crate) struct CostAccounts {
+    limits: AccountLimits,
+    table: Mutex<AccountTable>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
-    caches: BTreeMap<Account, Caches>,
+struct AccountTable {
+    caches: BTreeMap<CostAccount, AccountCaches>,
     /// Those in all of them.
     prefixes: usize,
     /// Grows with every look.
@@ -88,119 +90,123 @@ struct Open {
 }
 
 #[derive(Debug)]
-struct Caches {
-    sent: CacheTrace,
-    passed: CacheTrace,
+struct AccountCaches {
+    sent: CacheSimulator,
+    passed: CacheSimulator,
     /// What all calls saved, in 10⁻¹² dollars.
     saved: i128,
-    looked: u64,
+    last_used: u64,
 }
 
-impl Default for Accounts {
+impl Default for CostAccounts {
     /// 1,000 conversations, 500,000 prefixes.
     fn default() -> Self {
-        Self::keeping(Room {
+        Self::with_limits(AccountLimits {
             accounts: 1_000,
             prefixes: 500_000,
         })
     }
 }
 
-impl Terms {
+impl PriceTerms {
     /// Those of a model, asked in this format.
-    pub(crate) fn of(spec: &ModelSpec, format: Format) -> Self {
+    pub(crate) fn for_model(spec: &ModelSpec, format: Format) -> Self {
         Self {
-            rules: CacheRules::of(spec, format),
+            rules: CacheRules::for_model(spec, format),
             prices: spec.prices.clone(),
         }
     }
 
     /// By the request's own size, as rates may depend on that. Nothing where prices are not known.
-    fn rates(&self, outline: &Outline) -> Option<Rates> {
-        Rates::of(&self.prices, self.rules.kind, outline.tokens())
+    fn rates_for(&self, outline: &Outline) -> Option<Rates> {
+        Rates::for_request(&self.prices, self.rules.kind, outline.tokens())
     }
 
-    fn priced<'a>(&self, outline: &'a Outline) -> Option<Priced<'a>> {
-        Some(Priced {
+    fn price_outline<'a>(&self, outline: &'a Outline) -> Option<PricedOutline<'a>> {
+        Some(PricedOutline {
             outline,
-            marks: marks_of(outline, &self.rules),
-            rates: self.rates(outline)?,
+            marks: active_markers(outline, &self.rules),
+            rates: self.rates_for(outline)?,
         })
     }
 }
 
-impl Priced<'_> {
-    fn cost(&self, cache: &CacheTrace, at_ms: u64) -> u128 {
-        let used = cache.predict(self.outline, &self.marks, at_ms);
-        used.cost(&self.rates)
+impl PricedOutline<'_> {
+    fn predicted_cost(&self, cache: &CacheSimulator, at_ms: u64) -> u128 {
+        let used = cache.predict_usage(self.outline, &self.marks, at_ms);
+        used.input_cost(&self.rates)
     }
 }
 
-impl Accounts {
-    fn keeping(room: Room) -> Self {
+impl CostAccounts {
+    fn with_limits(room: AccountLimits) -> Self {
         Self {
-            room,
-            open: Mutex::default(),
+            limits: room,
+            table: Mutex::default(),
         }
     }
 
     /// What a call that is sent now is expected to read from the cache, and to write.
-    pub(crate) fn predict(
+    pub(crate) fn predict_usage(
         &self,
-        account: &Account,
-        terms: &Terms,
+        account: &CostAccount,
+        terms: &PriceTerms,
         outline: &Outline,
         at_ms: u64,
-    ) -> CacheUse {
-        let marks = marks_of(outline, &terms.rules);
-        self.with(account, terms, |caches| {
-            caches.sent.predict(outline, &marks, at_ms)
+    ) -> CacheUsage {
+        let marks = active_markers(outline, &terms.rules);
+        self.with_caches(account, terms, |caches| {
+            caches.sent.predict_usage(outline, &marks, at_ms)
         })
     }
 
     /// Whether a call that is sent now costs more than what came. Without prices it does not.
     pub(crate) fn costs_more(
         &self,
-        account: &Account,
-        terms: &Terms,
+        account: &CostAccount,
+        terms: &PriceTerms,
         sent: &Outline,
         came: &Outline,
         at_ms: u64,
     ) -> bool {
-        let (Some(sent), Some(came)) = (terms.priced(sent), terms.priced(came)) else {
+        let (Some(sent), Some(came)) = (terms.price_outline(sent), terms.price_outline(came))
+        else {
             return false;
         };
-        self.with(account, terms, |caches| {
-            sent.cost(&caches.sent, at_ms) > came.cost(&caches.passed, at_ms)
+        self.with_caches(account, terms, |caches| {
+            sent.predicted_cost(&caches.sent, at_ms) > came.predicted_cost(&caches.passed, at_ms)
         })
     }
 
     /// Whether what is offered costs less over the calls to come, and this call no more than what came, what the calls
     /// before have saved, and what may be owed. Without prices it does not.
-    pub(crate) fn pays(
+    pub(crate) fn is_worthwhile(
         &self,
-        account: &Account,
-        terms: &Terms,
-        offer: &Offer<'_>,
+        account: &CostAccount,
+        terms: &PriceTerms,
+        offer: &RewriteOffer<'_>,
         at_ms: u64,
     ) -> bool {
-        let Offer {
-            came,
-            now,
-            then,
+        let RewriteOffer {
+            original: came,
+            current: now,
+            proposed: then,
             debt,
         } = *offer;
-        let priced = [came, now, then].map(|outline| terms.priced(outline));
+        let priced = [came, now, then].map(|outline| terms.price_outline(outline));
         let [Some(came), Some(now), Some(then)] = priced else {
             return false;
         };
         // Whether a request is long enough to be cached is not known where it is about as long as that: then what is there
         // is, and what may be is not.
-        let (now_most, then_least) = (now.outline.range().high, then.outline.range().low);
-        let later = |one: &Priced<'_>, length: u64| {
+        let (now_most, then_least) = (
+            now.outline.token_bounds().high,
+            then.outline.token_bounds().low,
+        );
+        let later = |one: &PricedOutline<'_>, length: u64| {
             let held = match terms.rules.kind {
                 CacheKind::None => false,
-                _ if terms.rules.by_marks() && one.marks.is_empty() => false,
+                _ if terms.rules.is_marker_based() && one.marks.is_empty() => false,
                 _ => length >= terms.rules.minimum,
             };
             let rate = if held {
@@ -209,48 +215,48 @@ impl Accounts {
                 one.rates.input
             };
             let each = u128::from(one.outline.tokens()) * u128::from(rate);
-            each.saturating_mul(u128::from(CALLS - 1))
+            each.saturating_mul(u128::from(EXPECTED_CALLS - 1))
         };
-        self.with(account, terms, |caches| {
-            let first = now.cost(&caches.sent, at_ms);
-            let first_then = then.cost(&caches.sent, at_ms);
-            let passed = came.cost(&caches.passed, at_ms);
+        self.with_caches(account, terms, |caches| {
+            let first = now.predicted_cost(&caches.sent, at_ms);
+            let first_then = then.predicted_cost(&caches.sent, at_ms);
+            let passed = came.predicted_cost(&caches.passed, at_ms);
             let all = first.saturating_add(later(&now, now_most));
             let all_then = first_then.saturating_add(later(&then, then_least));
             let owed = match debt {
-                Debt::None => 0,
-                Debt::OneWrite => {
+                RewriteDebt::None => 0,
+                RewriteDebt::OneWrite => {
                     let dearer = then.rates.write.saturating_sub(then.rates.input);
                     u128::from(then.outline.tokens()) * u128::from(dearer)
                 }
             };
-            let means = caches.saved.saturating_add(signed(owed));
-            let affordable = signed(first_then) <= signed(passed).saturating_add(means);
+            let means = caches.saved.saturating_add(to_signed(owed));
+            let affordable = to_signed(first_then) <= to_signed(passed).saturating_add(means);
             all_then < all && (first_then <= first || affordable)
         })
     }
 
     /// Takes down a call: what was sent, and what was to be sent; nothing, if nobody asked for it but us.
-    pub(crate) fn book(
+    pub(crate) fn record_call(
         &self,
-        account: &Account,
-        terms: &Terms,
+        account: &CostAccount,
+        terms: &PriceTerms,
         sent: &Outline,
         passed: Option<&Outline>,
         at_ms: u64,
-    ) -> Booked {
-        let call = |cache: &mut CacheTrace, outline: &Outline| {
-            let used = cache.call(outline, &marks_of(outline, &terms.rules), at_ms);
-            let rates = terms.rates(outline);
-            (used, rates.map_or(0, |rates| used.cost(&rates)))
+    ) -> BookedCall {
+        let call = |cache: &mut CacheSimulator, outline: &Outline| {
+            let used = cache.record_call(outline, &active_markers(outline, &terms.rules), at_ms);
+            let rates = terms.rates_for(outline);
+            (used, rates.map_or(0, |rates| used.input_cost(&rates)))
         };
-        self.with(account, terms, |caches| {
+        self.with_caches(account, terms, |caches| {
             let (sent, sent_cost) = call(&mut caches.sent, sent);
             let passed = passed.map(|passed| call(&mut caches.passed, passed));
             let (passed, passed_cost) = passed.unwrap_or_default();
-            let saved = signed(passed_cost).saturating_sub(signed(sent_cost));
+            let saved = to_signed(passed_cost).saturating_sub(to_signed(sent_cost));
             caches.saved = caches.saved.saturating_add(saved);
-            Booked {
+            BookedCall {
                 sent,
                 passed,
                 sent_cost,
@@ -259,44 +265,51 @@ impl Accounts {
         })
     }
 
-    fn with<T>(&self, account: &Account, terms: &Terms, act: impl FnOnce(&mut Caches) -> T) -> T {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let Open {
+    fn with_caches<T>(
+        &self,
+        account: &CostAccount,
+        terms: &PriceTerms,
+        act: impl FnOnce(&mut AccountCaches) -> T,
+    ) -> T {
+        let mut open = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let AccountTable {
             caches,
             prefixes,
             clock,
         } = &mut *open;
         *clock += 1;
         let looked = *clock;
-        let one = caches.entry(account.clone()).or_insert_with(|| Caches {
-            sent: CacheTrace::new(terms.rules.clone()),
-            passed: CacheTrace::new(terms.rules.clone()),
-            saved: 0,
-            looked,
-        });
-        one.looked = looked;
-        *prefixes -= one.prefixes();
+        let one = caches
+            .entry(account.clone())
+            .or_insert_with(|| AccountCaches {
+                sent: CacheSimulator::new(terms.rules.clone()),
+                passed: CacheSimulator::new(terms.rules.clone()),
+                saved: 0,
+                last_used: looked,
+            });
+        one.last_used = looked;
+        *prefixes -= one.prefix_count();
         let done = act(one);
-        *prefixes += one.prefixes();
-        while caches.len() > self.room.accounts || *prefixes > self.room.prefixes {
-            let oldest = caches.iter().min_by_key(|(_, caches)| caches.looked);
+        *prefixes += one.prefix_count();
+        while caches.len() > self.limits.accounts || *prefixes > self.limits.prefixes {
+            let oldest = caches.iter().min_by_key(|(_, caches)| caches.last_used);
             let Some(oldest) = oldest.map(|(account, _)| account.clone()) else {
                 break;
             };
             let gone = caches.remove(&oldest);
-            *prefixes -= gone.map_or(0, |gone| gone.prefixes());
+            *prefixes -= gone.map_or(0, |gone| gone.prefix_count());
         }
         done
     }
 }
 
-fn signed(pico: u128) -> i128 {
+fn to_signed(pico: u128) -> i128 {
     i128::try_from(pico).unwrap_or(i128::MAX)
 }
 
-impl Caches {
-    fn prefixes(&self) -> usize {
-        self.sent.prefixes() + self.passed.prefixes()
+impl AccountCaches {
+    fn prefix_count(&self) -> usize {
+        self.sent.prefix_count() + self.passed.prefix_count()
     }
 }
 
@@ -304,13 +317,13 @@ impl Caches {
 mod tests {
     use contexture::catalogue::Catalogue;
     use contexture::tokens::{Encoding, counter_for};
-    use contexture::wire::Ttl;
+    use contexture::wire::CacheTtl;
 
     use super::*;
 
-    fn terms() -> Terms {
+    fn terms() -> PriceTerms {
         let spec = Catalogue::builtin().resolve("gpt-4.1").unwrap();
-        Terms::of(spec, Format::OpenAiChat)
+        PriceTerms::for_model(spec, Format::OpenAiChat)
     }
 
     /// A request of so many messages, which are long enough to be cached.
@@ -326,134 +339,138 @@ mod tests {
             r#"{{"model":"gpt-4.1","messages":[{}]}}"#,
             messages.join(",")
         );
-        Outline::read(Format::OpenAiChat, &json, counter_for(Encoding::O200kBase)).unwrap()
+        Outline::parse_request(Format::OpenAiChat, &json, counter_for(Encoding::O200kBase)).unwrap()
     }
 
-    fn account(name: &str) -> Account {
+    fn account(name: &str) -> CostAccount {
         let id = ConversationId::new(name).unwrap();
         (Owner::local(), id, "gpt-4.1".to_owned())
     }
 
     #[test]
-    fn the_caches_of_the_conversations_that_were_called_last_are_kept() {
+    fn accounts_over_limit_evict_least_recently_used() {
         let terms = terms();
         let (long, short) = (request(4), request(1));
         let each = {
-            let accounts = Accounts::default();
-            accounts.book(&account("a"), &terms, &short, Some(&short), 0);
-            accounts.open.lock().unwrap().prefixes
+            let accounts = CostAccounts::default();
+            accounts.record_call(&account("a"), &terms, &short, Some(&short), 0);
+            accounts.table.lock().unwrap().prefixes
         };
-        let check = |room: Room, expected: [bool; 3]| {
-            let accounts = Accounts::keeping(room);
+        let check = |room: AccountLimits, expected: [bool; 3]| {
+            let accounts = CostAccounts::with_limits(room);
             let names = ["a", "b", "c"].map(account);
             for name in &names {
-                accounts.book(name, &terms, &short, Some(&short), 0);
+                accounts.record_call(name, &terms, &short, Some(&short), 0);
             }
             // The first is looked at, so the second is the oldest.
-            accounts.predict(&names[0], &terms, &short, 1);
-            accounts.book(&account("d"), &terms, &short, Some(&short), 1);
-            let open = accounts.open.lock().unwrap();
+            accounts.predict_usage(&names[0], &terms, &short, 1);
+            accounts.record_call(&account("d"), &terms, &short, Some(&short), 1);
+            let open = accounts.table.lock().unwrap();
             let kept = names.each_ref().map(|name| open.caches.contains_key(name));
             assert_eq!(kept, expected, "{room:?}");
-            let all: usize = open.caches.values().map(Caches::prefixes).sum();
+            let all: usize = open.caches.values().map(AccountCaches::prefix_count).sum();
             assert_eq!(all, open.prefixes);
         };
         let (many, much) = (1_000, 1_000_000);
         check(
-            Room {
+            AccountLimits {
                 accounts: many,
                 prefixes: much,
             },
             [true, true, true],
         );
         check(
-            Room {
+            AccountLimits {
                 accounts: 3,
                 prefixes: much,
             },
             [true, false, true],
         );
         check(
-            Room {
+            AccountLimits {
                 accounts: 2,
                 prefixes: much,
             },
             [true, false, false],
         );
         check(
-            Room {
+            AccountLimits {
                 accounts: many,
                 prefixes: 3 * each,
             },
             [true, false, true],
         );
         check(
-            Room {
+            AccountLimits {
                 accounts: many,
                 prefixes: each,
             },
             [true, false, false],
         );
         // What is larger than all the room is not kept at all.
-        let accounts = Accounts::keeping(Room {
+        let accounts = CostAccounts::with_limits(AccountLimits {
             accounts: many,
             prefixes: each,
         });
         for at_ms in 0..3 {
-            let booked = accounts.book(&account("a"), &terms, &long, Some(&long), at_ms);
+            let booked = accounts.record_call(&account("a"), &terms, &long, Some(&long), at_ms);
             assert_eq!((booked.sent.read, booked.passed.read), (0, 0));
         }
-        assert_eq!(accounts.open.lock().unwrap().prefixes, 0);
+        assert_eq!(accounts.table.lock().unwrap().prefixes, 0);
     }
 
     #[test]
     fn what_is_predicted_is_what_is_booked() {
-        let (accounts, terms, account) = (Accounts::default(), terms(), account("a"));
+        let (accounts, terms, account) = (CostAccounts::default(), terms(), account("a"));
         for (at_ms, messages) in [(0, 1), (1_000, 2), (9_000_000, 3)] {
             let outline = request(messages);
-            let predicted = accounts.predict(&account, &terms, &outline, at_ms);
-            let booked = accounts.book(&account, &terms, &outline, Some(&outline), at_ms);
+            let predicted = accounts.predict_usage(&account, &terms, &outline, at_ms);
+            let booked = accounts.record_call(&account, &terms, &outline, Some(&outline), at_ms);
             assert_eq!(predicted, booked.sent);
             assert_eq!(predicted.read > 0, at_ms == 1_000);
         }
         // Answers end in another order than they were asked for.
         let (later, outline) = (20_000_000, request(4));
         for at_ms in [later, later - 200_000] {
-            accounts.book(&account, &terms, &outline, Some(&outline), at_ms);
+            accounts.record_call(&account, &terms, &outline, Some(&outline), at_ms);
         }
-        let kept_ms = terms.rules.kept_ms(Ttl::Usual);
-        let read = |at_ms| accounts.predict(&account, &terms, &outline, at_ms).read;
+        let kept_ms = terms.rules.ttl_ms(CacheTtl::Usual);
+        let read = |at_ms| {
+            accounts
+                .predict_usage(&account, &terms, &outline, at_ms)
+                .read
+        };
         assert!(read(later + kept_ms - 1) > 0 && read(later + kept_ms) == 0);
     }
 
     #[test]
     fn each_side_costs_what_a_request_of_its_size_does() {
         let spec = Catalogue::builtin().resolve("gemini-2.5-pro").unwrap();
-        let (accounts, account) = (Accounts::default(), account("a"));
-        let terms = Terms::of(spec, Format::Gemini);
+        let (accounts, account) = (CostAccounts::default(), account("a"));
+        let terms = PriceTerms::for_model(spec, Format::Gemini);
         let request = |tokens: u64| {
             let json = r#"{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}"#;
             let counter = counter_for(Encoding::O200kBase);
-            let mut outline = Outline::read(Format::Gemini, json, counter).unwrap();
+            let mut outline = Outline::parse_request(Format::Gemini, json, counter).unwrap();
             let segment = outline.segments.last_mut().unwrap();
             (segment.tokens.low, segment.tokens.high) = (tokens, tokens);
             outline
         };
         // Above 200,000 tokens all of a request costs twice as much.
         let (came, cut) = (request(210_000), request(150_000));
-        let booked = accounts.book(&account, &terms, &cut, Some(&came), 0);
+        let booked = accounts.record_call(&account, &terms, &cut, Some(&came), 0);
         assert_eq!(booked.passed_cost, 210_000 * 2_500_000);
         assert_eq!(booked.sent_cost, 150_000 * 1_250_000);
         // What is a little smaller costs half, though it is written anew.
         let smaller = request(190_000);
-        let offer = |now, then| Offer {
-            came: &came,
-            now,
-            then,
-            debt: Debt::None,
+        let offer = |now, then| RewriteOffer {
+            original: &came,
+            current: now,
+            proposed: then,
+            debt: RewriteDebt::None,
         };
-        assert!(accounts.pays(&account, &terms, &offer(&came, &smaller), 0));
-        assert!(!accounts.pays(&account, &terms, &offer(&smaller, &came), 0));
+        assert!(accounts.is_worthwhile(&account, &terms, &offer(&came, &smaller), 0));
+        assert!(!accounts.is_worthwhile(&account, &terms, &offer(&smaller, &came), 0));
         assert!(accounts.costs_more(&account, &terms, &came, &smaller, 0));
     }
 }

@@ -9,61 +9,61 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a request waits for room.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Room is given in pieces of so many bytes.
-const PIECE: usize = 1 << 10;
+const UNIT_BYTES: usize = 1 << 10;
 /// A body is held as it came, unpacked, read, and as what is new of it.
-const COPIES: usize = 4;
+const COPIES_PER_BODY: usize = 4;
 /// What each request takes beside its body.
-const BESIDE: usize = 32 << 10;
+const REQUEST_OVERHEAD: usize = 32 << 10;
 
 /// The room there is.
 #[derive(Debug)]
-pub(crate) struct Behind {
-    pieces: usize,
-    free: Arc<Semaphore>,
+pub(crate) struct StoreQueue {
+    total_units: usize,
+    free_units: Arc<Semaphore>,
 }
 
 /// The room of one request, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
-    held: OwnedSemaphorePermit,
+pub(crate) struct QueuePermit {
+    permits: OwnedSemaphorePermit,
     /// All the room there is.
-    most: usize,
+    total_units: usize,
 }
 
-impl Behind {
+impl StoreQueue {
     /// Room for so many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
-        let pieces = (bytes / PIECE).clamp(1, u32::MAX as usize);
+        let pieces = (bytes / UNIT_BYTES).clamp(1, u32::MAX as usize);
         Self {
-            pieces,
-            free: Arc::new(Semaphore::new(pieces)),
+            total_units: pieces,
+            free_units: Arc::new(Semaphore::new(pieces)),
         }
     }
 
     /// Room for a request with a body of so many bytes; `None`: too much is behind, and stayed so. One that is larger
     /// than all the room there is gets all of it.
-    pub(crate) async fn room(&self, body: usize) -> Option<Room> {
-        let pieces = pieces(body, self.pieces);
-        let free = Arc::clone(&self.free).acquire_many_owned(pieces);
-        let held = tokio::time::timeout(PATIENCE, free).await.ok()?.ok()?;
-        Some(Room {
-            held,
-            most: self.pieces,
+    pub(crate) async fn acquire_permit(&self, body: usize) -> Option<QueuePermit> {
+        let pieces = units_for(body, self.total_units);
+        let free = Arc::clone(&self.free_units).acquire_many_owned(pieces);
+        let held = tokio::time::timeout(MAX_WAIT, free).await.ok()?.ok()?;
+        Some(QueuePermit {
+            permits: held,
+            total_units: self.total_units,
         })
     }
 }
 
-impl Room {
+impl QueuePermit {
     /// Makes it that of a body of so many bytes, once it is known to be longer; `false`: there is not so much. It is not
     /// waited for: those who hold some would wait for each other.
-    pub(crate) fn grow(&mut self, body: usize) -> bool {
-        let all = pieces(body, self.most) as usize;
-        let more = all.saturating_sub(self.held.num_permits());
+    pub(crate) fn resize(&mut self, body: usize) -> bool {
+        let all = units_for(body, self.total_units) as usize;
+        let more = all.saturating_sub(self.permits.num_permits());
         let more = u32::try_from(more).unwrap_or(u32::MAX);
-        match Arc::clone(self.held.semaphore()).try_acquire_many_owned(more) {
-            Ok(held) => self.held.merge(held),
+        match Arc::clone(self.permits.semaphore()).try_acquire_many_owned(more) {
+            Ok(held) => self.permits.merge(held),
             Err(_) => return more == 0,
         }
         true
@@ -71,9 +71,11 @@ impl Room {
 }
 
 /// What a request with a body of so many bytes takes, of so much at most.
-fn pieces(body: usize, most: usize) -> u32 {
-    let bytes = body.saturating_mul(COPIES).saturating_add(BESIDE);
-    let pieces = bytes.div_ceil(PIECE).min(most);
+fn units_for(body: usize, most: usize) -> u32 {
+    let bytes = body
+        .saturating_mul(COPIES_PER_BODY)
+        .saturating_add(REQUEST_OVERHEAD);
+    let pieces = bytes.div_ceil(UNIT_BYTES).min(most);
     u32::try_from(pieces).unwrap_or(u32::MAX)
 }
 
@@ -83,19 +85,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn there_is_room_for_so_much_and_then_again() {
-        let behind = Behind::new(100 << 10);
-        let first = behind.room(10 << 10).await;
+        let behind = StoreQueue::new(100 << 10);
+        let first = behind.acquire_permit(10 << 10).await;
         assert!(first.is_some());
-        assert!(behind.room(10 << 10).await.is_none());
+        assert!(behind.acquire_permit(10 << 10).await.is_none());
         drop(first);
-        let (mut small, other) = (behind.room(0).await.unwrap(), behind.room(0).await);
-        assert!(small.grow(9 << 10) && !small.grow(10 << 10));
+        let (mut small, other) = (
+            behind.acquire_permit(0).await.unwrap(),
+            behind.acquire_permit(0).await,
+        );
+        assert!(small.resize(9 << 10) && !small.resize(10 << 10));
         drop(other);
-        assert!(small.grow(1 << 30));
-        assert!(behind.room(0).await.is_none());
+        assert!(small.resize(1 << 30));
+        assert!(behind.acquire_permit(0).await.is_none());
         drop(small);
-        let large = behind.room(1 << 30).await;
+        let large = behind.acquire_permit(1 << 30).await;
         assert!(large.is_some());
-        assert!(behind.room(0).await.is_none());
+        assert!(behind.acquire_permit(0).await.is_none());
     }
 }

@@ -4,26 +4,26 @@
 
 use contexture::engine::AnswerOptions;
 use contexture::ir::Transcript;
-use contexture::{EngineError, Ingested, OwnCall, Recorded};
+use contexture::{EngineError, Ingested, InterceptedCall, Recorded};
 
 use crate::app::App;
-use crate::proxy::failing::unbooked;
-use crate::proxy::ledger::{ATTEMPTS, Books, Called};
-use crate::proxy::matching::Miss;
-use crate::proxy::outcome::Telling;
-use crate::proxy::rewrite::{Rewritten, Round, Weighed};
+use crate::proxy::failing::count_not_booked;
+use crate::proxy::ledger::{LedgerCall, LedgerWriter, MAX_ATTEMPTS};
+use crate::proxy::matching::ProxyFailure;
+use crate::proxy::outcome::OutcomeRecorder;
+use crate::proxy::rewrite::{PricedRequest, RewrittenRequest, ToolRound};
 
 /// An answer to be stored.
 #[derive(Clone, Copy)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct PendingAnswer<'a> {
     /// Under a policy: what was looked at before it was asked for.
-    pub(crate) weighed: Option<&'a Weighed>,
+    pub(crate) priced: Option<&'a PricedRequest>,
     /// What was sent in the place of the client's.
-    pub(crate) sent: Option<&'a Rewritten>,
-    pub(crate) round: Round,
-    pub(crate) said: &'a Transcript,
+    pub(crate) sent: Option<&'a RewrittenRequest>,
+    pub(crate) round: ToolRound,
+    pub(crate) transcript: &'a Transcript,
     /// The calls in it that are ours.
-    pub(crate) own: &'a [OwnCall],
+    pub(crate) server_calls: &'a [InterceptedCall],
 }
 
 /// Stores an answer behind its request, and enters what it cost, if somebody looked at it. What cannot be entered is
@@ -31,51 +31,58 @@ pub(crate) struct Answer<'a> {
 ///
 /// # Errors
 /// The answer is not stored.
-pub(crate) async fn keep(
+pub(crate) async fn store_answer(
     app: &App,
-    told: &Telling,
+    told: &OutcomeRecorder,
     ingested: &mut Ingested,
-    answer: Answer<'_>,
-) -> Result<Recorded, Miss> {
-    let Answer { said, own, .. } = answer;
+    answer: PendingAnswer<'_>,
+) -> Result<Recorded, ProxyFailure> {
+    let PendingAnswer {
+        transcript: said,
+        server_calls: own,
+        ..
+    } = answer;
     let options = AnswerOptions {
         call: answer.sent.map(|sent| &sent.call),
         own,
         ..AnswerOptions::default()
     };
-    let store = |error: EngineError| Miss::of("store", &error);
-    let Some(weighed) = answer.weighed else {
+    let store = |error: EngineError| ProxyFailure::from_error("store", &error);
+    let Some(weighed) = answer.priced else {
         return ingested.record_with(said, options).await.map_err(store);
     };
     let usage = said.response.as_ref();
     let usage = usage.and_then(|info| info.usage.as_ref());
     let owner = ingested.chat.owner().clone();
-    let books = Books {
+    let books = LedgerWriter {
         store: app.engine().store().as_ref(),
-        turns: app.turns(),
+        locks: app.ledger_locks(),
         owner: &owner,
         at_ms: app.engine().now_ms(),
     };
-    let called = Called {
+    let called = LedgerCall {
         response: ingested.response_id(said, own),
         model: &weighed.account.2,
-        policy: &told.now().policy.unwrap_or_default(),
+        policy: &told.current_outcome().policy.unwrap_or_default(),
         usage,
         rewritten: answer.sent.is_some(),
-        booked: weighed.book(app.accounts(), answer.sent, answer.round),
-        reported: ingested.cost(said),
+        booked: weighed.record_call(app.cost_accounts(), answer.sent, answer.round),
+        reported: ingested.answer_cost(said),
     };
-    let entry = called.entry(books.at_ms);
+    let entry = called.ledger_entry(books.at_ms);
     let conversation = ingested.chat.id().clone();
-    let turn = books.turns.of(&(&owner, &conversation)).await;
-    let mut attempts = ATTEMPTS;
+    let turn = books.locks.lock_key(&(&owner, &conversation)).await;
+    let mut attempts = MAX_ATTEMPTS;
     let recorded: Recorded = loop {
         attempts -= 1;
         let mut options = options.clone();
-        match books.of_answer(&conversation, &entry).await {
+        match books.prepare_entries(&conversation, &entry).await {
             Ok(entries) if attempts > 0 => options.entries = entries,
-            Ok(_) => unbooked(told, &Miss::new("ledger", "others write the same sum")),
-            Err(miss) => unbooked(told, &miss),
+            Ok(_) => count_not_booked(
+                told,
+                &ProxyFailure::new("ledger", "others write the same sum"),
+            ),
+            Err(miss) => count_not_booked(told, &miss),
         }
         let is_entered = !options.entries.is_empty();
         match ingested.record_with(said, options).await {
@@ -86,12 +93,15 @@ pub(crate) async fn keep(
     };
     drop(turn);
     if answer.sent.is_none() {
-        ingested.chat.learn(&weighed.counting, usage).await;
+        ingested
+            .chat
+            .learn_from_usage(&weighed.counting, usage)
+            .await;
     }
     if !recorded.replayed
         && let Err(miss) = books.add_to_day(&entry).await
     {
-        unbooked(told, &miss);
+        count_not_booked(told, &miss);
     }
     Ok(recorded)
 }

@@ -8,23 +8,23 @@ use contexture::Format;
 use percent_encoding::percent_decode_str;
 
 use crate::config::UpstreamFormat;
-use crate::proxy::place::Place;
+use crate::proxy::place::RouteTarget;
 
 /// A question to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct ModelEndpoint {
     pub(crate) format: Format,
     /// The model, where the path names it.
     pub(crate) model: Option<String>,
 }
 
-impl Call {
+impl ModelEndpoint {
     /// What a request asks, if it asks a model.
-    pub(crate) fn of(method: &Method, place: &Place<'_>) -> Option<Self> {
+    pub(crate) fn from_request(method: &Method, place: &RouteTarget<'_>) -> Option<Self> {
         if method != Method::POST {
             return None;
         }
-        let path = plain(place.path);
+        let path = normalize_path(place.path);
         let steps = path.to_ascii_lowercase();
         let asks = |end: &str| steps.ends_with(end);
         let (format, model) = match place.upstream.format {
@@ -32,7 +32,7 @@ impl Call {
             UpstreamFormat::OpenAi if asks("/responses") => (Format::OpenAiResponses, None),
             UpstreamFormat::Anthropic if asks("/messages") => (Format::Anthropic, None),
             UpstreamFormat::Gemini => {
-                let (model, verb) = gemini(&path)?;
+                let (model, verb) = split_gemini_path(&path)?;
                 if !matches!(verb, "generateContent" | "streamGenerateContent") {
                     return None;
                 }
@@ -45,22 +45,22 @@ impl Call {
 }
 
 /// The model that a path of Gemini's names, whatever is asked of it.
-pub(crate) fn model_in(place: &Place<'_>) -> Option<String> {
-    let path = plain(place.path);
+pub(crate) fn model_in_path(place: &RouteTarget<'_>) -> Option<String> {
+    let path = normalize_path(place.path);
     let is_gemini = place.upstream.format == UpstreamFormat::Gemini;
-    let (model, _) = gemini(&path).filter(|_| is_gemini)?;
+    let (model, _) = split_gemini_path(&path).filter(|_| is_gemini)?;
     Some(model.to_owned())
 }
 
 /// A path without escapes and empty steps.
-fn plain(path: &str) -> String {
+fn normalize_path(path: &str) -> String {
     let path = percent_decode_str(path).decode_utf8_lossy();
     let steps = path.split('/').filter(|step| !step.is_empty());
     steps.flat_map(|step| ["/", step]).collect()
 }
 
 /// The model of `…/models/{model}:{verb}`, and the verb.
-fn gemini(path: &str) -> Option<(&str, &str)> {
+fn split_gemini_path(path: &str) -> Option<(&str, &str)> {
     let (_, rest) = path.rsplit_once("/models/")?;
     rest.rsplit_once(':')
 }

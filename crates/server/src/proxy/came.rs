@@ -9,26 +9,26 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_ENCODING;
 use bytes::Bytes;
-use contexture::client::unpacked_while;
+use contexture::models_http::decompress_while;
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
-use crate::proxy::behind::Room;
+use crate::proxy::behind::QueuePermit;
 use crate::proxy::headers;
 
 /// A body, with the headers that say how it is packed.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct RequestBody {
     headers: HeaderMap,
     bytes: Bytes,
     /// The longest that is read, unpacked.
-    most: usize,
-    unpacked: OnceCell<Result<Bytes, Unread>>,
+    max_bytes: usize,
+    decompressed: OnceCell<Result<Bytes, UnreadableBody>>,
 }
 
 /// Why nobody knows what a body says.
 #[derive(Clone, Debug, Error)]
-pub(crate) enum Unread {
+pub(crate) enum UnreadableBody {
     #[error("more waits to be stored than `server.limits.behind_bytes` has room for")]
     NoRoom,
     #[error("it is longer than {most} bytes when unpacked")]
@@ -37,13 +37,13 @@ pub(crate) enum Unread {
     Broken(Arc<io::Error>),
 }
 
-impl Came {
+impl RequestBody {
     pub(crate) fn new(headers: HeaderMap, bytes: Bytes, most: usize) -> Self {
         Self {
             headers,
             bytes,
-            most,
-            unpacked: OnceCell::new(),
+            max_bytes: most,
+            decompressed: OnceCell::new(),
         }
     }
 
@@ -57,53 +57,62 @@ impl Came {
     }
 
     /// How long it is, as far as that is known: unpacked, if it was.
-    pub(crate) fn length(&self) -> usize {
-        let unpacked = self.unpacked.get().and_then(|known| known.as_ref().ok());
+    pub(crate) fn known_length(&self) -> usize {
+        let unpacked = self
+            .decompressed
+            .get()
+            .and_then(|known| known.as_ref().ok());
         unpacked.unwrap_or(&self.bytes).len()
     }
 
     /// What it says, whatever room that takes: for what must be read before it is sent.
-    pub(crate) async fn unpacked(&self) -> Result<&Bytes, &Unread> {
-        let unpacked = || self.unpack(|_| true);
-        self.unpacked.get_or_init(unpacked).await.as_ref()
+    pub(crate) async fn decompress(&self) -> Result<&Bytes, &UnreadableBody> {
+        let unpacked = || self.decompress_bounded(|_| true);
+        self.decompressed.get_or_init(unpacked).await.as_ref()
     }
 
     /// Its text. What is no text is no request either, and empty here.
-    pub(crate) async fn text(&self) -> &str {
-        let bytes = self.unpacked().await;
+    pub(crate) async fn read_text(&self) -> &str {
+        let bytes = self.decompress().await;
         let text = bytes.ok().and_then(|bytes| str::from_utf8(bytes).ok());
         text.unwrap_or_default()
     }
 
     /// What it says, if that finds room.
-    pub(crate) async fn unpacked_in(&self, room: Option<&mut Room>) -> Result<Bytes, Unread> {
-        let room = room.ok_or(Unread::NoRoom)?;
-        match self.unpacked.get() {
+    pub(crate) async fn decompress_within(
+        &self,
+        room: Option<&mut QueuePermit>,
+    ) -> Result<Bytes, UnreadableBody> {
+        let room = room.ok_or(UnreadableBody::NoRoom)?;
+        match self.decompressed.get() {
             Some(known) => known.clone(),
-            None => self.unpack(|length| room.grow(length)).await,
+            None => self.decompress_bounded(|length| room.resize(length)).await,
         }
     }
 
-    async fn unpack(&self, mut has_room: impl FnMut(usize) -> bool) -> Result<Bytes, Unread> {
-        let most = self.most;
+    async fn decompress_bounded(
+        &self,
+        mut has_room: impl FnMut(usize) -> bool,
+    ) -> Result<Bytes, UnreadableBody> {
+        let most = self.max_bytes;
         let mut is_full = false;
         let goes_on = |length| {
             is_full = !has_room(length);
             !is_full && length <= most
         };
-        let unpacked = unpacked_while(&self.headers, self.bytes.clone(), goes_on).await;
+        let unpacked = decompress_while(&self.headers, self.bytes.clone(), goes_on).await;
         match unpacked {
             Ok(Some(whole)) => Ok(whole),
-            Ok(None) if is_full => Err(Unread::NoRoom),
-            Ok(None) => Err(Unread::TooLong { most }),
-            Err(error) => Err(Unread::Broken(error.into())),
+            Ok(None) if is_full => Err(UnreadableBody::NoRoom),
+            Ok(None) => Err(UnreadableBody::TooLong { most }),
+            Err(error) => Err(UnreadableBody::Broken(error.into())),
         }
     }
 
     /// Puts another text in its place.
-    pub(crate) fn replace(&mut self, text: String) {
+    pub(crate) fn replace_text(&mut self, text: String) {
         self.headers.remove(CONTENT_ENCODING);
         self.bytes = text.into();
-        self.unpacked = OnceCell::new();
+        self.decompressed = OnceCell::new();
     }
 }

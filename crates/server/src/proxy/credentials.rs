@@ -6,28 +6,28 @@
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use contexture::client::ApiKey;
+use contexture::models_http::ApiKey;
 
 use crate::app::App;
 use crate::auth::KEY_HEADER;
-use crate::config::{Scope, UpstreamFormat};
+use crate::config::{AccessScope, UpstreamFormat};
 use crate::keys::Principal;
-use crate::proxy::refusal::Refusal;
-use crate::proxy::upstreams::Named;
+use crate::proxy::refusal::ProxyRefusal;
+use crate::proxy::upstreams::ConfiguredUpstream;
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// Where providers' clients put their keys.
-const SLOTS: [HeaderName; 4] = [AUTHORIZATION, X_API_KEY, X_GOOG_API_KEY, API_KEY];
+const KEY_HEADERS: [HeaderName; 4] = [AUTHORIZATION, X_API_KEY, X_GOOG_API_KEY, API_KEY];
 
 /// The parameter in which Gemini's clients may put theirs.
-const PARAMETER: &str = "key";
+const KEY_PARAMETER: &str = "key";
 
 /// A request's headers and query, as they go out.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingHead {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Option<String>,
 }
@@ -36,45 +36,49 @@ pub(crate) struct Outgoing {
 ///
 /// # Errors
 /// A key of ours is needed, or may not do this; the upstream has no key to replace ours by.
-pub(crate) fn admit(
+pub(crate) fn authorize_request(
     app: &App,
-    upstream: &Named,
+    upstream: &ConfiguredUpstream,
     came: &HeaderMap,
-    out: &mut Outgoing,
-) -> Result<Principal, Refusal> {
-    let principal = if app.keys().are_needed() {
-        with_key(app, came, out)?
+    out: &mut OutgoingHead,
+) -> Result<Principal, ProxyRefusal> {
+    let principal = if app.api_keys().is_key_required() {
+        authenticate_by_key(app, came, out)?
     } else {
-        app.keys().without_key(came)?.clone()
+        app.api_keys().authorize_without_key(came)?.clone()
     };
-    principal.must(Scope::Proxy)?;
+    principal.require_scope(AccessScope::Proxy)?;
     if let Some(key) = &upstream.key {
-        remove_all(out);
-        put(&mut out.headers, upstream.format, key)?;
+        remove_credentials(out);
+        insert_upstream_key(&mut out.headers, upstream.format, key)?;
     }
     Ok(principal)
 }
 
 /// Whose key it is: of `x-contexture-key`, which goes no further, or of a provider's place. Every place with a key of
 /// ours is emptied.
-fn with_key(app: &App, came: &HeaderMap, out: &mut Outgoing) -> Result<Principal, Refusal> {
+fn authenticate_by_key(
+    app: &App,
+    came: &HeaderMap,
+    out: &mut OutgoingHead,
+) -> Result<Principal, ProxyRefusal> {
     let refused =
-        |message: &str| Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
+        |message: &str| ProxyRefusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
     let mut bearer = None;
-    for slot in SLOTS {
+    for slot in KEY_HEADERS {
         let mut values = out.headers.get_all(&slot).iter();
-        if let Some(principal) = values.find_map(|value| bearer_of(app, value)) {
+        if let Some(principal) = values.find_map(|value| principal_of_header(app, value)) {
             bearer.get_or_insert(principal.clone());
             out.headers.remove(slot);
         }
     }
-    let key = out.query.as_deref().and_then(parameter);
-    if let Some(principal) = key.and_then(|key| app.keys().bearer(key)) {
+    let key = out.query.as_deref().and_then(key_parameter);
+    if let Some(principal) = key.and_then(|key| app.api_keys().principal_for_key(key)) {
         bearer.get_or_insert(principal.clone());
-        out.query = out.query.as_deref().map(without_parameter);
+        out.query = out.query.as_deref().map(without_key_parameter);
     }
     if let Some(ours) = came.get(KEY_HEADER) {
-        let principal = bearer_of(app, ours).cloned();
+        let principal = principal_of_header(app, ours).cloned();
         return principal
             .ok_or_else(|| refused("this key is not known here; `contexture keys new` makes one"));
     }
@@ -83,42 +87,46 @@ fn with_key(app: &App, came: &HeaderMap, out: &mut Outgoing) -> Result<Principal
     })
 }
 
-fn bearer_of<'a>(app: &'a App, value: &HeaderValue) -> Option<&'a Principal> {
+fn principal_of_header<'a>(app: &'a App, value: &HeaderValue) -> Option<&'a Principal> {
     let value = value.to_str().ok()?;
-    app.keys()
-        .bearer(value.strip_prefix("Bearer ").unwrap_or(value).trim())
+    app.api_keys()
+        .principal_for_key(value.strip_prefix("Bearer ").unwrap_or(value).trim())
 }
 
-fn remove_all(out: &mut Outgoing) {
-    for slot in SLOTS {
+fn remove_credentials(out: &mut OutgoingHead) {
+    for slot in KEY_HEADERS {
         out.headers.remove(slot);
     }
-    out.query = out.query.as_deref().map(without_parameter);
+    out.query = out.query.as_deref().map(without_key_parameter);
 }
 
-fn put(headers: &mut HeaderMap, format: UpstreamFormat, key: &ApiKey) -> Result<(), Refusal> {
+fn insert_upstream_key(
+    headers: &mut HeaderMap,
+    format: UpstreamFormat,
+    key: &ApiKey,
+) -> Result<(), ProxyRefusal> {
     let (name, word) = match format {
         UpstreamFormat::OpenAi => (AUTHORIZATION, "Bearer "),
         UpstreamFormat::Anthropic => (X_API_KEY, ""),
         UpstreamFormat::Gemini => (X_GOOG_API_KEY, ""),
     };
-    let value = key.header(word).map_err(|_| {
+    let value = key.header_value(word).map_err(|_| {
         let message = "the key that is configured for this upstream fits in no header";
-        Refusal::new(StatusCode::BAD_GATEWAY, "bad_upstream_key", message)
+        ProxyRefusal::new(StatusCode::BAD_GATEWAY, "bad_upstream_key", message)
     })?;
     headers.insert(name, value);
     Ok(())
 }
 
-fn parameter(query: &str) -> Option<&str> {
+fn key_parameter(query: &str) -> Option<&str> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs
-        .find(|(name, _)| *name == PARAMETER)
+        .find(|(name, _)| *name == KEY_PARAMETER)
         .map(|(_, key)| key)
 }
 
-fn without_parameter(query: &str) -> String {
-    let is_key = |pair: &str| pair == PARAMETER || pair.starts_with("key=");
+fn without_key_parameter(query: &str) -> String {
+    let is_key = |pair: &str| pair == KEY_PARAMETER || pair.starts_with("key=");
     let left: Vec<&str> = query.split('&').filter(|pair| !is_key(pair)).collect();
     left.join("&")
 }
@@ -129,9 +137,12 @@ mod tests {
 
     #[test]
     fn a_key_in_the_query_is_found_and_taken_out() {
-        assert_eq!(parameter("alt=sse&key=ctx_1&x=y"), Some("ctx_1"));
-        assert_eq!(without_parameter("alt=sse&key=ctx_1&x=y"), "alt=sse&x=y");
-        assert_eq!(parameter("monkey=1"), None);
-        assert_eq!(without_parameter("monkey=1"), "monkey=1");
+        assert_eq!(key_parameter("alt=sse&key=ctx_1&x=y"), Some("ctx_1"));
+        assert_eq!(
+            without_key_parameter("alt=sse&key=ctx_1&x=y"),
+            "alt=sse&x=y"
+        );
+        assert_eq!(key_parameter("monkey=1"), None);
+        assert_eq!(without_key_parameter("monkey=1"), "monkey=1");
     }
 }

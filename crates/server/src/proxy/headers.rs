@@ -6,10 +6,10 @@ use axum::http::header::{
     PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
-use crate::proxy::wishes::OURS;
+use crate::proxy::wishes::HEADER_PREFIX;
 
 /// Headers that are about the connection they came by.
-const HOPS: [HeaderName; 9] = [
+const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -22,19 +22,19 @@ const HOPS: [HeaderName; 9] = [
 ];
 
 /// What of a request's headers is passed on. Host and length are those of the new request.
-pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
-    let mut passed = end_to_end(headers);
+pub(crate) fn forwarded_request_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end_headers(headers);
     for name in [HOST, CONTENT_LENGTH, COOKIE, EXPECT] {
         passed.remove(name);
     }
-    without_ours(passed)
+    without_contexture_headers(passed)
 }
 
 /// What of an answer's headers is passed back.
-pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
-    let mut passed = end_to_end(headers);
+pub(crate) fn forwarded_response_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end_headers(headers);
     passed.remove(SET_COOKIE);
-    without_ours(passed)
+    without_contexture_headers(passed)
 }
 
 /// Whether a body is JSON, by what its head says.
@@ -46,11 +46,11 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// How long an answer's body is, where its head says so.
-pub(crate) fn length(headers: &HeaderMap) -> Option<u64> {
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+fn end_to_end_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = headers.clone();
     let named = headers.get_all(CONNECTION).iter();
     let named = named.filter_map(|value| value.to_str().ok());
@@ -58,16 +58,16 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     for name in named.filter_map(|name| name.trim().parse::<HeaderName>().ok()) {
         passed.remove(name);
     }
-    for name in HOPS {
+    for name in HOP_BY_HOP {
         passed.remove(name);
     }
     passed
 }
 
-fn without_ours(mut headers: HeaderMap) -> HeaderMap {
+fn without_contexture_headers(mut headers: HeaderMap) -> HeaderMap {
     let ours: Vec<HeaderName> = headers
         .keys()
-        .filter(|name| name.as_str().starts_with(OURS))
+        .filter(|name| name.as_str().starts_with(HEADER_PREFIX))
         .cloned()
         .collect();
     for name in ours {
@@ -111,7 +111,7 @@ mod tests {
             ("anthropic-beta", "two"),
             ("x-unknown", "é"),
         ]);
-        let gone = of_request(&came);
+        let gone = forwarded_request_headers(&came);
         let left = headers(&[
             ("x-stainless-lang", "python"),
             ("anthropic-beta", "one"),
@@ -136,6 +136,6 @@ mod tests {
             ("content-encoding", "gzip"),
             ("request-id", "req_1"),
         ]);
-        assert_eq!(of_answer(&came), left);
+        assert_eq!(forwarded_response_headers(&came), left);
     }
 }

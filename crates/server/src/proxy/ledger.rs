@@ -6,48 +6,49 @@
 use contexture::catalogue::Cost;
 use contexture::ir::{ConversationId, ResponseId, Usage};
 use contexture::store::{
-    Entry, EntryCursor, Error as StoreError, Expected, KeyScope, ListEntries, PutEntry, Store,
+    EntryCursor, Error as StoreError, ExpectedVersion, KeyScope, KeyValueEntry, ListEntries,
+    PutEntry, Store,
 };
 use contexture::{Engine, Owner};
 
 use crate::documents::{
-    LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument, instant,
+    LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument, format_timestamp,
 };
-use crate::proxy::accounts::Booked;
-use crate::proxy::matching::Miss;
-use crate::proxy::turns::Turns;
+use crate::proxy::accounts::BookedCall;
+use crate::proxy::matching::ProxyFailure;
+use crate::proxy::turns::KeyedLocks;
 
 /// What the keys of entries begin with, in a conversation's scope; when and which answer follow.
-const ENTRIES: &str = "ledger/call/";
+const ENTRY_PREFIX: &str = "ledger/call/";
 /// The key of a conversation's sum.
-const SUM: &str = "ledger/sum";
+const SUM_KEY: &str = "ledger/sum";
 /// What the keys of an owner's days begin with.
-const DAYS: &str = "ledger/day/";
+const DAY_PREFIX: &str = "ledger/day/";
 /// How often a write of another process is met with another attempt.
-pub(crate) const ATTEMPTS: usize = 32;
+pub(crate) const MAX_ATTEMPTS: usize = 32;
 
 /// A call that was answered.
 #[derive(Debug)]
-pub(crate) struct Called<'a> {
+pub(crate) struct LedgerCall<'a> {
     /// What its answer is stored under.
     pub(crate) response: ResponseId,
     pub(crate) model: &'a str,
     pub(crate) policy: &'a str,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) rewritten: bool,
-    pub(crate) booked: Booked,
+    pub(crate) booked: BookedCall,
     /// By the usage that was reported.
     pub(crate) reported: Option<Cost>,
 }
 
-impl Called<'_> {
-    pub(crate) fn entry(&self, at_ms: i64) -> LedgerEntryDocument {
+impl LedgerCall<'_> {
+    pub(crate) fn ledger_entry(&self, at_ms: i64) -> LedgerEntryDocument {
         let money = |pico: u128| i64::try_from(pico).unwrap_or(i64::MAX);
         let booked = &self.booked;
         let (sent, passed) = (money(booked.sent_cost), money(booked.passed_cost));
         LedgerEntryDocument {
             response: self.response.to_string(),
-            at: instant(at_ms),
+            at: format_timestamp(at_ms),
             model: self.model.to_owned(),
             policy: self.policy.to_owned(),
             rewritten: self.rewritten,
@@ -64,31 +65,31 @@ impl Called<'_> {
 
 /// Where a call is entered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Books<'a> {
+pub(crate) struct LedgerWriter<'a> {
     pub(crate) store: &'a dyn Store,
-    pub(crate) turns: &'a Turns,
+    pub(crate) locks: &'a KeyedLocks,
     pub(crate) owner: &'a Owner,
     pub(crate) at_ms: i64,
 }
 
-impl Books<'_> {
+impl LedgerWriter<'_> {
     /// What is stored with the answer: the entry, and its conversation's sum with it. Who asks has the conversation's turn.
     ///
     /// # Errors
     /// The store's, or the sum that is there cannot be read.
-    pub(crate) async fn of_answer(
+    pub(crate) async fn prepare_entries(
         &self,
         conversation: &ConversationId,
         entry: &LedgerEntryDocument,
-    ) -> Result<Vec<(KeyScope, PutEntry)>, Miss> {
+    ) -> Result<Vec<(KeyScope, PutEntry)>, ProxyFailure> {
         let scope = KeyScope::Conversation(conversation.clone());
         let put = PutEntry {
-            key: format!("{ENTRIES}{:016}-{}", self.at_ms, entry.response),
-            value: Some(json(entry)?.into()),
-            expect: Expected::Any,
+            key: format!("{ENTRY_PREFIX}{:016}-{}", self.at_ms, entry.response),
+            value: Some(to_json(entry)?.into()),
+            expect: ExpectedVersion::Any,
             at_ms: self.at_ms,
         };
-        let sum = self.summed(&scope, SUM, entry).await?;
+        let sum = self.add_to_sum(&scope, SUM_KEY, entry).await?;
         Ok(vec![(scope.clone(), put), (scope, sum)])
     }
 
@@ -96,57 +97,60 @@ impl Books<'_> {
     ///
     /// # Errors
     /// As above, or others have written it each time.
-    pub(crate) async fn add_to_day(&self, entry: &LedgerEntryDocument) -> Result<(), Miss> {
+    pub(crate) async fn add_to_day(&self, entry: &LedgerEntryDocument) -> Result<(), ProxyFailure> {
         let day = entry.at.get(..10).unwrap_or_default();
-        let key = format!("{DAYS}{day}");
-        let _turn = self.turns.of(self.owner).await;
-        let mut attempts = ATTEMPTS;
+        let key = format!("{DAY_PREFIX}{day}");
+        let _turn = self.locks.lock_key(self.owner).await;
+        let mut attempts = MAX_ATTEMPTS;
         loop {
             attempts -= 1;
-            let put = self.summed(&KeyScope::Owner, &key, entry).await?;
+            let put = self.add_to_sum(&KeyScope::Owner, &key, entry).await?;
             match self
                 .store
                 .put_entry(self.owner, &KeyScope::Owner, put)
                 .await
             {
                 Err(StoreError::VersionConflict { .. }) if attempts > 0 => {}
-                other => return other.map(drop).map_err(|error| miss(&error)),
+                other => return other.map(drop).map_err(|error| ledger_failure(&error)),
             }
         }
     }
 
     /// A sum with one entry more.
-    async fn summed(
+    async fn add_to_sum(
         &self,
         scope: &KeyScope,
         key: &str,
         entry: &LedgerEntryDocument,
-    ) -> Result<PutEntry, Miss> {
-        let known = self.store.entry(self.owner, scope, key).await;
-        let known = known.map_err(|error| miss(&error))?;
+    ) -> Result<PutEntry, ProxyFailure> {
+        let known = self.store.get_entry(self.owner, scope, key).await;
+        let known = known.map_err(|error| ledger_failure(&error))?;
         let sum = match &known {
-            Some(known) => serde_json::from_slice(&known.value)
-                .map_err(|error| Miss::new("ledger", format!("{key} cannot be read: {error}")))?,
+            Some(known) => serde_json::from_slice(&known.value).map_err(|error| {
+                ProxyFailure::new("ledger", format!("{key} cannot be read: {error}"))
+            })?,
             None => LedgerSumDocument::default(),
         };
         Ok(PutEntry {
             key: key.to_owned(),
-            value: Some(json(&sum.with(entry))?.into()),
-            expect: known.map_or(Expected::Absent, |known| Expected::Version(known.version)),
+            value: Some(to_json(&sum.with_entry(entry))?.into()),
+            expect: known.map_or(ExpectedVersion::Absent, |known| {
+                ExpectedVersion::Version(known.version)
+            }),
             at_ms: self.at_ms,
         })
     }
 }
 
-fn json(document: &impl serde::Serialize) -> Result<Vec<u8>, Miss> {
-    serde_json::to_vec(document).map_err(|error| miss(&error))
+fn to_json(document: &impl serde::Serialize) -> Result<Vec<u8>, ProxyFailure> {
+    serde_json::to_vec(document).map_err(|error| ledger_failure(&error))
 }
 
-fn miss(error: &dyn std::error::Error) -> Miss {
-    Miss::of("ledger", error)
+fn ledger_failure(error: &dyn std::error::Error) -> ProxyFailure {
+    ProxyFailure::from_error("ledger", error)
 }
 
-fn read<T: serde::de::DeserializeOwned + Default>(entry: &Entry) -> T {
+fn parse_or_default<T: serde::de::DeserializeOwned + Default>(entry: &KeyValueEntry) -> T {
     serde_json::from_slice(&entry.value).unwrap_or_default()
 }
 
@@ -154,7 +158,7 @@ fn read<T: serde::de::DeserializeOwned + Default>(entry: &Entry) -> T {
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn of_conversation(
+pub(crate) async fn load_conversation_ledger(
     engine: &Engine,
     owner: &Owner,
     conversation: &ConversationId,
@@ -163,20 +167,20 @@ pub(crate) async fn of_conversation(
 ) -> Result<(LedgerDocument, Option<String>), StoreError> {
     let scope = KeyScope::Conversation(conversation.clone());
     let store = engine.store();
-    let sum = store.entry(owner, &scope, SUM).await?;
+    let sum = store.get_entry(owner, &scope, SUM_KEY).await?;
     let list = ListEntries {
         limit: Some(limit),
         after: after.map(|key| EntryCursor {
             scope: scope.clone(),
             key,
         }),
-        ..ListEntries::of(scope, ENTRIES)
+        ..ListEntries::in_scope(scope, ENTRY_PREFIX)
     };
-    let page = store.entries(owner, list).await?;
+    let page = store.list_entries(owner, list).await?;
     let entries = page.entries.iter();
     let document = LedgerDocument {
         conversation: Some(conversation.to_string()),
-        total: sum.as_ref().map(read).unwrap_or_default(),
+        total: sum.as_ref().map(parse_or_default).unwrap_or_default(),
         entries: entries
             .filter_map(|(_, entry)| serde_json::from_slice(&entry.value).ok())
             .collect(),
@@ -189,15 +193,22 @@ pub(crate) async fn of_conversation(
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn of_owner(engine: &Engine, owner: &Owner) -> Result<LedgerDocument, StoreError> {
+pub(crate) async fn load_owner_ledger(
+    engine: &Engine,
+    owner: &Owner,
+) -> Result<LedgerDocument, StoreError> {
     let mut document = LedgerDocument::default();
-    let mut list = ListEntries::of(KeyScope::Owner, DAYS);
+    let mut list = ListEntries::in_scope(KeyScope::Owner, DAY_PREFIX);
     loop {
-        let page = engine.store().entries(owner, list.clone()).await?;
+        let page = engine.store().list_entries(owner, list.clone()).await?;
         for (_, entry) in &page.entries {
-            let sum: LedgerSumDocument = read(entry);
-            let day = entry.key.strip_prefix(DAYS).unwrap_or_default().to_owned();
-            document.total = document.total.and(&sum);
+            let sum: LedgerSumDocument = parse_or_default(entry);
+            let day = entry
+                .key
+                .strip_prefix(DAY_PREFIX)
+                .unwrap_or_default()
+                .to_owned();
+            document.total = document.total.combined_with(&sum);
             document.days.push(LedgerDayDocument { day, sum });
         }
         match page.next {
@@ -224,28 +235,28 @@ mod tests {
             delay: 1_000,
             ..Chances::default()
         };
-        let store = Faulty::seeded(Arc::new(MemoryStore::new()), 7, chances);
-        let (turns, owner) = (Turns::default(), Owner::local());
-        let books = Books {
+        let store = Faulty::with_seed(Arc::new(MemoryStore::new()), 7, chances);
+        let (turns, owner) = (KeyedLocks::default(), Owner::local());
+        let books = LedgerWriter {
             store: &store,
-            turns: &turns,
+            locks: &turns,
             owner: &owner,
             at_ms: 0,
         };
-        let called = Called {
+        let called = LedgerCall {
             response: ResponseId::derive("one", &[]),
             model: "gpt-4.1",
             policy: "small",
             usage: None,
             rewritten: false,
-            booked: Booked::default(),
+            booked: BookedCall::default(),
             reported: None,
         };
-        let entry = called.entry(0);
+        let entry = called.ledger_entry(0);
         let added = join_all((0..200).map(|_| books.add_to_day(&entry))).await;
         assert_eq!(added, vec![Ok(()); 200]);
-        let day = store.entry(&owner, &KeyScope::Owner, "ledger/day/1970-01-01");
-        let sum: LedgerSumDocument = read(&day.await.unwrap().unwrap());
+        let day = store.get_entry(&owner, &KeyScope::Owner, "ledger/day/1970-01-01");
+        let sum: LedgerSumDocument = parse_or_default(&day.await.unwrap().unwrap());
         assert_eq!(sum.calls, 200);
     }
 }

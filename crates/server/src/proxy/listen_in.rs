@@ -6,113 +6,126 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use contexture::ir::Transcript;
-use contexture::{Ingested, Matched};
+use contexture::{Ingested, MatchKind};
 use tokio::sync::oneshot;
 
 use crate::app::App;
 use crate::config::PolicyConfig;
 use crate::documents::RequestDocument;
-use crate::live::Belongs;
+use crate::live::FeedTarget;
 use crate::proxy::answer;
-use crate::proxy::booking::{Answer, keep};
-use crate::proxy::failing::{fail_open, missed};
-use crate::proxy::matching::{self, Asked, Miss, Stored};
-use crate::proxy::outcome::Telling;
-use crate::proxy::own::{Exchange, Rounds};
-use crate::proxy::rewrite::{self, Rewritten, Round, Weighed};
-use crate::proxy::tee::Heard;
+use crate::proxy::booking::{PendingAnswer, store_answer};
+use crate::proxy::failing::{count_failed_open, count_not_stored};
+use crate::proxy::matching::{self, CaptureRequest, IngestedRequest, ProxyFailure};
+use crate::proxy::outcome::OutcomeRecorder;
+use crate::proxy::own::{ToolLoop, ToolLoopStart};
+use crate::proxy::rewrite::{self, PricedRequest, RewrittenRequest, ToolRound};
+use crate::proxy::tee::CapturedBody;
 
 /// An answer that began.
-pub(crate) enum Begun {
+pub(crate) enum AnswerStart {
     /// It is passed on as it comes.
-    Heard {
+    Passthrough {
         status: StatusCode,
         headers: HeaderMap,
-        heard: Heard,
+        heard: CapturedBody,
         /// What was sent in the place of the request.
-        sent: Option<Box<Rewritten>>,
+        sent: Option<Box<RewrittenRequest>>,
     },
     /// It may call tools of ours.
-    Own {
-        exchange: Box<Exchange>,
-        sent: Box<Rewritten>,
+    ToolLoop {
+        exchange: Box<ToolLoopStart>,
+        sent: Box<RewrittenRequest>,
     },
 }
 
 /// What came of an answer.
-enum Came {
+enum CapturedAnswer {
     /// The answer, if it could be kept.
-    Answer(Result<Option<Transcript>, Miss>, Option<Box<Rewritten>>),
-    Own(Box<Exchange>, Box<Rewritten>),
+    Passthrough(
+        Result<Option<Transcript>, ProxyFailure>,
+        Option<Box<RewrittenRequest>>,
+    ),
+    ToolLoop(Box<ToolLoopStart>, Box<RewrittenRequest>),
 }
 
 /// Where it is told that the answer begins. Dropped, there is none.
-pub(crate) type Answering = oneshot::Sender<Begun>;
+pub(crate) type AnswerSender = oneshot::Sender<AnswerStart>;
 
 /// Where it is told what to send in the place of the request.
-pub(crate) type Rewriting = oneshot::Receiver<Option<Box<Rewritten>>>;
+pub(crate) type RewriteReceiver = oneshot::Receiver<Option<Box<RewrittenRequest>>>;
 
 /// Stores the request now, and the answer once it has come. With a policy it is said beforehand what to send.
-pub(crate) fn listen_in(
+pub(crate) fn capture(
     app: &App,
-    asked: Asked,
+    asked: CaptureRequest,
     policy: Option<PolicyConfig>,
-    telling: Telling,
-) -> (Answering, Rewriting) {
+    telling: OutcomeRecorder,
+) -> (AnswerSender, RewriteReceiver) {
     let (answering, begun) = oneshot::channel();
     let (rewritten, rewriting) = oneshot::channel();
     let shared = app.clone();
     let told = telling.clone();
     let work = tokio::spawn(async move {
-        let (format, owner) = (asked.call.format, asked.owner.clone());
+        let (format, owner) = (asked.endpoint.format, asked.owner.clone());
         let heard = async {
             Some(match begun.await.ok()? {
-                Begun::Heard { status, .. } if !status.is_success() => return None,
-                Begun::Heard {
+                AnswerStart::Passthrough { status, .. } if !status.is_success() => return None,
+                AnswerStart::Passthrough {
                     headers,
                     heard,
                     sent,
                     ..
                 } => {
-                    let mut teller = shared.live().teller(&owner);
-                    let tell = |events| teller.tell(events, || belongs(&told.now()));
-                    let heard = answer::hear(format, &headers, heard, tell).await;
-                    Came::Answer(heard, sent)
+                    let mut teller = shared.live_feed().new_writer(&owner);
+                    let tell =
+                        |events| teller.publish(events, || feed_target(&told.current_outcome()));
+                    let heard = answer::capture_answer(format, &headers, heard, tell).await;
+                    CapturedAnswer::Passthrough(heard, sent)
                 }
-                Begun::Own { exchange, sent } => Came::Own(exchange, sent),
+                AnswerStart::ToolLoop { exchange, sent } => {
+                    CapturedAnswer::ToolLoop(exchange, sent)
+                }
             })
         };
         // Boxed: what is done, or never begins, takes no memory while the answer comes.
-        let stored = Box::pin(take_in(&shared, asked, policy, &told, rewritten));
+        let stored = Box::pin(ingest_request(&shared, asked, policy, &told, rewritten));
         let (stored, came) = tokio::join!(stored, heard);
         match (stored, came) {
-            (Some(taken), Some(Came::Answer(Ok(Some(answer)), sent))) => {
-                Box::pin(record(&shared, &told, *taken, answer, sent.as_deref())).await;
+            (Some(taken), Some(CapturedAnswer::Passthrough(Ok(Some(answer)), sent))) => {
+                Box::pin(record_answer(
+                    &shared,
+                    &told,
+                    *taken,
+                    answer,
+                    sent.as_deref(),
+                ))
+                .await;
             }
-            (Some(taken), Some(Came::Own(exchange, sent))) => {
-                Box::pin(in_rounds(&shared, &told, *taken, *exchange, *sent)).await;
+            (Some(taken), Some(CapturedAnswer::ToolLoop(exchange, sent))) => {
+                Box::pin(run_tool_loop(&shared, &told, *taken, *exchange, *sent)).await;
             }
-            (_, Some(Came::Answer(Err(miss), _))) => missed(&told, &miss),
+            (_, Some(CapturedAnswer::Passthrough(Err(miss), _))) => count_not_stored(&told, &miss),
             // Nothing came that could be stored.
-            (Some(taken), None | Some(Came::Answer(Ok(None), _))) => {
-                Box::pin(withdraw(&told, &taken.stored.ingested)).await;
+            (Some(taken), None | Some(CapturedAnswer::Passthrough(Ok(None), _))) => {
+                Box::pin(withdraw_unanswered(&told, &taken.stored.ingested)).await;
             }
             // Nothing was asked that could be.
-            _ => told.tell(|document| document.done = true),
+            _ => told.update_outcome(|document| document.done = true),
         }
     });
-    app.tasks().spawn(async move {
+    app.background_tasks().spawn(async move {
         if work.await.is_err() {
-            missed(&telling, &Miss::panicked());
+            count_not_stored(&telling, &ProxyFailure::from_panic());
         }
     });
     (answering, rewriting)
 }
 
 /// Where an answer belongs, once its request is stored.
-fn belongs(document: &RequestDocument) -> Option<Belongs> {
+fn feed_target(document: &RequestDocument) -> Option<FeedTarget> {
     document.matched.as_ref()?;
-    Some(Belongs {
+    Some(FeedTarget {
         request: document.id.clone(),
         conversation: document.conversation.as_ref()?.parse().ok()?,
         branch: document.branch.clone()?,
@@ -120,114 +133,130 @@ fn belongs(document: &RequestDocument) -> Option<Belongs> {
 }
 
 /// A request that is stored, and looked at if there is a policy.
-struct TakenIn {
-    stored: Stored,
-    weighed: Option<Weighed>,
+struct CapturedRequest {
+    stored: IngestedRequest,
+    priced: Option<PricedRequest>,
 }
 
 /// How long a request that is passed on has the machine for itself, before it is read.
 const HEAD_START: Duration = Duration::from_millis(3);
 
 /// Stores the request, and says what to send in its place. What came, and its room, are given back at the end.
-async fn take_in(
+async fn ingest_request(
     app: &App,
-    mut asked: Asked,
+    mut asked: CaptureRequest,
     policy: Option<PolicyConfig>,
-    told: &Telling,
-    rewritten: oneshot::Sender<Option<Box<Rewritten>>>,
-) -> Option<Box<TakenIn>> {
+    told: &OutcomeRecorder,
+    rewritten: oneshot::Sender<Option<Box<RewrittenRequest>>>,
+) -> Option<Box<CapturedRequest>> {
     if policy.is_none() {
         tokio::time::sleep(HEAD_START).await;
     }
-    let (mut stored, read) = match matching::ingest(&mut asked).await {
+    let (mut stored, read) = match matching::store_request(&mut asked).await {
         Ok(stored) => stored,
         Err(miss) => {
-            missed(told, &miss);
+            count_not_stored(told, &miss);
             return None;
         }
     };
     let mut weighed = None;
     if let Some(policy) = policy {
-        let format = asked.call.format;
-        match rewrite::rewrite(app.accounts(), policy, format, &mut stored, read).await {
+        let format = asked.endpoint.format;
+        match rewrite::rewrite_request(app.cost_accounts(), policy, format, &mut stored, read).await
+        {
             Ok(done) => weighed = done,
-            Err(miss) => fail_open(told, &miss),
+            Err(miss) => count_failed_open(told, &miss),
         }
     }
-    told.tell(|document| {
-        document.stored(&stored.ingested);
+    told.update_outcome(|document| {
+        document.set_ingested(&stored.ingested);
         document.predicted = weighed.as_ref().map(|weighed| weighed.predicted.into());
     });
     let instead = weighed.as_mut().and_then(|one| one.rewritten.take());
     // Whoever waited too long has sent the request as it came.
     let _ = rewritten.send(instead);
-    Some(Box::new(TakenIn { stored, weighed }))
+    Some(Box::new(CapturedRequest {
+        stored,
+        priced: weighed,
+    }))
 }
 
-async fn record(
+async fn record_answer(
     app: &App,
-    told: &Telling,
-    taken: TakenIn,
+    told: &OutcomeRecorder,
+    taken: CapturedRequest,
     mut answer: Transcript,
-    sent: Option<&Rewritten>,
+    sent: Option<&RewrittenRequest>,
 ) {
-    let TakenIn { stored, weighed } = taken;
+    let CapturedRequest {
+        stored,
+        priced: weighed,
+    } = taken;
     // Not every answer says whose it is.
     answer.model = answer.model.or(stored.model);
     let mut ingested = stored.ingested;
-    let kept = Answer {
-        weighed: weighed.as_ref(),
+    let kept = PendingAnswer {
+        priced: weighed.as_ref(),
         sent,
-        round: Round::First,
-        said: &answer,
-        own: &[],
+        round: ToolRound::First,
+        transcript: &answer,
+        server_calls: &[],
     };
-    let recorded = match keep(app, told, &mut ingested, kept).await {
+    let recorded = match store_answer(app, told, &mut ingested, kept).await {
         Ok(recorded) => recorded,
-        Err(miss) => return missed(told, &miss),
+        Err(miss) => return count_not_stored(told, &miss),
     };
-    told.tell(|document| {
-        document.answered(&recorded, ingested.cost(&answer));
+    told.update_outcome(|document| {
+        document.set_answer(&recorded, ingested.answer_cost(&answer));
         document.done = true;
     });
 }
 
 /// An answer that may call tools of ours.
-async fn in_rounds(
+async fn run_tool_loop(
     app: &App,
-    told: &Telling,
-    taken: TakenIn,
-    exchange: Exchange,
-    mut sent: Rewritten,
+    told: &OutcomeRecorder,
+    taken: CapturedRequest,
+    exchange: ToolLoopStart,
+    mut sent: RewrittenRequest,
 ) {
-    let TakenIn { stored, weighed } = taken;
-    let (Some(weighed), Some(recipe)) = (weighed, sent.own.take()) else {
-        return told.tell(|document| document.done = true);
+    let CapturedRequest {
+        stored,
+        priced: weighed,
+    } = taken;
+    let (Some(weighed), Some(recipe)) = (weighed, sent.plan.take()) else {
+        return told.update_outcome(|document| document.done = true);
     };
-    let mut teller = app.live().teller(stored.ingested.chat.owner());
-    let rounds = Rounds {
+    let mut teller = app.live_feed().new_writer(stored.ingested.chat.owner());
+    let rounds = ToolLoop {
         app,
-        told,
+        outcome: told,
         ingested: stored.ingested,
         model: stored.model,
-        weighed,
-        recipe: *recipe,
-        tell: &mut |events| teller.tell(events, || belongs(&told.now())),
+        priced: weighed,
+        plan: *recipe,
+        publish: &mut |events| teller.publish(events, || feed_target(&told.current_outcome())),
     };
-    if let Some(unanswered) = rounds.answer(exchange, sent).await {
-        withdraw(told, &unanswered).await;
+    if let Some(unanswered) = rounds.run_rounds(exchange, sent).await {
+        withdraw_unanswered(told, &unanswered).await;
     }
 }
 
 /// Forgets a conversation that began with this request, if nobody named it: the client asks again, and each try would
 /// leave one behind. What belongs to a conversation that is there stays.
-async fn withdraw(told: &Telling, unanswered: &Ingested) {
+async fn withdraw_unanswered(told: &OutcomeRecorder, unanswered: &Ingested) {
     let chat = &unanswered.chat;
-    if unanswered.matched == Matched::New {
-        match chat.engine().delete(chat.owner(), chat.id()).await {
-            Ok(()) => told.tell(RequestDocument::withdrawn),
-            Err(error) => return missed(told, &Miss::of("store", &error)),
+    if unanswered.matched == MatchKind::New {
+        match chat
+            .engine()
+            .delete_conversation(chat.owner(), chat.id())
+            .await
+        {
+            Ok(()) => told.update_outcome(RequestDocument::clear_conversation),
+            Err(error) => {
+                return count_not_stored(told, &ProxyFailure::from_error("store", &error));
+            }
         }
     }
-    told.tell(|document| document.done = true);
+    told.update_outcome(|document| document.done = true);
 }

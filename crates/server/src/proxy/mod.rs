@@ -11,7 +11,7 @@
 //! something is to be said with it (`injected`). If that fails, the request goes as it came. What goes out then may
 //! offer tools of ours, whose calls are answered here (`own`).
 //!
-//! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-client`).
+//! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-models-http`).
 
 pub(crate) mod accounts;
 mod answer;
@@ -51,6 +51,6 @@ use crate::app::App;
 /// Everything that is not the server's own.
 pub(crate) fn router(app: &App) -> Router {
     Router::new()
-        .fallback(pass::pass_on)
+        .fallback(pass::proxy_request)
         .with_state(app.clone())
 }

@@ -9,15 +9,15 @@ use contexture::ir::Fields;
 use serde_json::value::RawValue;
 
 use crate::config::ToolsConfig;
-use crate::proxy::members::{array, object};
-use crate::proxy::refusal::Refusal;
+use crate::proxy::members::{json_array, json_object};
+use crate::proxy::refusal::ProxyRefusal;
 
 /// Fields that list tools.
-const LISTS: [&str; 2] = ["tools", "functions"];
+const TOOL_LISTS: [&str; 2] = ["tools", "functions"];
 /// Fields that offer what no list says: they are tools of their own names.
-const ALONE: [&str; 2] = ["web_search_options", "mcp_servers"];
+const STANDALONE_TOOL_FIELDS: [&str; 2] = ["web_search_options", "mcp_servers"];
 /// Fields that make sense beside tools only.
-const BESIDE: [&str; 6] = [
+const TOOL_OPTION_FIELDS: [&str; 6] = [
     "tool_choice",
     "function_call",
     "parallel_tool_calls",
@@ -26,28 +26,28 @@ const BESIDE: [&str; 6] = [
     "allowed_tools",
 ];
 /// Types of tools of the client's, which have a name beside.
-const NAMED: [&str; 3] = ["function", "custom", "namespace"];
+const NAMED_TOOL_TYPES: [&str; 3] = ["function", "custom", "namespace"];
 /// Where Gemini lists functions within a tool.
-const DECLARED: [&str; 2] = ["functionDeclarations", "function_declarations"];
+const FUNCTION_LISTS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 
 /// The request with those of its tools that may be offered; `None` if those are all it has.
 ///
 /// # Errors
 /// It cannot be read, or insists on a tool that may not be offered.
-pub(crate) fn restricted(
+pub(crate) fn restrict_tools(
     format: Format,
     body: &str,
     rule: &ToolsConfig,
-) -> Result<Option<String>, Refusal> {
-    let fields = Fields::parse(body).map_err(|_| unreadable())?;
+) -> Result<Option<String>, ProxyRefusal> {
+    let fields = Fields::parse(body).map_err(|_| unreadable_request())?;
     let mut members: Vec<(&str, String)> = Vec::new();
     let (mut changed, mut left) = (false, false);
     for (name, value) in fields.iter() {
-        let list: Option<Vec<&RawValue>> = match LISTS.contains(&name) {
-            true => serde_json::from_str(value.get()).map_err(|_| unreadable())?,
+        let list: Option<Vec<&RawValue>> = match TOOL_LISTS.contains(&name) {
+            true => serde_json::from_str(value.get()).map_err(|_| unreadable_request())?,
             false => None,
         };
-        let is_alone = ALONE.contains(&name) && value.get() != "null";
+        let is_alone = STANDALONE_TOOL_FIELDS.contains(&name) && value.get() != "null";
         if is_alone && !rule.allows(name) {
             changed = true;
             continue;
@@ -59,7 +59,7 @@ pub(crate) fn restricted(
         };
         let mut kept = Vec::new();
         for tool in &list {
-            kept.extend(allowed(format, tool.get(), rule)?);
+            kept.extend(restrict_tool(format, tool.get(), rule)?);
         }
         let is_whole = kept.len() == list.len()
             && kept
@@ -71,32 +71,43 @@ pub(crate) fn restricted(
         match is_whole {
             true => members.push((name, value.get().to_owned())),
             false if kept.is_empty() => {}
-            false => members.push((name, array(kept.iter().map(String::as_str)))),
+            false => members.push((name, json_array(kept.iter().map(String::as_str)))),
         }
     }
     for (name, value) in &members {
-        let is_beside = BESIDE.contains(name);
+        let is_beside = TOOL_OPTION_FIELDS.contains(name);
         let Some(choice) = Fields::parse(value).ok().filter(|_| is_beside) else {
             continue;
         };
-        if let Some(tool) = named(&choice)?.iter().find(|tool| !rule.allows(tool)) {
+        if let Some(tool) = stated_names(&choice)?
+            .iter()
+            .find(|tool| !rule.allows(tool))
+        {
             let message = format!("`{name}` asks for the tool {tool:?}, which may not be offered");
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "tool_denied", message));
+            return Err(ProxyRefusal::new(
+                StatusCode::FORBIDDEN,
+                "tool_denied",
+                message,
+            ));
         }
     }
     if !changed {
         return Ok(None);
     }
-    members.retain(|(name, _)| left || !BESIDE.contains(name));
+    members.retain(|(name, _)| left || !TOOL_OPTION_FIELDS.contains(name));
     let members = members.iter().map(|(name, value)| (*name, value.as_str()));
-    Ok(Some(object(members)))
+    Ok(Some(json_object(members)))
 }
 
 /// A tool, or what of it may be offered.
-fn allowed(format: Format, tool: &str, rule: &ToolsConfig) -> Result<Option<String>, Refusal> {
-    let fields = Fields::parse(tool).map_err(|_| unreadable())?;
-    let may = |fields: &Fields<'_>| -> Result<bool, Refusal> {
-        let names = names(format, fields)?;
+fn restrict_tool(
+    format: Format,
+    tool: &str,
+    rule: &ToolsConfig,
+) -> Result<Option<String>, ProxyRefusal> {
+    let fields = Fields::parse(tool).map_err(|_| unreadable_request())?;
+    let may = |fields: &Fields<'_>| -> Result<bool, ProxyRefusal> {
+        let names = tool_names(format, fields)?;
         Ok(names.iter().all(|name| rule.allows(name)))
     };
     if format != Format::Gemini {
@@ -105,36 +116,37 @@ fn allowed(format: Format, tool: &str, rule: &ToolsConfig) -> Result<Option<Stri
     let mut members: Vec<(&str, String)> = Vec::new();
     let mut changed = false;
     for (key, value) in fields.iter() {
-        if !DECLARED.contains(&key) {
-            let may = rule.allows_spelled(&spellings(key));
+        if !FUNCTION_LISTS.contains(&key) {
+            let may = rule.allows_spelled(&case_spellings(key));
             changed |= !may;
             if may {
                 members.push((key, value.get().to_owned()));
             }
             continue;
         }
-        let list: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|_| unreadable())?;
+        let list: Vec<&RawValue> =
+            serde_json::from_str(value.get()).map_err(|_| unreadable_request())?;
         let mut kept = Vec::new();
         for function in &list {
-            let fields = Fields::parse(function.get()).map_err(|_| unreadable())?;
+            let fields = Fields::parse(function.get()).map_err(|_| unreadable_request())?;
             kept.extend(may(&fields)?.then_some(function.get()));
         }
         changed |= kept.len() != list.len();
         if !kept.is_empty() {
-            members.push((key, array(kept)));
+            members.push((key, json_array(kept)));
         }
     }
     Ok(match changed {
         false => Some(tool.to_owned()),
         true if members.is_empty() => None,
-        true => Some(object(
+        true => Some(json_object(
             members.iter().map(|(name, value)| (*name, value.as_str())),
         )),
     })
 }
 
 /// Both ways in which Gemini reads a member's name: `googleSearch` and `google_search`.
-fn spellings(name: &str) -> [String; 2] {
+fn case_spellings(name: &str) -> [String; 2] {
     let (mut camel, mut snake) = (String::new(), String::new());
     let mut begins = false;
     for letter in name.chars() {
@@ -153,52 +165,54 @@ fn spellings(name: &str) -> [String; 2] {
 }
 
 /// What a tool is called, at least one name: those it says, and its type where that is what it is known by.
-fn names(format: Format, fields: &Fields<'_>) -> Result<Vec<String>, Refusal> {
-    let mut names = named(fields)?;
+fn tool_names(format: Format, fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
+    let mut names = stated_names(fields)?;
     let is_openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
     let is_unnamed = names.is_empty();
-    let types = texts(fields, "type")?;
-    let told = |kind: &String| is_unnamed || is_openai && !NAMED.contains(&kind.as_str());
+    let types = member_texts(fields, "type")?;
+    let told =
+        |kind: &String| is_unnamed || is_openai && !NAMED_TOOL_TYPES.contains(&kind.as_str());
     names.extend(types.into_iter().filter(told));
-    for list in all(fields, &["tools"]) {
-        let tools: Vec<Fields<'_>> = serde_json::from_str(list).map_err(|_| unreadable())?;
+    for list in member_values(fields, &["tools"]) {
+        let tools: Vec<Fields<'_>> =
+            serde_json::from_str(list).map_err(|_| unreadable_request())?;
         for tool in &tools {
-            names.extend(named(tool)?);
+            names.extend(stated_names(tool)?);
         }
     }
     match names.is_empty() {
-        true => Err(unreadable()),
+        true => Err(unreadable_request()),
         false => Ok(names),
     }
 }
 
 /// Every name that a tool or a choice says, itself or in its function.
-fn named(fields: &Fields<'_>) -> Result<Vec<String>, Refusal> {
-    let mut names = texts(fields, "name")?;
-    for inner in all(fields, &["function", "custom"]) {
-        let inner = Fields::parse(inner).map_err(|_| unreadable())?;
-        names.extend(texts(&inner, "name")?);
+fn stated_names(fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
+    let mut names = member_texts(fields, "name")?;
+    for inner in member_values(fields, &["function", "custom"]) {
+        let inner = Fields::parse(inner).map_err(|_| unreadable_request())?;
+        names.extend(member_texts(&inner, "name")?);
     }
     Ok(names)
 }
 
 /// The texts of a member, however often it is written.
-fn texts(fields: &Fields<'_>, name: &str) -> Result<Vec<String>, Refusal> {
-    let text = |value| serde_json::from_str(value).map_err(|_| unreadable());
-    all(fields, &[name]).map(text).collect()
+fn member_texts(fields: &Fields<'_>, name: &str) -> Result<Vec<String>, ProxyRefusal> {
+    let text = |value| serde_json::from_str(value).map_err(|_| unreadable_request());
+    member_values(fields, &[name]).map(text).collect()
 }
 
 /// What members of these names say, if anything.
-fn all<'a>(fields: &Fields<'a>, names: &[&str]) -> impl Iterator<Item = &'a str> {
+fn member_values<'a>(fields: &Fields<'a>, names: &[&str]) -> impl Iterator<Item = &'a str> {
     let members = fields.iter().filter(|(name, _)| names.contains(name));
     members
         .map(|(_, value)| value.get())
         .filter(|value| *value != "null")
 }
 
-fn unreadable() -> Refusal {
+fn unreadable_request() -> ProxyRefusal {
     let message = "the request cannot be read, and which tools may be offered is restricted here";
-    Refusal::new(StatusCode::BAD_REQUEST, "unreadable", message)
+    ProxyRefusal::new(StatusCode::BAD_REQUEST, "unreadable", message)
 }
 
 #[cfg(test)]
@@ -211,7 +225,7 @@ mod tests {
             ..ToolsConfig::default()
         };
         assert_eq!(
-            restricted(format, body, &rule).unwrap().as_deref(),
+            restrict_tools(format, body, &rule).unwrap().as_deref(),
             expected
         );
     }
@@ -254,7 +268,7 @@ mod tests {
         };
         let left = |format, tool: &str| {
             let body = format!(r#"{{"tools":[{tool}]}}"#);
-            restricted(format, &body, &rule).unwrap().is_none()
+            restrict_tools(format, &body, &rule).unwrap().is_none()
         };
         for tool in [
             r#"{"type":"function","function":{"name":"ls","name":"rm"}}"#,
@@ -300,12 +314,12 @@ mod tests {
                 allow: Some(names()),
                 ..ToolsConfig::default()
             };
-            assert_eq!(restricted(Format::Gemini, &body, &allow).unwrap(), None);
+            assert_eq!(restrict_tools(Format::Gemini, &body, &allow).unwrap(), None);
             let deny = ToolsConfig {
                 deny: names(),
                 ..ToolsConfig::default()
             };
-            let left = restricted(Format::Gemini, &body, &deny).unwrap();
+            let left = restrict_tools(Format::Gemini, &body, &deny).unwrap();
             assert_eq!(left.as_deref(), Some("{}"));
         }
     }
@@ -321,7 +335,7 @@ mod tests {
             (Format::Anthropic, "mcp_servers"),
         ] {
             let body = format!(r#"{{"a":1,"{name}":{{}},"tool_choice":"auto"}}"#);
-            let restricted = |rule: &ToolsConfig| restricted(format, &body, rule).unwrap();
+            let restricted = |rule: &ToolsConfig| restrict_tools(format, &body, rule).unwrap();
             assert_eq!(restricted(&only(&["ls"])).as_deref(), Some(r#"{"a":1}"#));
             assert_eq!(restricted(&only(&[name])), None);
             let other = ToolsConfig {
@@ -331,7 +345,7 @@ mod tests {
             assert_eq!(restricted(&other), None);
         }
         let nothing = r#"{"mcp_servers":null}"#;
-        let restricted = restricted(Format::Anthropic, nothing, &only(&["ls"]));
+        let restricted = restrict_tools(Format::Anthropic, nothing, &only(&["ls"]));
         assert_eq!(restricted.unwrap(), None);
     }
 
@@ -351,7 +365,7 @@ mod tests {
             r#"{"tools":[{"type":"function","name":7}]}"#,
             r#"{"tools":[{"type":"function","name":"ls","function":"rm"}]}"#,
         ] {
-            restricted(Format::OpenAiChat, body, &rule).unwrap_err();
+            restrict_tools(Format::OpenAiChat, body, &rule).unwrap_err();
         }
     }
 }

@@ -14,14 +14,14 @@ use uuid::Uuid;
 use crate::documents::RequestDocument;
 
 /// How many are kept.
-const KEPT: usize = 10_000;
+const MAX_OUTCOMES: usize = 10_000;
 
 /// A request's id: grows with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RequestId(Uuid);
 
 impl RequestId {
-    pub(crate) fn fresh() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Uuid::now_v7())
     }
 }
@@ -43,38 +43,42 @@ impl FromStr for RequestId {
 
 /// What is told of requests, and to whom.
 #[derive(Debug, Default)]
-pub(crate) struct Outcomes {
-    kept: Mutex<Kept>,
+pub(crate) struct RequestOutcomes {
+    history: Mutex<OutcomeHistory>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct OutcomeHistory {
     by_id: BTreeMap<RequestId, (Owner, watch::Sender<RequestDocument>)>,
     oldest_first: VecDeque<RequestId>,
 }
 
-impl Outcomes {
+impl RequestOutcomes {
     /// Begins to tell of a request.
-    pub(crate) fn begin(&self, owner: &Owner, document: RequestDocument) -> (RequestId, Telling) {
-        let id = RequestId::fresh();
+    pub(crate) fn begin_request(
+        &self,
+        owner: &Owner,
+        document: RequestDocument,
+    ) -> (RequestId, OutcomeRecorder) {
+        let id = RequestId::new();
         let (telling, _) = watch::channel(RequestDocument {
             id: id.to_string(),
             ..document
         });
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         kept.by_id.insert(id, (owner.clone(), telling.clone()));
         kept.oldest_first.push_back(id);
-        while kept.oldest_first.len() > KEPT {
+        while kept.oldest_first.len() > MAX_OUTCOMES {
             if let Some(oldest) = kept.oldest_first.pop_front() {
                 kept.by_id.remove(&oldest);
             }
         }
-        (id, Telling(telling))
+        (id, OutcomeRecorder(telling))
     }
 
     /// What is known of a request of this owner.
-    pub(crate) fn of(&self, owner: &Owner, id: RequestId) -> Option<RequestDocument> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn find_outcome(&self, owner: &Owner, id: RequestId) -> Option<RequestDocument> {
+        let kept = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let (whose, telling) = kept.by_id.get(&id)?;
         (whose == owner).then(|| telling.borrow().clone())
     }
@@ -82,23 +86,23 @@ impl Outcomes {
 
 /// Tells what becomes of one request.
 #[derive(Clone, Debug)]
-pub(crate) struct Telling(watch::Sender<RequestDocument>);
+pub(crate) struct OutcomeRecorder(watch::Sender<RequestDocument>);
 
-impl Telling {
-    pub(crate) fn tell(&self, change: impl FnOnce(&mut RequestDocument)) {
+impl OutcomeRecorder {
+    pub(crate) fn update_outcome(&self, change: impl FnOnce(&mut RequestDocument)) {
         self.0.send_modify(change);
     }
 
     /// As far as it is known now.
-    pub(crate) fn now(&self) -> RequestDocument {
+    pub(crate) fn current_outcome(&self) -> RequestDocument {
         self.0.borrow().clone()
     }
 
     /// Once the request is stored, or is not going to be.
-    pub(crate) async fn once_stored(&self) -> RequestDocument {
+    pub(crate) async fn wait_until_stored(&self) -> RequestDocument {
         let mut seen = self.0.subscribe();
         // This handle is a sender, so the channel stays open.
         let stored = seen.wait_for(RequestDocument::is_stored).await;
-        stored.map_or_else(|_| self.now(), |document| document.clone())
+        stored.map_or_else(|_| self.current_outcome(), |document| document.clone())
     }
 }

@@ -9,87 +9,87 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use contexture::client::{Passed, Passing, Upstream};
+use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 
 use crate::app::App;
 use crate::documents::RequestDocument;
-use crate::nowhere::nothing_here;
-use crate::panics::caught;
+use crate::nowhere::not_found;
+use crate::panics::catch_panic;
 use crate::problem::Problem;
-use crate::proxy::call::Call;
-use crate::proxy::came::Came;
-use crate::proxy::choice::{Asking, Choice};
-use crate::proxy::credentials::{Outgoing, admit};
-use crate::proxy::failing::fail_open;
+use crate::proxy::call::ModelEndpoint;
+use crate::proxy::came::RequestBody;
+use crate::proxy::choice::{PolicyChoice, PolicyQuery};
+use crate::proxy::credentials::{OutgoingHead, authorize_request};
+use crate::proxy::failing::count_failed_open;
 use crate::proxy::headers;
-use crate::proxy::injected::is_by_user;
-use crate::proxy::listen_in::{Answering, Begun, Rewriting, listen_in};
-use crate::proxy::matching::{Asked, Miss};
-use crate::proxy::offered::restricted;
-use crate::proxy::outcome::{RequestId, Telling};
-use crate::proxy::own::{Exchange, Shown, back};
-use crate::proxy::place::{Place, place};
-use crate::proxy::redact::{redacted, storing_without};
-use crate::proxy::refusal::Refusal;
-use crate::proxy::rewrite::{Rewritten, patience};
+use crate::proxy::injected::has_user_memory;
+use crate::proxy::listen_in::{AnswerSender, AnswerStart, RewriteReceiver, capture};
+use crate::proxy::matching::{CaptureRequest, ProxyFailure};
+use crate::proxy::offered::restrict_tools;
+use crate::proxy::outcome::{OutcomeRecorder, RequestId};
+use crate::proxy::own::{ClientReply, ToolLoopStart, client_channel};
+use crate::proxy::place::{RouteTarget, resolve_target};
+use crate::proxy::redact::{redact_request, with_added_secrets};
+use crate::proxy::refusal::ProxyRefusal;
+use crate::proxy::rewrite::{RewrittenRequest, rewrite_timeout};
 use crate::proxy::tee::Tee;
-use crate::proxy::wishes::Wishes;
+use crate::proxy::wishes::ControlHeaders;
 
 /// What a provider answers to a request that it cannot read, or that is too long.
-const REFUSED: [StatusCode; 3] = [
+const RETRY_ORIGINAL_ON: [StatusCode; 3] = [
     StatusCode::BAD_REQUEST,
     StatusCode::PAYLOAD_TOO_LARGE,
     StatusCode::UNPROCESSABLE_ENTITY,
 ];
 
 /// Passes a request on, if its path leads to an upstream.
-pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Response {
+pub(crate) async fn proxy_request(State(app): State<App>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Some(place) = place(app.upstreams(), &parts.uri, &parts.headers) else {
-        return nothing_here().await.into_response();
+    let Some(place) = resolve_target(app.upstreams(), &parts.uri, &parts.headers) else {
+        return not_found().await.into_response();
     };
-    let passed = caught(through(&app, &place, &parts, body)).await;
+    let passed = catch_panic(forward(&app, &place, &parts, body)).await;
     let passed = passed.unwrap_or_else(|panicked| Err(Problem::from(panicked).into()));
-    passed.unwrap_or_else(|refusal| refusal.in_shape_of(place.upstream.format))
+    passed.unwrap_or_else(|refusal| refusal.encode_for(place.upstream.format))
 }
 
-async fn through(
+async fn forward(
     app: &App,
-    place: &Place<'_>,
+    place: &RouteTarget<'_>,
     parts: &Parts,
     body: Body,
-) -> Result<Response, Refusal> {
-    let mut out = Outgoing {
-        headers: headers::of_request(&parts.headers),
+) -> Result<Response, ProxyRefusal> {
+    let mut out = OutgoingHead {
+        headers: headers::forwarded_request_headers(&parts.headers),
         query: parts.uri.query().map(str::to_owned),
     };
-    let principal = admit(app, place.upstream, &parts.headers, &mut out)?;
-    let permit = app.load().enter(&principal.owner)?;
-    let wishes = Wishes::of(&parts.headers)?;
+    let principal = authorize_request(app, place.upstream, &parts.headers, &mut out)?;
+    let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
+    let wishes = ControlHeaders::parse_headers(&parts.headers)?;
     let most = app.config().server.limits.body_bytes;
-    let mut came = Came::new(parts.headers.clone(), whole(body, most).await?, most);
-    let call = Call::of(&parts.method, place);
-    let asking = Asking {
-        place,
-        call: call.as_ref(),
+    let mut came = RequestBody::new(parts.headers.clone(), read_body(body, most).await?, most);
+    let call = ModelEndpoint::from_request(&parts.method, place);
+    let asking = PolicyQuery {
+        target: place,
+        endpoint: call.as_ref(),
         principal: &principal,
-        came: &came,
+        body: &came,
     };
-    let is_read = asking.is_read();
+    let is_read = asking.has_json_body();
     let choice = match call.is_none() && came.bytes().is_empty() {
-        true => Choice::default(),
-        false => Choice::of(app, &asking, &wishes).await?,
+        true => PolicyChoice::default(),
+        false => PolicyChoice::resolve_policy(app, &asking, &wishes).await?,
     };
-    let tools = choice.tools();
+    let tools = choice.allowed_tools();
     if let Some(call) = call.as_ref().filter(|_| !tools.allows_all())
-        && let Some(text) = restricted(call.format, came.text().await, &tools)?
+        && let Some(text) = restrict_tools(call.format, came.read_text().await, &tools)?
     {
-        came.replace(text);
+        came.replace_text(text);
         out.headers.remove(CONTENT_ENCODING);
     }
-    let secrets = choice.secrets().filter(|_| is_read);
+    let secrets = choice.secret_patterns().filter(|_| is_read);
     let redacted = match &secrets {
-        Some(secrets) => redacted(secrets, came.text().await)?.map(Bytes::from),
+        Some(secrets) => redact_request(secrets, came.read_text().await)?.map(Bytes::from),
         None => None,
     };
     if redacted.is_some() {
@@ -98,45 +98,47 @@ async fn through(
     let sent = redacted.clone().unwrap_or_else(|| came.bytes().clone());
     let call = call.filter(|_| !wishes.bypass);
     let room = match &call {
-        Some(_) => app.behind().room(came.length()).await,
+        Some(_) => app.store_queue().acquire_permit(came.known_length()).await,
         None => None,
     };
     let listening = call.map(|call| {
-        let policy = choice.rewriting();
+        let policy = choice.rewrite_policy();
         let document = RequestDocument {
             policy: choice.policy.map(|(name, _)| name.to_owned()),
-            ..RequestDocument::of(&place.upstream.name, wishes.conversation.as_ref())
+            ..RequestDocument::for_upstream(&place.upstream.name, wishes.conversation.as_ref())
         };
-        let (id, telling) = app.outcomes().begin(&principal.owner, document);
+        let (id, telling) = app
+            .request_outcomes()
+            .begin_request(&principal.owner, document);
         let wait = wishes.wait;
-        let asked = Asked {
+        let asked = CaptureRequest {
             engine: match secrets {
-                Some(secrets) => storing_without(app.engine(), secrets),
+                Some(secrets) => with_added_secrets(app.engine(), secrets),
                 None => app.engine().clone(),
             },
             owner: principal.owner.clone(),
-            call,
-            came,
+            endpoint: call,
+            body: came,
             redacted,
-            wishes,
+            control_headers: wishes,
             conversation_from: place.upstream.conversation_from.clone(),
-            by_user: policy.as_ref().is_some_and(is_by_user),
+            by_user: policy.as_ref().is_some_and(has_user_memory),
             skills: choice
                 .policy
-                .and_then(|(name, _)| app.skills_of(name).cloned()),
-            room,
+                .and_then(|(name, _)| app.skills_for_policy(name).cloned()),
+            queue_permit: room,
         };
-        let patience = policy.as_ref().map(patience);
-        let (answering, rewriting) = listen_in(app, asked, policy, telling.clone());
-        Listening {
+        let patience = policy.as_ref().map(rewrite_timeout);
+        let (answering, rewriting) = capture(app, asked, policy, telling.clone());
+        CaptureHandle {
             id,
-            telling,
-            answering,
+            outcome: telling,
+            answer_sender: answering,
             rewriting: patience.map(|patience| (rewriting, patience)),
-            wait,
+            should_wait_for_store: wait,
         }
     });
-    let request = Passing {
+    let request = PassthroughRequest {
         method: parts.method.clone(),
         path: match &out.query {
             Some(query) if !query.is_empty() => format!("{}?{query}", place.path),
@@ -145,64 +147,66 @@ async fn through(
         headers: out.headers,
         body: sent,
     };
-    let response = answered(&place.upstream.host, request, listening).await?;
-    let mut response = permit.through(response);
+    let response = send_and_respond(&place.upstream.host, request, listening).await?;
+    let mut response = permit.attach_to_response(response);
     response.extensions_mut().insert(principal);
     Ok(response)
 }
 
 /// The provider's answer, and who hears it.
-async fn answered(
+async fn send_and_respond(
     host: &Upstream,
-    request: Passing,
-    listening: Option<Listening>,
-) -> Result<Response, Refusal> {
+    request: PassthroughRequest,
+    listening: Option<CaptureHandle>,
+) -> Result<Response, ProxyRefusal> {
     let Some(mut listening) = listening else {
         let passed = host.send(request).await?;
-        let tee = Tee::unheard(passed.body);
-        return Ok(respond(passed.status, &passed.headers, tee));
+        let tee = Tee::body_without_capture(passed.body);
+        return Ok(build_response(passed.status, &passed.headers, tee));
     };
-    let rewritten = listening.rewritten().await;
-    let sent = send(host, &request, rewritten, &listening.telling).await?;
+    let rewritten = listening.wait_for_rewrite().await;
+    let sent = send_with_fallback(host, &request, rewritten, &listening.outcome).await?;
     match sent {
-        (passed, Some(sent)) if sent.own.is_some() && passed.status.is_success() => {
+        (passed, Some(sent)) if sent.plan.is_some() && passed.status.is_success() => {
             let host = host.clone();
             listening
-                .respond_in_rounds(passed, sent, host, request)
+                .respond_with_tool_loop(passed, sent, host, request)
                 .await
         }
-        (passed, sent) => Ok(listening.respond(passed, sent).await),
+        (passed, sent) => Ok(listening.respond_with_capture(passed, sent).await),
     }
 }
 
 /// Sends what stands for a request, and the request itself if the provider will not have that.
-async fn send(
+async fn send_with_fallback(
     host: &Upstream,
-    request: &Passing,
-    rewritten: Option<Box<Rewritten>>,
-    telling: &Telling,
-) -> Result<(Passed, Option<Box<Rewritten>>), Refusal> {
+    request: &PassthroughRequest,
+    rewritten: Option<Box<RewrittenRequest>>,
+    telling: &OutcomeRecorder,
+) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), ProxyRefusal> {
     let Some(rewritten) = rewritten else {
         return Ok((host.send(request.clone()).await?, None));
     };
-    let passed = host.send(instead(request, rewritten.body.clone())).await?;
-    if !REFUSED.contains(&passed.status) {
-        telling.tell(|document| {
+    let passed = host
+        .send(replace_body(request, rewritten.body.clone()))
+        .await?;
+    if !RETRY_ORIGINAL_ON.contains(&passed.status) {
+        telling.update_outcome(|document| {
             document.tokens_saved = Some(rewritten.saved);
             document.predicted = Some(rewritten.predicted.into());
         });
         return Ok((passed, Some(rewritten)));
     }
     let why = format!("the provider answered {}", passed.status);
-    fail_open(telling, &Miss::new("refused", why));
+    count_failed_open(telling, &ProxyFailure::new("refused", why));
     Ok((host.send(request.clone()).await?, None))
 }
 
 /// The same request with another body, which is not packed.
-fn instead(request: &Passing, body: Bytes) -> Passing {
+fn replace_body(request: &PassthroughRequest, body: Bytes) -> PassthroughRequest {
     let mut headers = request.headers.clone();
     headers.remove(CONTENT_ENCODING);
-    Passing {
+    PassthroughRequest {
         method: request.method.clone(),
         path: request.path.clone(),
         headers,
@@ -211,15 +215,15 @@ fn instead(request: &Passing, body: Bytes) -> Passing {
 }
 
 /// The body: matching needs all of it, and an answer may not begin before it has come.
-async fn whole(body: Body, most: usize) -> Result<Bytes, Refusal> {
+async fn read_body(body: Body, most: usize) -> Result<Bytes, ProxyRefusal> {
     axum::body::to_bytes(body, most).await.map_err(|error| {
         let mut cause: &dyn std::error::Error = &error;
         while let Some(source) = cause.source() {
             cause = source;
         }
         match cause.is::<http_body_util::LengthLimitError>() {
-            true => Refusal::too_large(most),
-            false => Refusal::new(
+            true => ProxyRefusal::too_large(most),
+            false => ProxyRefusal::new(
                 StatusCode::BAD_REQUEST,
                 "bad_body",
                 "the body ended before its end",
@@ -229,105 +233,109 @@ async fn whole(body: Body, most: usize) -> Result<Bytes, Refusal> {
 }
 
 /// A request that is listened to.
-struct Listening {
+struct CaptureHandle {
     id: RequestId,
-    telling: Telling,
-    answering: Answering,
+    outcome: OutcomeRecorder,
+    answer_sender: AnswerSender,
     /// What to send instead, and how long to wait for it.
-    rewriting: Option<(Rewriting, Duration)>,
+    rewriting: Option<(RewriteReceiver, Duration)>,
     /// Whether the answer's head waits until the request is stored.
-    wait: bool,
+    should_wait_for_store: bool,
 }
 
-impl Listening {
+impl CaptureHandle {
     /// What to send in the place of the request.
-    async fn rewritten(&mut self) -> Option<Box<Rewritten>> {
+    async fn wait_for_rewrite(&mut self) -> Option<Box<RewrittenRequest>> {
         let (rewriting, patience) = self.rewriting.take()?;
         match tokio::time::timeout(patience, rewriting).await {
             // Without a word it has failed, and says why elsewhere.
             Ok(rewritten) => rewritten.ok().flatten(),
             Err(_) => {
                 let why = format!("it took longer than {} ms", patience.as_millis());
-                fail_open(&self.telling, &Miss::new("timeout", why));
+                count_failed_open(&self.outcome, &ProxyFailure::new("timeout", why));
                 None
             }
         }
     }
 
-    async fn respond(self, passed: Passed, sent: Option<Box<Rewritten>>) -> Response {
-        let length = headers::length(&passed.headers);
-        let (tee, heard) = Tee::heard(passed.body, length);
-        let begun = Begun::Heard {
+    async fn respond_with_capture(
+        self,
+        passed: PassthroughResponse,
+        sent: Option<Box<RewrittenRequest>>,
+    ) -> Response {
+        let length = headers::content_length(&passed.headers);
+        let (tee, heard) = Tee::body_with_capture(passed.body, length);
+        let begun = AnswerStart::Passthrough {
             status: passed.status,
             headers: passed.headers.clone(),
             heard,
             sent,
         };
         // If nobody listens any more there is nothing to tell.
-        let _ = self.answering.send(begun);
-        let mut response = respond(passed.status, &passed.headers, tee);
-        let known = known(&self.telling, self.wait).await;
-        say(response.headers_mut(), self.id, &known);
+        let _ = self.answer_sender.send(begun);
+        let mut response = build_response(passed.status, &passed.headers, tee);
+        let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
+        add_response_headers(response.headers_mut(), self.id, &known);
         response
     }
 
     /// Whoever listens answers, as only what is the client's of an answer may be passed on.
-    async fn respond_in_rounds(
+    async fn respond_with_tool_loop(
         self,
-        passed: Passed,
-        sent: Box<Rewritten>,
+        passed: PassthroughResponse,
+        sent: Box<RewrittenRequest>,
         host: Upstream,
-        request: Passing,
-    ) -> Result<Response, Refusal> {
-        let (back, shown) = back();
-        let exchange = Exchange {
-            passed,
-            host,
-            request: instead(&request, Bytes::new()),
-            back,
+        request: PassthroughRequest,
+    ) -> Result<Response, ProxyRefusal> {
+        let (back, shown) = client_channel();
+        let exchange = ToolLoopStart {
+            response: passed,
+            upstream: host,
+            request: replace_body(&request, Bytes::new()),
+            client: back,
         };
-        let begun = Begun::Own {
+        let begun = AnswerStart::ToolLoop {
             exchange: Box::new(exchange),
             sent,
         };
         // If nobody listens any more, nobody answers.
-        let _ = self.answering.send(begun);
-        let Shown {
+        let _ = self.answer_sender.send(begun);
+        let ClientReply {
             status,
             headers,
             body,
-        } = shown.await.map_err(|_| unanswered())??;
+        } = shown.await.map_err(|_| lost_answer())??;
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        let known = known(&self.telling, self.wait).await;
-        say(response.headers_mut(), self.id, &known);
+        let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
+        add_response_headers(response.headers_mut(), self.id, &known);
         Ok(response)
     }
 }
 
 /// What is known of a request when its answer's head is sent.
-async fn known(telling: &Telling, wait: bool) -> RequestDocument {
+async fn outcome_for_headers(telling: &OutcomeRecorder, wait: bool) -> RequestDocument {
     match wait {
-        true => telling.once_stored().await,
-        false => telling.now(),
+        true => telling.wait_until_stored().await,
+        false => telling.current_outcome(),
     }
 }
 
-fn unanswered() -> Refusal {
+fn lost_answer() -> ProxyRefusal {
     let message = "the answer was lost on its way: what the server's log says of it is why";
-    Refusal::new(StatusCode::BAD_GATEWAY, "fault", message)
+    ProxyRefusal::new(StatusCode::BAD_GATEWAY, "fault", message)
 }
 
-fn respond(status: StatusCode, came: &HeaderMap, body: Tee) -> Response {
+fn build_response(status: StatusCode, came: &HeaderMap, body: Tee) -> Response {
     let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = status;
-    *response.headers_mut() = headers::of_answer(came);
+    *response.headers_mut() = headers::forwarded_response_headers(came);
     response
 }
 
 /// Our headers: what is known by now.
-fn say(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
+fn add_response_headers(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
     let said = [
         ("x-contexture-request", Some(id.to_string())),
         ("x-contexture-conversation", known.conversation.clone()),
@@ -338,7 +346,7 @@ fn say(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
             "x-contexture-tokens-saved",
             known.tokens_saved.map(|saved| saved.to_string()),
         ),
-        ("x-contexture-cache", known.verdict()),
+        ("x-contexture-cache", known.cache_prediction()),
         ("x-contexture-failed", known.failed.clone()),
     ];
     for (name, value) in said {

@@ -6,33 +6,33 @@ use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use contexture::client::UpstreamError;
+use contexture::models_http::UpstreamError;
 use serde_json::{Value, json};
 
 use crate::config::UpstreamFormat;
 use crate::problem::Problem;
 
 /// The header that tells an answer of ours from a provider's: what failed, or why it was refused.
-pub(crate) const FAILED: &str = "x-contexture-failed";
+pub(crate) const FAILED_HEADER: &str = "x-contexture-failed";
 
 /// Why a request is not answered by its provider.
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ProxyRefusal {
     status: StatusCode,
     /// For programs; the word of `x-contexture-failed`.
     code: &'static str,
     message: String,
     /// When to come again.
-    wait: Option<Duration>,
+    retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl ProxyRefusal {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
             code,
             message: message.into(),
-            wait: None,
+            retry_after: None,
         }
     }
 
@@ -47,21 +47,21 @@ impl Refusal {
     }
 
     /// As the provider would say it.
-    pub(crate) fn in_shape_of(self, format: UpstreamFormat) -> Response {
+    pub(crate) fn encode_for(self, format: UpstreamFormat) -> Response {
         let Self {
             status,
             code,
             message,
-            wait,
+            retry_after: wait,
         } = self;
         let body = match format {
-            UpstreamFormat::OpenAi => openai(status, code, &message),
-            UpstreamFormat::Anthropic => anthropic(status, &message),
-            UpstreamFormat::Gemini => gemini(status, &message),
+            UpstreamFormat::OpenAi => openai_error(status, code, &message),
+            UpstreamFormat::Anthropic => anthropic_error(status, &message),
+            UpstreamFormat::Gemini => gemini_error(status, &message),
         };
         let mut response = (status, Json(body)).into_response();
         let said = response.headers_mut();
-        said.insert(FAILED, HeaderValue::from_static(code));
+        said.insert(FAILED_HEADER, HeaderValue::from_static(code));
         if let Some(wait) = wait {
             said.insert(
                 RETRY_AFTER,
@@ -72,17 +72,17 @@ impl Refusal {
     }
 }
 
-impl From<Problem> for Refusal {
+impl From<Problem> for ProxyRefusal {
     fn from(problem: Problem) -> Self {
         let code = problem.code();
         Self {
-            wait: problem.wait(),
-            ..Self::new(code.status(), code.word(), problem.detail())
+            retry_after: problem.retry_after(),
+            ..Self::new(code.status(), code.as_str(), problem.detail())
         }
     }
 }
 
-impl From<UpstreamError> for Refusal {
+impl From<UpstreamError> for ProxyRefusal {
     fn from(error: UpstreamError) -> Self {
         let (status, code) = match error {
             UpstreamError::BadPath { .. } => (StatusCode::BAD_REQUEST, "bad_path"),
@@ -93,7 +93,7 @@ impl From<UpstreamError> for Refusal {
     }
 }
 
-fn openai(status: StatusCode, code: &str, message: &str) -> Value {
+fn openai_error(status: StatusCode, code: &str, message: &str) -> Value {
     let kind = match status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",
@@ -104,7 +104,7 @@ fn openai(status: StatusCode, code: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
-fn anthropic(status: StatusCode, message: &str) -> Value {
+fn anthropic_error(status: StatusCode, message: &str) -> Value {
     let kind = match status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",
@@ -118,7 +118,7 @@ fn anthropic(status: StatusCode, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-fn gemini(status: StatusCode, message: &str) -> Value {
+fn gemini_error(status: StatusCode, message: &str) -> Value {
     let word = match status.as_u16() {
         401 => "UNAUTHENTICATED",
         403 => "PERMISSION_DENIED",

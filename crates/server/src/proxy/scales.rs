@@ -3,35 +3,35 @@
 //! Not here: what a request costs and what a conversation has saved (`accounts`), what is changed (`rewrite`).
 
 use contexture::CompiledCall;
-use contexture::compile::{CacheUse, OmitReason, Outline, Part, Report};
+use contexture::compile::{CacheUsage, OmitReason, Outline, Report, RequestPart};
 
-use crate::proxy::accounts::{Account, Accounts, Debt, Offer, Terms};
+use crate::proxy::accounts::{CostAccount, CostAccounts, PriceTerms, RewriteDebt, RewriteOffer};
 
 /// What the requests that may be sent are weighed by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scales<'a> {
-    pub(crate) accounts: &'a Accounts,
-    pub(crate) account: &'a Account,
-    pub(crate) terms: &'a Terms,
+pub(crate) struct CostCheck<'a> {
+    pub(crate) accounts: &'a CostAccounts,
+    pub(crate) account: &'a CostAccount,
+    pub(crate) terms: &'a PriceTerms,
     /// What the client sent.
     pub(crate) original: &'a Outline,
     pub(crate) at_ms: u64,
     /// Whether a change may cost what it will.
-    pub(crate) free: bool,
+    pub(crate) ignores_cost: bool,
     /// Whether marks of ours are set.
     pub(crate) sets_marks: bool,
 }
 
-impl Scales<'_> {
+impl CostCheck<'_> {
     /// What of a request is expected to be read from the cache.
-    pub(crate) fn predict(&self, outline: &Outline) -> CacheUse {
+    pub(crate) fn predict_usage(&self, outline: &Outline) -> CacheUsage {
         self.accounts
-            .predict(self.account, self.terms, outline, self.at_ms)
+            .predict_usage(self.account, self.terms, outline, self.at_ms)
     }
 
     /// Whether a request costs more now than what came. Where it may cost what it will, it does not.
     pub(crate) fn costs_more(&self, outline: &Outline) -> bool {
-        !self.free
+        !self.ignores_cost
             && self.accounts.costs_more(
                 self.account,
                 self.terms,
@@ -42,29 +42,34 @@ impl Scales<'_> {
     }
 
     /// Whether `then`, the outline of a call, is another request than `now`, and may be sent in its place.
-    pub(crate) fn pays(&self, now: &Outline, then: &Outline, call: &CompiledCall) -> bool {
-        let is_whole = is_whole(&call.report);
-        if is_same(now, then, is_whole, self.sets_marks) {
+    pub(crate) fn should_replace(
+        &self,
+        now: &Outline,
+        then: &Outline,
+        call: &CompiledCall,
+    ) -> bool {
+        let is_whole = is_history_complete(&call.report);
+        if is_same_request(now, then, is_whole, self.sets_marks) {
             return false;
         }
-        let offer = Offer {
-            came: self.original,
-            now,
-            then,
+        let offer = RewriteOffer {
+            original: self.original,
+            current: now,
+            proposed: then,
             debt: match is_whole && self.sets_marks {
-                true => Debt::OneWrite,
-                false => Debt::None,
+                true => RewriteDebt::OneWrite,
+                false => RewriteDebt::None,
             },
         };
-        self.free
+        self.ignores_cost
             || self
                 .accounts
-                .pays(self.account, self.terms, &offer, self.at_ms)
+                .is_worthwhile(self.account, self.terms, &offer, self.at_ms)
     }
 }
 
 /// Whether all of the history is shown as it was said.
-fn is_whole(report: &Report) -> bool {
+fn is_history_complete(report: &Report) -> bool {
     let gone = |why| {
         matches!(
             why,
@@ -76,11 +81,11 @@ fn is_whole(report: &Report) -> bool {
 
 /// Whether a provider would see the same request. A message that is shown as it was said is the same however it was
 /// written, and marks count where they are the policy's business.
-fn is_same(now: &Outline, then: &Outline, is_whole: bool, sets_marks: bool) -> bool {
+fn is_same_request(now: &Outline, then: &Outline, is_whole: bool, sets_marks: bool) -> bool {
     let mut pairs = now.segments.iter().zip(&then.segments);
     now.segments.len() == then.segments.len()
         && pairs.all(|(now, then)| {
-            let is_said = is_whole && now.part == Part::Messages;
+            let is_said = is_whole && now.part == RequestPart::Messages;
             (is_said || now.hash == then.hash) && (!sets_marks || now.marks == then.marks)
         })
 }

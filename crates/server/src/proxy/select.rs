@@ -8,10 +8,10 @@
 use std::collections::BTreeSet;
 
 use contexture::ir::{Item, Role, ToolChoice, ToolDefinition, Transcript};
-use contexture::tools::{Registry, Tool, ToolError, Unit};
+use contexture::tools::{IndexedUnit, Registry, Tool, ToolError};
 
 /// The tools of a request, of its functions the `most` that fit best, and those that were called or are insisted on.
-pub(crate) fn selected(most: usize, said: &Transcript) -> Vec<ToolDefinition> {
+pub(crate) fn select_tools(most: usize, said: &Transcript) -> Vec<ToolDefinition> {
     let mut tools = said.tools.clone();
     let functions = tools.iter().filter(|tool| is_function(tool));
     let insisted = match &said.options.tool_choice {
@@ -23,14 +23,14 @@ pub(crate) fn selected(most: usize, said: &Transcript) -> Vec<ToolDefinition> {
     if functions.count() <= most {
         return tools;
     }
-    let best = best(most, said).unwrap_or_else(|error| {
+    let best = rank_functions(most, said).unwrap_or_else(|error| {
         tracing::warn!(%error, "all tools are offered, for they cannot be ranked");
         None
     });
     let Some(best) = best else {
         return tools;
     };
-    let called: BTreeSet<&str> = said.items.iter().filter_map(called).collect();
+    let called: BTreeSet<&str> = said.items.iter().filter_map(called_function).collect();
     tools.retain(|tool| {
         let name = tool.name();
         !is_function(tool) || best.contains(name) || called.contains(name) || insisted == Some(name)
@@ -39,17 +39,17 @@ pub(crate) fn selected(most: usize, said: &Transcript) -> Vec<ToolDefinition> {
 }
 
 /// The functions that fit best what the user said; `None` if nothing fits any.
-fn best(most: usize, said: &Transcript) -> Result<Option<BTreeSet<String>>, ToolError> {
+fn rank_functions(most: usize, said: &Transcript) -> Result<Option<BTreeSet<String>>, ToolError> {
     let mut registry = Registry::new();
     for tool in said.tools.iter().filter(|tool| is_function(tool)) {
         registry.register(Tool::new(tool.clone()))?;
     }
     let ranked = |text: &str| {
-        let ranked = registry.index().rank(text, most);
+        let ranked = registry.index().rank_units(text, most);
         let fits = ranked.first().is_some_and(|best| best.score > 0.0);
         let names = ranked.into_iter().filter_map(|ranked| match ranked.unit {
-            Unit::Tool(tool) => Some(tool.name.as_str().to_owned()),
-            Unit::Namespace(_) => None,
+            IndexedUnit::Tool(tool) => Some(tool.name.as_str().to_owned()),
+            IndexedUnit::Namespace(_) => None,
         });
         fits.then(|| names.collect())
     };
@@ -64,7 +64,7 @@ const fn is_function(tool: &ToolDefinition) -> bool {
     matches!(tool, ToolDefinition::Function(_))
 }
 
-fn called(item: &Item) -> Option<&str> {
+fn called_function(item: &Item) -> Option<&str> {
     match item {
         Item::FunctionCall(call) => Some(&call.name),
         _ => None,
@@ -85,7 +85,7 @@ mod tests {
         let fields = more.as_object().unwrap().clone();
         request.as_object_mut().unwrap().extend(fields);
         let lifted = lift(Format::OpenAiChat, &request.to_string()).unwrap();
-        let selected = selected(2, &lifted.transcript);
+        let selected = select_tools(2, &lifted.transcript);
         let names: Vec<&str> = selected.iter().map(ToolDefinition::name).collect();
         assert_eq!(names, expected);
     }
@@ -93,7 +93,7 @@ mod tests {
     const ALL: [&str; 4] = ["send_mail", "weather", "shell", "book_train"];
 
     #[test]
-    fn those_that_fit_first_stay_with_those_that_are_called_or_insisted_on() {
+    fn select_tools_keeps_first_match_called_and_forced_tools() {
         let says = |text: &str| json!({"role": "user", "content": text});
         let weather = says("What is the weather in this city?");
         let two = ["weather", "book_train"];

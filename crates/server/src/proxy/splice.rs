@@ -3,10 +3,10 @@
 use contexture::Format;
 use contexture::ir::{Error, Fields};
 
-use crate::proxy::members::object;
+use crate::proxy::members::json_object;
 
 /// What the compile writes: names of one thing, the one that it uses first.
-const fn written(format: Format) -> &'static [&'static [&'static str]] {
+const fn compiled_fields(format: Format) -> &'static [&'static [&'static str]] {
     match format {
         Format::OpenAiChat => &[
             &["tools"],
@@ -34,9 +34,13 @@ const fn written(format: Format) -> &'static [&'static [&'static str]] {
 ///
 /// # Errors
 /// One of them is no JSON object.
-pub(crate) fn splice(format: Format, original: &str, compiled: &str) -> Result<String, Error> {
+pub(crate) fn replace_history(
+    format: Format,
+    original: &str,
+    compiled: &str,
+) -> Result<String, Error> {
     let (original, compiled) = (Fields::parse(original)?, Fields::parse(compiled)?);
-    let names = written(format);
+    let names = compiled_fields(format);
     let of = |name: &str| names.iter().find(|names| names.contains(&name));
     let mut left: Vec<_> = names.to_vec();
     let mut members: Vec<(&str, &str)> = Vec::new();
@@ -65,7 +69,7 @@ pub(crate) fn splice(format: Format, original: &str, compiled: &str) -> Result<S
                 .map(|(name, value)| (*name, value.get())),
         );
     }
-    Ok(object(members))
+    Ok(json_object(members))
 }
 
 #[cfg(test)]
@@ -74,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_history_is_replaced_and_all_else_stays() {
-        let spliced = splice(
+        let spliced = replace_history(
             Format::Anthropic,
             r#"{"max_tokens": 7,"messages":[1,2,3],"x":{ "y":1e2 },"system":"s","model":"m"}"#,
             r#"{"model":"n","messages":[2],"tools":[4],"max_tokens":9}"#,
@@ -83,7 +87,7 @@ mod tests {
             spliced.unwrap(),
             r#"{"max_tokens":7,"messages":[2],"x":{ "y":1e2 },"model":"m","tools":[4]}"#
         );
-        let gemini = splice(
+        let gemini = replace_history(
             Format::Gemini,
             r#"{"system_instruction":1,"contents":[]}"#,
             r#"{"contents":[5],"systemInstruction":2}"#,

@@ -9,16 +9,16 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use contexture::client::{PassedBody, Pieces, UpstreamError};
+use contexture::models_http::{BodyStream, PassthroughBody, UpstreamError};
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
 
 /// How many bytes may wait for the listener.
-const BEHIND: usize = 8 << 20;
+const MAX_PENDING_BYTES: usize = 8 << 20;
 
 /// How a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum BodyEnd {
     /// At its end.
     Whole,
     /// Before: the provider broke off, or the client left.
@@ -29,76 +29,81 @@ pub(crate) enum Ended {
 
 /// The client's side.
 pub(crate) struct Tee {
-    body: PassedBody,
-    listener: Option<Listener>,
+    body: PassthroughBody,
+    capture: Option<BodyCapture>,
 }
 
-struct Listener {
+struct BodyCapture {
     pieces: mpsc::UnboundedSender<Bytes>,
-    waiting: Arc<AtomicUsize>,
-    ended: Arc<OnceLock<Ended>>,
+    pending_bytes: Arc<AtomicUsize>,
+    ended: Arc<OnceLock<BodyEnd>>,
     /// What is still to come, where the answer's head said so: then nobody asks for more than that.
-    left: Option<u64>,
+    remaining_bytes: Option<u64>,
 }
 
 /// The listener's side.
-pub(crate) struct Heard {
+pub(crate) struct CapturedBody {
     pieces: mpsc::UnboundedReceiver<Bytes>,
-    waiting: Arc<AtomicUsize>,
-    ended: Arc<OnceLock<Ended>>,
+    pending_bytes: Arc<AtomicUsize>,
+    ended: Arc<OnceLock<BodyEnd>>,
 }
 
 impl Tee {
     /// A body that nobody listens to.
-    pub(crate) const fn unheard(body: PassedBody) -> Self {
+    pub(crate) const fn body_without_capture(body: PassthroughBody) -> Self {
         Self {
             body,
-            listener: None,
+            capture: None,
         }
     }
 
     /// A body of so many bytes, if that is known, and what is heard of it.
-    pub(crate) fn heard(body: PassedBody, length: Option<u64>) -> (Self, Heard) {
+    pub(crate) fn body_with_capture(
+        body: PassthroughBody,
+        length: Option<u64>,
+    ) -> (Self, CapturedBody) {
         let (sender, pieces) = mpsc::unbounded_channel();
-        let heard = Heard {
+        let heard = CapturedBody {
             pieces,
-            waiting: Arc::default(),
+            pending_bytes: Arc::default(),
             ended: Arc::default(),
         };
-        let listener = Listener {
+        let listener = BodyCapture {
             pieces: sender,
-            waiting: heard.waiting.clone(),
+            pending_bytes: heard.pending_bytes.clone(),
             ended: heard.ended.clone(),
-            left: length,
+            remaining_bytes: length,
         };
         let tee = Self {
             body,
-            listener: Some(listener),
+            capture: Some(listener),
         };
         (tee, heard)
     }
 
-    fn say(&mut self, bytes: &Bytes) {
-        let Some(listener) = &mut self.listener else {
+    fn capture_bytes(&mut self, bytes: &Bytes) {
+        let Some(listener) = &mut self.capture else {
             return;
         };
-        let before = listener.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
-        if before.saturating_add(bytes.len()) > BEHIND {
-            return self.end(Ended::Lost);
+        let before = listener
+            .pending_bytes
+            .fetch_add(bytes.len(), Ordering::Relaxed);
+        if before.saturating_add(bytes.len()) > MAX_PENDING_BYTES {
+            return self.end_capture(BodyEnd::Lost);
         }
         // A copy: what the connection's buffer holds beside it is given back at once. A listener that has gone
         // misses nothing.
         let _ = listener.pieces.send(Bytes::copy_from_slice(bytes));
-        listener.left = listener
-            .left
+        listener.remaining_bytes = listener
+            .remaining_bytes
             .map(|left| left.saturating_sub(bytes.len() as u64));
-        if listener.left == Some(0) {
-            self.end(Ended::Whole);
+        if listener.remaining_bytes == Some(0) {
+            self.end_capture(BodyEnd::Whole);
         }
     }
 
-    fn end(&mut self, how: Ended) {
-        if let Some(listener) = self.listener.take() {
+    fn end_capture(&mut self, how: BodyEnd) {
+        if let Some(listener) = self.capture.take() {
             // The first word counts.
             let _ = listener.ended.set(how);
         }
@@ -111,9 +116,9 @@ impl Stream for Tee {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let piece = std::task::ready!(Pin::new(&mut self.body).poll_next(context));
         match &piece {
-            Some(Ok(bytes)) => self.say(bytes),
-            Some(Err(_)) => self.end(Ended::Cut),
-            None => self.end(Ended::Whole),
+            Some(Ok(bytes)) => self.capture_bytes(bytes),
+            Some(Err(_)) => self.end_capture(BodyEnd::Cut),
+            None => self.end_capture(BodyEnd::Whole),
         }
         Poll::Ready(piece)
     }
@@ -121,16 +126,16 @@ impl Stream for Tee {
 
 impl Drop for Tee {
     fn drop(&mut self) {
-        self.end(Ended::Cut);
+        self.end_capture(BodyEnd::Cut);
     }
 }
 
-impl Heard {
+impl CapturedBody {
     /// What comes, and how it ended, which is said before the last piece is followed by nothing.
-    pub(crate) fn split(self) -> (Pieces, Arc<OnceLock<Ended>>) {
+    pub(crate) fn into_pieces(self) -> (BodyStream, Arc<OnceLock<BodyEnd>>) {
         let Self {
             pieces,
-            waiting,
+            pending_bytes: waiting,
             ended,
         } = self;
         let pieces = futures_util::stream::unfold(pieces, move |mut pieces| {

@@ -5,24 +5,24 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// So many may write at once; what is not the same may share a turn all the same.
-const TURNS: usize = 64;
+const LOCK_COUNT: usize = 64;
 
 /// The turns of all.
 #[derive(Debug)]
-pub(crate) struct Turns([Mutex<()>; TURNS]);
+pub(crate) struct KeyedLocks([Mutex<()>; LOCK_COUNT]);
 
-impl Default for Turns {
+impl Default for KeyedLocks {
     fn default() -> Self {
-        Self([const { Mutex::const_new(()) }; TURNS])
+        Self([const { Mutex::const_new(()) }; LOCK_COUNT])
     }
 }
 
-impl Turns {
+impl KeyedLocks {
     /// Waits for the turn of a thing. It ends when it is dropped; whoever has one does not ask for another.
-    pub(crate) async fn of(&self, thing: &impl Hash) -> Option<MutexGuard<'_, ()>> {
+    pub(crate) async fn lock_key(&self, thing: &impl Hash) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         thing.hash(&mut hasher);
-        let at = hasher.finish() % TURNS as u64;
+        let at = hasher.finish() % LOCK_COUNT as u64;
         match self.0.get(usize::try_from(at).ok()?) {
             Some(turn) => Some(turn.lock().await),
             None => None,

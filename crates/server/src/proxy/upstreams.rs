@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use contexture::client::{ApiKey, ClientError, ClientOptions, Upstream};
+use contexture::models_http::{ApiKey, ClientError, ClientOptions, Upstream};
 
 use crate::config::{Config, UpstreamConfig, UpstreamFormat};
 
 /// Where requests go if the configuration names no upstream at all.
-const OWN: [(&str, UpstreamFormat, &str); 3] = [
+const BUILTIN_UPSTREAMS: [(&str, UpstreamFormat, &str); 3] = [
     ("openai", UpstreamFormat::OpenAi, "https://api.openai.com"),
     (
         "anthropic",
@@ -25,7 +25,7 @@ const OWN: [(&str, UpstreamFormat, &str); 3] = [
 /// Why an upstream cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum UpstreamFault {
+pub enum UpstreamConfigError {
     /// Its address or its connections.
     #[error("upstream {name:?}")]
     Client {
@@ -58,7 +58,7 @@ pub enum UpstreamFault {
 
 /// A provider that requests are passed on to.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct ConfiguredUpstream {
     pub(crate) name: String,
     pub(crate) format: UpstreamFormat,
     pub(crate) host: Upstream,
@@ -71,7 +71,7 @@ pub(crate) struct Named {
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
-    named: BTreeMap<String, Named>,
+    by_name: BTreeMap<String, ConfiguredUpstream>,
     defaults: BTreeMap<UpstreamFormat, String>,
 }
 
@@ -80,7 +80,7 @@ impl Upstreams {
     ///
     /// # Errors
     /// A key that is not where it should be; see [`UpstreamFault`].
-    pub(crate) fn open(config: &Config) -> Result<Self, UpstreamFault> {
+    pub(crate) fn from_config(config: &Config) -> Result<Self, UpstreamConfigError> {
         let mut named = BTreeMap::new();
         let mut defaults = BTreeMap::new();
         for (name, upstream) in &config.upstreams {
@@ -89,10 +89,10 @@ impl Upstreams {
             if upstream.default || only {
                 defaults.insert(upstream.format, name.clone());
             }
-            named.insert(name.clone(), open(name, upstream)?);
+            named.insert(name.clone(), open_upstream(name, upstream)?);
         }
         if named.is_empty() {
-            for (name, format, base_url) in OWN {
+            for (name, format, base_url) in BUILTIN_UPSTREAMS {
                 let own = UpstreamConfig {
                     format,
                     base_url: base_url.to_owned(),
@@ -102,43 +102,49 @@ impl Upstreams {
                     conversation_from: None,
                 };
                 defaults.insert(format, name.to_owned());
-                named.insert(name.to_owned(), open(name, &own)?);
+                named.insert(name.to_owned(), open_upstream(name, &own)?);
             }
         }
-        Ok(Self { named, defaults })
+        Ok(Self {
+            by_name: named,
+            defaults,
+        })
     }
 
     /// The one of this name.
-    pub(crate) fn named(&self, name: &str) -> Option<&Named> {
-        self.named.get(name)
+    pub(crate) fn find_by_name(&self, name: &str) -> Option<&ConfiguredUpstream> {
+        self.by_name.get(name)
     }
 
     /// The one that the provider's own paths lead to.
-    pub(crate) fn of(&self, format: UpstreamFormat) -> Option<&Named> {
-        self.named(self.defaults.get(&format)?)
+    pub(crate) fn default_for(&self, format: UpstreamFormat) -> Option<&ConfiguredUpstream> {
+        self.find_by_name(self.defaults.get(&format)?)
     }
 }
 
-fn open(name: &str, config: &UpstreamConfig) -> Result<Named, UpstreamFault> {
+fn open_upstream(
+    name: &str,
+    config: &UpstreamConfig,
+) -> Result<ConfiguredUpstream, UpstreamConfigError> {
     let host = Upstream::new(&config.base_url, &ClientOptions::default());
-    let host = host.map_err(|source| UpstreamFault::Client {
+    let host = host.map_err(|source| UpstreamConfigError::Client {
         name: name.to_owned(),
         source,
     })?;
-    Ok(Named {
+    Ok(ConfiguredUpstream {
         name: name.to_owned(),
         format: config.format,
         host,
-        key: key(name, config)?,
+        key: read_key(name, config)?,
         conversation_from: config.conversation_from.clone(),
     })
 }
 
-fn key(name: &str, config: &UpstreamConfig) -> Result<Option<ApiKey>, UpstreamFault> {
+fn read_key(name: &str, config: &UpstreamConfig) -> Result<Option<ApiKey>, UpstreamConfigError> {
     if let Some(variable) = &config.key_env {
         let key = std::env::var(variable).ok();
         let key = key.filter(|key| !key.trim().is_empty());
-        let none = || UpstreamFault::NoKey {
+        let none = || UpstreamConfigError::NoKey {
             name: name.to_owned(),
             variable: variable.clone(),
         };
@@ -147,7 +153,7 @@ fn key(name: &str, config: &UpstreamConfig) -> Result<Option<ApiKey>, UpstreamFa
     let Some(file) = &config.key_file else {
         return Ok(None);
     };
-    let fault = |source| UpstreamFault::KeyFile {
+    let fault = |source| UpstreamConfigError::KeyFile {
         name: name.to_owned(),
         file: file.clone(),
         source,

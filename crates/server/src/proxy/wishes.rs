@@ -3,14 +3,14 @@
 use axum::http::HeaderMap;
 use contexture::ir::{BranchName, ConversationId};
 
-use crate::proxy::refusal::Refusal;
+use crate::proxy::refusal::ProxyRefusal;
 
 /// What our headers begin with.
-pub(crate) const OURS: &str = "x-contexture-";
+pub(crate) const HEADER_PREFIX: &str = "x-contexture-";
 
 /// What a request says to us.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct ControlHeaders {
     /// The conversation it belongs to.
     pub(crate) conversation: Option<ConversationId>,
     /// The branch it goes on.
@@ -25,22 +25,23 @@ pub(crate) struct Wishes {
     pub(crate) wait: bool,
 }
 
-impl Wishes {
+impl ControlHeaders {
     /// # Errors
     /// A header of ours that says nothing possible.
-    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
-        let said = |name: &str| -> Result<Option<&str>, Refusal> {
-            let header = format!("{OURS}{name}");
+    pub(crate) fn parse_headers(headers: &HeaderMap) -> Result<Self, ProxyRefusal> {
+        let said = |name: &str| -> Result<Option<&str>, ProxyRefusal> {
+            let header = format!("{HEADER_PREFIX}{name}");
             let Some(value) = headers.get(&header) else {
                 return Ok(None);
             };
             let text = value.to_str().ok().map(str::trim);
             let text = text.filter(|text| !text.is_empty());
-            text.map(Some)
-                .ok_or_else(|| Refusal::bad_header(&header, "expected visible ASCII characters"))
+            text.map(Some).ok_or_else(|| {
+                ProxyRefusal::bad_header(&header, "expected visible ASCII characters")
+            })
         };
         let named = |name: &str, error: &dyn std::fmt::Display| {
-            Refusal::bad_header(&format!("{OURS}{name}"), &error.to_string())
+            ProxyRefusal::bad_header(&format!("{HEADER_PREFIX}{name}"), &error.to_string())
         };
         let conversation = said("conversation")?.map(str::parse).transpose();
         let branch = said("branch")?.map(str::parse).transpose();

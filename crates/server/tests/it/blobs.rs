@@ -9,7 +9,12 @@ use crate::stand::{Answer, Stand};
 async fn bytes_are_given_whole_and_by_ranges() {
     let stand = Stand::new().await;
     let path = talk(&stand, "a", &["Hello"]).await;
-    let chat = stand.engine.conversation("a").existing().await.unwrap();
+    let chat = stand
+        .engine
+        .conversation("a")
+        .open_existing()
+        .await
+        .unwrap();
     let store = stand.engine.store();
     let bytes = b"0123456789".as_slice().into();
     let blob = store.put_blob(chat.owner(), chat.id(), bytes).await;

@@ -17,8 +17,8 @@ const FORMATS: [(&str, &str); 4] = [
 #[tokio::test]
 async fn every_recording_goes_through_as_it_is() {
     for (recorded, format) in FORMATS {
-        let upstream = Upstream::start(ReplayingProvider::of(recorded)).await;
-        let base = upstream.base();
+        let upstream = Upstream::start(ReplayingProvider::for_format(recorded)).await;
+        let base = upstream.base_url();
         let config = format!("[upstreams.there]\nformat = \"{format}\"\nbase_url = \"{base}\"\n");
         let server = Stand::with(&config).await;
         let exchanges = exchanges(recorded);
@@ -32,17 +32,17 @@ async fn every_recording_goes_through_as_it_is() {
             assert!(answer.text == expected, "{what}");
             assert_eq!(headers(&answer), first.headers, "{what}");
         }
-        let received = upstream.received();
+        let received = upstream.received_requests();
         assert_eq!(received.len(), exchanges.len());
         for (exchange, received) in exchanges.iter().zip(&received) {
-            assert_eq!(received.target, exchange.target());
+            assert_eq!(received.target, exchange.path_and_query());
             assert!(received.body == exchange.request.get(), "{}", exchange.file);
         }
     }
 }
 
 async fn send(server: &Stand, exchange: &Exchange) -> Answer {
-    let path = format!("/there{}", exchange.target());
+    let path = format!("/there{}", exchange.path_and_query());
     let request = server
         .request(Method::POST, &path)
         .header("content-type", "application/json");
@@ -55,7 +55,7 @@ async fn send(server: &Stand, exchange: &Exchange) -> Answer {
 fn first<'a>(exchanges: &'a [Exchange], exchange: &Exchange) -> &'a Exchange {
     let key = |exchange: &Exchange| {
         (
-            exchange.target().to_owned(),
+            exchange.path_and_query().to_owned(),
             exchange.request.get().to_owned(),
         )
     };

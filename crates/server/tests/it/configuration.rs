@@ -1,7 +1,7 @@
 //! What a configuration may say, and what is said about one that is wrong.
 
 use contexture::Owner;
-use contexture_server::config::{Scope, UpstreamFormat};
+use contexture_server::config::{AccessScope, UpstreamFormat};
 use contexture_server::{Config, Overrides};
 
 const WHOLE: &str = r#"
@@ -51,13 +51,13 @@ fn everything_that_may_be_said() {
     let config = Config::parse(WHOLE, "contexture.toml").unwrap();
     assert_eq!(config.server.limits.body_bytes, 1000);
     assert_eq!(config.server.limits.headers, 100);
-    assert_eq!(config.keys[0].scopes, [Scope::Read]);
+    assert_eq!(config.keys[0].scopes, [AccessScope::Read]);
     assert_eq!(config.upstreams["openai"].format, UpstreamFormat::OpenAi);
     let policy = &config.policies["frugal"];
     assert_eq!(policy.window.unwrap().tokens, Some(16000));
     assert_eq!(policy.clear.unwrap().keep_recent, 5);
     assert!(policy.tools.allows("ls") && !policy.tools.allows("rm"));
-    assert_eq!(policy.pays, contexture_server::config::Pays::Fits);
+    assert_eq!(policy.pays, contexture_server::config::CostCondition::Fits);
     assert_eq!(config.routes[0].model.as_deref(), Some("gpt-*"));
     assert!(!format!("{config:?}").contains("2cf24d"));
 }
@@ -65,10 +65,10 @@ fn everything_that_may_be_said() {
 #[test]
 fn flags_go_before_the_file_and_the_file_before_defaults() {
     let file = Config::parse(WHOLE, "contexture.toml").unwrap();
-    let kept = file.clone().with(Overrides::default()).server;
+    let kept = file.clone().with_overrides(Overrides::default()).server;
     assert_eq!(kept.listen.port(), 9000);
     assert_eq!(kept.db.as_deref(), Some("support.db"));
-    let said = file.with(Overrides {
+    let said = file.with_overrides(Overrides {
         listen: Some("127.0.0.1:1".parse().unwrap()),
         db: Some("other.db".to_owned()),
         owner: Some(Owner::new("bob").unwrap()),

@@ -122,10 +122,15 @@ async fn settings(proxied: &Proxied) -> String {
         .ask("/v1/chat/completions", &chat(&[says("Hi")]))
         .await;
     let request = asked.headers["x-contexture-request"].to_str().unwrap();
-    let chat = stand.engine.conversation("a").existing().await.unwrap();
+    let chat = stand
+        .engine
+        .conversation("a")
+        .open_existing()
+        .await
+        .unwrap();
     let store = stand.engine.store();
     let id = NodeQuery::Id(item.parse().unwrap());
-    let nodes = store.nodes(chat.owner(), chat.id(), id).await.unwrap();
+    let nodes = store.find_nodes(chat.owner(), chat.id(), id).await.unwrap();
     let bytes = b"0123456789".as_slice().into();
     let blob = store
         .put_blob(chat.owner(), chat.id(), bytes)

@@ -50,7 +50,7 @@ async fn with_keys_everybody_needs_one() {
         .engine
         .conversation("a")
         .owner("acme/ada")
-        .existing()
+        .open_existing()
         .await
         .unwrap();
     assert_eq!(record.owner().as_str(), "acme/ada");

@@ -64,7 +64,7 @@ async fn it_does_not_listen_elsewhere_without_keys() {
     let server = Server::bind(App::new(Engine::in_memory(), config).unwrap())
         .await
         .unwrap();
-    assert_ne!(server.address().port(), 0);
+    assert_ne!(server.local_addr().port(), 0);
 }
 
 #[tokio::test]

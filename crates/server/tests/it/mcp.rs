@@ -57,7 +57,7 @@ async fn without_keys_it_is_the_local_owners_and_pages_are_refused() {
 }
 
 #[tokio::test]
-async fn with_keys_each_caller_sees_its_own_and_does_what_its_scopes_say() {
+async fn mcp_with_keys_enforces_owner_and_scopes() {
     let (ada, first) = key("ada", "acme/ada", &["read", "write"]);
     let (eve, second) = key("eve", "acme/eve", &["read"]);
     let (proxy, third) = key("proxy", "acme/ada", &["proxy"]);

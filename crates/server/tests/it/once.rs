@@ -125,7 +125,12 @@ async fn who_may_not_write_leaves_no_answer() {
         .refused(403, "missing_scope");
     let values = contexture::store::ListEntries::default();
     let owner = "ada".parse().unwrap();
-    let kept = stand.engine.store().entries(&owner, values).await.unwrap();
+    let kept = stand
+        .engine
+        .store()
+        .list_entries(&owner, values)
+        .await
+        .unwrap();
     assert_eq!(kept.entries, []);
     stand.as_bearer(Some(&writer));
     let made = keyed(&stand, path, "k", &json!({"id": "a"})).await;

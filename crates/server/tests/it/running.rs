@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use contexture::ir::Raw;
-use contexture::llm::{ModelResponse, ScriptedModel};
-use contexture::runs::{Ended, Run, ToolBox, ToolCall, ToolOutput};
+use contexture::models::{ModelResponse, ScriptedModel};
+use contexture::runs::{Run, ToolBox, ToolCall, ToolOutput, TurnEnd};
 use contexture::tools::{Policy, Tool};
-use contexture::{Agent, Target, Turn, turn_text};
+use contexture::{Agent, Target, Turn, run_turn_with_text};
 use serde_json::json;
 
 use crate::messages::talk;
@@ -26,12 +26,18 @@ pub(crate) async fn waiting(stand: &Stand, conversation: &str) -> (Agent, Turn) 
     let mut tools = ToolBox::new(Policy::default().ask("send"));
     let tool = Tool::function("send", "Sends a letter", Raw::parse("{}").unwrap());
     tools
-        .add(tool, |_: ToolCall| async { Ok(ToolOutput::from("done")) })
+        .add_tool(tool, |_: ToolCall| async { Ok(ToolOutput::from("done")) })
         .unwrap();
-    let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o")).tools(tools);
-    let chat = stand.engine.conversation(conversation).existing().await;
-    let turn = turn_text(&chat.unwrap(), &agent, "Send it.").await.unwrap();
-    assert!(matches!(turn.end, Ended::Waiting { .. }), "{turn:?}");
+    let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o")).with_tools(tools);
+    let chat = stand
+        .engine
+        .conversation(conversation)
+        .open_existing()
+        .await;
+    let turn = run_turn_with_text(&chat.unwrap(), &agent, "Send it.")
+        .await
+        .unwrap();
+    assert!(matches!(turn.end, TurnEnd::Waiting { .. }), "{turn:?}");
     (agent, turn)
 }
 
@@ -69,7 +75,12 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
             .status,
         204
     );
-    let chat = stand.engine.conversation("a").existing().await.unwrap();
+    let chat = stand
+        .engine
+        .conversation("a")
+        .open_existing()
+        .await
+        .unwrap();
     let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
     assert_eq!(run.drive().await.unwrap().text, "Sent.");
     let ended = stand.get(&at).await.ok();

@@ -43,9 +43,9 @@ impl Stand {
         let server = Server::bind(App::new(engine.clone(), config).unwrap())
             .await
             .unwrap();
-        let address = server.address();
+        let address = server.local_addr();
         let (stop, stopped) = oneshot::channel();
-        let running = tokio::spawn(server.run(async {
+        let running = tokio::spawn(server.run_until(async {
             // A stand that is dropped stops as well.
             let _ = stopped.await;
         }));

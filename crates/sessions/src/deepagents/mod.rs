@@ -23,17 +23,19 @@ use contexture_ir::{BranchName, CheckpointName, Fields, Raw};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use self::rows::{Faults, Place, Row, number, place, rows, text};
-use self::tree::{Tree, tree};
+use self::rows::{
+    MessageRow, RowFaults, RowLocation, integer_column, read_rows, row_location, text_column,
+};
+use self::tree::{ChatTree, build_tree};
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::excerpt;
 use crate::session::{
-    About, ReadOptions, Session, SessionHead, SessionName, SessionNode, leaves, title_of,
+    ReadOptions, Session, SessionHead, SessionInfo, SessionName, SessionNode, leaf_nodes, title_of,
 };
 
 #[derive(Deserialize)]
-struct Document<'a> {
+struct ChatDocument<'a> {
     #[serde(borrow)]
     chat: &'a RawValue,
     #[serde(borrow)]
@@ -44,51 +46,58 @@ struct Document<'a> {
     checkpoints: Vec<&'a RawValue>,
 }
 
-pub(crate) fn read(document: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+pub(crate) fn read_session(
+    document: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Session, SessionError> {
     let wrong = || SessionError::WrongShape {
         format: "deepagents",
         expected: "an object with `chat` and the lists `messages`, `branches` and `checkpoints`",
     };
-    let document: Document<'_> = serde_json::from_str(document).map_err(|_| wrong())?;
+    let document: ChatDocument<'_> = serde_json::from_str(document).map_err(|_| wrong())?;
     let chat = Fields::parse(document.chat.get()).map_err(|_| wrong())?;
-    let id = text(&chat, "id").ok_or(SessionError::WrongShape {
+    let id = text_column(&chat, "id").ok_or(SessionError::WrongShape {
         format: "deepagents",
         expected: "a chat with an `id`",
     })?;
-    let mut faults = Faults {
+    let mut faults = RowFaults {
         chat: id.clone(),
         keep_going: options.keep_going,
         skipped: Vec::new(),
     };
-    let rows = rows(&document.messages, &mut faults)?;
-    let tree = tree(&rows, &mut faults)?;
-    let mut names = Names::new(&rows, &tree);
+    let rows = read_rows(&document.messages, &mut faults)?;
+    let tree = build_tree(&rows, &mut faults)?;
+    let mut names = ChatRefs::new(&rows, &tree);
     for (index, row) in document.branches.iter().enumerate() {
-        names.branch(row, place("branch", index, row, "name"), &mut faults)?;
+        names.read_branch(row, row_location("branch", index, row, "name"), &mut faults)?;
     }
     for (index, row) in document.checkpoints.iter().enumerate() {
-        names.checkpoint(row, place("checkpoint", index, row, "name"), &mut faults)?;
+        names.read_checkpoint(
+            row,
+            row_location("checkpoint", index, row, "name"),
+            &mut faults,
+        )?;
     }
-    let heads = names.heads(&tree.nodes);
-    let Names {
+    let heads = names.session_heads(&tree.nodes);
+    let ChatRefs {
         branches,
         checkpoints,
         ..
     } = names;
-    let created_at = number(&chat, "createdAt");
+    let created_at = integer_column(&chat, "createdAt");
     Ok(Session {
         format: SessionFormat::DeepAgents,
         // Chats of two databases may have one id; that they were begun at one time is less likely.
         source_id: format!("deepagents:{id}:{}", created_at.unwrap_or_default()),
-        title: text(&chat, "title").or_else(|| title_of(&tree.nodes)),
+        title: text_column(&chat, "title").or_else(|| title_of(&tree.nodes)),
         instructions: tree.instructions,
         heads,
-        metadata: kept(document.chat, &rows),
-        about: About {
+        metadata: session_metadata(document.chat, &rows),
+        info: SessionInfo {
             conversation: Some(id),
-            owner: text(&chat, "userId"),
+            owner: text_column(&chat, "userId"),
             created_at,
-            metadata: metadata(&chat, &mut faults)?,
+            metadata: parse_chat_metadata(&chat, &mut faults)?,
             branches,
             checkpoints,
             node_keys: tree.keys,
@@ -99,7 +108,7 @@ pub(crate) fn read(document: &str, options: &ReadOptions<'_>) -> Result<Session,
 }
 
 /// The chat's row, and the messages that their items do not give back.
-fn kept(chat: &RawValue, rows: &[Row]) -> Raw {
+fn session_metadata(chat: &RawValue, rows: &[MessageRow]) -> Raw {
     let whole = rows
         .iter()
         .filter_map(|row| Some((&row.id, row.whole.as_ref()?)));
@@ -110,8 +119,11 @@ fn kept(chat: &RawValue, rows: &[Row]) -> Raw {
 }
 
 /// What a program noted about the chat: an object, as text or as JSON.
-fn metadata(chat: &Fields<'_>, faults: &mut Faults) -> Result<BTreeMap<String, Raw>, SessionError> {
-    let inner = text(chat, "metadata");
+fn parse_chat_metadata(
+    chat: &Fields<'_>,
+    faults: &mut RowFaults,
+) -> Result<BTreeMap<String, Raw>, SessionError> {
+    let inner = text_column(chat, "metadata");
     let raw = chat.get(&["metadata"]).map_or("null", RawValue::get);
     let raw = inner.as_deref().unwrap_or(raw);
     if raw == "null" {
@@ -125,19 +137,19 @@ fn metadata(chat: &Fields<'_>, faults: &mut Faults) -> Result<BTreeMap<String, R
                 .collect())
         }
         Err(_) => {
-            let place = Place {
+            let place = RowLocation {
                 table: "chat",
                 number: 1,
                 name: faults.chat.clone(),
             };
-            faults.note(&place, "an object as metadata", &excerpt(raw))?;
+            faults.record_fault(&place, "an object as metadata", &excerpt(raw))?;
             Ok(BTreeMap::new())
         }
     }
 }
 
 /// The branches and checkpoints of a chat.
-struct Names<'a> {
+struct ChatRefs<'a> {
     /// The node that each row ends with.
     ends: BTreeMap<&'a str, Option<usize>>,
     branches: Vec<SessionName>,
@@ -146,8 +158,8 @@ struct Names<'a> {
     checkpoints: Vec<SessionName>,
 }
 
-impl<'a> Names<'a> {
-    fn new(rows: &'a [Row], tree: &Tree) -> Self {
+impl<'a> ChatRefs<'a> {
+    fn new(rows: &'a [MessageRow], tree: &ChatTree) -> Self {
         let ids = rows.iter().map(|row| row.id.as_str());
         Self {
             ends: ids.zip(tree.ends.iter().copied()).collect(),
@@ -158,35 +170,35 @@ impl<'a> Names<'a> {
     }
 
     /// The node of a row that a name points to; `None` if there is no such row.
-    fn node(
+    fn resolve_node(
         &self,
         row: &str,
-        place: &Place,
-        faults: &mut Faults,
+        place: &RowLocation,
+        faults: &mut RowFaults,
     ) -> Result<Option<Option<usize>>, SessionError> {
         let found = self.ends.get(row).copied();
         if found.is_none() {
             let found = format!("{row:.60?}, which is not there");
-            faults.note(place, "a message of this chat", &found)?;
+            faults.record_fault(place, "a message of this chat", &found)?;
         }
         Ok(found)
     }
 
-    fn branch(
+    fn read_branch(
         &mut self,
         row: &RawValue,
-        place: Place,
-        faults: &mut Faults,
+        place: RowLocation,
+        faults: &mut RowFaults,
     ) -> Result<(), SessionError> {
         let Ok(columns) = Fields::parse(row.get()) else {
-            return faults.note(&place, "a branch", &excerpt(row.get()));
+            return faults.record_fault(&place, "a branch", &excerpt(row.get()));
         };
         if let Err(error) = BranchName::new(&place.name) {
-            faults.note(&place, "a name that is kept as it is", &error.to_string())?;
+            faults.record_fault(&place, "a name that is kept as it is", &error.to_string())?;
         }
-        let node = match text(&columns, "headMessageId") {
+        let node = match text_column(&columns, "headMessageId") {
             None => None,
-            Some(head) => match self.node(&head, &place, faults)? {
+            Some(head) => match self.resolve_node(&head, &place, faults)? {
                 Some(node) => node,
                 None => return Ok(()),
             },
@@ -198,29 +210,29 @@ impl<'a> Names<'a> {
         self.branches.push(SessionName {
             name: place.name,
             node,
-            at: number(&columns, "createdAt"),
+            at: integer_column(&columns, "createdAt"),
         });
         Ok(())
     }
 
-    fn checkpoint(
+    fn read_checkpoint(
         &mut self,
         row: &RawValue,
-        place: Place,
-        faults: &mut Faults,
+        place: RowLocation,
+        faults: &mut RowFaults,
     ) -> Result<(), SessionError> {
         let Ok(columns) = Fields::parse(row.get()) else {
-            return faults.note(&place, "a checkpoint", &excerpt(row.get()));
+            return faults.record_fault(&place, "a checkpoint", &excerpt(row.get()));
         };
         if let Err(error) = CheckpointName::new(&place.name) {
-            return faults.note(&place, "the name of a checkpoint", &error.to_string());
+            return faults.record_fault(&place, "the name of a checkpoint", &error.to_string());
         }
-        let message = text(&columns, "messageId").unwrap_or_default();
-        if let Some(node) = self.node(&message, &place, faults)?.flatten() {
+        let message = text_column(&columns, "messageId").unwrap_or_default();
+        if let Some(node) = self.resolve_node(&message, &place, faults)?.flatten() {
             self.checkpoints.push(SessionName {
                 name: place.name,
                 node: Some(node),
-                at: number(&columns, "createdAt"),
+                at: integer_column(&columns, "createdAt"),
             });
         }
         Ok(())
@@ -228,7 +240,7 @@ impl<'a> Names<'a> {
 
     /// Where paths end: the active branch first, then others that go on elsewhere, then what has no
     /// name.
-    fn heads(&self, tree: &[SessionNode]) -> Vec<SessionHead> {
+    fn session_heads(&self, tree: &[SessionNode]) -> Vec<SessionHead> {
         let active = self.active.and_then(|active| self.branches.get(active));
         let others = self.branches.iter().enumerate();
         let others = others.filter(|(index, _)| Some(*index) != self.active);
@@ -247,7 +259,7 @@ impl<'a> Names<'a> {
                 at = tree.get(node).and_then(|node| node.parent);
             }
         }
-        for leaf in leaves(tree) {
+        for leaf in leaf_nodes(tree) {
             if !reached.contains(&leaf) {
                 let id = tree.get(leaf).and_then(|node| node.message_id.as_deref());
                 let short: String = id.unwrap_or_default().chars().take(8).collect();

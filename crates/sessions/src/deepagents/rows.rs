@@ -1,20 +1,20 @@
 //! The rows of a chat, as far as they can be read, and what is wrong with the others.
 
-use contexture_ir::{Fields, Item, Raw, UiRole, quote};
+use contexture_ir::{Fields, Item, Raw, UiRole, quote_json};
 use contexture_wire::ui::{lift_message, validate_json};
 use serde_json::value::RawValue;
 
 use crate::error::SessionError;
-use crate::json::{excerpt, same};
+use crate::json::{excerpt, is_same_json};
 use crate::session::Skipped;
-use crate::ui::fill;
+use crate::ui::fill_template;
 
 /// What the `type` of a row says where the row is a message.
 const MESSAGE: &str = "message";
 
 /// A row, for people.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RowLocation {
     pub(super) table: &'static str,
     /// From 1.
     pub(super) number: usize,
@@ -23,25 +23,29 @@ pub(super) struct Place {
 }
 
 /// What is wrong with a chat: the first fault ends the reading, or all are taken down.
-pub(super) struct Faults {
+pub(super) struct RowFaults {
     pub(super) chat: String,
     pub(super) keep_going: bool,
     pub(super) skipped: Vec<Skipped>,
 }
 
-impl Faults {
-    pub(super) fn note(
+impl RowFaults {
+    pub(super) fn record_fault(
         &mut self,
-        place: &Place,
+        place: &RowLocation,
         expected: &'static str,
         found: &str,
     ) -> Result<(), SessionError> {
-        let Place {
+        let RowLocation {
             table,
             number,
             name,
         } = place;
-        let whose = format!("{table} {} of chat {}", shown(name), shown(&self.chat));
+        let whose = format!(
+            "{table} {} of chat {}",
+            quote_excerpt(name),
+            quote_excerpt(&self.chat)
+        );
         if self.keep_going {
             self.skipped.push(Skipped {
                 number: *number,
@@ -59,14 +63,14 @@ impl Faults {
     }
 }
 
-fn shown(name: &str) -> String {
-    quote(&excerpt(name))
+fn quote_excerpt(name: &str) -> String {
+    quote_json(&excerpt(name))
 }
 
 /// A message's row. One that cannot be read has no items: what follows it stands where it stood.
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) place: Place,
+pub(super) struct MessageRow {
+    pub(super) place: RowLocation,
     pub(super) id: String,
     pub(super) parent: Option<String>,
     /// The id in the message; after an edit another than the row's.
@@ -79,40 +83,50 @@ pub(super) struct Row {
 }
 
 /// Reads the messages; rows without an id are left out, since nothing can follow them.
-pub(super) fn rows(list: &[&RawValue], faults: &mut Faults) -> Result<Vec<Row>, SessionError> {
+pub(super) fn read_rows(
+    list: &[&RawValue],
+    faults: &mut RowFaults,
+) -> Result<Vec<MessageRow>, SessionError> {
     let mut rows = Vec::with_capacity(list.len());
     for (index, raw) in list.iter().enumerate() {
-        let place = place("message", index, raw, "id");
+        let place = row_location("message", index, raw, "id");
         let columns = Fields::parse(raw.get()).ok();
-        let Some(id) = columns.as_ref().and_then(|row| text(row, "id")) else {
-            faults.note(&place, "a row with an id", &excerpt(raw.get()))?;
+        let Some(id) = columns.as_ref().and_then(|row| text_column(row, "id")) else {
+            faults.record_fault(&place, "a row with an id", &excerpt(raw.get()))?;
             continue;
         };
-        let mut row = Row {
+        let mut row = MessageRow {
             place,
             id,
-            parent: columns.as_ref().and_then(|row| text(row, "parentId")),
+            parent: columns
+                .as_ref()
+                .and_then(|row| text_column(row, "parentId")),
             message_id: String::new(),
             role: UiRole::User,
             items: Vec::new(),
-            created_at: columns.as_ref().and_then(|row| number(row, "createdAt")),
+            created_at: columns
+                .as_ref()
+                .and_then(|row| integer_column(row, "createdAt")),
             whole: None,
         };
         if let Some(columns) = &columns
-            && let Err((expected, found)) = message(columns, &mut row)
+            && let Err((expected, found)) = read_message(columns, &mut row)
         {
-            faults.note(&row.place, expected, &found)?;
+            faults.record_fault(&row.place, expected, &found)?;
         }
         rows.push(row);
     }
     Ok(rows)
 }
 
-fn message(columns: &Fields<'_>, row: &mut Row) -> Result<(), (&'static str, String)> {
+fn read_message(columns: &Fields<'_>, row: &mut MessageRow) -> Result<(), (&'static str, String)> {
     const EXPECTED: &str = "a UI message in `data`";
-    match text(columns, "type") {
+    match text_column(columns, "type") {
         Some(kind) if kind != MESSAGE => {
-            return Err(("a row of type `message`", format!("type {}", shown(&kind))));
+            return Err((
+                "a row of type `message`",
+                format!("type {}", quote_excerpt(&kind)),
+            ));
         }
         _ => {}
     }
@@ -131,34 +145,39 @@ fn message(columns: &Fields<'_>, row: &mut Row) -> Result<(), (&'static str, Str
     row.message_id.clone_from(&message.id);
     row.role = message.role;
     row.items = lift_message(message).items;
-    let form = Raw::parse(format!(r#"{{"id":{}}}"#, quote(&message.id))).ok();
+    let form = Raw::parse(format!(r#"{{"id":{}}}"#, quote_json(&message.id))).ok();
     let items: Vec<&Item> = row.items.iter().collect();
-    let again = form.and_then(|form| fill(&form, &items));
+    let again = form.and_then(|form| fill_template(&form, &items));
     let system = message.role == UiRole::System;
-    if system || !again.is_some_and(|again| same(&again, raw.get())) {
+    if system || !again.is_some_and(|again| is_same_json(&again, raw.get())) {
         row.whole = Some(Raw::from(raw));
     }
     Ok(())
 }
 
 /// Where a row stands.
-pub(super) fn place(table: &'static str, index: usize, row: &RawValue, column: &str) -> Place {
+pub(super) fn row_location(
+    table: &'static str,
+    index: usize,
+    row: &RawValue,
+    column: &str,
+) -> RowLocation {
     let fields = Fields::parse(row.get()).ok();
-    Place {
+    RowLocation {
         table,
         number: index + 1,
         name: fields
-            .and_then(|fields| text(&fields, column))
+            .and_then(|fields| text_column(&fields, column))
             .unwrap_or_default(),
     }
 }
 
 /// A column that holds text.
-pub(super) fn text(row: &Fields<'_>, column: &str) -> Option<String> {
+pub(super) fn text_column(row: &Fields<'_>, column: &str) -> Option<String> {
     crate::json::text_of(row, column)
 }
 
 /// A column that holds a whole number.
-pub(super) fn number(row: &Fields<'_>, column: &str) -> Option<i64> {
+pub(super) fn integer_column(row: &Fields<'_>, column: &str) -> Option<i64> {
     serde_json::from_str(row.get(&[column])?.get()).ok()
 }

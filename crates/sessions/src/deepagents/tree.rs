@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{ContentHash, Message, MessageId, UiRole};
 
-use super::rows::{Faults, Row};
+use super::rows::{MessageRow, RowFaults};
 use crate::error::SessionError;
 use crate::session::{SessionNode, audience_of, origin_of};
-use crate::ui::said;
+use crate::ui::as_message;
 
 /// Items in their places.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct ChatTree {
     /// System messages that stand before everything.
     pub(super) instructions: Vec<Message>,
     pub(super) nodes: Vec<SessionNode>,
@@ -25,59 +25,65 @@ pub(super) struct Tree {
 }
 
 /// A path is walked down and up again.
-enum Step {
+enum WalkStep {
     Down(usize),
     Up(usize),
 }
 
 /// Puts the rows in their places, each behind its parent.
-pub(super) fn tree(rows: &[Row], faults: &mut Faults) -> Result<Tree, SessionError> {
-    let parents = parents(rows, faults)?;
+pub(super) fn build_tree(
+    rows: &[MessageRow],
+    faults: &mut RowFaults,
+) -> Result<ChatTree, SessionError> {
+    let parents = resolve_parents(rows, faults)?;
     let mut children: Vec<Vec<usize>> = rows.iter().map(|_| Vec::new()).collect();
     for (row, parent) in parents.iter().enumerate() {
         if let Some(list) = parent.and_then(|parent| children.get_mut(parent)) {
             list.push(row);
         }
     }
-    let mut walk = Walk {
+    let mut walk = TreeWalk {
         rows,
         parents,
         children,
         reached: vec![false; rows.len()],
         on_path: BTreeMap::new(),
-        tree: Tree {
+        tree: ChatTree {
             ends: vec![None; rows.len()],
-            ..Tree::default()
+            ..ChatTree::default()
         },
     };
     for row in 0..rows.len() {
         if walk.parents.get(row) == Some(&None) {
-            walk.from(row, faults)?;
+            walk.walk_from(row, faults)?;
         }
     }
     // What no beginning leads to stands behind a circle.
     for row in 0..rows.len() {
         if walk.reached.get(row) == Some(&false) {
-            let cut = walk.circle(row);
+            let cut = walk.cycle_start(row);
             if let Some(row) = rows.get(cut) {
                 let found = "itself among those before it";
-                faults.note(&row.place, "a message after another one", found)?;
+                faults.record_fault(&row.place, "a message after another one", found)?;
             }
             if let Some(parent) = walk.parents.get_mut(cut) {
                 *parent = None;
             }
-            walk.from(cut, faults)?;
+            walk.walk_from(cut, faults)?;
         }
     }
     Ok(walk.tree)
 }
 
 /// The parent of each row, where it is a row of this chat.
-fn parents(rows: &[Row], faults: &mut Faults) -> Result<Vec<Option<usize>>, SessionError> {
+fn resolve_parents(
+    rows: &[MessageRow],
+    faults: &mut RowFaults,
+) -> Result<Vec<Option<usize>>, SessionError> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
         if places.insert(&row.id, index).is_some() {
-            faults.note(&row.place, "an id of its own", "one that stands twice")?;
+            faults.record_fault(&row.place, "an id of its own", "one that stands twice")?;
         }
     }
     let mut parents = Vec::with_capacity(rows.len());
@@ -86,43 +92,43 @@ fn parents(rows: &[Row], faults: &mut Faults) -> Result<Vec<Option<usize>>, Sess
         if found == Some(None) {
             let parent = row.parent.as_deref().unwrap_or_default();
             let found = format!("parent {parent:.60?}, which is not there");
-            faults.note(&row.place, "a parent in this chat", &found)?;
+            faults.record_fault(&row.place, "a parent in this chat", &found)?;
         }
         parents.push(found.flatten().copied());
     }
     Ok(parents)
 }
 
-struct Walk<'a> {
-    rows: &'a [Row],
+struct TreeWalk<'a> {
+    rows: &'a [MessageRow],
     parents: Vec<Option<usize>>,
     children: Vec<Vec<usize>>,
     reached: Vec<bool>,
     /// How often a message id stands on the path that is walked.
     on_path: BTreeMap<&'a str, usize>,
-    tree: Tree,
+    tree: ChatTree,
 }
 
-impl<'a> Walk<'a> {
-    fn from(&mut self, beginning: usize, faults: &mut Faults) -> Result<(), SessionError> {
+impl<'a> TreeWalk<'a> {
+    fn walk_from(&mut self, beginning: usize, faults: &mut RowFaults) -> Result<(), SessionError> {
         let rows = self.rows;
-        let mut steps = vec![Step::Down(beginning)];
+        let mut steps = vec![WalkStep::Down(beginning)];
         while let Some(step) = steps.pop() {
             match step {
-                Step::Down(index) => {
+                WalkStep::Down(index) => {
                     let Some(row) = rows.get(index) else { continue };
                     match self.reached.get_mut(index) {
                         Some(reached) if !*reached => *reached = true,
                         _ => continue,
                     }
                     let message = self.message_id(row, faults)?;
-                    self.place(index, row, &message);
+                    self.add_row_nodes(index, row, &message);
                     *self.on_path.entry(&row.message_id).or_default() += 1;
-                    steps.push(Step::Up(index));
+                    steps.push(WalkStep::Up(index));
                     let children = self.children.get(index).into_iter().flatten();
-                    steps.extend(children.rev().copied().map(Step::Down));
+                    steps.extend(children.rev().copied().map(WalkStep::Down));
                 }
-                Step::Up(index) => {
+                WalkStep::Up(index) => {
                     let id = rows.get(index).map(|row| row.message_id.as_str());
                     if let Some(count) = id.and_then(|id| self.on_path.get_mut(id)) {
                         *count -= 1;
@@ -134,7 +140,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The message's id, unique on its path.
-    fn message_id(&self, row: &Row, faults: &mut Faults) -> Result<String, SessionError> {
+    fn message_id(&self, row: &MessageRow, faults: &mut RowFaults) -> Result<String, SessionError> {
         let id = &row.message_id;
         if row.items.is_empty() {
             return Ok(String::new());
@@ -153,7 +159,7 @@ impl<'a> Walk<'a> {
         }
         let instead = format!("message-{}", ContentHash::of(row.id.as_bytes()));
         let expected = "a message id of 1 to 255 bytes without control characters";
-        faults.note(
+        faults.record_fault(
             &row.place,
             expected,
             &format!("another one, replaced by {instead}"),
@@ -161,13 +167,14 @@ impl<'a> Walk<'a> {
         Ok(instead)
     }
 
-    fn place(&mut self, index: usize, row: &'a Row, message: &str) {
+    fn add_row_nodes(&mut self, index: usize, row: &'a MessageRow, message: &str) {
         let tree = &mut self.tree;
         let parent = self.parents.get(index).copied().flatten();
         let mut end = parent.and_then(|parent| tree.ends.get(parent).copied().flatten());
         let leads = row.role == UiRole::System && tree.nodes.is_empty();
         if leads {
-            tree.instructions.extend(row.items.iter().filter_map(said));
+            tree.instructions
+                .extend(row.items.iter().filter_map(as_message));
         }
         for item in row.items.iter().filter(|_| !leads) {
             let before = end.and_then(|end| tree.keys.get(end));
@@ -198,7 +205,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The first row of the circle that a row's ancestors end in.
-    fn circle(&self, row: usize) -> usize {
+    fn cycle_start(&self, row: usize) -> usize {
         let mut climbed = BTreeSet::new();
         let mut path = Vec::new();
         let mut at = row;

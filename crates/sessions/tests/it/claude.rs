@@ -1,7 +1,7 @@
 //! Claude Code's records become a tree.
 
 use contexture_ir::{Audience, Item, Message, Origin, Role};
-use contexture_sessions::{SessionFormat, SessionNode, write};
+use contexture_sessions::{SessionFormat, SessionNode, write_session};
 use serde_json::{Value, json};
 
 use crate::exact::{open, same_lines};
@@ -55,7 +55,7 @@ fn parents_make_branches() {
         .heads
         .iter()
         .map(|head| {
-            let path = session.path(head.node).into_iter();
+            let path = session.path_to(head.node).into_iter();
             (
                 head.name.as_str(),
                 path.map(|index| {
@@ -101,7 +101,7 @@ fn parents_make_branches() {
     assert_eq!(meta.audience, Audience::MODEL);
     assert_eq!(session.tree[1].message_id, session.tree[2].message_id);
     assert_eq!(session.tree[0].created_at, Some(1_749_895_200_250));
-    same_lines(&write(format, session).unwrap(), &text);
+    same_lines(&write_session(format, session).unwrap(), &text);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn compaction_boundaries_link_on() {
     let (_, sessions) = open(&log(&records), "x.jsonl");
     let session = &sessions[0];
     assert_eq!(session.heads.len(), 1);
-    assert_eq!(session.path(session.heads[0].node).len(), 4);
+    assert_eq!(session.path_to(session.heads[0].node).len(), 4);
     assert_eq!(session.tree[2].audience, Audience::MODEL);
 }
 
@@ -135,7 +135,7 @@ fn what_was_added_is_written_behind() {
         imported: None,
     });
     session.heads[0].node = 1;
-    let written = write(format, session).unwrap();
+    let written = write_session(format, session).unwrap();
     let (format, again) = open(&written, "x.jsonl");
     assert_eq!(format, SessionFormat::ClaudeCode);
     assert_eq!(again[0].tree.len(), 2);

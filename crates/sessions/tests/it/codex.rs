@@ -1,7 +1,7 @@
 //! Codex rollouts, written by the program itself.
 
 use contexture_ir::Item;
-use contexture_sessions::{ReadOptions, SessionFormat, read, write};
+use contexture_sessions::{ReadOptions, SessionFormat, read_sessions, write_session};
 
 use crate::exact::{open, same_lines};
 
@@ -16,7 +16,7 @@ fn rollouts_come_back() {
     ] {
         let (format, sessions) = open(text, name);
         assert_eq!(format, SessionFormat::Codex, "{name}");
-        same_lines(&write(format, &sessions[0]).unwrap(), text);
+        same_lines(&write_session(format, &sessions[0]).unwrap(), text);
         // Nothing that the items say is kept twice.
         assert!(
             !sessions[0].metadata.get().contains("encrypted_content"),
@@ -75,11 +75,14 @@ fn older_rollouts_have_bare_items() {
         r#"{"record_type":"state","type":"state"}"#,
         "\n",
     );
-    let sessions = read(SessionFormat::Codex, text, &ReadOptions::default()).unwrap();
+    let sessions = read_sessions(SessionFormat::Codex, text, &ReadOptions::default()).unwrap();
     assert_eq!(sessions[0].source_id, "codex:old");
     assert_eq!(sessions[0].instructions.len(), 1);
     assert!(matches!(&sessions[0].tree[0].item, Item::Message(_)));
-    same_lines(&write(SessionFormat::Codex, &sessions[0]).unwrap(), text);
+    same_lines(
+        &write_session(SessionFormat::Codex, &sessions[0]).unwrap(),
+        text,
+    );
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn compacted_history_is_a_compaction() {
     let (format, sessions) = open(text, "rollout-x.jsonl");
     assert_eq!(sessions[0].tree[0].item.kind(), "compaction");
     assert_eq!(sessions[0].tree[0].item.text(), "so far");
-    same_lines(&write(format, &sessions[0]).unwrap(), text);
+    same_lines(&write_session(format, &sessions[0]).unwrap(), text);
 }
 
 /// A rollout of turns `a`, `b`, …, with rollbacks: `<2`. With `Events::Told` events say what began
@@ -184,13 +187,13 @@ fn rollbacks_make_branches() {
             .heads
             .iter()
             .map(|head| {
-                let path = session.path(head.node).into_iter();
+                let path = session.path_to(head.node).into_iter();
                 let texts: Vec<String> =
                     path.map(|index| session.tree[index].item.text()).collect();
                 format!("{}: {}", head.name, texts.join(" "))
             })
             .collect();
         assert_eq!(drawn.join("; "), expected, "{words}");
-        same_lines(&write(format, session).unwrap(), &text);
+        same_lines(&write_session(format, session).unwrap(), &text);
     }
 }

@@ -1,6 +1,8 @@
 //! Chats of `@deepagents/context`, also hostile ones.
 
-use contexture_sessions::{ReadOptions, Session, SessionError, SessionFormat, detect, read, write};
+use contexture_sessions::{
+    ReadOptions, Session, SessionError, SessionFormat, detect_format, read_sessions, write_session,
+};
 use contexture_wire::Format;
 use serde_json::{Value, json};
 
@@ -26,7 +28,7 @@ fn chat(messages: &[Value], branches: &[(&str, &str)]) -> String {
 }
 
 fn one(text: &str) -> Session {
-    let mut sessions = read(SessionFormat::DeepAgents, text, &GOING_ON).unwrap();
+    let mut sessions = read_sessions(SessionFormat::DeepAgents, text, &GOING_ON).unwrap();
     assert_eq!(sessions.len(), 1);
     sessions.remove(0)
 }
@@ -34,7 +36,7 @@ fn one(text: &str) -> Session {
 /// The message ids up to each head, by its name.
 fn paths(session: &Session) -> Vec<(String, Vec<String>)> {
     let path = |node: usize| {
-        let nodes = session.path(node).into_iter();
+        let nodes = session.path_to(node).into_iter();
         let mut ids: Vec<String> = nodes
             .map(|node| session.tree[node].message_id.clone().unwrap())
             .collect();
@@ -74,7 +76,7 @@ fn check(
     for (skipped, said) in skipped.iter().zip(said) {
         assert!(skipped.contains(said), "{skipped}: {said}");
     }
-    let strict = read(SessionFormat::DeepAgents, &text, &ReadOptions::default());
+    let strict = read_sessions(SessionFormat::DeepAgents, &text, &ReadOptions::default());
     match (strict, said.is_empty()) {
         (Ok(_), true) => {}
         (Err(SessionError::Record { number, .. }), false) => {
@@ -87,15 +89,18 @@ fn check(
 #[test]
 fn a_chat_is_known_by_its_tables() {
     let text = chat(&[row("a", None)], &[("main", "a")]);
-    assert_eq!(detect(&text, "").unwrap().format, SessionFormat::DeepAgents);
+    assert_eq!(
+        detect_format(&text, "").unwrap().format,
+        SessionFormat::DeepAgents
+    );
     let session = one(&text);
     assert_eq!(session.source_id, "deepagents:c:1");
-    assert_eq!(session.about.owner.as_deref(), Some("ada"));
-    assert_eq!(session.about.node_keys.len(), session.tree.len());
-    let again = write(SessionFormat::Wire(Format::Ui), &session).unwrap();
+    assert_eq!(session.info.owner.as_deref(), Some("ada"));
+    assert_eq!(session.info.node_keys.len(), session.tree.len());
+    let again = write_session(SessionFormat::Wire(Format::Ui), &session).unwrap();
     let again: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again, json!([message("a")]));
-    let error = write(SessionFormat::DeepAgents, &session).unwrap_err();
+    let error = write_session(SessionFormat::DeepAgents, &session).unwrap_err();
     assert!(error.to_string().contains("rows of a database"), "{error}");
 }
 
@@ -243,8 +248,8 @@ fn names_that_point_nowhere_are_named() {
     let names = |list: &[contexture_sessions::SessionName]| -> Vec<String> {
         list.iter().map(|one| one.name.clone()).collect()
     };
-    assert_eq!(names(&session.about.branches), ["empty", "a b"]);
-    assert_eq!(names(&session.about.checkpoints), ["here"]);
+    assert_eq!(names(&session.info.branches), ["empty", "a b"]);
+    assert_eq!(names(&session.info.checkpoints), ["here"]);
     assert_eq!(session.heads[0].name, "a b");
     assert_eq!(session.skipped.len(), 7, "{:?}", session.skipped);
 }
@@ -307,7 +312,7 @@ fn any_parents_give_a_tree() {
         }
         let mut reached = vec![false; count];
         for head in &session.heads {
-            for node in session.path(head.node) {
+            for node in session.path_to(head.node) {
                 reached[node] = true;
             }
         }

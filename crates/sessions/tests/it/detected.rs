@@ -1,9 +1,9 @@
 //! Formats are told by what a text holds.
 
-use contexture_sessions::{SessionError, SessionFormat, detect};
+use contexture_sessions::{SessionError, SessionFormat, detect_format};
 
 fn check(text: &str, name: &str, expected: &str) {
-    let found = match detect(text, name) {
+    let found = match detect_format(text, name) {
         Ok(detected) => detected.format.as_str().to_owned(),
         Err(SessionError::Unknown { found }) => format!("unknown: {found}"),
         Err(SessionError::NotJson { line, .. }) => format!("not json: {line}"),
@@ -88,7 +88,7 @@ fn nothing_is_guessed() {
     check("{\"a\":1}\n{\"a\":2}\n", "rollout-1.jsonl", "codex");
     check("hello", "", "not json: 1");
     check(r#"{"history": [{"role":"user""#, "x.traj", "not json: 1");
-    let message = detect("[]", "").unwrap_err().to_string();
+    let message = detect_format("[]", "").unwrap_err().to_string();
     assert!(
         message.contains("claude-code, codex or deepagents"),
         "{message}"

@@ -1,6 +1,9 @@
 //! Every recorded session comes back as the same JSON values.
 
-use contexture_sessions::{ReadOptions, Session, SessionFormat, detect, read, write, write_all};
+use contexture_sessions::{
+    ReadOptions, Session, SessionFormat, detect_format, read_sessions, write_session,
+    write_sessions,
+};
 use contexture_testdata as testdata;
 use contexture_wire::Format;
 use serde_json::Value;
@@ -15,8 +18,8 @@ pub(crate) fn open(text: &str, name: &str) -> (SessionFormat, Vec<Session>) {
         keep_going: true,
         source_name: name,
     };
-    let format = detect(text, name).unwrap().format;
-    let sessions = read(format, text, &options).unwrap();
+    let format = detect_format(text, name).unwrap().format;
+    let sessions = read_sessions(format, text, &options).unwrap();
     for session in &sessions {
         assert_eq!(session.format, format);
         assert!(!session.source_id.is_empty());
@@ -48,10 +51,13 @@ fn all_tau_bench_runs() {
         let messages = run["traj"].as_array().unwrap().len();
         assert_eq!(session.instructions.len(), 1);
         assert!(session.tree.len() + 1 >= messages, "{}", session.source_id);
-        assert_eq!(&value(&write(format, session).unwrap()), run);
+        assert_eq!(&value(&write_session(format, session).unwrap()), run);
         assert!(session.title.is_some());
     }
-    assert_eq!(value(&write_all(format, &sessions).unwrap()), value(&text));
+    assert_eq!(
+        value(&write_sessions(format, &sessions).unwrap()),
+        value(&text)
+    );
     let mut ids: Vec<&str> = sessions.iter().map(|s| s.source_id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -70,7 +76,7 @@ fn all_swe_agent_trajectories() {
         let history = value(&text)["history"].as_array().unwrap().len();
         assert!(session.tree.len() + 1 >= history, "{name}");
         assert_eq!(
-            value(&write(format, session).unwrap()),
+            value(&write_session(format, session).unwrap()),
             value(&text),
             "{name}"
         );
@@ -112,14 +118,14 @@ fn function_calls_of_swe_agent_are_calls() {
 
 #[test]
 fn claude_code_logs() {
-    for name in testdata::list("claude-code") {
+    for name in testdata::list_files("claude-code") {
         if !name.ends_with(".jsonl") {
             continue;
         }
-        let text = testdata::read(&format!("claude-code/{name}"));
+        let text = testdata::read_text(&format!("claude-code/{name}"));
         let (format, sessions) = open(&text, &name);
         assert_eq!(format, SessionFormat::ClaudeCode, "{name}");
-        let written = write(format, &sessions[0]).unwrap();
+        let written = write_session(format, &sessions[0]).unwrap();
         same_lines(&written, &text);
     }
 }
@@ -149,7 +155,7 @@ fn recorded_provider_documents() {
                 continue;
             }
             let text = exchange.request.get();
-            let detected = detect(text, "request.json").unwrap();
+            let detected = detect_format(text, "request.json").unwrap();
             assert_eq!(
                 detected.format,
                 SessionFormat::Wire(format),
@@ -158,7 +164,7 @@ fn recorded_provider_documents() {
                 detected.evidence
             );
             let (_, sessions) = open(text, "request.json");
-            let written = write(detected.format, &sessions[0]).unwrap();
+            let written = write_session(detected.format, &sessions[0]).unwrap();
             assert_eq!(
                 value(&written),
                 value(text),
@@ -181,7 +187,10 @@ fn ui_messages_with_any_ids() {
         {"id":"","role":"assistant","parts":[]}],"trigger":"submit-message"}"#;
     let (format, sessions) = open(text, "chat.json");
     assert_eq!(format, SessionFormat::Wire(Format::Ui));
-    assert_eq!(value(&write(format, &sessions[0]).unwrap()), value(text));
+    assert_eq!(
+        value(&write_session(format, &sessions[0]).unwrap()),
+        value(text)
+    );
     let mut ids: Vec<_> = sessions[0]
         .tree
         .iter()
@@ -196,10 +205,10 @@ fn ui_messages_with_any_ids() {
 fn any_session_becomes_messages() {
     let (_, sessions) = open(&testdata::tau_bench(), "t.json");
     for format in Format::ALL {
-        let text = write(SessionFormat::Wire(format), &sessions[0]).unwrap();
+        let text = write_session(SessionFormat::Wire(format), &sessions[0]).unwrap();
         contexture_wire::lift(format, &text).unwrap();
     }
-    let error = write(SessionFormat::Codex, &sessions[0]).unwrap_err();
+    let error = write_session(SessionFormat::Codex, &sessions[0]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "a tau-bench session cannot be written as codex: write it as tau-bench or as a wire format"

@@ -1,19 +1,19 @@
 //! Bad records: named, or set aside.
 
-use contexture_sessions::{ReadOptions, SessionFormat, read, write};
+use contexture_sessions::{ReadOptions, SessionFormat, read_sessions, write_session};
 use contexture_testdata as testdata;
 use contexture_wire::Format;
 
 use crate::exact::same_lines;
 
 fn fault(format: SessionFormat, text: &str) -> String {
-    let error = read(format, text, &ReadOptions::default()).unwrap_err();
+    let error = read_sessions(format, text, &ReadOptions::default()).unwrap_err();
     error.to_string()
 }
 
 #[test]
 fn the_first_bad_line_is_named() {
-    let text = testdata::read("claude-code/edge_cases.jsonl");
+    let text = testdata::read_text("claude-code/edge_cases.jsonl");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         fault(SessionFormat::ClaudeCode, &text),
@@ -34,18 +34,21 @@ fn the_first_bad_line_is_named() {
 
 #[test]
 fn bad_lines_are_set_aside_and_kept() {
-    let text = testdata::read("claude-code/edge_cases.jsonl") + "\n{\"type\":\"user\",\"mess";
+    let text = testdata::read_text("claude-code/edge_cases.jsonl") + "\n{\"type\":\"user\",\"mess";
     let options = ReadOptions {
         keep_going: true,
         source_name: "edge.jsonl",
     };
-    let session = read(SessionFormat::ClaudeCode, &text, &options)
+    let session = read_sessions(SessionFormat::ClaudeCode, &text, &options)
         .unwrap()
         .remove(0);
     let numbers: Vec<usize> = session.skipped.iter().map(|one| one.number).collect();
     assert_eq!(numbers, [10, 11, 13, 14, 15, 16, 18, 20]);
     assert_eq!(session.tree.len(), 12);
-    same_lines(&write(SessionFormat::ClaudeCode, &session).unwrap(), &text);
+    same_lines(
+        &write_session(SessionFormat::ClaudeCode, &session).unwrap(),
+        &text,
+    );
 }
 
 #[test]
@@ -86,13 +89,13 @@ fn wrong_shapes_are_named() {
 fn hostile_nesting_is_an_error_or_kept() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     for format in SessionFormat::ALL {
-        let _ = read(format, &deep, &ReadOptions::default());
+        let _ = read_sessions(format, &deep, &ReadOptions::default());
         let object = format!(
             r#"{{"history":[{{"role":"user","content":{deep}}}],"traj":{deep},"messages":{deep}}}"#
         );
-        let _ = read(format, &object, &ReadOptions::default());
+        let _ = read_sessions(format, &object, &ReadOptions::default());
     }
-    assert!(contexture_sessions::detect(&deep, "").is_err());
+    assert!(contexture_sessions::detect_format(&deep, "").is_err());
 }
 
 #[test]
@@ -137,10 +140,10 @@ fn bad_messages_of_documents_are_listed() {
     for (format, text) in cases {
         let format = SessionFormat::Wire(format);
         assert!(
-            read(format, &text, &ReadOptions::default()).is_err(),
+            read_sessions(format, &text, &ReadOptions::default()).is_err(),
             "{text}"
         );
-        let session = read(format, &text, &options).unwrap().remove(0);
+        let session = read_sessions(format, &text, &options).unwrap().remove(0);
         let numbers: Vec<usize> = session.skipped.iter().map(|one| one.number).collect();
         assert_eq!(
             (numbers.as_slice(), session.tree.len()),
@@ -151,7 +154,7 @@ fn bad_messages_of_documents_are_listed() {
     }
     // Where no message is at fault there is nothing to set aside.
     let text = format!(r#"{{"model":7,"messages":[{good}]}}"#);
-    assert!(read(SessionFormat::Wire(Format::OpenAiChat), &text, &options).is_err());
+    assert!(read_sessions(SessionFormat::Wire(Format::OpenAiChat), &text, &options).is_err());
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn bad_runs_are_listed() {
         keep_going: true,
         ..ReadOptions::default()
     };
-    let sessions = read(SessionFormat::TauBench, &text, &options).unwrap();
+    let sessions = read_sessions(SessionFormat::TauBench, &text, &options).unwrap();
     let skipped: Vec<Vec<String>> = sessions
         .iter()
         .map(|session| {
@@ -188,7 +191,7 @@ fn bad_runs_are_listed() {
         "session 1: expected a tau-bench run, found 7; none before it was read"
     );
     // Where nothing can be read there is nothing to go on with.
-    let error = read(SessionFormat::TauBench, "[7, 8]", &options).unwrap_err();
+    let error = read_sessions(SessionFormat::TauBench, "[7, 8]", &options).unwrap_err();
     assert!(error.to_string().starts_with("session 1: "), "{error}");
 }
 
@@ -200,7 +203,7 @@ fn what_is_not_known_is_named() {
         (r#"{"a":1,"b":2}"#, "an object with `a`, `b`"),
         ("42", "the JSON value 42"),
     ] {
-        let error = contexture_sessions::detect(text, "")
+        let error = contexture_sessions::detect_format(text, "")
             .unwrap_err()
             .to_string();
         let start = format!("not a session log that is known ({expected}): expected one of ");

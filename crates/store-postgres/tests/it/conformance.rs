@@ -16,7 +16,7 @@ async fn the_postgres_store_shows_every_behaviour() {
     assert!(matches!(offered, (Some(_), Some(_), Some(_))));
     let mut shown = 0;
     for level in Level::ALL {
-        let count = contexture_store_testkit::run(&[level], async || {
+        let count = contexture_store_testkit::run_levels(&[level], async || {
             // Each behaviour finds an empty store.
             empty(&clean).await;
             database.store().await
@@ -36,7 +36,7 @@ fn the_postgres_store_follows_the_model() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let database = runtime.block_on(Database::migrated());
     let last = Cell::new(0);
-    contexture_store_testkit::model::check(async |case| {
+    contexture_store_testkit::model::check_store(async |case| {
         if last.replace(case) != case {
             empty(&database.client().await).await;
         }

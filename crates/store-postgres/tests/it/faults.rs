@@ -22,7 +22,7 @@ async fn through_a_proxy(database: &Database) -> (Proxy, Chat) {
     let address = proxy.through(&database.address);
     let store = PostgresStore::open_with(&address, options).await.unwrap();
     let chat = Chat::start(Arc::new(store)).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
     (proxy, chat)
 }
 
@@ -31,10 +31,13 @@ async fn an_append_whose_commit_is_not_answered_is_found_again() {
     let database = Database::migrated().await;
     let (proxy, chat) = through_a_proxy(&database).await;
     proxy.cut(Cut::AfterCommit);
-    let appended = chat.tip("main", vec![item("b"), item("c")]).await.unwrap();
+    let appended = chat
+        .append_to_tip("main", vec![item("b"), item("c")])
+        .await
+        .unwrap();
     assert!(proxy.is_done() && appended.replayed);
     assert_eq!((appended.first, appended.depth), (2, 3));
-    chat.expect("main", &["a", "b", "c"]).await;
+    chat.expect_path("main", &["a", "b", "c"]).await;
     database.drop().await;
 }
 
@@ -51,7 +54,7 @@ async fn an_append_whose_commit_is_lost_is_made_again() {
     .enumerate()
     {
         proxy.cut(Cut::Before(words));
-        let appended = chat.tip("main", vec![item(words)]).await.unwrap();
+        let appended = chat.append_to_tip("main", vec![item(words)]).await.unwrap();
         assert!(proxy.is_done() && !appended.replayed, "{words}");
         assert_eq!(appended.depth, 2 + n as u64);
     }
@@ -62,7 +65,7 @@ async fn an_append_whose_commit_is_lost_is_made_again() {
 async fn what_cannot_be_repeated_says_that_its_outcome_is_unknown() {
     let database = Database::migrated().await;
     let (proxy, chat) = through_a_proxy(&database).await;
-    let claim = || chat.change(RefChange::Claim(branch("main")));
+    let claim = || chat.change_ref(RefChange::Claim(branch("main")));
     proxy.cut(Cut::AfterCommit);
     assert!(matches!(
         claim().await.unwrap_err(),
@@ -84,7 +87,7 @@ async fn reads_are_made_again() {
     let (proxy, chat) = through_a_proxy(&database).await;
     proxy.cut(Cut::Before("FROM contexture.nodes"));
     proxy.cut(Cut::Before("FROM contexture.branches"));
-    chat.expect("main", &["a"]).await;
+    chat.expect_path("main", &["a"]).await;
     assert!(proxy.is_done());
     database.drop().await;
 }
@@ -107,14 +110,16 @@ async fn sessions_that_ended_between_calls_are_replaced() {
     for n in 0..5 {
         let say = |word: String| {
             let chat = chat.clone();
-            async move { chat.tip("main", vec![item(&word)]).await.unwrap() }
+            async move { chat.append_to_tip("main", vec![item(&word)]).await.unwrap() }
         };
         // Several connections, so that more than one has ended.
         let (x, y) = (format!("{n} x"), format!("{n} y"));
         tokio::join!(say(x.clone()), say(y.clone()));
         words.extend([x, y]);
         assert!(terminate(&client, "true").await > 0);
-        let path = chat.path(contexture_store_testkit::chat::on("main")).await;
+        let path = chat
+            .path_nodes(contexture_store_testkit::chat::branch_end("main"))
+            .await;
         assert_eq!(path.len(), words.len());
         terminate(&client, "true").await;
     }
@@ -137,14 +142,14 @@ async fn until_one_waits(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_killed_within_a_transaction_leaves_nothing_and_is_replaced() {
+async fn killed_session_leaves_nothing_and_append_is_retried() {
     let database = Database::migrated().await;
     let chat = Chat::start(database.store().await).await;
     let (holder, client) = (database.client().await, database.client().await);
     hold(&holder).await;
     let append = tokio::spawn({
         let chat = chat.clone();
-        async move { chat.tip("main", vec![item("a")]).await }
+        async move { chat.append_to_tip("main", vec![item("a")]).await }
     });
     until_one_waits(&client).await;
     assert_eq!(terminate(&client, "wait_event_type = 'Lock'").await, 1);
@@ -152,7 +157,7 @@ async fn a_session_killed_within_a_transaction_leaves_nothing_and_is_replaced() 
     holder.batch_execute("ROLLBACK").await.unwrap();
     let appended = append.await.unwrap().unwrap();
     assert!(!appended.replayed);
-    chat.expect("main", &["a"]).await;
+    chat.expect_path("main", &["a"]).await;
     database.drop().await;
 }
 
@@ -181,20 +186,22 @@ async fn who_waits_too_long_is_told_so() {
         assert!(error.to_string().contains(why), "{error}");
     };
     busy(
-        chat.tip("main", vec![item("a")]).await.unwrap_err(),
+        chat.append_to_tip("main", vec![item("a")])
+            .await
+            .unwrap_err(),
         "another write to the same conversation",
     );
     // The only connection is in use.
     let append = tokio::spawn({
         let chat = patient.clone();
-        async move { chat.tip("main", vec![item("a")]).await }
+        async move { chat.append_to_tip("main", vec![item("a")]).await }
     });
     until_one_waits(&client).await;
-    let read = patient.store.refs(&patient.owner, &patient.id).await;
+    let read = patient.store.list_refs(&patient.owner, &patient.id).await;
     busy(read.unwrap_err(), "all connections are in use");
     holder.batch_execute("ROLLBACK").await.unwrap();
     append.await.unwrap().unwrap();
-    chat.expect("main", &["a"]).await;
+    chat.expect_path("main", &["a"]).await;
     database.drop().await;
 }
 
@@ -219,7 +226,7 @@ async fn many_writers_of_one_branch_lose_nothing() {
                     let word = format!("{writer} {n}");
                     let at = Chat::at_tip("main");
                     let request = AppendRequest::new(at, vec![item(&word)], NOW);
-                    let appended = store.append(&chat.owner, &chat.id, request).await;
+                    let appended = store.append_items(&chat.owner, &chat.id, request).await;
                     assert!(!appended.unwrap().replayed);
                 }
             })
@@ -228,7 +235,9 @@ async fn many_writers_of_one_branch_lose_nothing() {
     for writer in writers {
         writer.await.unwrap();
     }
-    let path = chat.path(contexture_store_testkit::chat::on("main")).await;
+    let path = chat
+        .path_nodes(contexture_store_testkit::chat::branch_end("main"))
+        .await;
     assert_eq!(path.len(), WRITERS * EACH);
     let ids: std::collections::BTreeSet<_> = path.iter().map(|node| node.id).collect();
     assert_eq!(ids.len(), WRITERS * EACH);

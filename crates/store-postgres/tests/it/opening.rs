@@ -2,11 +2,11 @@
 
 use contexture_ir::Owner;
 use contexture_store::{
-    ConversationUpdate, Error, Expected, KeyScope, PutEntry, StorageFault, TitleChange,
+    ConversationUpdate, Error, ExpectedVersion, KeyScope, PutEntry, StorageFault, TitleChange,
 };
 use contexture_store_postgres::{FORMAT, PostgresStore, migrate};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, on};
+use contexture_store_testkit::chat::{NOW, branch_end};
 
 use crate::proxy::{Cut, Proxy};
 use crate::server::Database;
@@ -115,7 +115,7 @@ async fn several_may_migrate_at_once() {
         assert_eq!(tables(&database).await, tables(&reference).await);
         Chat::start(database.store().await)
             .await
-            .say("main", &["a"])
+            .append_messages("main", &["a"])
             .await;
         database.drop().await;
     }
@@ -187,26 +187,33 @@ async fn text_may_hold_zero_bytes() {
     let text = "a\0b";
     let update = ConversationUpdate {
         title: TitleChange::Set(Some(text.to_owned())),
-        ..ConversationUpdate::at(NOW)
+        ..ConversationUpdate::new(NOW)
     };
     let store = &chat.store;
     let updated = store
         .update_conversation(&chat.owner, &chat.id, update)
         .await;
     assert_eq!(updated.unwrap().title.as_deref(), Some(text));
-    let record = store.conversation(&chat.owner, &chat.id).await.unwrap();
+    let record = store
+        .load_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
     assert_eq!(record.title.as_deref(), Some(text));
     let scope = KeyScope::Resource(text.to_owned());
     let put = PutEntry {
         key: text.to_owned(),
         value: Some(text.as_bytes().into()),
-        expect: Expected::Absent,
+        expect: ExpectedVersion::Absent,
         at_ms: NOW,
     };
     let owner = Owner::local();
     store.put_entry(&owner, &scope, put).await.unwrap();
-    let entry = store.entry(&owner, &scope, text).await.unwrap().unwrap();
+    let entry = store
+        .get_entry(&owner, &scope, text)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((entry.key.as_str(), &*entry.value), (text, text.as_bytes()));
-    assert!(chat.path(on("main")).await.is_empty());
+    assert!(chat.path_nodes(branch_end("main")).await.is_empty());
     database.drop().await;
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_ir::NodeId;
-use contexture_store::{AppendAt, AppendRequest, Error, verify};
+use contexture_store::{AppendPoint, AppendRequest, Error, verify_conversation};
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, branch, item, node, on};
+use contexture_store_testkit::chat::{NOW, branch, branch_end, item, node};
 
 use crate::children::{start_together, tell, told, wait};
 use crate::server::Database;
@@ -48,14 +48,14 @@ async fn appends_its_share() {
         let depth = loop {
             let at = match number % 2 {
                 0 => Chat::at_tip("main"),
-                _ => AppendAt::Head {
+                _ => AppendPoint::Head {
                     branch: branch("main"),
                     head,
                 },
             };
             let request = AppendRequest::new(at, vec![item(&word)], NOW);
             let since = Instant::now();
-            let done = chat.append(request).await;
+            let done = chat.append_request(request).await;
             longest = longest.max(since.elapsed());
             match done {
                 Ok(done) => {
@@ -98,7 +98,9 @@ impl Acknowledged {
 
 async fn has_no_findings(chat: &Chat) {
     let upkeep = chat.store.maintenance().unwrap();
-    let checked = verify(upkeep, &chat.owner, &chat.id).await.unwrap();
+    let checked = verify_conversation(upkeep, &chat.owner, &chat.id)
+        .await
+        .unwrap();
     assert!(checked.findings.is_empty(), "{:?}", checked.findings);
 }
 
@@ -119,7 +121,7 @@ async fn many_processes_write_one_branch() {
         }
     }
     let took = since.elapsed();
-    let path = chat.path(on("main")).await;
+    let path = chat.path_nodes(branch_end("main")).await;
     let stored: Vec<_> = path.iter().map(|node| (node.depth, node.id)).collect();
     assert_eq!(stored.len(), processes * count);
     assert_eq!(stored, Vec::from_iter(acknowledged.nodes));
@@ -169,7 +171,7 @@ async fn who_is_killed_leaves_what_was_acknowledged() {
         }
         told += acknowledged.nodes.len();
         // Each may have been killed after one that was stored and before it could tell.
-        let path = chat.path(on("main")).await;
+        let path = chat.path_nodes(branch_end("main")).await;
         untold += path.len() - acknowledged.nodes.len();
         assert!(path.len() - acknowledged.nodes.len() <= processes / 2);
         for (depth, node) in (1..).zip(&path) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use contexture_ir::{CheckpointName, StreamId};
 use contexture_store::{
-    AppendChunks, AppendRequest, ConversationUpdate, Error, Expected, KeyScope, MetadataChange,
-    PutEntry, RefChange, StateKey, StatePatch, StreamClaim,
+    AppendChunks, AppendRequest, ConversationUpdate, Error, ExpectedVersion, KeyScope,
+    MetadataChange, PutEntry, RefChange, StateKey, StatePatch, StreamClaim,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
@@ -51,27 +51,27 @@ async fn fill(chat: &Chat, client: &Client) {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
     for batch in 0..3 {
         let many = (0..800).map(|n| item(&format!("{batch} {n}")));
-        chat.tip("main", many.collect()).await.unwrap();
+        chat.append_to_tip("main", many.collect()).await.unwrap();
     }
     let request = AppendRequest {
-        patch: StatePatch::put(StateKey::new("plan").unwrap(), 1, *b"value"),
+        patch: StatePatch::put_entry(StateKey::new("plan").unwrap(), 1, *b"value"),
         blobs: vec![Arc::from(*b"blob")],
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("last")], NOW)
     };
-    chat.append(request).await.unwrap();
+    chat.append_request(request).await.unwrap();
     let set = RefChange::SetCheckpoint {
         name: CheckpointName::new("here").unwrap(),
         node: node("last"),
     };
-    chat.change(set).await.unwrap();
-    let mut update = ConversationUpdate::at(NOW);
+    chat.change_ref(set).await.unwrap();
+    let mut update = ConversationUpdate::new(NOW);
     let metadata = serde_json::from_str(r#"{"a":1}"#).unwrap();
     update.metadata = MetadataChange::Merge(metadata);
     store.update_conversation(owner, id, update).await.unwrap();
     let put = PutEntry {
         key: "k".to_owned(),
         value: Some(Arc::from(*b"v")),
-        expect: Expected::Absent,
+        expect: ExpectedVersion::Absent,
         at_ms: NOW,
     };
     let scope = KeyScope::Conversation(id.clone());
@@ -139,7 +139,7 @@ async fn an_interrupted_deletion_goes_on_after_opening() {
     while !proxy.is_done() {
         tokio::task::yield_now().await;
     }
-    let gone = chat.store.conversation(&chat.owner, &chat.id).await;
+    let gone = chat.store.load_conversation(&chat.owner, &chat.id).await;
     assert!(matches!(gone.unwrap_err(), Error::NotFound { .. }));
     drop(chat);
     assert!(!are_gone(&client).await);

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use contexture_ir::{Owner, Role};
 use contexture_store::{
-    Coverage, EraseScope, RedactRequest, Search as _, SearchRequest, SearchScope, Store,
+    EraseScope, RedactRequest, Search as _, SearchCoverage, SearchRequest, SearchScope, Store,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, item, node, said};
+use contexture_store_testkit::chat::{NOW, item, message_item, node};
 use tokio_postgres::Client;
 
 use crate::server::Database;
@@ -30,8 +30,8 @@ async fn open_with(database: &Database, options: PostgresOptions) -> Arc<Postgre
 async fn found_in(store: &PostgresStore, owner: &Owner, scope: SearchScope, query: &str) -> usize {
     let mut request = SearchRequest::new(query, scope);
     request.limit = 1000;
-    let page = store.find(owner, request).await.unwrap();
-    assert_eq!(page.coverage, Coverage::Whole);
+    let page = store.search_nodes(owner, request).await.unwrap();
+    assert_eq!(page.coverage, SearchCoverage::Whole);
     page.hits.len()
 }
 
@@ -59,7 +59,8 @@ async fn what_removes_a_node_removes_its_terms() {
     let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
     let other = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "other").await;
     for chat in [&chat, &other] {
-        chat.say("main", &["Xylophone one", "Xylophone two"]).await;
+        chat.append_messages("main", &["Xylophone one", "Xylophone two"])
+            .await;
     }
     assert_eq!(rows_with(&client, "xylophone").await, 4);
     let request = RedactRequest {
@@ -67,7 +68,10 @@ async fn what_removes_a_node_removes_its_terms() {
         at_ms: NOW,
         ..RedactRequest::default()
     };
-    store.redact(&chat.owner, &chat.id, request).await.unwrap();
+    store
+        .redact_content(&chat.owner, &chat.id, request)
+        .await
+        .unwrap();
     assert_eq!(rows_with(&client, "one").await, 1);
     store
         .delete_conversation(&other.owner, &other.id)
@@ -75,7 +79,7 @@ async fn what_removes_a_node_removes_its_terms() {
         .unwrap();
     assert_eq!(rows_with(&client, "xylophone").await, 1);
     while store
-        .erase(&chat.owner, &EraseScope::Owner)
+        .erase_step(&chat.owner, &EraseScope::Owner)
         .await
         .unwrap()
         .more
@@ -109,19 +113,22 @@ async fn what_was_written_without_terms_is_found() {
     // More than one step.
     for n in 0..6 {
         let items = (0..100).map(|m| item(&format!("filler number{n} and {m}")));
-        chat.tip("main", items.collect()).await.unwrap();
+        chat.append_to_tip("main", items.collect()).await.unwrap();
     }
-    chat.say("main", &["secret"]).await;
-    other.say("main", &["filler elsewhere"]).await;
+    chat.append_messages("main", &["secret"]).await;
+    other.append_messages("main", &["filler elsewhere"]).await;
     let request = RedactRequest {
         nodes: vec![node("secret")],
         at_ms: NOW,
         ..RedactRequest::default()
     };
-    store.redact(&chat.owner, &chat.id, request).await.unwrap();
+    store
+        .redact_content(&chat.owner, &chat.id, request)
+        .await
+        .unwrap();
     forget(&client).await;
     // What is not whole is not searched, and only what is searched is made whole.
-    chat.say("main", &["filler late"]).await;
+    chat.append_messages("main", &["filler late"]).await;
     let scope = SearchScope::Conversation(chat.id.clone());
     assert_eq!(
         found_in(&store, &chat.owner, scope, "filler").await,
@@ -177,9 +184,12 @@ async fn texts_with_more_terms_than_fit_are_found() {
         }
     }
     text.push_str(" pin");
-    chat.tip("main", vec![said(Role::User, &text), item("needle")])
-        .await
-        .unwrap();
+    chat.append_to_tip(
+        "main",
+        vec![message_item(Role::User, &text), item("needle")],
+    )
+    .await
+    .unwrap();
     assert_eq!(rows_with(&client, "@any").await, 1);
     for (query, count) in [("needle", 2), ("pin", 1), ("need* pin", 1), ("never", 0)] {
         assert_eq!(found(&store, &chat, query).await, count, "{query}");
@@ -199,20 +209,29 @@ async fn what_is_beyond_the_limits_is_the_older() {
         item.created_ms = NOW + n;
         item
     });
-    chat.tip("main", items.collect()).await.unwrap();
+    chat.append_to_tip("main", items.collect()).await.unwrap();
     for scope in [
         SearchScope::Owner,
         SearchScope::Conversation(chat.id.clone()),
     ] {
         let mut request = SearchRequest::new("word", scope);
         request.limit = 1000;
-        let page = store.find(&chat.owner, request.clone()).await.unwrap();
-        assert_eq!((page.hits.len(), page.coverage), (250, Coverage::Newest));
+        let page = store
+            .search_nodes(&chat.owner, request.clone())
+            .await
+            .unwrap();
+        assert_eq!(
+            (page.hits.len(), page.coverage),
+            (250, SearchCoverage::Newest)
+        );
         assert!(page.hits.iter().all(|hit| hit.created_ms > NOW));
         // What the request leaves out does not count.
         request.since_ms = Some(NOW + 1);
-        let page = store.find(&chat.owner, request).await.unwrap();
-        assert_eq!((page.hits.len(), page.coverage), (250, Coverage::Whole));
+        let page = store.search_nodes(&chat.owner, request).await.unwrap();
+        assert_eq!(
+            (page.hits.len(), page.coverage),
+            (250, SearchCoverage::Whole)
+        );
     }
     database.drop().await;
 }

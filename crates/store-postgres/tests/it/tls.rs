@@ -92,7 +92,7 @@ async fn connected(client: &Client, address: &str) -> Result<bool, String> {
         let row = client.query_one(sql, &[]).await.unwrap();
         if row.get::<_, i64>(1) == 1 {
             let chat = Chat::start(std::sync::Arc::new(store)).await;
-            chat.say("main", &["a"]).await;
+            chat.append_messages("main", &["a"]).await;
             let deleted = chat.store.delete_conversation(&chat.owner, &chat.id);
             deleted.await.unwrap();
             return Ok(row.get(0));

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, ResponseId, StreamId};
 use contexture_store::{
-    Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, Error, Expected, KeyScope,
-    Maintenance, NewItem, NodeKind, PutEntry, RefChange, ResponseInputs, ResponseRecord, StateKey,
-    StatePatch, Store, StreamClaim, verify,
+    Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, Error, ExpectedVersion,
+    KeyScope, Maintenance, NewItem, NodeKind, PutEntry, RefChange, ResponseInputs, ResponseRecord,
+    StateKey, StatePatch, Store, StreamClaim, verify_conversation,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
@@ -23,7 +23,9 @@ fn upkeep(chat: &Chat) -> &dyn Maintenance {
 
 /// What is wrong with a conversation: what, where.
 async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
-    let page = verify(upkeep(chat), &chat.owner, &chat.id).await.unwrap();
+    let page = verify_conversation(upkeep(chat), &chat.owner, &chat.id)
+        .await
+        .unwrap();
     let places = page.findings.into_iter().map(|finding| match finding {
         Error::Damaged {
             conversation,
@@ -43,26 +45,26 @@ async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
 async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
     let chat = Chat::start_as(store, "ada", id).await;
     let many = (0..600).map(|n| item(&format!("number {n} {}", "word ".repeat(n % 20))));
-    chat.tip("main", many.collect()).await.unwrap();
+    chat.append_to_tip("main", many.collect()).await.unwrap();
     for (n, size) in [(0, 10), (1, 1000), (2, 9000)] {
         let base = format!("number {n} {}", "word ".repeat(n));
         let name = chat.rewind("main", &base, Activation::Keep).await;
         let key = StateKey::new(format!("path/{n}")).unwrap();
         let request = AppendRequest {
-            patch: StatePatch::put(key, 1, format!("{n}").repeat(size).into_bytes()),
+            patch: StatePatch::put_entry(key, 1, format!("{n}").repeat(size).into_bytes()),
             ..AppendRequest::new(
                 Chat::at_tip(&name),
                 vec![item(&format!("fork {n}")), item(&format!("leaf {n}"))],
                 NOW,
             )
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     let set = RefChange::SetCheckpoint {
         name: CheckpointName::new("there").unwrap(),
         node: node("fork 1"),
     };
-    chat.change(set).await.unwrap();
+    chat.change_ref(set).await.unwrap();
     for n in 0..120 {
         put(&chat, &format!("blob {n}")).await;
     }
@@ -93,7 +95,7 @@ async fn answered(chat: &Chat) {
             response: Some(record),
             ..AppendRequest::new(Chat::at_tip("main"), vec![answer], NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
 }
 
@@ -105,7 +107,7 @@ async fn beside(chat: &Chat) {
         let put = PutEntry {
             key: key.to_owned(),
             value: value.map(|value| Arc::from(value.as_bytes())),
-            expect: Expected::Any,
+            expect: ExpectedVersion::Any,
             at_ms: NOW,
         };
         store.put_entry(owner, &scope, put).await.unwrap();
@@ -377,8 +379,10 @@ async fn nothing_is_collected_beside_damage() {
         let client = database.client().await;
         assert!(client.execute(damage, &[]).await.unwrap() > 0);
         for now in [NOW, NOW + 7_200_000] {
-            let request = CollectRequest::at(now);
-            let refused = upkeep(&chat).collect(&chat.owner, &chat.id, request).await;
+            let request = CollectRequest::new(now);
+            let refused = upkeep(&chat)
+                .collect_blobs(&chat.owner, &chat.id, request)
+                .await;
             assert!(matches!(refused.unwrap_err(), Error::Damaged { .. }));
         }
         let left = client.query_one("SELECT count(*) FROM contexture.blobs", &[]);
@@ -400,13 +404,13 @@ async fn connections_that_break_disturb_nothing() {
     let store = PostgresStore::open_with(&address, options).await.unwrap();
     let chat = filled(Arc::new(store), "chat").await;
     let collect = |now_ms| {
-        let request = CollectRequest::at(now_ms);
-        upkeep(&chat).collect(&chat.owner, &chat.id, request)
+        let request = CollectRequest::new(now_ms);
+        upkeep(&chat).collect_blobs(&chat.owner, &chat.id, request)
     };
     proxy.cut(Cut::Before("tsvector_to_array"));
     assert_eq!(findings(&chat).await, []);
     proxy.cut(Cut::Before("pg_column_size"));
-    let counted = upkeep(&chat).statistics(&chat.owner, &chat.id);
+    let counted = upkeep(&chat).read_statistics(&chat.owner, &chat.id);
     assert_eq!(counted.await.unwrap().nodes[&NodeKind::User].count, 606);
     proxy.cut(Cut::Before("FROM contexture.nodes"));
     assert_eq!(collect(NOW).await.unwrap().waiting, 120);
@@ -419,13 +423,13 @@ async fn connections_that_break_disturb_nothing() {
     };
     lost(Cut::Before("DELETE FROM contexture.blobs")).await;
     lost(Cut::Before("COMMIT\0")).await;
-    let counted = upkeep(&chat).statistics(&chat.owner, &chat.id);
+    let counted = upkeep(&chat).read_statistics(&chat.owner, &chat.id);
     assert_eq!(counted.await.unwrap().blobs.count, 120);
     lost(Cut::AfterCommit).await;
     assert!(proxy.is_done());
     // It had happened.
     assert_eq!(collect(later).await.unwrap().blobs.count, 0);
-    let counted = upkeep(&chat).statistics(&chat.owner, &chat.id);
+    let counted = upkeep(&chat).read_statistics(&chat.owner, &chat.id);
     assert_eq!(counted.await.unwrap().blobs.count, 0);
     drop(chat);
     database.drop().await;
@@ -441,10 +445,10 @@ async fn what_is_written_while_it_is_collected_stays() {
     let client = database.client().await;
     let collect = |now_ms| {
         let chat = chat.clone();
-        let request = CollectRequest::at(now_ms);
+        let request = CollectRequest::new(now_ms);
         tokio::spawn(async move {
             let upkeep = chat.store.maintenance().unwrap();
-            upkeep.collect(&chat.owner, &chat.id, request).await
+            upkeep.collect_blobs(&chat.owner, &chat.id, request).await
         })
     };
     assert_eq!(collect(NOW).await.unwrap().unwrap().waiting, 1);
@@ -469,7 +473,12 @@ async fn what_is_written_while_it_is_collected_stays() {
             Err(Error::Busy { .. }) => assert!(is_busy),
             done => assert!(!is_busy && done.unwrap().blobs.count == 0),
         }
-        assert!(chat.store.blob(&chat.owner, &chat.id, blob).await.is_ok());
+        assert!(
+            chat.store
+                .read_blob(&chat.owner, &chat.id, blob)
+                .await
+                .is_ok()
+        );
     }
     drop((chat, client));
     database.drop().await;
@@ -492,14 +501,19 @@ async fn unused_space_is_used_again_or_given_back() {
     let gone = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
     for n in 0..20 {
         let many = (0..100).map(|m| item(&format!("{n} {m} {}", "noise ".repeat(200))));
-        gone.tip("main", many.collect()).await.unwrap();
+        gone.append_to_tip("main", many.collect()).await.unwrap();
     }
     let deleted = store.delete_conversation(&gone.owner, &gone.id).await;
     deleted.unwrap();
-    let seen = stays.seen().await;
-    let done = store.maintenance().unwrap().compact().await.unwrap();
+    let seen = stays.snapshot_text().await;
+    let done = store
+        .maintenance()
+        .unwrap()
+        .compact_storage()
+        .await
+        .unwrap();
     assert!(done.after + 1_000_000 < done.before, "{done:?}");
-    assert_eq!(stays.seen().await, seen);
+    assert_eq!(stays.snapshot_text().await, seen);
     assert_eq!(findings(&stays).await, []);
     drop((store, stays, gone));
     database.drop().await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contexture_store::Store;
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
-use contexture_store_testkit::model::{Dose, check_with};
+use contexture_store_testkit::model::{Dose, check_store_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sqlite_store_shows_every_behaviour() {
@@ -28,7 +28,7 @@ fn the_sqlite_store_follows_the_model() {
         ..Dose::default()
     };
     // One database for all: making one takes longer than using it.
-    check_with(dose, async |_| {
+    check_store_with(dose, async |_| {
         // What is tested here is not durability, and a sync per operation is slow.
         let options = SqliteOptions {
             synchronous: Synchronous::Normal,

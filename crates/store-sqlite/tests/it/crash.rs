@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use contexture_store::{At, MemoryStore, ReadRequest};
+use contexture_store::{MemoryStore, PathEnd, ReadRequest};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{branch, item, node, on};
+use contexture_store_testkit::chat::{branch, branch_end, item, node};
 use rusqlite::Connection;
 
 use crate::chance::Chance;
@@ -30,7 +30,9 @@ async fn writes_until_it_is_killed() {
     wait();
     for n in 0.. {
         let word = format!("{name} {n}");
-        let done = chat.say("main", &[&word, &format!("{word}!")]).await;
+        let done = chat
+            .append_messages("main", &[&word, &format!("{word}!")])
+            .await;
         tell(&format!("{} {word}", done.first));
     }
 }
@@ -71,7 +73,7 @@ impl Survivor {
         assert_eq!(verdict, "ok");
         let chat = chat(path);
         // No gap (`path` checks depths), no duplicate, no half of a pair.
-        let path = chat.path(on("main")).await;
+        let path = chat.path_nodes(branch_end("main")).await;
         let ids: BTreeSet<_> = path.iter().map(|node| node.id).collect();
         assert_eq!((ids.len(), path.len() % 2), (path.len(), 0));
         for line in told {
@@ -94,10 +96,12 @@ impl Survivor {
         self.unacknowledged = extra;
         // Repeating what was acknowledged changes nothing.
         if let Some((_, word)) = told.last().and_then(|line| line.split_once(' ')) {
-            let again = chat.say("main", &[word, &format!("{word}!")]).await;
+            let again = chat
+                .append_messages("main", &[word, &format!("{word}!")])
+                .await;
             assert!(again.replayed, "{word:?}");
         }
-        assert_eq!(chat.branch("main").await.nodes, path.len() as u64);
+        assert_eq!(chat.branch_record("main").await.nodes, path.len() as u64);
     }
 }
 
@@ -146,7 +150,8 @@ async fn several_stores_share_a_file() {
             let chat = chat(&path);
             tokio::spawn(async move {
                 for n in 0..8 {
-                    chat.say("main", &[&format!("{writer} {n}")]).await;
+                    chat.append_messages("main", &[&format!("{writer} {n}")])
+                        .await;
                 }
             })
         })
@@ -155,7 +160,7 @@ async fn several_stores_share_a_file() {
         task.await.unwrap();
     }
     let chat = chat(&path);
-    let path = chat.path(on("main")).await;
+    let path = chat.path_nodes(branch_end("main")).await;
     let ids: std::collections::BTreeSet<_> = path.iter().map(|node| node.id).collect();
     assert_eq!((path.len(), ids.len()), (128, 128));
     for writer in 0..16 {
@@ -177,21 +182,23 @@ async fn both_backends_hold_the_same_conversation() {
     .await;
     let memory = Chat::start(Arc::new(MemoryStore::new())).await;
     for chat in [&sqlite, &memory] {
-        chat.say("main", &["a", "b", "c"]).await;
+        chat.append_messages("main", &["a", "b", "c"]).await;
         chat.rewind("main", "b", contexture_store::Activation::Activate)
             .await;
-        chat.tip("main-v2", vec![item("d")]).await.unwrap();
+        chat.append_to_tip("main-v2", vec![item("d")])
+            .await
+            .unwrap();
     }
     for name in ["main", "main-v2"] {
-        let at = || ReadRequest::whole(At::Branch(branch(name)));
+        let at = || ReadRequest::whole_path(PathEnd::Branch(branch(name)));
         assert_eq!(
-            sqlite.read(at()).await.unwrap(),
-            memory.read(at()).await.unwrap()
+            sqlite.read_path(at()).await.unwrap(),
+            memory.read_path(at()).await.unwrap()
         );
     }
     let refs = |chat: &Chat| {
         let chat = chat.clone();
-        async move { chat.store.refs(&chat.owner, &chat.id).await.unwrap() }
+        async move { chat.store.list_refs(&chat.owner, &chat.id).await.unwrap() }
     };
     assert_eq!(refs(&sqlite).await, refs(&memory).await);
 }

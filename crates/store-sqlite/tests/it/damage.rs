@@ -5,32 +5,33 @@ use std::sync::Arc;
 
 use contexture_ir::StreamId;
 use contexture_store::{
-    AppendChunks, AppendRequest, Error, Expected, KeyScope, PutEntry, ReadChunks, ReadRequest,
-    StateKey, StatePatch, StateRequest, Store as _, verify,
+    AppendChunks, AppendRequest, Error, ExpectedVersion, KeyScope, PutEntry, ReadChunks,
+    ReadRequest, StateKey, StatePatch, StateRequest, Store as _, verify_conversation,
 };
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, item, on};
+use contexture_store_testkit::chat::{NOW, branch_end, item};
 use rusqlite::Connection;
 
 async fn filled(path: &Path, id: &str) -> Chat {
     let chat = Chat::start_as(Arc::new(SqliteStore::open(path).unwrap()), "ada", id).await;
-    let large = StatePatch::put(StateKey::new("large").unwrap(), 1, vec![7_u8; 5000]);
-    let small = StatePatch::put(StateKey::new("small").unwrap(), 1, *b"small");
+    let large = StatePatch::put_entry(StateKey::new("large").unwrap(), 1, vec![7_u8; 5000]);
+    let small = StatePatch::put_entry(StateKey::new("small").unwrap(), 1, *b"small");
     for (word, patch) in [("a", large), ("b", small), ("c", StatePatch::default())] {
         let request = AppendRequest {
             patch,
             ..AppendRequest::new(Chat::at_tip("main"), vec![item(word)], NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     chat
 }
 
 async fn read(chat: &Chat) -> Result<(), Error> {
-    chat.read(ReadRequest::whole(on("main"))).await?;
-    let state = StateRequest::all(on("main"));
-    chat.store.state(&chat.owner, &chat.id, state).await?;
+    chat.read_path(ReadRequest::whole_path(branch_end("main")))
+        .await?;
+    let state = StateRequest::all_entries(branch_end("main"));
+    chat.store.read_state(&chat.owner, &chat.id, state).await?;
     Ok(())
 }
 
@@ -201,11 +202,14 @@ fn flipped_bits_never_change_what_is_read() {
         .collect();
     let (wanted, wanted_beside) = runtime.block_on(async {
         let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
-        chat.tip("main", words.iter().map(|word| item(word)).collect())
+        chat.append_to_tip("main", words.iter().map(|word| item(word)).collect())
             .await
             .unwrap();
         fill_beside(&chat).await;
-        (chat.path(on("main")).await, beside(&chat).await.unwrap())
+        (
+            chat.path_nodes(branch_end("main")).await,
+            beside(&chat).await.unwrap(),
+        )
     });
     let good = closed(&path);
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
@@ -227,7 +231,9 @@ fn flipped_bits_never_change_what_is_read() {
                 owner: "ada".parse().unwrap(),
                 id: "chat".parse().unwrap(),
             };
-            let page = chat.read(ReadRequest::whole(on("main"))).await;
+            let page = chat
+                .read_path(ReadRequest::whole_path(branch_end("main")))
+                .await;
             if let Ok(got) = beside(&chat).await {
                 let mut pairs = got.iter().zip(&wanted_beside);
                 // A stream's counters and a key have no check: then something is not found.
@@ -297,7 +303,7 @@ async fn fill_beside(chat: &Chat) {
             let put = PutEntry {
                 key: format!("key {n:02}"),
                 value: Some(format!("{VALUE} {n}").into_bytes().into()),
-                expect: Expected::Any,
+                expect: ExpectedVersion::Any,
                 at_ms: NOW,
             };
             chat.store
@@ -327,7 +333,7 @@ async fn beside(chat: &Chat) -> Result<Vec<Option<Arc<[u8]>>>, Error> {
     for scope in scopes(chat) {
         for n in 0..20 {
             let key = format!("key {n:02}");
-            let entry = chat.store.entry(&chat.owner, &scope, &key).await?;
+            let entry = chat.store.get_entry(&chat.owner, &scope, &key).await?;
             all.push(entry.map(|entry| entry.value));
         }
     }
@@ -360,7 +366,11 @@ fn verification_finds_every_flipped_bit_of_chunks_and_values() {
             let store = SqliteStore::open(&path).unwrap();
             let (owner, id) = ("ada".parse().unwrap(), "chat".parse().unwrap());
             let upkeep = store.maintenance().unwrap();
-            let conversation = verify(upkeep, &owner, &id).await.unwrap().findings.len();
+            let conversation = verify_conversation(upkeep, &owner, &id)
+                .await
+                .unwrap()
+                .findings
+                .len();
             conversation + upkeep.verify_medium().await.unwrap().len()
         });
         assert_eq!(found, 1, "byte {place}");

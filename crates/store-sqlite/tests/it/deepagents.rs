@@ -12,7 +12,7 @@ const TABLES: &str = "CREATE TABLE chats (id TEXT); CREATE TABLE messages (id TE
      CREATE TABLE branches (chatId TEXT); CREATE TABLE checkpoints (chatId TEXT);";
 
 fn made(path: &Path) {
-    std::fs::write(path, data::bytes("deepagents-context/chats.db.gz")).unwrap();
+    std::fs::write(path, data::read_bytes("deepagents-context/chats.db.gz")).unwrap();
 }
 
 fn chats(path: &Path) -> Result<Vec<String>, Error> {
@@ -133,7 +133,7 @@ fn values_that_are_no_text_are_told_by_their_size() {
 fn flipped_bits_end_in_chats_or_errors() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flips.db");
-    let good = data::bytes("deepagents-context/chats.db.gz");
+    let good = data::read_bytes("deepagents-context/chats.db.gz");
     let (mut read, mut refused) = (0, 0);
     let mut state = 20_261_121_u64;
     for _ in 0..400 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contexture_store::{AppendRequest, Error, StorageFault};
 use contexture_store_sqlite::{FORMAT, SqliteOptions, SqliteStore};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, item, node, on, raw};
+use contexture_store_testkit::chat::{NOW, branch_end, item, node, raw_item};
 use rusqlite::Connection;
 
 fn expect_fault(path: &Path, wanted: StorageFault) {
@@ -26,15 +26,15 @@ async fn what_was_written_is_there_after_reopening() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a b ü.db");
     let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     let (owner, id) = (chat.owner.clone(), chat.id.clone());
     drop(chat);
     let store = Arc::new(SqliteStore::open(&path).unwrap());
     assert_eq!(store.path(), path);
     let chat = Chat { store, owner, id };
-    chat.expect("main", &["a", "b"]).await;
-    chat.say("main", &["c"]).await;
-    chat.expect("main", &["a", "b", "c"]).await;
+    chat.expect_path("main", &["a", "b"]).await;
+    chat.append_messages("main", &["c"]).await;
+    chat.expect_path("main", &["a", "b", "c"]).await;
 }
 
 #[test]
@@ -147,11 +147,11 @@ async fn a_full_disk_is_an_error_and_nothing_is_lost() {
     };
     let store = SqliteStore::open_with(&path, small).unwrap();
     let chat = Chat::start(Arc::new(store)).await;
-    let big = |n: usize| raw(&format!("node {n}"), &format!("{n}").repeat(10_000));
+    let big = |n: usize| raw_item(&format!("node {n}"), &format!("{n}").repeat(10_000));
     let mut stored = 0;
     let error = loop {
         match chat
-            .tip("main", vec![item(&format!("small {stored}")), big(stored)])
+            .append_to_tip("main", vec![item(&format!("small {stored}")), big(stored)])
             .await
         {
             Ok(_) => stored += 1,
@@ -165,7 +165,7 @@ async fn a_full_disk_is_an_error_and_nothing_is_lost() {
     }
     assert!(stored > 3);
     // Reads go on, and nothing of the failed append is there.
-    assert_eq!(chat.path(on("main")).await.len(), 2 * stored);
+    assert_eq!(chat.path_nodes(branch_end("main")).await.len(), 2 * stored);
     let (owner, id) = (chat.owner.clone(), chat.id.clone());
     drop(chat);
     // With space again the same append succeeds.
@@ -177,8 +177,8 @@ async fn a_full_disk_is_an_error_and_nothing_is_lost() {
         items,
         NOW,
     );
-    assert!(!chat.append(head).await.unwrap().replayed);
-    let path = chat.path(on("main")).await;
+    assert!(!chat.append_request(head).await.unwrap().replayed);
+    let path = chat.path_nodes(branch_end("main")).await;
     assert_eq!(path.last().unwrap().id, node(&format!("node {stored}")));
     assert_eq!(path.len(), 2 * stored + 2);
 }

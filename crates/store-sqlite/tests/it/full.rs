@@ -8,7 +8,7 @@ use std::sync::Arc;
 use contexture_store::{AppendRequest, Error, StorageFault};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, node, on, raw};
+use contexture_store_testkit::chat::{NOW, branch_end, node, raw_item};
 use rusqlite::Connection;
 
 use crate::chance::Chance;
@@ -24,13 +24,17 @@ fn pair(n: usize) -> AppendRequest {
     let (first, second) = (format!("n{n}"), format!("n{n}!"));
     let head = n.checked_sub(1).map(|before| format!("n{before}!"));
     let at = Chat::at_head("main", head.as_deref());
-    AppendRequest::new(at, vec![raw(&first, &noise), raw(&second, "{}")], NOW)
+    AppendRequest::new(
+        at,
+        vec![raw_item(&first, &noise), raw_item(&second, "{}")],
+        NOW,
+    )
 }
 
 /// Appends from the pair `n` on until there is no space; gives how many pairs are stored then.
 async fn fill(chat: &Chat, mut n: usize) -> usize {
     loop {
-        match chat.append(pair(n)).await {
+        match chat.append_request(pair(n)).await {
             Ok(_) => n += 1,
             Err(Error::Storage {
                 fault: StorageFault::Full,
@@ -43,7 +47,7 @@ async fn fill(chat: &Chat, mut n: usize) -> usize {
 }
 
 async fn check(chat: &Chat, pairs: usize) {
-    let path = chat.path(on("main")).await;
+    let path = chat.path_nodes(branch_end("main")).await;
     let words = (0..pairs).flat_map(|n| [format!("n{n}"), format!("n{n}!")]);
     let wanted: Vec<_> = words.map(|word| node(&word)).collect();
     assert!(path.iter().map(|node| node.id).eq(wanted));
@@ -84,7 +88,7 @@ async fn fills_its_disk() {
     // With space the very append that failed succeeds.
     std::fs::remove_file(path.with_file_name("more")).unwrap();
     std::fs::remove_file(&ballast).unwrap();
-    let done = again.append(pair(first)).await.unwrap();
+    let done = again.append_request(pair(first)).await.unwrap();
     assert!(!done.replayed);
     let second = fill(&again, first + 1).await;
     assert!(second > first + 10, "{second}");
@@ -95,7 +99,7 @@ async fn fills_its_disk() {
     check_file(&path);
     let again = chat(&path);
     check(&again, second).await;
-    let replay = again.append(pair(second - 1)).await.unwrap();
+    let replay = again.append_request(pair(second - 1)).await.unwrap();
     assert!(replay.replayed);
     tell(&format!("{first} pairs, then with more space {second}"));
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, StreamId};
 use contexture_store::{
-    Activation, AppendChunks, AppendRequest, Expected, KeyScope, PutEntry, RefChange, StateChange,
-    StateKey, StatePatch, Store,
+    Activation, AppendChunks, AppendRequest, ExpectedVersion, KeyScope, PutEntry, RefChange,
+    StateChange, StateKey, StatePatch, Store,
 };
 use contexture_store_sqlite::{FORMAT, SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, branch, item, node, raw};
+use contexture_store_testkit::chat::{NOW, branch, item, node, raw_item};
 use rusqlite::Connection;
 
 fn count(conn: &Connection, table: &str) -> i64 {
@@ -35,8 +35,8 @@ async fn fill(chat: &Chat) {
     let request = AppendRequest {
         patch: StatePatch {
             changes: vec![
-                StateChange::put(StateKey::new("small").unwrap(), 1, *b"secret value"),
-                StateChange::put(
+                StateChange::put_entry(StateKey::new("small").unwrap(), 1, *b"secret value"),
+                StateChange::put_entry(
                     StateKey::new("large").unwrap(),
                     1,
                     secret.clone().into_bytes(),
@@ -47,21 +47,21 @@ async fn fill(chat: &Chat) {
         blobs: vec![Arc::from(secret.as_bytes())],
         ..AppendRequest::new(
             Chat::at_tip("main"),
-            vec![item("a"), raw("b", &secret), item("secret")],
+            vec![item("a"), raw_item("b", &secret), item("secret")],
             NOW,
         )
     };
-    chat.append(request).await.unwrap();
+    chat.append_request(request).await.unwrap();
     chat.rewind("main", "a", Activation::Keep).await;
     let set = RefChange::SetCheckpoint {
         name: CheckpointName::new("secret name").unwrap(),
         node: node("a"),
     };
-    chat.change(set).await.unwrap();
+    chat.change_ref(set).await.unwrap();
     let put = PutEntry {
         key: "k".to_owned(),
         value: Some(Arc::from(*b"secret entry")),
-        expect: Expected::Any,
+        expect: ExpectedVersion::Any,
         at_ms: NOW,
     };
     let scope = KeyScope::Conversation(chat.id.clone());
@@ -80,7 +80,7 @@ async fn fill(chat: &Chat) {
     };
     let appended = streams.append_chunks(&chat.owner, &chat.id, append);
     appended.await.unwrap();
-    let mut update = contexture_store::ConversationUpdate::at(NOW);
+    let mut update = contexture_store::ConversationUpdate::new(NOW);
     update.metadata = contexture_store::MetadataChange::Replace(
         [(
             "k".to_owned(),
@@ -145,13 +145,15 @@ async fn a_node_with_state_costs_little() {
     let chat = Chat::start(open(&path)).await;
     let nodes = 4000;
     for n in 0..nodes / 4 {
-        let items = (0..4).map(|m| raw(&format!("{n} {m}"), "{}")).collect();
+        let items = (0..4)
+            .map(|m| raw_item(&format!("{n} {m}"), "{}"))
+            .collect();
         let key = StateKey::new(format!("path/layer-{}", n % 5)).unwrap();
         let request = AppendRequest {
-            patch: StatePatch::put(key, 1, format!("value {n}").into_bytes()),
+            patch: StatePatch::put_entry(key, 1, format!("value {n}").into_bytes()),
             ..AppendRequest::new(Chat::at_tip("main"), items, NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     let conn = Connection::open(&path).unwrap();
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -166,19 +168,19 @@ async fn alternating_branches_have_short_paths() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("turns.db");
     let chat = Chat::start(open(&path)).await;
-    chat.say("main", &["root"]).await;
+    chat.append_messages("main", &["root"]).await;
     chat.rewind("main", "root", Activation::Keep).await;
     for n in 0..1000 {
         for name in ["main", "main-v2"] {
-            chat.say(name, &[&format!("{name} {n}")]).await;
+            chat.append_messages(name, &[&format!("{name} {n}")]).await;
         }
     }
     let conn = Connection::open(&path).unwrap();
     let segments = count(&conn, "segments");
     assert!(segments <= 12, "{segments} segments");
-    assert_eq!(chat.branch("main-v2").await.nodes, 1001);
+    assert_eq!(chat.branch_record("main-v2").await.nodes, 1001);
     // Without a fork one branch has its positions to itself.
-    chat.change(RefChange::DeleteBranch(branch("main-v2")))
+    chat.change_ref(RefChange::DeleteBranch(branch("main-v2")))
         .await
         .unwrap();
     assert_eq!(count(&conn, "branches"), 1);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use contexture_store::{Error, ReadRequest, StorageFault};
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{node, on, raw};
+use contexture_store_testkit::chat::{branch_end, node, raw_item};
 use rusqlite::Connection;
 
 use crate::chance::Chance;
@@ -53,8 +53,11 @@ async fn writes_while_it_is_watched() {
         let noise: String = (0..length)
             .map(|_| format!("{:x}", chance.below(u64::MAX)))
             .collect();
-        let pair = vec![raw(&first, &noise), raw(&format!("{first}!"), "{}")];
-        let done = chat.tip("main", pair).await.unwrap();
+        let pair = vec![
+            raw_item(&first, &noise),
+            raw_item(&format!("{first}!"), "{}"),
+        ];
+        let done = chat.append_to_tip("main", pair).await.unwrap();
         say(format!("{} {first}\n", done.first));
     }
 }
@@ -125,7 +128,10 @@ async fn look(path: &Path, said: &[&str]) -> Result<usize, Error> {
         owner: "ada".parse().unwrap(),
         id: "chat".parse().unwrap(),
     };
-    let page = match chat.read(ReadRequest::whole(on("main"))).await {
+    let page = match chat
+        .read_path(ReadRequest::whole_path(branch_end("main")))
+        .await
+    {
         Ok(page) => page,
         Err(Error::NotFound { .. }) => return Ok(said.len()),
         Err(error) => return Err(error),
@@ -140,8 +146,9 @@ async fn look(path: &Path, said: &[&str]) -> Result<usize, Error> {
     };
     let lost = said.len() - said.iter().filter(is_there).count();
     let half = ids.len() % 2 == 1;
-    chat.tip("main", vec![raw("after", "{}")]).await?;
-    let gap = chat.branch("main").await.nodes != ids.len() as u64 + 1;
+    chat.append_to_tip("main", vec![raw_item("after", "{}")])
+        .await?;
+    let gap = chat.branch_record("main").await.nodes != ids.len() as u64 + 1;
     if half || gap {
         return Err(Error::Storage {
             path: path.to_owned(),

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use contexture_ir::NodeId;
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BranchLabel, Error, ReadRequest, RefChange,
+    Activation, AppendPoint, AppendRequest, BranchLabel, Error, ReadRequest, RefChange,
 };
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, branch, item, new_branch, node, on};
+use contexture_store_testkit::chat::{NOW, branch, branch_end, item, new_branch, node};
 use rusqlite::Connection;
 
 use crate::children::{chat, start_together, tell, told, wait};
@@ -35,14 +35,14 @@ async fn appends_its_share() {
         let depth = loop {
             let at = match number % 2 {
                 0 => Chat::at_tip("main"),
-                _ => AppendAt::Head {
+                _ => AppendPoint::Head {
                     branch: branch("main"),
                     head,
                 },
             };
             let request = AppendRequest::new(at, vec![item(&word)], NOW);
             let since = Instant::now();
-            let done = chat.append(request).await;
+            let done = chat.append_request(request).await;
             longest = longest.max(since.elapsed());
             match done {
                 Ok(done) => {
@@ -87,7 +87,7 @@ async fn many_processes_write_one_branch() {
         }
     }
     let took = since.elapsed();
-    let path = chat.path(on("main")).await;
+    let path = chat.path_nodes(branch_end("main")).await;
     let stored: Vec<_> = path.iter().map(|node| (node.depth, node.id)).collect();
     assert_eq!(stored.len(), processes * count);
     assert_eq!(stored, Vec::from_iter(acknowledged));
@@ -107,11 +107,12 @@ async fn works_until_it_is_gone() {
     };
     let chat = chat(&path);
     let work = async |word: String| {
-        chat.tip("main", vec![item(&word)]).await?;
-        chat.read(ReadRequest::last(on("main"), 10)).await?;
+        chat.append_to_tip("main", vec![item(&word)]).await?;
+        chat.read_path(ReadRequest::last_nodes(branch_end("main"), 10))
+            .await?;
         let label = BranchLabel::After(branch("main"));
         let back = new_branch(Some(&word), label, Activation::Keep);
-        chat.change(RefChange::CreateBranch(back)).await
+        chat.change_ref(RefChange::CreateBranch(back)).await
     };
     wait();
     for n in 0.. {
@@ -121,7 +122,11 @@ async fn works_until_it_is_gone() {
             Err(error) => panic!("{error}"),
         }
     }
-    let gone = chat.store.refs(&chat.owner, &chat.id).await.unwrap_err();
+    let gone = chat
+        .store
+        .list_refs(&chat.owner, &chat.id)
+        .await
+        .unwrap_err();
     assert!(matches!(gone, Error::NotFound { .. }), "{gone}");
 }
 
@@ -146,7 +151,7 @@ async fn deleting_wins_over_writers() {
     for writer in writers {
         writer.finish();
     }
-    other.say("main", &["here"]).await;
+    other.append_messages("main", &["here"]).await;
     drop((chat, other));
     let conn = Connection::open(&path).unwrap();
     for (sql, wanted) in [
@@ -173,7 +178,7 @@ async fn opens_and_writes() {
     wait();
     let store = Arc::new(SqliteStore::open(&path).unwrap());
     let chat = Chat::start_as(store, &name, "own").await;
-    chat.say("main", &["one", "two"]).await;
+    chat.append_messages("main", &["one", "two"]).await;
 }
 
 /// A file that is not there yet, and one of the first format: one process makes or migrates it, the
@@ -204,12 +209,12 @@ async fn several_processes_open_a_file_at_once() {
                     owner: format!("owner-{number}").parse().unwrap(),
                     id: "own".parse().unwrap(),
                 };
-                chat.expect("main", &["one", "two"]).await;
+                chat.expect_path("main", &["one", "two"]).await;
             }
             if old.is_some() {
                 let chat = chat(&path);
                 let wanted = ["one", "two", "three again", "six"];
-                chat.expect("main-v2", &wanted).await;
+                chat.expect_path("main-v2", &wanted).await;
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use contexture_store::Error;
 use contexture_store_sqlite::{SqliteOptions, SqliteStore};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{on, raw};
+use contexture_store_testkit::chat::{branch_end, raw_item};
 use rusqlite::Connection;
 
 async fn chat(options: SqliteOptions) -> (tempfile::TempDir, Connection, Chat) {
@@ -29,8 +29,8 @@ async fn a_full_queue_refuses_and_recovers() {
     let text = "x".repeat(100_000);
     let tasks: Vec<_> = (0..20)
         .map(|n| {
-            let (chat, item) = (chat.clone(), raw(&n.to_string(), &text));
-            tokio::spawn(async move { chat.tip("main", vec![item]).await })
+            let (chat, item) = (chat.clone(), raw_item(&n.to_string(), &text));
+            tokio::spawn(async move { chat.append_to_tip("main", vec![item]).await })
         })
         .collect();
     while tasks.iter().filter(|task| task.is_finished()).count() < 10 {
@@ -49,8 +49,8 @@ async fn a_full_queue_refuses_and_recovers() {
         }
     }
     assert_eq!(stored + refused, 20);
-    assert_eq!(chat.path(on("main")).await.len(), stored);
-    chat.say("main", &["after"]).await;
+    assert_eq!(chat.path_nodes(branch_end("main")).await.len(), stored);
+    chat.append_messages("main", &["after"]).await;
 }
 
 /// A call that could never fit the queue still goes when nothing else waits.
@@ -62,7 +62,9 @@ async fn a_call_larger_than_the_queue_goes_alone() {
     };
     let (_directory, _other, chat) = chat(options).await;
     let text = "x".repeat(100_000);
-    chat.tip("main", vec![raw("a", &text)]).await.unwrap();
+    chat.append_to_tip("main", vec![raw_item("a", &text)])
+        .await
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,12 +75,17 @@ async fn another_process_that_writes_for_too_long_is_busy() {
     };
     let (_directory, other, chat) = chat(options).await;
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = chat.tip("main", vec![raw("a", "{}")]).await.unwrap_err();
+    let error = chat
+        .append_to_tip("main", vec![raw_item("a", "{}")])
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Busy { .. }), "{error}");
     // Readers do not wait.
-    chat.expect("main", &[]).await;
+    chat.expect_path("main", &[]).await;
     other.execute_batch("COMMIT").unwrap();
-    chat.tip("main", vec![raw("a", "{}")]).await.unwrap();
+    chat.append_to_tip("main", vec![raw_item("a", "{}")])
+        .await
+        .unwrap();
 }
 
 /// Calls handed over before the store is dropped are carried out, even if nobody waits for them.
@@ -88,7 +95,7 @@ async fn dropping_the_store_finishes_what_was_begun() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let task = {
         let chat = chat.clone();
-        tokio::spawn(async move { chat.tip("main", vec![raw("a", "{}")]).await })
+        tokio::spawn(async move { chat.append_to_tip("main", vec![raw_item("a", "{}")]).await })
     };
     let (owner, id) = (chat.owner.clone(), chat.id.clone());
     drop(chat);
@@ -96,5 +103,5 @@ async fn dropping_the_store_finishes_what_was_begun() {
     task.await.unwrap().unwrap();
     let store = Arc::new(SqliteStore::open(directory.path().join("queue.db")).unwrap());
     let chat = Chat { store, owner, id };
-    chat.expect("main", &["a"]).await;
+    chat.expect_path("main", &["a"]).await;
 }

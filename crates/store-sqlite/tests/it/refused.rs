@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contexture_store::{Error, StorageFault};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::raw;
+use contexture_store_testkit::chat::raw_item;
 use rusqlite::Connection;
 
 use crate::children::{Process, chat, tell, told};
@@ -37,7 +37,7 @@ fn opens() {
 
 async fn make(path: &Path) {
     let chat = Chat::start(Arc::new(SqliteStore::open(path).unwrap())).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -90,7 +90,7 @@ async fn files_without_permission() {
         set(&inner, 0o700);
         set(&path, 0o600);
         assert_eq!(told, [wanted], "file {file:o}, directory {directory:o}");
-        chat(&path).expect("main", &["a"]).await;
+        chat(&path).expect_path("main", &["a"]).await;
     }
 }
 
@@ -106,8 +106,13 @@ async fn runs_out_of_files() {
     let mut taken: Vec<_> = std::iter::from_fn(|| grab().ok()).collect();
     assert!(!taken.is_empty());
     // The writer has its files, a reader gets none.
-    chat.say("main", &["b"]).await;
-    match chat.store.refs(&chat.owner, &chat.id).await.unwrap_err() {
+    chat.append_messages("main", &["b"]).await;
+    match chat
+        .store
+        .list_refs(&chat.owner, &chat.id)
+        .await
+        .unwrap_err()
+    {
         Error::Storage { fault, .. } => assert_eq!(fault, StorageFault::CannotOpen),
         error => panic!("{error:?}"),
     }
@@ -124,8 +129,8 @@ async fn runs_out_of_files() {
     }
     tell(&ends.join(" "));
     drop(taken);
-    chat.say("main", &["c"]).await;
-    chat.expect("main", &["a", "b", "c"]).await;
+    chat.append_messages("main", &["c"]).await;
+    chat.expect_path("main", &["a", "b", "c"]).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -159,12 +164,15 @@ async fn a_link_to_a_database() {
     let (real, linked) = (chat(&path), chat(&link));
     for n in 0..20 {
         let chat = if n % 2 == 0 { &real } else { &linked };
-        chat.tip("main", vec![raw(&n.to_string(), "{}")])
+        chat.append_to_tip("main", vec![raw_item(&n.to_string(), "{}")])
             .await
             .unwrap();
     }
-    assert_eq!(real.branch("main").await, linked.branch("main").await);
-    assert_eq!(real.branch("main").await.nodes, 21);
+    assert_eq!(
+        real.branch_record("main").await,
+        linked.branch_record("main").await
+    );
+    assert_eq!(real.branch_record("main").await.nodes, 21);
     let beside = std::fs::read_dir(directory.path()).unwrap().count();
     assert_eq!(beside, 2, "a log lies beside the link");
     drop((real, linked));

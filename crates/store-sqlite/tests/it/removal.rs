@@ -12,7 +12,7 @@ use contexture_store::{
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, item, node, on, raw};
+use contexture_store_testkit::chat::{NOW, branch_end, item, node, raw_item};
 use rusqlite::Connection;
 
 fn open(path: &Path) -> Arc<dyn Store> {
@@ -97,13 +97,15 @@ async fn redacted_bytes_are_in_no_file() {
         if n % 5 == 0 {
             redacted.push(node(&word));
         }
-        chat.tip("main", vec![raw(&word, &said)]).await.unwrap();
+        chat.append_to_tip("main", vec![raw_item(&word, &said)])
+            .await
+            .unwrap();
     }
     let value = "quicksilver ".repeat(1000).into_bytes();
     let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item("last")], NOW);
-    request.patch = StatePatch::put(StateKey::new("k").unwrap(), 1, value.clone());
+    request.patch = StatePatch::put_entry(StateKey::new("k").unwrap(), 1, value.clone());
     request.blobs = vec![Arc::from(*b"a quicksilver blob")];
-    let blobs = chat.append(request).await.unwrap().blobs;
+    let blobs = chat.append_request(request).await.unwrap().blobs;
     // Long items are stored compressed: what must go is what is stored.
     let stored = stored(&path, &redacted);
     assert_eq!(held(&path, &stored), stored.len());
@@ -114,11 +116,14 @@ async fn redacted_bytes_are_in_no_file() {
         blobs,
         at_ms: NOW,
     };
-    let redacted = chat.store.redact(&chat.owner, &chat.id, request).await;
+    let redacted = chat
+        .store
+        .redact_content(&chat.owner, &chat.id, request)
+        .await;
     assert_eq!(redacted.unwrap().nodes, 80);
     assert!(!holds(&path, b"quicksilver"), "without closing the store");
     assert_eq!(held(&path, &stored), 0);
-    assert_eq!(chat.path(on("main")).await.len(), 401);
+    assert_eq!(chat.path_nodes(branch_end("main")).await.len(), 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,10 +134,12 @@ async fn an_erased_owner_is_in_no_file() {
     for n in 0..150 {
         let chat = Chat::start_as(Arc::clone(&store), "ada", &format!("c{n}")).await;
         let said = "quicksilver ".repeat(n);
-        chat.tip("main", vec![raw("a", &said)]).await.unwrap();
+        chat.append_to_tip("main", vec![raw_item("a", &said)])
+            .await
+            .unwrap();
     }
     let bob = Chat::start_as(Arc::clone(&store), "bob", "c0").await;
-    bob.say("main", &["a"]).await;
+    bob.append_messages("main", &["a"]).await;
     let ada = "ada".parse().unwrap();
     let erased = erase_all(&*store, &ada, &EraseScope::Owner).await.unwrap();
     assert_eq!(erased.conversations, 150);
@@ -153,7 +160,7 @@ async fn large(path: &Path) -> Chat {
     let chat = Chat::start(open(path)).await;
     for n in 0..12 {
         let items = (0..500).map(|m| item(&format!("{n} {m}"))).collect();
-        chat.tip("main", items).await.unwrap();
+        chat.append_to_tip("main", items).await.unwrap();
     }
     chat
 }
@@ -162,7 +169,12 @@ async fn large(path: &Path) -> Chat {
 async fn begin_to_delete(chat: &Chat) {
     let mut delete = Box::pin(chat.store.delete_conversation(&chat.owner, &chat.id));
     let mut waker = Context::from_waker(Waker::noop());
-    while chat.store.conversation(&chat.owner, &chat.id).await.is_ok() {
+    while chat
+        .store
+        .load_conversation(&chat.owner, &chat.id)
+        .await
+        .is_ok()
+    {
         assert!(delete.as_mut().poll(&mut waker).is_pending());
     }
 }
@@ -174,7 +186,10 @@ async fn a_dropped_deletion_is_finished_all_the_same() {
     let path = directory.path().join("dropped.db");
     let chat = large(&path).await;
     begin_to_delete(&chat).await;
-    let late = chat.tip("main", vec![item("late")]).await.unwrap_err();
+    let late = chat
+        .append_to_tip("main", vec![item("late")])
+        .await
+        .unwrap_err();
     assert_eq!(late.kind(), "not_found");
     // The id is free as soon as the writer has been idle for long enough.
     let new = NewConversation::new(chat.id.clone(), NOW);
@@ -190,7 +205,7 @@ async fn a_dropped_deletion_is_finished_all_the_same() {
         tokio::task::yield_now().await;
     }
     assert_eq!((count(&path, "nodes"), count(&path, "deletions")), (0, 0));
-    chat.expect("main", &[]).await;
+    chat.expect_path("main", &[]).await;
 }
 
 /// A process that died over a deletion leaves rows that nobody sees; the next one removes them.
@@ -210,7 +225,7 @@ async fn an_interrupted_deletion_goes_on_when_the_database_is_opened() {
     .unwrap();
     drop(conn);
     let store = open(&path);
-    let gone = store.conversation(&owner, &id).await.unwrap_err();
+    let gone = store.load_conversation(&owner, &id).await.unwrap_err();
     assert_eq!(gone.kind(), "not_found");
     while count(&path, "deletions") > 0 {
         tokio::task::yield_now().await;

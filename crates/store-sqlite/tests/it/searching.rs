@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contexture_store::{Coverage, RedactRequest, Search as _, SearchRequest, SearchScope, Store};
+use contexture_store::{
+    RedactRequest, Search as _, SearchCoverage, SearchRequest, SearchScope, Store,
+};
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, item, node};
@@ -21,8 +23,8 @@ fn open(path: &Path) -> Arc<SqliteStore> {
 async fn found(store: &SqliteStore, chat: &Chat, query: &str) -> usize {
     let mut request = SearchRequest::new(query, SearchScope::Owner);
     request.limit = 1000;
-    let page = store.find(&chat.owner, request).await.unwrap();
-    assert_eq!(page.coverage, Coverage::Whole);
+    let page = store.search_nodes(&chat.owner, request).await.unwrap();
+    assert_eq!(page.coverage, SearchCoverage::Whole);
     page.hits.len()
 }
 
@@ -38,12 +40,13 @@ fn has(path: &Path, text: &str) -> bool {
 
 /// Fillers make the index more than one segment: the term to be removed is in an old one.
 async fn say_secrets(chat: &Chat) {
-    chat.say("main", &["a Xylophone"]).await;
+    chat.append_messages("main", &["a Xylophone"]).await;
     for n in 0..40 {
         let items = (0..20).map(|m| item(&format!("filler number{n} and {m}")));
-        chat.tip("main", items.collect()).await.unwrap();
+        chat.append_to_tip("main", items.collect()).await.unwrap();
     }
-    chat.say("main", &["the Xylophone again", "z"]).await;
+    chat.append_messages("main", &["the Xylophone again", "z"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,7 +64,10 @@ async fn redacted_terms_leave_the_file() {
         blobs: Vec::new(),
         at_ms: NOW,
     };
-    store.redact(&chat.owner, &chat.id, request).await.unwrap();
+    store
+        .redact_content(&chat.owner, &chat.id, request)
+        .await
+        .unwrap();
     assert_eq!(found(&store, &chat, "xylophone").await, 0);
     assert_eq!(found(&store, &chat, "redacted").await, 0);
     assert_eq!(found(&store, &chat, "number7 3").await, 1);
@@ -79,10 +85,10 @@ async fn deleted_terms_leave_the_file() {
     let store = open(&path);
     let chat = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "secret").await;
     let other = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "other").await;
-    chat.say("main", &["a Xylophone"]).await;
+    chat.append_messages("main", &["a Xylophone"]).await;
     for n in 0..40 {
         let items = (0..20).map(|m| item(&format!("something else, {n} and {m}")));
-        other.tip("main", items.collect()).await.unwrap();
+        other.append_to_tip("main", items.collect()).await.unwrap();
     }
     assert!(has(&path, "xylophone"));
     store
@@ -103,7 +109,7 @@ async fn an_index_of_another_version_is_made_again() {
         let items = (from..from + 1500).map(|n| item(&format!("number {n}")));
         items.collect::<Vec<_>>()
     };
-    chat.tip("main", items(0)).await.unwrap();
+    chat.append_to_tip("main", items(0)).await.unwrap();
     let Chat { owner, id, store } = chat;
     drop(store);
     Connection::open(&path)
@@ -121,7 +127,7 @@ async fn an_index_of_another_version_is_made_again() {
         id,
     };
     // What is stored before the index has come so far is indexed once, by whichever is later.
-    chat.tip("main", items(1500)).await.unwrap();
+    chat.append_to_tip("main", items(1500)).await.unwrap();
     assert_eq!(found(&store, &chat, "number 2").await, 1);
     assert_eq!(found(&store, &chat, "2999").await, 1);
     assert_eq!(found(&store, &chat, "stale").await, 0);
@@ -139,11 +145,13 @@ async fn many_conversations_are_searched_like_few() {
     let store = open(&directory.path().join("many.db"));
     let opened = Arc::clone(&store) as Arc<dyn Store>;
     let stranger = Chat::start_as(Arc::clone(&opened), "bob", "chat").await;
-    stranger.say("main", &["needle of another"]).await;
+    stranger
+        .append_messages("main", &["needle of another"])
+        .await;
     for n in 0..300 {
         let chat = Chat::start_as(Arc::clone(&opened), "ada", &format!("chat-{n}")).await;
         let words = if n % 100 == 7 { "a needle" } else { "hay" };
-        chat.say("main", &[words]).await;
+        chat.append_messages("main", &[words]).await;
         if n == 100 {
             assert_eq!(found(&store, &chat, "needle").await, 1);
         }
@@ -160,7 +168,8 @@ async fn a_damaged_node_is_not_found_and_harms_nothing() {
     let path = directory.path().join("damaged.db");
     let store = open(&path);
     let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
-    chat.say("main", &["needle one", "needle two"]).await;
+    chat.append_messages("main", &["needle one", "needle two"])
+        .await;
     Connection::open(&path)
         .unwrap()
         .execute(

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, NodeId, ResponseId, StreamId};
 use contexture_store::{
-    Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, Error, Expected, KeyScope,
-    Maintenance, NewItem, NodeKind, PutEntry, RefChange, ResponseInputs, ResponseRecord, StateKey,
-    StatePatch, Store, Thing, verify,
+    Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, EntityKind, Error,
+    ExpectedVersion, KeyScope, Maintenance, NewItem, NodeKind, PutEntry, RefChange, ResponseInputs,
+    ResponseRecord, StateKey, StatePatch, Store, verify_conversation,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, item, node, raw};
+use contexture_store_testkit::chat::{NOW, item, node, raw_item};
 use rusqlite::Connection;
 
 fn open(path: &Path) -> Arc<dyn Store> {
@@ -28,7 +28,9 @@ fn upkeep(chat: &Chat) -> &dyn Maintenance {
 
 /// What is wrong with a conversation: what, where.
 async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
-    let page = verify(upkeep(chat), &chat.owner, &chat.id).await.unwrap();
+    let page = verify_conversation(upkeep(chat), &chat.owner, &chat.id)
+        .await
+        .unwrap();
     assert!(page.checked > 0);
     let places = page.findings.into_iter().map(|finding| match finding {
         Error::Damaged {
@@ -49,26 +51,26 @@ async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
 async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
     let chat = Chat::start_as(store, "ada", id).await;
     let many = (0..600).map(|n| item(&format!("number {n} {}", "word ".repeat(n % 200))));
-    chat.tip("main", many.collect()).await.unwrap();
+    chat.append_to_tip("main", many.collect()).await.unwrap();
     for (n, size) in [(0, 10), (1, 1000), (2, 9000)] {
         let name = chat.rewind("main", &first(n), Activation::Keep).await;
         let key = StateKey::new(format!("path/{n}")).unwrap();
         let value = format!("{n}").repeat(size);
         let request = AppendRequest {
-            patch: StatePatch::put(key, 1, value.into_bytes()),
+            patch: StatePatch::put_entry(key, 1, value.into_bytes()),
             ..AppendRequest::new(
                 Chat::at_tip(&name),
                 vec![item(&format!("fork {n}")), item(&format!("leaf {n}"))],
                 NOW,
             )
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     let set = RefChange::SetCheckpoint {
         name: CheckpointName::new("there").unwrap(),
         node: node(&first(7)),
     };
-    chat.change(set).await.unwrap();
+    chat.change_ref(set).await.unwrap();
     beside(&chat).await;
     chat
 }
@@ -90,7 +92,7 @@ async fn answered(chat: &Chat) {
             response: Some(record),
             ..AppendRequest::new(Chat::at_tip("main"), vec![answer], NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
 }
 
@@ -123,7 +125,7 @@ async fn beside(chat: &Chat) {
             let put = PutEntry {
                 key: key.to_owned(),
                 value: value.map(Arc::from),
-                expect: Expected::Any,
+                expect: ExpectedVersion::Any,
                 at_ms: NOW,
             };
             let put = chat.store.put_entry(&chat.owner, &scope, put);
@@ -138,7 +140,7 @@ fn first(n: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sound_has_no_findings_and_what_is_damaged_is_found_where_it_is() {
+async fn verify_reports_location_of_each_damaged_row() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("checked.db");
     let store = open(&path);
@@ -251,12 +253,12 @@ async fn values_of_no_conversation_are_checked_with_the_medium() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_is_counted() {
+async fn statistics_count_a_conversation() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory.path().join("counted.db"));
     let chat = filled(store, "chat").await;
     let counted = upkeep(&chat)
-        .statistics(&chat.owner, &chat.id)
+        .read_statistics(&chat.owner, &chat.id)
         .await
         .unwrap();
     let users = counted.nodes[&NodeKind::User];
@@ -266,21 +268,24 @@ async fn a_conversation_is_counted() {
     assert!(counted.blobs.bytes < 9000, "it is compressed");
     assert!(users.bytes > 10_000 && counted.events > 6 && counted.segments > 3);
     let none = "bob".parse().unwrap();
-    let error = upkeep(&chat).statistics(&none, &chat.id).await.unwrap_err();
+    let error = upkeep(&chat)
+        .read_statistics(&none, &chat.id)
+        .await
+        .unwrap_err();
     let theirs = upkeep(&chat)
         .verify_page(&none, &chat.id, None)
         .await
         .unwrap_err();
-    let request = CollectRequest::at(NOW);
+    let request = CollectRequest::new(NOW);
     let blobs = upkeep(&chat)
-        .collect(&none, &chat.id, request)
+        .collect_blobs(&none, &chat.id, request)
         .await
         .unwrap_err();
     for error in [error, theirs, blobs] {
         let hidden = matches!(
             error,
             Error::NotFound {
-                what: Thing::Conversation,
+                what: EntityKind::Conversation,
                 ..
             }
         );
@@ -302,22 +307,27 @@ async fn blobs_that_nothing_names_go_after_a_while() {
     let collect = async |now_ms: i64, limit: usize| {
         let request = CollectRequest {
             limit,
-            ..CollectRequest::at(now_ms)
+            ..CollectRequest::new(now_ms)
         };
         let done = upkeep(&chat)
-            .collect(&chat.owner, &chat.id, request)
+            .collect_blobs(&chat.owner, &chat.id, request)
             .await
             .unwrap();
         (done.blobs.count, done.waiting, done.more)
     };
-    let there = async |id: BlobId| chat.store.blob(&chat.owner, &chat.id, id).await.is_ok();
+    let there = async |id: BlobId| {
+        chat.store
+            .read_blob(&chat.owner, &chat.id, id)
+            .await
+            .is_ok()
+    };
     let hour = 3_600_000;
     let by_item = put("named by an item").await;
     let by_state = put("named by a large value").await;
     let (lost, again, late) = (put("lost").await, put("again").await, put("late").await);
-    chat.tip(
+    chat.append_to_tip(
         "main",
-        vec![raw(
+        vec![raw_item(
             "a",
             &format!("{{\"url\":\"context://vfs/{by_item}\"}}"),
         )],
@@ -325,18 +335,18 @@ async fn blobs_that_nothing_names_go_after_a_while() {
     .await
     .unwrap();
     let request = AppendRequest {
-        patch: StatePatch::put(
+        patch: StatePatch::put_entry(
             StateKey::new("plan").unwrap(),
             1,
             format!("{} {by_state}", "long ".repeat(2000)).into_bytes(),
         ),
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("b")], NOW)
     };
-    chat.append(request).await.unwrap();
+    chat.append_request(request).await.unwrap();
     assert_eq!(collect(NOW, 10).await, (0, 3, false));
     assert_eq!(collect(NOW + hour - 1, 10).await, (0, 3, false));
     put("again").await;
-    chat.tip("main", vec![raw("c", &format!("\"{late}\""))])
+    chat.append_to_tip("main", vec![raw_item("c", &format!("\"{late}\""))])
         .await
         .unwrap();
     let spare = put("spare").await;
@@ -361,7 +371,7 @@ async fn blobs_that_nothing_names_go_after_a_while() {
 fn noise(n: usize) -> NewItem {
     let ids =
         (0..2000_usize).map(|m| NodeId::derive("noise", &[&n.to_le_bytes(), &m.to_le_bytes()]));
-    raw(
+    raw_item(
         &format!("noise {n}"),
         &format!("\"{}\"", ids.map(|id| id.to_string()).collect::<String>()),
     )
@@ -374,7 +384,7 @@ async fn unused_space_is_given_back() {
     for written_before in [false, true] {
         let store = open(&path);
         let chat = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
-        chat.tip("main", (0..40).map(noise).collect())
+        chat.append_to_tip("main", (0..40).map(noise).collect())
             .await
             .unwrap();
         let stays = filled(Arc::clone(&store), "stays").await;
@@ -383,7 +393,7 @@ async fn unused_space_is_given_back() {
             .delete_conversation(&chat.owner, &chat.id)
             .await
             .unwrap();
-        let seen = stays.seen().await;
+        let seen = stays.snapshot_text().await;
         if written_before {
             drop((chat, stays));
             // As a database is that was made without giving space back.
@@ -392,7 +402,7 @@ async fn unused_space_is_given_back() {
                 .unwrap();
             drop(conn);
             let chat = Chat::start_as(open(&path), "ada", "gone").await;
-            chat.tip("main", (0..40).map(noise).collect())
+            chat.append_to_tip("main", (0..40).map(noise).collect())
                 .await
                 .unwrap();
             chat.store
@@ -405,10 +415,10 @@ async fn unused_space_is_given_back() {
             owner: "ada".parse().unwrap(),
             id: "stays".parse().unwrap(),
         };
-        let done = upkeep(&stays).compact().await.unwrap();
+        let done = upkeep(&stays).compact_storage().await.unwrap();
         assert!(done.after + 1_000_000 < done.before, "{done:?}");
         assert_eq!(std::fs::metadata(&path).unwrap().len(), done.after);
-        assert_eq!(stays.seen().await, seen);
+        assert_eq!(stays.snapshot_text().await, seen);
         assert_eq!(upkeep(&stays).verify_medium().await.unwrap(), [""; 0]);
         stays
             .store
@@ -434,7 +444,7 @@ async fn a_backup_made_while_others_write_is_a_whole_prefix() {
             let told = told.clone();
             tokio::spawn(async move {
                 for n in 0..60 {
-                    chat.say("main", &[&format!("{n}")]).await;
+                    chat.append_messages("main", &[&format!("{n}")]).await;
                     told.send(()).unwrap();
                 }
             })
@@ -447,7 +457,7 @@ async fn a_backup_made_while_others_write_is_a_whole_prefix() {
         }
         let mut before = Vec::new();
         for chat in &chats {
-            before.push(chat.branch("main").await.nodes);
+            before.push(chat.branch_record("main").await.nodes);
         }
         let to = directory.path().join(format!("copy-{n}.db"));
         let copied = store.maintenance().unwrap().back_up(&to).await.unwrap();
@@ -468,16 +478,16 @@ async fn a_backup_made_while_others_write_is_a_whole_prefix() {
                 store: Arc::clone(&copy),
                 ..chat.clone()
             };
-            let nodes = chat.branch("main").await.nodes;
+            let nodes = chat.branch_record("main").await.nodes;
             assert!(nodes >= *before, "{nodes} of {before} acknowledged");
             let words: Vec<String> = (0..nodes).map(|n| n.to_string()).collect();
-            chat.expect(
+            chat.expect_path(
                 "main",
                 &words.iter().map(String::as_str).collect::<Vec<_>>(),
             )
             .await;
             assert_eq!(findings(&chat).await, []);
-            chat.say("main", &["and on"]).await;
+            chat.append_messages("main", &["and on"]).await;
         }
     }
     // Nothing is overwritten, and nothing is left of what could not be.
@@ -488,7 +498,7 @@ async fn a_backup_made_while_others_write_is_a_whole_prefix() {
         matches!(
             error,
             Error::AlreadyExists {
-                what: Thing::File,
+                what: EntityKind::File,
                 ..
             }
         ),

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use contexture_store::{Error, ReadRequest, StorageFault, Store, verify};
+use contexture_store::{Error, ReadRequest, StorageFault, Store, verify_conversation};
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{item, on};
+use contexture_store_testkit::chat::{branch_end, item};
 use rusqlite::Connection;
 
 const PAGE: usize = 8192;
@@ -51,7 +51,7 @@ async fn written(path: &Path, salt: &str) -> BTreeSet<Arc<str>> {
             })
             .collect();
         texts.extend(items.iter().map(|item| Arc::clone(&item.json)));
-        chat.tip("main", items).await.unwrap();
+        chat.append_to_tip("main", items).await.unwrap();
     }
     texts
 }
@@ -102,7 +102,10 @@ async fn survey(path: &Path, texts: &BTreeSet<Arc<str>>, what: &str) -> usize {
             owner: "ada".parse().unwrap(),
             id: id.parse().unwrap(),
         };
-        match chat.read(ReadRequest::whole(on("main"))).await {
+        match chat
+            .read_path(ReadRequest::whole_path(branch_end("main")))
+            .await
+        {
             Ok(page) => {
                 for node in &page.nodes {
                     assert!(texts.contains(&node.json), "{what}: nobody wrote this");
@@ -112,10 +115,10 @@ async fn survey(path: &Path, texts: &BTreeSet<Arc<str>>, what: &str) -> usize {
             Err(error) => assert!(is_no_panic(&error), "{what}: {error:?}"),
         }
         let upkeep = store.maintenance().unwrap();
-        if let Err(error) = verify(upkeep, &chat.owner, &chat.id).await {
+        if let Err(error) = verify_conversation(upkeep, &chat.owner, &chat.id).await {
             assert!(is_no_panic(&error), "{what}: {error:?}");
         }
-        if let Err(error) = chat.tip("main", vec![item("and on")]).await {
+        if let Err(error) = chat.append_to_tip("main", vec![item("and on")]).await {
             assert!(is_no_panic(&error), "{what}: {error:?}");
         }
     }
@@ -200,7 +203,7 @@ async fn a_log_that_is_gone_or_anothers() {
             owner: "ada".parse().unwrap(),
             id: CHATS[0].parse().unwrap(),
         };
-        chat.say("main", &["latest"]).await;
+        chat.append_messages("main", &["latest"]).await;
         logs.push(std::fs::read(beside(path, "-wal")).unwrap());
     }
     texts.insert(Arc::clone(&item("latest").json));

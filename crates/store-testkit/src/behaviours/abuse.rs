@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, At, BranchLabel, Cursor, Error, Fence, ListConversations,
-    ListEntries, NewConversation, NewItem, ReadRequest, RefChange, Span, Store, divergence, graph,
+    Activation, AppendPoint, AppendRequest, BranchLabel, ConversationCursor, Error, Fence,
+    ListConversations, ListEntries, NewConversation, NewItem, PathEnd, ReadRequest, RefChange,
+    Span, Store, find_divergence, load_graph,
 };
 
-use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
+use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch, node};
 use crate::faulty::Faulty;
 use crate::method::Method;
 
@@ -31,7 +32,7 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
             after,
             ..ListConversations::default()
         };
-        let page = store.conversations(&owner, list).await.unwrap();
+        let page = store.list_conversations(&owner, list).await.unwrap();
         found.extend(page.conversations.into_iter().map(|one| one.updated_ms));
         after = page.next;
         if after.is_none() {
@@ -42,37 +43,40 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
     for ms in [i64::MIN, i64::MAX] {
         let list = ListConversations {
             limit: Some(usize::MAX),
-            after: Some(Cursor {
+            after: Some(ConversationCursor {
                 updated_ms: ms,
                 id: ConversationId::new("zzz").unwrap(),
             }),
             ..ListConversations::default()
         };
-        store.conversations(&owner, list).await.unwrap();
+        store.list_conversations(&owner, list).await.unwrap();
     }
     let none = ListConversations {
         limit: Some(0),
         ..ListConversations::default()
     };
-    let page = store.conversations(&owner, none).await.unwrap();
+    let page = store.list_conversations(&owner, none).await.unwrap();
     assert!(page.conversations.is_empty());
     let none = ListEntries {
         limit: Some(0),
         ..ListEntries::default()
     };
-    store.entries(&owner, none).await.unwrap();
+    store.list_entries(&owner, none).await.unwrap();
 
     let chat = Chat::start(store).await;
     for ms in times {
         let items = vec![NewItem {
             created_ms: ms,
             step: Some(u32::MAX),
-            ..item(&format!("at {ms} {}", chat.path(on("main")).await.len()))
+            ..item(&format!(
+                "at {ms} {}",
+                chat.path_nodes(branch_end("main")).await.len()
+            ))
         }];
         let request = AppendRequest::new(Chat::at_tip("main"), items, ms);
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
-    let path = chat.path(on("main")).await;
+    let path = chat.path_nodes(branch_end("main")).await;
     assert_eq!(
         path.len(),
         times.len(),
@@ -92,19 +96,25 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
         Span::SinceCompaction,
     ] {
         for limit in [None, Some(0), Some(1), Some(usize::MAX)] {
-            let at = on("main");
-            let page = chat.read(ReadRequest { at, span, limit }).await.unwrap();
+            let at = branch_end("main");
+            let page = chat
+                .read_path(ReadRequest { at, span, limit })
+                .await
+                .unwrap();
             assert!(page.nodes.len() <= times.len(), "{span:?} {limit:?}");
         }
     }
     for (after, limit) in [(most, 1), (most, usize::MAX), (0, 0), (1 << 40, 1)] {
-        let events = chat.store.events(&chat.owner, &chat.id, after, limit).await;
+        let events = chat
+            .store
+            .list_events(&chat.owner, &chat.id, after, limit)
+            .await;
         assert!(events.unwrap().is_empty(), "{after} {limit}");
     }
     let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item("late")], NOW);
     request.fence = Some(Fence(most));
     assert_eq!(
-        chat.append(request).await.unwrap_err().kind(),
+        chat.append_request(request).await.unwrap_err().kind(),
         "stale_fence"
     );
 }
@@ -112,10 +122,10 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
 /// Nodes of another conversation, of no conversation, and the item itself.
 pub(super) async fn references_out_of_the_conversation(store: Tested) {
     let chat = Chat::start(Arc::clone(&store)).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
     let other = Chat::start_as(store, "ada", "other").await;
-    other.say("main", &["theirs"]).await;
-    let seen = chat.seen().await;
+    other.append_messages("main", &["theirs"]).await;
+    let seen = chat.snapshot_text().await;
     for (what, id) in [("another's", node("theirs")), ("its own", node("new"))] {
         let answers = NewItem {
             answers: Some(id),
@@ -126,34 +136,39 @@ pub(super) async fn references_out_of_the_conversation(store: Tested) {
             ..item("new")
         };
         for item in [answers, copied] {
-            let refused = chat.tip("main", vec![item]).await.unwrap_err();
+            let refused = chat.append_to_tip("main", vec![item]).await.unwrap_err();
             assert_eq!(refused.kind(), "not_found", "{what}");
         }
-        let head = AppendAt::Head {
+        let head = AppendPoint::Head {
             branch: branch("main"),
             head: Some(id),
         };
-        let refused = chat.append(AppendRequest::new(head, vec![item("new")], NOW));
+        let refused = chat.append_request(AppendRequest::new(head, vec![item("new")], NOW));
         assert_eq!(refused.await.unwrap_err().kind(), "head_moved", "{what}");
         let new = contexture_store::NewBranch {
             base: Some(id),
             ..new_branch(None, BranchLabel::After(branch("main")), Activation::Keep)
         };
-        let refused = chat.change(RefChange::CreateBranch(new)).await.unwrap_err();
+        let refused = chat
+            .change_ref(RefChange::CreateBranch(new))
+            .await
+            .unwrap_err();
         assert_eq!(refused.kind(), "not_found", "{what}");
         let name = "here".parse().unwrap();
         let set = RefChange::SetCheckpoint { name, node: id };
-        assert_eq!(chat.change(set).await.unwrap_err().kind(), "not_found");
-        let refused = chat.read(ReadRequest::whole(At::Node(id))).await;
+        assert_eq!(chat.change_ref(set).await.unwrap_err().kind(), "not_found");
+        let refused = chat
+            .read_path(ReadRequest::whole_path(PathEnd::Node(id)))
+            .await;
         assert_eq!(refused.unwrap_err().kind(), "not_found", "{what}");
     }
-    assert_eq!(chat.seen().await, seen);
+    assert_eq!(chat.snapshot_text().await, seen);
 }
 
 /// Names that are data everywhere: not paths, patterns, ranges or another case.
 pub(super) async fn names_that_look_like_something_else(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
     let names = [
         "..", "../main", "main/..", "Main", "MAIN-V9", "main_", "main.", "mai_", "main-v",
         "main-w", "main-v2x", "-",
@@ -161,45 +176,51 @@ pub(super) async fn names_that_look_like_something_else(store: Tested) {
     for name in names {
         let label = BranchLabel::Named(branch(name));
         let new = new_branch(Some("a"), label, Activation::Keep);
-        chat.change(RefChange::CreateBranch(new)).await.unwrap();
-        chat.say(name, &[&format!("on {name}")]).await;
+        chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
+        chat.append_messages(name, &[&format!("on {name}")]).await;
     }
     for name in names {
-        chat.expect(name, &["a", &format!("on {name}")]).await;
+        chat.expect_path(name, &["a", &format!("on {name}")]).await;
     }
     // Only `main`, `main-v` and `main-v2x` have the stem of an automatic name.
     let automatic = chat.rewind("main", "a", Activation::Keep).await;
     assert_eq!(automatic, "main-v4");
-    assert_eq!(chat.branches().await.len(), names.len() + 2);
+    assert_eq!(chat.branch_names().await.len(), names.len() + 2);
 }
 
 /// Rewinds in rewinds: each new branch leaves the one before at its end.
 pub(super) async fn nested_rewinds(store: Tested) {
     const DEPTH: usize = 200;
     let chat = Chat::start(store).await;
-    chat.say("main", &["0"]).await;
+    chat.append_messages("main", &["0"]).await;
     let mut from = "main".to_owned();
     for n in 1..DEPTH {
         let before = (n - 1).to_string();
         from = chat.rewind(&from, &before, Activation::Activate).await;
-        chat.say(&from, &[&n.to_string(), &format!("aside {n}")])
+        chat.append_messages(&from, &[&n.to_string(), &format!("aside {n}")])
             .await;
     }
-    let path = chat.path(on(&from)).await;
+    let path = chat.path_nodes(branch_end(&from)).await;
     let ids: Vec<NodeId> = path.iter().map(|node| node.id).collect();
     let mut wanted: Vec<NodeId> = (0..DEPTH).map(|n| node(&n.to_string())).collect();
     wanted.push(node(&format!("aside {}", DEPTH - 1)));
     assert_eq!(ids, wanted);
     // What is computed from reads needs few of them.
     let counting = Faulty::never(Arc::clone(&chat.store));
-    let reads = || counting.calls().get(&Method::Read).copied().unwrap_or(0);
-    let left = At::Node(node("aside 150"));
-    let found = divergence(&counting, &chat.owner, &chat.id, left, on(&from));
+    let reads = || {
+        counting
+            .call_counts()
+            .get(&Method::ReadPath)
+            .copied()
+            .unwrap_or(0)
+    };
+    let left = PathEnd::Node(node("aside 150"));
+    let found = find_divergence(&counting, &chat.owner, &chat.id, left, branch_end(&from));
     let found = found.await.unwrap();
     assert_eq!((found.ancestor, found.shared), (Some(node("150")), 151));
     assert!(reads() <= 20, "{} reads for {DEPTH} nodes", reads());
     let before = reads();
-    let tree = graph(&counting, &chat.owner, &chat.id).await.unwrap();
+    let tree = load_graph(&counting, &chat.owner, &chat.id).await.unwrap();
     assert_eq!(tree.nodes.len(), 2 * DEPTH - 1);
     let reads = reads() - before;
     assert!(reads <= DEPTH as u64, "{reads} reads for {DEPTH} branches");
@@ -211,17 +232,25 @@ pub(super) async fn ten_thousand_items_at_once(store: Tested) {
     let most = chat.store.limits().append_items;
     let items =
         |count: usize| -> Vec<NewItem> { (0..count).map(|n| item(&n.to_string())).collect() };
-    match chat.tip("main", items(most.max(9_999) + 1)).await {
+    match chat.append_to_tip("main", items(most.max(9_999) + 1)).await {
         Err(Error::Limit { limit, .. }) => assert_eq!(limit, "append_items"),
         other => panic!("{other:?}"),
     }
-    assert!(chat.path(on("main")).await.is_empty());
-    let done = chat.tip("main", items(most)).await.unwrap();
+    assert!(chat.path_nodes(branch_end("main")).await.is_empty());
+    let done = chat.append_to_tip("main", items(most)).await.unwrap();
     assert_eq!(done.depth, most as u64);
-    let page = chat.read(ReadRequest::last(on("main"), 1)).await.unwrap();
+    let page = chat
+        .read_path(ReadRequest::last_nodes(branch_end("main"), 1))
+        .await
+        .unwrap();
     assert_eq!(page.nodes[0].id, node(&(most - 1).to_string()));
-    assert!(chat.tip("main", items(most)).await.unwrap().replayed);
-    chat.change(RefChange::Activate(BranchName::main()))
+    assert!(
+        chat.append_to_tip("main", items(most))
+            .await
+            .unwrap()
+            .replayed
+    );
+    chat.change_ref(RefChange::Activate(BranchName::main()))
         .await
         .unwrap();
 }

@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use contexture_ir::{Audience, ContentHash, MessageId, Origin, ResponseId, Role, RunId};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BranchLabel, Error, NewItem, NodeKind, OnMoved, Store,
-    Thing,
+    Activation, AppendPoint, AppendRequest, BranchLabel, EntityKind, Error, NewItem, NodeKind,
+    OnMoved, Store,
 };
 
-use crate::chat::{Chat, NOW, branch, item, new_branch, node, on, said};
+use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, new_branch, node};
 
 type Tested = Arc<dyn Store>;
 
 pub(super) async fn at_the_tip(store: Tested) {
     let chat = Chat::start(store).await;
-    let first = chat.say("main", &["a", "b"]).await;
+    let first = chat.append_messages("main", &["a", "b"]).await;
     assert_eq!(first.head, Some(node("b")));
     assert_eq!((first.first, first.depth), (1, 2));
     assert_eq!((first.messages, first.turns), (2, 2));
     assert_eq!(first.nodes, [node("a"), node("b")]);
     assert_eq!(first.branch, Some(branch("main")));
     assert!(!first.replayed && !first.sibling);
-    let second = chat.say("main", &["c"]).await;
+    let second = chat.append_messages("main", &["c"]).await;
     assert_eq!((second.first, second.depth), (3, 3));
-    chat.expect("main", &["a", "b", "c"]).await;
+    chat.expect_path("main", &["a", "b", "c"]).await;
 }
 
 pub(super) async fn at_the_head(store: Tested) {
@@ -32,21 +32,21 @@ pub(super) async fn at_the_head(store: Tested) {
     for word in ["a", "b", "c"] {
         let at = Chat::at_head("main", head);
         let done = chat
-            .append(AppendRequest::new(at, vec![item(word)], NOW))
+            .append_request(AppendRequest::new(at, vec![item(word)], NOW))
             .await;
         assert_eq!(done.unwrap().head, Some(node(word)));
         head = Some(word);
     }
-    chat.expect("main", &["a", "b", "c"]).await;
+    chat.expect_path("main", &["a", "b", "c"]).await;
 }
 
 pub(super) async fn a_moved_head_is_refused_and_nothing_stored(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     for stale in [None, Some("a"), Some("never")] {
         let at = Chat::at_head("main", stale);
         let late = AppendRequest::new(at, vec![item("late")], NOW);
-        match chat.append(late).await.unwrap_err() {
+        match chat.append_request(late).await.unwrap_err() {
             Error::HeadMoved {
                 branch: moved,
                 expected,
@@ -58,10 +58,15 @@ pub(super) async fn a_moved_head_is_refused_and_nothing_stored(store: Tested) {
             other => panic!("{other}"),
         }
     }
-    chat.expect("main", &["a", "b"]).await;
-    assert_eq!(chat.branches().await, ["main"]);
+    chat.expect_path("main", &["a", "b"]).await;
+    assert_eq!(chat.branch_names().await, ["main"]);
     let late = contexture_store::NodeQuery::Id(node("late"));
-    assert!(chat.store.nodes(&chat.owner, &chat.id, late).await.is_err());
+    assert!(
+        chat.store
+            .find_nodes(&chat.owner, &chat.id, late)
+            .await
+            .is_err()
+    );
 }
 
 fn sibling(head: Option<&str>, word: &str) -> AppendRequest {
@@ -73,22 +78,31 @@ fn sibling(head: Option<&str>, word: &str) -> AppendRequest {
 
 pub(super) async fn a_moved_head_may_open_a_sibling(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
-    let late = chat.append(sibling(Some("a"), "late")).await.unwrap();
+    chat.append_messages("main", &["a", "b"]).await;
+    let late = chat
+        .append_request(sibling(Some("a"), "late"))
+        .await
+        .unwrap();
     assert!(late.sibling);
     assert_eq!(late.branch, Some(branch("main-v2")));
     assert_eq!((late.first, late.depth), (2, 2));
-    chat.expect("main", &["a", "b"]).await;
-    chat.expect("main-v2", &["a", "late"]).await;
-    assert!(chat.branch("main").await.active);
-    let timely = chat.append(sibling(Some("b"), "timely")).await.unwrap();
+    chat.expect_path("main", &["a", "b"]).await;
+    chat.expect_path("main-v2", &["a", "late"]).await;
+    assert!(chat.branch_record("main").await.active);
+    let timely = chat
+        .append_request(sibling(Some("b"), "timely"))
+        .await
+        .unwrap();
     assert!(!timely.sibling);
-    chat.expect("main", &["a", "b", "timely"]).await;
-    let unknown = chat.append(sibling(Some("never"), "x")).await.unwrap_err();
+    chat.expect_path("main", &["a", "b", "timely"]).await;
+    let unknown = chat
+        .append_request(sibling(Some("never"), "x"))
+        .await
+        .unwrap_err();
     assert!(matches!(
         unknown,
         Error::NotFound {
-            what: Thing::Node,
+            what: EntityKind::Node,
             ..
         }
     ));
@@ -96,28 +110,28 @@ pub(super) async fn a_moved_head_may_open_a_sibling(store: Tested) {
 
 pub(super) async fn a_sibling_of_the_beginning(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
-    let late = chat.append(sibling(None, "late")).await.unwrap();
+    chat.append_messages("main", &["a"]).await;
+    let late = chat.append_request(sibling(None, "late")).await.unwrap();
     assert_eq!((late.first, late.sibling), (1, true));
-    chat.expect("main-v2", &["late"]).await;
+    chat.expect_path("main-v2", &["late"]).await;
 }
 
 pub(super) async fn on_a_new_branch_at_a_node(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b", "c"]).await;
+    chat.append_messages("main", &["a", "b", "c"]).await;
     let named = BranchLabel::Named(branch("draft/1"));
-    let at = AppendAt::New(new_branch(Some("a"), named, Activation::Keep));
+    let at = AppendPoint::New(new_branch(Some("a"), named, Activation::Keep));
     let done = chat
-        .append(AppendRequest::new(at, vec![item("x"), item("y")], NOW))
+        .append_request(AppendRequest::new(at, vec![item("x"), item("y")], NOW))
         .await;
     let done = done.unwrap();
     assert_eq!((done.first, done.depth), (2, 3));
     assert_eq!(done.branch, Some(branch("draft/1")));
-    chat.expect("draft/1", &["a", "x", "y"]).await;
-    chat.expect("main", &["a", "b", "c"]).await;
+    chat.expect_path("draft/1", &["a", "x", "y"]).await;
+    chat.expect_path("main", &["a", "b", "c"]).await;
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!((record.nodes, record.branches), (5, 2));
@@ -125,25 +139,25 @@ pub(super) async fn on_a_new_branch_at_a_node(store: Tested) {
 
 pub(super) async fn on_a_new_empty_branch(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
     let label = BranchLabel::After(branch("main"));
-    let at = AppendAt::New(new_branch(None, label, Activation::Activate));
+    let at = AppendPoint::New(new_branch(None, label, Activation::Activate));
     let done = chat
-        .append(AppendRequest::new(at, vec![item("x")], NOW))
+        .append_request(AppendRequest::new(at, vec![item("x")], NOW))
         .await;
     assert_eq!(done.unwrap().first, 1);
-    chat.expect("main-v2", &["x"]).await;
-    chat.expect("main", &["a"]).await;
+    chat.expect_path("main-v2", &["x"]).await;
+    chat.expect_path("main", &["a"]).await;
 }
 
 pub(super) async fn a_new_branch_without_items(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     for (base, depth, name) in [(Some("a"), 1, "main-v2"), (None, 0, "main-v3")] {
         let label = BranchLabel::After(branch("main"));
-        let at = AppendAt::New(new_branch(base, label, Activation::Keep));
+        let at = AppendPoint::New(new_branch(base, label, Activation::Keep));
         let done = chat
-            .append(AppendRequest::new(at, Vec::new(), NOW))
+            .append_request(AppendRequest::new(at, Vec::new(), NOW))
             .await
             .unwrap();
         assert_eq!(
@@ -152,57 +166,57 @@ pub(super) async fn a_new_branch_without_items(store: Tested) {
         );
         assert_eq!(done.branch, Some(branch(name)));
     }
-    chat.expect("main-v2", &["a"]).await;
-    chat.expect("main-v3", &[]).await;
-    chat.say("main-v3", &["z"]).await;
-    chat.expect("main-v3", &["z"]).await;
+    chat.expect_path("main-v2", &["a"]).await;
+    chat.expect_path("main-v3", &[]).await;
+    chat.append_messages("main-v3", &["z"]).await;
+    chat.expect_path("main-v3", &["z"]).await;
 }
 
 pub(super) async fn a_new_branch_may_become_active(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     let label = BranchLabel::After(branch("main"));
-    let at = AppendAt::New(new_branch(Some("a"), label, Activation::Activate));
+    let at = AppendPoint::New(new_branch(Some("a"), label, Activation::Activate));
     let done = chat
-        .append(AppendRequest::new(at, vec![item("x")], NOW))
+        .append_request(AppendRequest::new(at, vec![item("x")], NOW))
         .await;
     let name = done.unwrap().branch.unwrap();
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!((&record.active, record.messages), (&name, 2));
-    assert!(!chat.branch("main").await.active);
+    assert!(!chat.branch_record("main").await.active);
 }
 
 pub(super) async fn a_taken_branch_name_is_refused(store: Tested) {
     let chat = Chat::start(store).await;
     let named = BranchLabel::Named(branch("main"));
-    let at = AppendAt::New(new_branch(None, named, Activation::Keep));
+    let at = AppendPoint::New(new_branch(None, named, Activation::Keep));
     let error = chat
-        .append(AppendRequest::new(at, vec![item("x")], NOW))
+        .append_request(AppendRequest::new(at, vec![item("x")], NOW))
         .await;
     assert!(matches!(
         error.unwrap_err(),
         Error::AlreadyExists {
-            what: Thing::Branch,
+            what: EntityKind::Branch,
             ..
         }
     ));
-    chat.expect("main", &[]).await;
+    chat.expect_path("main", &[]).await;
 }
 
 pub(super) async fn an_unknown_branch_is_refused(store: Tested) {
     let chat = Chat::start(store).await;
     for at in [Chat::at_tip("never"), Chat::at_head("never", None)] {
         let error = chat
-            .append(AppendRequest::new(at, vec![item("x")], NOW))
+            .append_request(AppendRequest::new(at, vec![item("x")], NOW))
             .await;
         assert!(matches!(
             error.unwrap_err(),
             Error::NotFound {
-                what: Thing::Branch,
+                what: EntityKind::Branch,
                 ..
             }
         ));
@@ -211,29 +225,31 @@ pub(super) async fn an_unknown_branch_is_refused(store: Tested) {
 
 pub(super) async fn an_unknown_base_is_refused(store: Tested) {
     let other = Chat::start_as(Arc::clone(&store), "ada", "other").await;
-    other.say("main", &["elsewhere"]).await;
+    other.append_messages("main", &["elsewhere"]).await;
     let chat = Chat::start(store).await;
     for base in ["never", "elsewhere"] {
         let label = BranchLabel::After(branch("main"));
-        let at = AppendAt::New(new_branch(Some(base), label, Activation::Keep));
+        let at = AppendPoint::New(new_branch(Some(base), label, Activation::Keep));
         let error = chat
-            .append(AppendRequest::new(at, vec![item("x")], NOW))
+            .append_request(AppendRequest::new(at, vec![item("x")], NOW))
             .await;
         assert!(matches!(
             error.unwrap_err(),
             Error::NotFound {
-                what: Thing::Node,
+                what: EntityKind::Node,
                 ..
             }
         ));
     }
-    assert_eq!(chat.branches().await, ["main"]);
+    assert_eq!(chat.branch_names().await, ["main"]);
 }
 
 pub(super) async fn nothing_to_append_is_refused(store: Tested) {
     let chat = Chat::start(store).await;
     for at in [Chat::at_tip("main"), Chat::at_head("main", None)] {
-        let error = chat.append(AppendRequest::new(at, Vec::new(), NOW)).await;
+        let error = chat
+            .append_request(AppendRequest::new(at, Vec::new(), NOW))
+            .await;
         assert!(matches!(error.unwrap_err(), Error::Invalid { .. }));
     }
 }
@@ -245,15 +261,18 @@ pub(super) async fn outputs_answer_calls_on_their_path(store: Tested) {
         answers: Some(node(call)),
         ..item(word)
     };
-    chat.say("main", &["a", "call"]).await;
+    chat.append_messages("main", &["a", "call"]).await;
     // An earlier item of the same append, and one on the path.
     let both = vec![
         item("call 2"),
         answering("out 2", "call 2"),
         answering("out", "call"),
     ];
-    chat.tip("main", both).await.unwrap();
-    assert_eq!(chat.path(on("main")).await[3].answers, Some(node("call 2")));
+    chat.append_to_tip("main", both).await.unwrap();
+    assert_eq!(
+        chat.path_nodes(branch_end("main")).await[3].answers,
+        Some(node("call 2"))
+    );
     // Unknown, later in the append, and on another branch only.
     chat.rewind("main", "a", Activation::Keep).await;
     for (name, items) in [
@@ -261,47 +280,52 @@ pub(super) async fn outputs_answer_calls_on_their_path(store: Tested) {
         ("main", vec![answering("x", "y"), item("y")]),
         ("main-v2", vec![answering("x", "call")]),
     ] {
-        let error = chat.tip(name, items).await.unwrap_err();
+        let error = chat.append_to_tip(name, items).await.unwrap_err();
         assert!(
             matches!(
                 error,
                 Error::NotFound {
-                    what: Thing::Node,
+                    what: EntityKind::Node,
                     ..
                 }
             ),
             "{error}"
         );
     }
-    chat.expect("main-v2", &["a"]).await;
+    chat.expect_path("main-v2", &["a"]).await;
 }
 
 pub(super) async fn copies_name_their_source(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     chat.rewind("main", "a", Activation::Keep).await;
     let copy = |of: &str| NewItem {
         copied_from: Some(node(of)),
         ..item("copy")
     };
-    let error = chat.tip("main-v2", vec![copy("never")]).await.unwrap_err();
+    let error = chat
+        .append_to_tip("main-v2", vec![copy("never")])
+        .await
+        .unwrap_err();
     assert!(matches!(
         error,
         Error::NotFound {
-            what: Thing::Node,
+            what: EntityKind::Node,
             ..
         }
     ));
-    chat.tip("main-v2", vec![copy("b")]).await.unwrap();
+    chat.append_to_tip("main-v2", vec![copy("b")])
+        .await
+        .unwrap();
     assert_eq!(
-        chat.path(on("main-v2")).await[1].copied_from,
+        chat.path_nodes(branch_end("main-v2")).await[1].copied_from,
         Some(node("b"))
     );
 }
 
 pub(super) async fn every_field_comes_back(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["call"]).await;
+    chat.append_messages("main", &["call"]).await;
     let full = NewItem {
         kind: NodeKind::FunctionCallOutput,
         answers: Some(node("call")),
@@ -314,10 +338,12 @@ pub(super) async fn every_field_comes_back(store: Tested) {
         copied_from: Some(node("call")),
         meaning_hash: Some(ContentHash::of(b"meaning")),
         created_ms: -1,
-        ..said(Role::Assistant, "full")
+        ..message_item(Role::Assistant, "full")
     };
-    chat.tip("main", vec![full.clone()]).await.unwrap();
-    let path = chat.path(on("main")).await;
+    chat.append_to_tip("main", vec![full.clone()])
+        .await
+        .unwrap();
+    let path = chat.path_nodes(branch_end("main")).await;
     let got = &path[1];
     assert_eq!(got.id, full.id);
     assert_eq!(got.json, full.json);
@@ -335,10 +361,10 @@ pub(super) async fn every_field_comes_back(store: Tested) {
         (full.copied_from, full.meaning_hash)
     );
     assert_eq!(got.created_ms, -1);
-    assert_eq!(path[0].message(), node("call").to_string());
+    assert_eq!(path[0].effective_message_id(), node("call").to_string());
     for (code, kind) in NodeKind::ALL.into_iter().enumerate() {
         let word = format!("kind {code}");
-        chat.tip(
+        chat.append_to_tip(
             "main",
             vec![NewItem {
                 kind,
@@ -347,7 +373,7 @@ pub(super) async fn every_field_comes_back(store: Tested) {
         )
         .await
         .unwrap();
-        let path = chat.path(on("main")).await;
+        let path = chat.path_nodes(branch_end("main")).await;
         assert_eq!(path.last().unwrap().kind, kind);
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, ConversationId, Owner};
 use contexture_store::{
-    Activation, AppendRequest, BlobId, ConversationUpdate, Error, EventKind, Expected, Fence,
-    KeyScope, ListEntries, PutEntry, RefChange, Store, Thing,
+    Activation, AppendRequest, BlobId, ConversationUpdate, EntityKind, Error, EventKind,
+    ExpectedVersion, Fence, KeyScope, ListEntries, PutEntry, RefChange, Store,
 };
 
 use crate::chat::{Chat, NOW, branch, item, node};
@@ -26,15 +26,15 @@ pub(super) async fn blobs_are_kept_once(store: Tested) {
     assert_eq!(id, put(&one).await);
     assert_eq!(id, BlobId::of(&one.owner, &bytes));
     assert_eq!(
-        one.store.blob(&one.owner, &one.id, id).await.unwrap(),
+        one.store.read_blob(&one.owner, &one.id, id).await.unwrap(),
         bytes
     );
     // Not there for another conversation until it stores it itself.
-    let other = two.store.blob(&two.owner, &two.id, id).await;
+    let other = two.store.read_blob(&two.owner, &two.id, id).await;
     assert!(matches!(
         other.unwrap_err(),
         Error::NotFound {
-            what: Thing::Blob,
+            what: EntityKind::Blob,
             ..
         }
     ));
@@ -44,7 +44,7 @@ pub(super) async fn blobs_are_kept_once(store: Tested) {
         .await
         .unwrap();
     assert_eq!(
-        two.store.blob(&two.owner, &two.id, id).await.unwrap(),
+        two.store.read_blob(&two.owner, &two.id, id).await.unwrap(),
         bytes
     );
 }
@@ -56,10 +56,14 @@ pub(super) async fn blobs_come_with_appends(store: Tested) {
         blobs: blobs.clone(),
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("a")], NOW)
     };
-    let ids = chat.append(request).await.unwrap().blobs;
+    let ids = chat.append_request(request).await.unwrap().blobs;
     assert_eq!(ids.len(), 3);
     for (id, bytes) in ids.iter().zip(&blobs) {
-        let read = chat.store.blob(&chat.owner, &chat.id, *id).await.unwrap();
+        let read = chat
+            .store
+            .read_blob(&chat.owner, &chat.id, *id)
+            .await
+            .unwrap();
         assert_eq!(read, *bytes);
     }
     // A refused append stores no blob either.
@@ -67,12 +71,17 @@ pub(super) async fn blobs_come_with_appends(store: Tested) {
         blobs: vec![Arc::from(*b"3")],
         ..AppendRequest::new(Chat::at_head("main", None), vec![item("b")], NOW)
     };
-    chat.append(refused).await.unwrap_err();
+    chat.append_request(refused).await.unwrap_err();
     let id = BlobId::of(&chat.owner, b"3");
-    assert!(chat.store.blob(&chat.owner, &chat.id, id).await.is_err());
+    assert!(
+        chat.store
+            .read_blob(&chat.owner, &chat.id, id)
+            .await
+            .is_err()
+    );
 }
 
-fn put(key: &str, value: Option<&str>, expect: Expected) -> PutEntry {
+fn put_request(key: &str, value: Option<&str>, expect: ExpectedVersion) -> PutEntry {
     PutEntry {
         key: key.to_owned(),
         value: value.map(|value| Arc::from(value.as_bytes())),
@@ -85,7 +94,7 @@ pub(super) async fn entries_are_versioned(store: Tested) {
     let (owner, scope) = (Owner::local(), KeyScope::Owner);
     let write = async |value, expect| {
         store
-            .put_entry(&owner, &scope, put("k", value, expect))
+            .put_entry(&owner, &scope, put_request("k", value, expect))
             .await
     };
     let conflict = |result: Result<u64, Error>| match result.unwrap_err() {
@@ -94,34 +103,43 @@ pub(super) async fn entries_are_versioned(store: Tested) {
         } => (expected, actual),
         other => panic!("{other}"),
     };
-    assert_eq!(store.entry(&owner, &scope, "k").await.unwrap(), None);
+    assert_eq!(store.get_entry(&owner, &scope, "k").await.unwrap(), None);
     assert_eq!(
-        conflict(write(Some("x"), Expected::Version(1)).await),
+        conflict(write(Some("x"), ExpectedVersion::Version(1)).await),
         (1, 0)
     );
-    assert_eq!(write(Some("1"), Expected::Absent).await.unwrap(), 1);
-    assert_eq!(conflict(write(Some("x"), Expected::Absent).await), (0, 1));
-    assert_eq!(write(Some("2"), Expected::Version(1)).await.unwrap(), 2);
-    assert_eq!(conflict(write(None, Expected::Version(1)).await), (1, 2));
-    let entry = store.entry(&owner, &scope, "k").await.unwrap().unwrap();
+    assert_eq!(write(Some("1"), ExpectedVersion::Absent).await.unwrap(), 1);
+    assert_eq!(
+        conflict(write(Some("x"), ExpectedVersion::Absent).await),
+        (0, 1)
+    );
+    assert_eq!(
+        write(Some("2"), ExpectedVersion::Version(1)).await.unwrap(),
+        2
+    );
+    assert_eq!(
+        conflict(write(None, ExpectedVersion::Version(1)).await),
+        (1, 2)
+    );
+    let entry = store.get_entry(&owner, &scope, "k").await.unwrap().unwrap();
     assert_eq!(
         (entry.version, &*entry.value, entry.at_ms),
         (2, &b"2"[..], NOW)
     );
-    assert_eq!(write(None, Expected::Version(2)).await.unwrap(), 3);
-    assert_eq!(store.entry(&owner, &scope, "k").await.unwrap(), None);
+    assert_eq!(write(None, ExpectedVersion::Version(2)).await.unwrap(), 3);
+    assert_eq!(store.get_entry(&owner, &scope, "k").await.unwrap(), None);
     assert!(
         store
-            .entries(&owner, ListEntries::of(scope.clone(), ""))
+            .list_entries(&owner, ListEntries::in_scope(scope.clone(), ""))
             .await
             .unwrap()
             .entries
             .is_empty()
     );
     // A version never returns, so an old one never fits again.
-    assert_eq!(write(Some("3"), Expected::Absent).await.unwrap(), 4);
-    assert_eq!(write(Some(""), Expected::Any).await.unwrap(), 5);
-    let entry = store.entry(&owner, &scope, "k").await.unwrap().unwrap();
+    assert_eq!(write(Some("3"), ExpectedVersion::Absent).await.unwrap(), 4);
+    assert_eq!(write(Some(""), ExpectedVersion::Any).await.unwrap(), 5);
+    let entry = store.get_entry(&owner, &scope, "k").await.unwrap().unwrap();
     assert!(entry.value.is_empty());
 }
 
@@ -138,7 +156,7 @@ pub(super) async fn entries_keep_to_their_scope(store: Tested) {
     for (n, scope) in scopes.iter().enumerate() {
         for key in ["b", "a", "ab", "ü"] {
             let value = format!("{n}{key}");
-            let entry = put(key, Some(&value), Expected::Absent);
+            let entry = put_request(key, Some(&value), ExpectedVersion::Absent);
             chat.store.put_entry(&ada, scope, entry).await.unwrap();
         }
     }
@@ -148,8 +166,8 @@ pub(super) async fn entries_keep_to_their_scope(store: Tested) {
             ("a", vec!["a", "ab"]),
             ("z", vec![]),
         ] {
-            let list = ListEntries::of(scope.clone(), prefix);
-            let found = chat.store.entries(&ada, list).await.unwrap().entries;
+            let list = ListEntries::in_scope(scope.clone(), prefix);
+            let found = chat.store.list_entries(&ada, list).await.unwrap().entries;
             let got: Vec<_> = found.iter().map(|(_, entry)| entry.key.as_str()).collect();
             assert_eq!(got, keys);
             for (_, entry) in found {
@@ -159,7 +177,7 @@ pub(super) async fn entries_keep_to_their_scope(store: Tested) {
     }
     assert!(
         chat.store
-            .entries(&bob, ListEntries::of(KeyScope::Owner, ""))
+            .list_entries(&bob, ListEntries::in_scope(KeyScope::Owner, ""))
             .await
             .unwrap()
             .entries
@@ -171,7 +189,7 @@ pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
     let chat = Chat::start(store).await;
     let scope = KeyScope::Conversation(chat.id.clone());
     let write = async |value| {
-        let entry = put("k", Some(value), Expected::Absent);
+        let entry = put_request("k", Some(value), ExpectedVersion::Absent);
         chat.store.put_entry(&chat.owner, &scope, entry).await
     };
     write("1").await.unwrap();
@@ -182,17 +200,21 @@ pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
     assert!(matches!(
         write("2").await.unwrap_err(),
         Error::NotFound {
-            what: Thing::Conversation,
+            what: EntityKind::Conversation,
             ..
         }
     ));
     let chat = Chat::start(chat.store).await;
-    let entry = chat.store.entry(&chat.owner, &scope, "k").await.unwrap();
+    let entry = chat
+        .store
+        .get_entry(&chat.owner, &scope, "k")
+        .await
+        .unwrap();
     assert_eq!(entry, None);
     let never = KeyScope::Conversation(ConversationId::new("never").unwrap());
     assert!(
         chat.store
-            .entries(&chat.owner, ListEntries::of(never.clone(), ""))
+            .list_entries(&chat.owner, ListEntries::in_scope(never.clone(), ""))
             .await
             .is_err()
     );
@@ -200,15 +222,15 @@ pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
 
 pub(super) async fn events_tell_everything_in_order(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     chat.rewind("main", "a", Activation::Activate).await;
-    chat.change(RefChange::Claim(branch("main-v2")))
+    chat.change_ref(RefChange::Claim(branch("main-v2")))
         .await
         .unwrap();
-    chat.change(RefChange::Activate(branch("main")))
+    chat.change_ref(RefChange::Activate(branch("main")))
         .await
         .unwrap();
-    chat.change(RefChange::DeleteBranch(branch("main-v2")))
+    chat.change_ref(RefChange::DeleteBranch(branch("main-v2")))
         .await
         .unwrap();
     let name = CheckpointName::new("ü").unwrap();
@@ -216,11 +238,11 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
         name: name.clone(),
         node: node("b"),
     };
-    chat.change(set).await.unwrap();
-    chat.change(RefChange::DeleteCheckpoint(name.clone()))
+    chat.change_ref(set).await.unwrap();
+    chat.change_ref(RefChange::DeleteCheckpoint(name.clone()))
         .await
         .unwrap();
-    let update = ConversationUpdate::at(NOW + 1);
+    let update = ConversationUpdate::new(NOW + 1);
     chat.store
         .update_conversation(&chat.owner, &chat.id, update)
         .await
@@ -253,7 +275,7 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
     ];
     let since = async |after, limit| {
         chat.store
-            .events(&chat.owner, &chat.id, after, limit)
+            .list_events(&chat.owner, &chat.id, after, limit)
             .await
             .unwrap()
     };
@@ -269,18 +291,18 @@ pub(super) async fn events_tell_everything_in_order(store: Tested) {
 
 pub(super) async fn failures_leave_no_event(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
     let at = Chat::at_head("main", None);
-    chat.append(AppendRequest::new(at, vec![item("b")], NOW))
+    chat.append_request(AppendRequest::new(at, vec![item("b")], NOW))
         .await
         .unwrap_err();
-    chat.change(RefChange::Activate(branch("never")))
+    chat.change_ref(RefChange::Activate(branch("never")))
         .await
         .unwrap_err();
-    assert!(chat.say("main", &["a"]).await.replayed);
+    assert!(chat.append_messages("main", &["a"]).await.replayed);
     let events = chat
         .store
-        .events(&chat.owner, &chat.id, 0, 100)
+        .list_events(&chat.owner, &chat.id, 0, 100)
         .await
         .unwrap();
     assert_eq!(events.len(), 2);

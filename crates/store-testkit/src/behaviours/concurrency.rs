@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Error, OnMoved, ReadRequest, RefChange, StateChange,
+    Activation, AppendPoint, AppendRequest, Error, OnMoved, ReadRequest, RefChange, StateChange,
     StateKey, StatePatch, Store,
 };
 
-use crate::chat::{Chat, NOW, branch, item, node, on};
+use crate::chat::{Chat, NOW, branch, branch_end, item, node};
 
 type Tested = Arc<dyn Store>;
 
 const MANY: usize = 48;
 
-async fn together<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+async fn run_concurrently<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     count: usize,
     make: impl Fn(usize) -> F,
 ) -> Vec<T> {
@@ -31,13 +31,14 @@ async fn together<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
 
 pub(super) async fn of_many_heads_one_wins(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
-    let results = together(MANY, |n| {
+    chat.append_messages("main", &["a"]).await;
+    let results = run_concurrently(MANY, |n| {
         let chat = chat.clone();
         async move {
             let at = Chat::at_head("main", Some("a"));
             let items = vec![item(&format!("{n} 1")), item(&format!("{n} 2"))];
-            chat.append(AppendRequest::new(at, items, NOW)).await
+            chat.append_request(AppendRequest::new(at, items, NOW))
+                .await
         }
     })
     .await;
@@ -50,11 +51,11 @@ pub(super) async fn of_many_heads_one_wins(store: Tested) {
         }
     }
     let n = winner.unwrap();
-    chat.expect("main", &["a", &format!("{n} 1"), &format!("{n} 2")])
+    chat.expect_path("main", &["a", &format!("{n} 1"), &format!("{n} 2")])
         .await;
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!((record.nodes, record.branches), (3, 1));
@@ -62,23 +63,23 @@ pub(super) async fn of_many_heads_one_wins(store: Tested) {
 
 pub(super) async fn of_many_tips_all_succeed(store: Tested) {
     let chat = Chat::start(store).await;
-    let results = together(MANY, |n| {
+    let results = run_concurrently(MANY, |n| {
         let chat = chat.clone();
         async move {
             let key = StateKey::new(format!("task {n}")).unwrap();
             let items = vec![item(&format!("{n} 1")), item(&format!("{n} 2"))];
             let request = AppendRequest {
                 patch: StatePatch {
-                    changes: vec![StateChange::put(key, 1, n.to_string().into_bytes())],
+                    changes: vec![StateChange::put_entry(key, 1, n.to_string().into_bytes())],
                     from: 0,
                 },
                 ..AppendRequest::new(Chat::at_tip("main"), items, NOW)
             };
-            chat.append(request).await.unwrap()
+            chat.append_request(request).await.unwrap()
         }
     })
     .await;
-    let path = chat.path(on("main")).await;
+    let path = chat.path_nodes(branch_end("main")).await;
     assert_eq!(path.len(), 2 * MANY);
     for (n, done) in results.iter().enumerate() {
         let at = usize::try_from(done.first).unwrap() - 1;
@@ -86,7 +87,7 @@ pub(super) async fn of_many_tips_all_succeed(store: Tested) {
         assert_eq!(path[at + 1].id, node(&format!("{n} 2")));
         assert_eq!(done.depth, done.first + 1);
     }
-    let state = chat.state(on("main")).await;
+    let state = chat.state_values(branch_end("main")).await;
     assert_eq!(state.len(), MANY);
     for (key, _, value) in state {
         assert_eq!(key, format!("task {value}"));
@@ -95,15 +96,15 @@ pub(super) async fn of_many_tips_all_succeed(store: Tested) {
 
 pub(super) async fn rewinds_all_get_names(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
-    let names = together(50, |_| {
+    chat.append_messages("main", &["a"]).await;
+    let names = run_concurrently(50, |_| {
         let chat = chat.clone();
         async move { chat.rewind("main", "a", Activation::Activate).await }
     })
     .await;
     let distinct: BTreeSet<_> = names.iter().collect();
     assert_eq!(distinct.len(), 50);
-    let refs = chat.store.refs(&chat.owner, &chat.id).await.unwrap();
+    let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
     assert_eq!(refs.branches.len(), 51);
     assert_eq!(
         refs.branches.iter().filter(|branch| branch.active).count(),
@@ -117,13 +118,13 @@ pub(super) async fn a_dropped_append_is_whole_or_nothing(store: Tested) {
         let words = [format!("{n} 1"), format!("{n} 2")];
         let items: Vec<_> = words.iter().map(|word| item(word)).collect();
         {
-            let append = pin!(chat.tip("main", items.clone()));
+            let append = pin!(chat.append_to_tip("main", items.clone()));
             // Begun, and dropped before or after it is done.
             let _ = append.poll(&mut Context::from_waker(Waker::noop()));
         }
-        let before = chat.path(on("main")).await.len();
-        let again = chat.tip("main", items).await.unwrap();
-        let path = chat.path(on("main")).await;
+        let before = chat.path_nodes(branch_end("main")).await.len();
+        let again = chat.append_to_tip("main", items).await.unwrap();
+        let path = chat.path_nodes(branch_end("main")).await;
         assert_eq!(again.depth, path.len() as u64);
         assert_eq!(
             path.len(),
@@ -133,7 +134,7 @@ pub(super) async fn a_dropped_append_is_whole_or_nothing(store: Tested) {
     }
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!(record.nodes, 40);
@@ -145,14 +146,17 @@ pub(super) async fn readers_see_prefixes(store: Tested) {
         let chat = chat.clone();
         tokio::spawn(async move {
             for n in 0..60 {
-                chat.say("main", &[&format!("{n} 1"), &format!("{n} 2")])
+                chat.append_messages("main", &[&format!("{n} 1"), &format!("{n} 2")])
                     .await;
             }
         })
     };
     let mut last = 0;
     while last < 120 {
-        let page = chat.read(ReadRequest::whole(on("main"))).await.unwrap();
+        let page = chat
+            .read_path(ReadRequest::whole_path(branch_end("main")))
+            .await
+            .unwrap();
         let length = page.nodes.len();
         assert!(length >= last && length % 2 == 0, "{last} then {length}");
         for (n, node) in page.nodes.iter().enumerate() {
@@ -170,14 +174,16 @@ pub(super) async fn readers_see_prefixes(store: Tested) {
 
 pub(super) async fn a_late_append_to_a_deleted_conversation(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
-    let results = together(24, |n| {
+    chat.append_messages("main", &["a"]).await;
+    let results = run_concurrently(24, |n| {
         let chat = chat.clone();
         async move {
             if n == 8 {
                 chat.store.delete_conversation(&chat.owner, &chat.id).await
             } else {
-                chat.tip("main", vec![item(&n.to_string())]).await.map(drop)
+                chat.append_to_tip("main", vec![item(&n.to_string())])
+                    .await
+                    .map(drop)
             }
         }
     })
@@ -194,33 +200,35 @@ pub(super) async fn a_late_append_to_a_deleted_conversation(store: Tested) {
 /// Three turns begin and end in every order in which that can happen. A reply goes to the head that
 /// its turn began with, or beside it: whatever was acknowledged stays on some branch.
 pub(super) async fn overlapping_turns_lose_nothing(store: Tested) {
-    for (n, order) in orders().into_iter().enumerate() {
+    for (n, order) in event_orders().into_iter().enumerate() {
         let chat = Chat::start_as(Arc::clone(&store), "ada", &format!("{n}")).await;
         let mut begun = [const { None }; 3];
         let mut acknowledged = Vec::new();
         for turn in order {
             let done = match begun[turn].take() {
                 None => {
-                    let done = chat.say("main", &[&format!("ask {turn}")]).await;
+                    let done = chat
+                        .append_messages("main", &[&format!("ask {turn}")])
+                        .await;
                     begun[turn] = done.head;
                     done
                 }
                 head => {
-                    let at = AppendAt::Head {
+                    let at = AppendPoint::Head {
                         branch: branch("main"),
                         head,
                     };
                     let reply = vec![item(&format!("answer {turn}"))];
                     let mut request = AppendRequest::new(at, reply, NOW);
                     request.on_moved = OnMoved::Sibling;
-                    chat.append(request).await.unwrap()
+                    chat.append_request(request).await.unwrap()
                 }
             };
             acknowledged.extend(done.nodes);
         }
         let mut reachable = BTreeSet::new();
-        for name in chat.branches().await {
-            let path = chat.path(on(&name)).await;
+        for name in chat.branch_names().await {
+            let path = chat.path_nodes(branch_end(&name)).await;
             reachable.extend(path.iter().map(|node| node.id));
             // A reply stands directly after the question that it answers.
             for turn in 0..3 {
@@ -238,7 +246,7 @@ pub(super) async fn overlapping_turns_lose_nothing(store: Tested) {
 }
 
 /// The orders of two events each of three turns.
-fn orders() -> Vec<[usize; 6]> {
+fn event_orders() -> Vec<[usize; 6]> {
     let all = (0..729_usize).map(|n| {
         let mut rest = n;
         [(); 6].map(|()| {
@@ -253,13 +261,13 @@ fn orders() -> Vec<[usize; 6]> {
 
 pub(super) async fn ten_thousand_appends_of_a_thousand_tasks(store: Tested) {
     let chat = Chat::start(store).await;
-    let depths = together(1000, |task| {
+    let depths = run_concurrently(1000, |task| {
         let chat = chat.clone();
         async move {
             let mut depths = Vec::new();
             for n in 0..10 {
                 let items = vec![item(&format!("{task} {n}"))];
-                depths.push(chat.tip("main", items).await.unwrap().depth);
+                depths.push(chat.append_to_tip("main", items).await.unwrap().depth);
             }
             assert!(depths.is_sorted(), "{depths:?}");
             depths
@@ -269,7 +277,7 @@ pub(super) async fn ten_thousand_appends_of_a_thousand_tasks(store: Tested) {
     let mut all: Vec<u64> = depths.concat();
     all.sort_unstable();
     assert_eq!(all, Vec::from_iter(1..=10_000));
-    let path = chat.path(on("main")).await;
+    let path = chat.path_nodes(branch_end("main")).await;
     for (task, depths) in depths.iter().enumerate() {
         for (n, depth) in depths.iter().enumerate() {
             let at = usize::try_from(*depth).unwrap() - 1;
@@ -277,8 +285,8 @@ pub(super) async fn ten_thousand_appends_of_a_thousand_tasks(store: Tested) {
         }
     }
     // Neither ten thousand nor one more is where reading ends, and all of it can be deleted.
-    chat.say("main", &["one more"]).await;
-    assert_eq!(chat.path(on("main")).await.len(), 10_001);
+    chat.append_messages("main", &["one more"]).await;
+    assert_eq!(chat.path_nodes(branch_end("main")).await.len(), 10_001);
     let delete = chat.store.delete_conversation(&chat.owner, &chat.id);
     delete.await.unwrap();
     super::owners::everything_is_not_found(&chat).await;
@@ -289,8 +297,8 @@ pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
     let chat = Chat::start(store).await;
     let words: Vec<String> = (0..300).map(|n| n.to_string()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    chat.say("main", &words).await;
-    let results = together(32, |n| {
+    chat.append_messages("main", &words).await;
+    let results = run_concurrently(32, |n| {
         let chat = chat.clone();
         async move {
             if n == 16 {
@@ -298,12 +306,15 @@ pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
             }
             match n % 4 {
                 0 => chat
-                    .tip("main", vec![item(&format!("new {n}"))])
+                    .append_to_tip("main", vec![item(&format!("new {n}"))])
                     .await
                     .map(drop),
-                1 => chat.read(ReadRequest::whole(on("main"))).await.map(drop),
+                1 => chat
+                    .read_path(ReadRequest::whole_path(branch_end("main")))
+                    .await
+                    .map(drop),
                 2 => chat
-                    .change(RefChange::Claim(branch("main")))
+                    .change_ref(RefChange::Claim(branch("main")))
                     .await
                     .map(drop),
                 _ => {
@@ -322,8 +333,11 @@ pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
         );
     }
     super::owners::everything_is_not_found(&chat).await;
-    let entries = chat.store.entries(&chat.owner, Default::default()).await;
+    let entries = chat
+        .store
+        .list_entries(&chat.owner, Default::default())
+        .await;
     assert!(entries.unwrap().entries.is_empty());
     let again = Chat::start_as(Arc::clone(&chat.store), "ada", "chat").await;
-    again.expect("main", &[]).await;
+    again.expect_path("main", &[]).await;
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, ConversationId, Owner, Raw};
 use contexture_store::{
-    Activation, AppendRequest, ConversationUpdate, Error, ListConversations, Metadata,
-    MetadataChange, NewConversation, Store, Thing, TitleChange,
+    Activation, AppendRequest, ConversationUpdate, EntityKind, Error, ListConversations, Metadata,
+    MetadataChange, NewConversation, Store, TitleChange,
 };
 
-use crate::chat::{Chat, NOW, item, on};
+use crate::chat::{Chat, NOW, branch_end, item};
 
 type Tested = Arc<dyn Store>;
 
@@ -21,57 +21,61 @@ pub(super) async fn a_new_one_has_an_empty_active_main(store: Tested) {
     let chat = Chat::start(store).await;
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!(record.active, BranchName::main());
     assert_eq!((record.nodes, record.branches, record.messages), (0, 1, 0));
     assert_eq!((record.created_ms, record.updated_ms), (NOW, NOW));
     assert_eq!(record.version, 1);
-    chat.expect("main", &[]).await;
-    assert!(chat.branch("main").await.active);
-    assert!(chat.state(on("main")).await.is_empty());
+    chat.expect_path("main", &[]).await;
+    assert!(chat.branch_record("main").await.active);
+    assert!(chat.state_values(branch_end("main")).await.is_empty());
 }
 
 pub(super) async fn an_id_is_taken_once(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
     let again = NewConversation::new(chat.id.clone(), NOW + 1);
     let error = chat.store.create_conversation(&chat.owner, again).await;
     assert!(matches!(
         error.unwrap_err(),
         Error::AlreadyExists {
-            what: Thing::Conversation,
+            what: EntityKind::Conversation,
             ..
         }
     ));
-    chat.expect("main", &["a"]).await;
+    chat.expect_path("main", &["a"]).await;
 }
 
 pub(super) async fn a_record_names_its_last_event(store: Tested) {
     let chat = Chat::start(store).await;
     let check = async || {
-        let events = chat.events().await.len() as u64;
-        let record = chat.store.conversation(&chat.owner, &chat.id).await;
+        let events = chat.event_kinds().await.len() as u64;
+        let record = chat.store.load_conversation(&chat.owner, &chat.id).await;
         assert_eq!(record.unwrap().events, events);
         let list = ListConversations::default();
-        let page = chat.store.conversations(&chat.owner, list).await.unwrap();
+        let page = chat
+            .store
+            .list_conversations(&chat.owner, list)
+            .await
+            .unwrap();
         assert_eq!(page.conversations[0].events, events);
     };
     check().await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     check().await;
     chat.rewind("main", "a", Activation::Activate).await;
     check().await;
     let title = TitleChange::Set(Some("b".into()));
     let update = ConversationUpdate {
         title,
-        ..ConversationUpdate::at(NOW)
+        ..ConversationUpdate::new(NOW)
     };
     let updated = chat
         .store
         .update_conversation(&chat.owner, &chat.id, update);
-    let seen = chat.events().await.len() as u64 + 1;
+    let seen = chat.event_kinds().await.len() as u64 + 1;
     assert_eq!(updated.await.unwrap().events, seen);
     check().await;
 }
@@ -79,10 +83,10 @@ pub(super) async fn a_record_names_its_last_event(store: Tested) {
 pub(super) async fn ids_belong_to_owners(store: Tested) {
     let ada = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
     let bob = Chat::start_as(store, "bob", "chat").await;
-    ada.say("main", &["a"]).await;
-    bob.say("main", &["a", "b"]).await;
-    ada.expect("main", &["a"]).await;
-    bob.expect("main", &["a", "b"]).await;
+    ada.append_messages("main", &["a"]).await;
+    bob.append_messages("main", &["a", "b"]).await;
+    ada.expect_path("main", &["a"]).await;
+    bob.expect_path("main", &["a", "b"]).await;
 }
 
 pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
@@ -102,7 +106,7 @@ pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
             after,
             ..ListConversations::default()
         };
-        let page = store.conversations(&owner, list).await.unwrap();
+        let page = store.list_conversations(&owner, list).await.unwrap();
         assert!(page.conversations.len() <= 2);
         seen.extend(page.conversations.iter().map(|one| one.id.to_string()));
         after = page.next;
@@ -111,7 +115,7 @@ pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
         }
     }
     assert_eq!(seen, ["e", "c", "a", "b", "d"]);
-    let all = store.conversations(&owner, ListConversations::default());
+    let all = store.list_conversations(&owner, ListConversations::default());
     assert_eq!(all.await.unwrap().conversations.len(), 5);
 }
 
@@ -134,7 +138,7 @@ pub(super) async fn lists_can_be_of_one_resource(store: Tested) {
             resource: Some(resource.to_owned()),
             ..ListConversations::default()
         };
-        let page = store.conversations(&owner, list).await.unwrap();
+        let page = store.list_conversations(&owner, list).await.unwrap();
         let ids = page.conversations.iter().map(|one| one.id.as_str());
         assert_eq!(ids.collect::<Vec<_>>(), expected, "{resource:?}");
     }
@@ -145,7 +149,7 @@ pub(super) async fn metadata_is_replaced_merged_and_removed(store: Tested) {
     let update = async |metadata| {
         let update = ConversationUpdate {
             metadata,
-            ..ConversationUpdate::at(NOW)
+            ..ConversationUpdate::new(NOW)
         };
         let updated = chat
             .store
@@ -167,7 +171,7 @@ pub(super) async fn metadata_is_replaced_merged_and_removed(store: Tested) {
     assert!(update(none).await.is_empty());
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert!(record.metadata.is_empty());
@@ -196,7 +200,7 @@ pub(super) async fn metadata_values_are_kept_as_written(store: Tested) {
     };
     let made = store.create_conversation(&Owner::local(), new).await;
     assert_eq!(made.unwrap().metadata, metadata);
-    let read = store.conversation(&Owner::local(), &id).await.unwrap();
+    let read = store.load_conversation(&Owner::local(), &id).await.unwrap();
     assert_eq!(read.metadata, metadata);
 }
 
@@ -209,13 +213,13 @@ pub(super) async fn titles_come_and_go(store: Tested) {
     ] {
         let update = ConversationUpdate {
             title: TitleChange::Set(title.clone()),
-            ..ConversationUpdate::at(NOW)
+            ..ConversationUpdate::new(NOW)
         };
         let updated = chat
             .store
             .update_conversation(&chat.owner, &chat.id, update);
         assert_eq!(updated.await.unwrap().title, title);
-        let record = chat.store.conversation(&chat.owner, &chat.id).await;
+        let record = chat.store.load_conversation(&chat.owner, &chat.id).await;
         assert_eq!(record.unwrap().title, title);
     }
 }
@@ -226,7 +230,7 @@ pub(super) async fn an_update_may_insist_on_a_version(store: Tested) {
         let update = ConversationUpdate {
             expect_version: Some(expect_version),
             title: TitleChange::Set(Some(format!("for {expect_version}"))),
-            ..ConversationUpdate::at(NOW)
+            ..ConversationUpdate::new(NOW)
         };
         let updated = chat
             .store
@@ -244,7 +248,7 @@ pub(super) async fn an_update_may_insist_on_a_version(store: Tested) {
     ));
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!(record.title.as_deref(), Some("for 1"));
@@ -254,9 +258,13 @@ pub(super) async fn an_append_makes_it_recent(store: Tested) {
     let old = Chat::start_as(Arc::clone(&store), "ada", "old").await;
     let new = Chat::start_as(store, "ada", "new").await;
     let request = AppendRequest::new(Chat::at_tip("main"), vec![item("a")], NOW + 5);
-    old.append(request).await.unwrap();
+    old.append_request(request).await.unwrap();
     let list = ListConversations::default();
-    let page = new.store.conversations(&new.owner, list).await.unwrap();
+    let page = new
+        .store
+        .list_conversations(&new.owner, list)
+        .await
+        .unwrap();
     let first = &page.conversations[0];
     assert_eq!((first.id.as_str(), first.updated_ms), ("old", NOW + 5));
     assert_eq!((first.nodes, first.messages), (1, 1));
@@ -265,8 +273,8 @@ pub(super) async fn an_append_makes_it_recent(store: Tested) {
 pub(super) async fn deletion_takes_everything(store: Tested) {
     let gone = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
     let kept = Chat::start_as(store, "ada", "kept").await;
-    gone.say("main", &["a", "b"]).await;
-    kept.say("main", &["a"]).await;
+    gone.append_messages("main", &["a", "b"]).await;
+    kept.append_messages("main", &["a"]).await;
     gone.store
         .delete_conversation(&gone.owner, &gone.id)
         .await
@@ -274,27 +282,27 @@ pub(super) async fn deletion_takes_everything(store: Tested) {
     super::owners::everything_is_not_found(&gone).await;
     let again = gone.store.delete_conversation(&gone.owner, &gone.id).await;
     assert!(matches!(again.unwrap_err(), Error::NotFound { .. }));
-    kept.expect("main", &["a"]).await;
+    kept.expect_path("main", &["a"]).await;
     let list = kept
         .store
-        .conversations(&kept.owner, ListConversations::default());
+        .list_conversations(&kept.owner, ListConversations::default());
     assert_eq!(list.await.unwrap().conversations.len(), 1);
 }
 
 pub(super) async fn a_deleted_id_starts_afresh(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     chat.store
         .delete_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     let chat = Chat::start(chat.store).await;
-    chat.expect("main", &[]).await;
-    chat.say("main", &["b"]).await;
-    chat.expect("main", &["b"]).await;
+    chat.expect_path("main", &[]).await;
+    chat.append_messages("main", &["b"]).await;
+    chat.expect_path("main", &["b"]).await;
     let events = chat
         .store
-        .events(&chat.owner, &chat.id, 0, 100)
+        .list_events(&chat.owner, &chat.id, 0, 100)
         .await
         .unwrap();
     assert_eq!(

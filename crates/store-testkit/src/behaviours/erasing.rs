@@ -5,7 +5,7 @@ use std::task::{Context, Waker};
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
-    EntryCursor, EraseScope, Erased, Expected, KeyScope, ListConversations, ListEntries,
+    EntryCursor, EraseScope, Erased, ExpectedVersion, KeyScope, ListConversations, ListEntries,
     NewConversation, PutEntry, Store, erase_all,
 };
 
@@ -13,7 +13,7 @@ use crate::chat::{Chat, NOW};
 
 type Tested = Arc<dyn Store>;
 
-async fn start(store: &Tested, owner: &str, id: &str, resource: Option<&str>) -> Chat {
+async fn start_chat(store: &Tested, owner: &str, id: &str, resource: Option<&str>) -> Chat {
     let chat = Chat {
         store: Arc::clone(store),
         owner: Owner::new(owner).unwrap(),
@@ -24,16 +24,16 @@ async fn start(store: &Tested, owner: &str, id: &str, resource: Option<&str>) ->
         ..NewConversation::new(chat.id.clone(), NOW)
     };
     store.create_conversation(&chat.owner, new).await.unwrap();
-    chat.say("main", &["a", "b"]).await;
-    put(&chat, KeyScope::Conversation(chat.id.clone()), "k").await;
+    chat.append_messages("main", &["a", "b"]).await;
+    put_value(&chat, KeyScope::Conversation(chat.id.clone()), "k").await;
     chat
 }
 
-async fn put(chat: &Chat, scope: KeyScope, key: &str) {
+async fn put_value(chat: &Chat, scope: KeyScope, key: &str) {
     let put = PutEntry {
         key: key.to_owned(),
         value: Some(Arc::from(*b"v")),
-        expect: Expected::Any,
+        expect: ExpectedVersion::Any,
         at_ms: NOW,
     };
     let written = chat.store.put_entry(&chat.owner, &scope, put).await;
@@ -41,8 +41,8 @@ async fn put(chat: &Chat, scope: KeyScope, key: &str) {
 }
 
 /// The ids of an owner's conversations and its values' keys.
-async fn left(store: &Tested, owner: &Owner) -> (Vec<String>, Vec<String>) {
-    let list = store.conversations(owner, ListConversations::default());
+async fn remaining_data(store: &Tested, owner: &Owner) -> (Vec<String>, Vec<String>) {
+    let list = store.list_conversations(owner, ListConversations::default());
     let mut ids: Vec<String> = list
         .await
         .unwrap()
@@ -51,7 +51,10 @@ async fn left(store: &Tested, owner: &Owner) -> (Vec<String>, Vec<String>) {
         .map(|one| one.id.to_string())
         .collect();
     ids.sort_unstable();
-    let entries = store.entries(owner, ListEntries::default()).await.unwrap();
+    let entries = store
+        .list_entries(owner, ListEntries::default())
+        .await
+        .unwrap();
     let keys = entries.entries.iter();
     let keys = keys.map(|(scope, entry)| match scope {
         KeyScope::Owner => format!("/{}", entry.key),
@@ -61,58 +64,58 @@ async fn left(store: &Tested, owner: &Owner) -> (Vec<String>, Vec<String>) {
     (ids, keys.collect())
 }
 
-async fn several(store: &Tested) -> Chat {
-    let chat = start(store, "ada", "one", Some("r")).await;
-    start(store, "ada", "two", Some("r")).await;
-    start(store, "ada", "three", Some("s")).await;
-    start(store, "ada", "four", None).await;
-    start(store, "bob", "one", Some("r")).await;
+async fn fill_owners(store: &Tested) -> Chat {
+    let chat = start_chat(store, "ada", "one", Some("r")).await;
+    start_chat(store, "ada", "two", Some("r")).await;
+    start_chat(store, "ada", "three", Some("s")).await;
+    start_chat(store, "ada", "four", None).await;
+    start_chat(store, "bob", "one", Some("r")).await;
     for (scope, key) in [
         (KeyScope::Owner, "o"),
         (KeyScope::Resource("r".to_owned()), "p"),
         (KeyScope::Resource("s".to_owned()), "q"),
         (KeyScope::Resource("one".to_owned()), "x"),
     ] {
-        put(&chat, scope, key).await;
+        put_value(&chat, scope, key).await;
     }
     chat
 }
 
 pub(super) async fn a_resource_goes_and_the_rest_stays(store: Tested) {
-    let chat = several(&store).await;
+    let chat = fill_owners(&store).await;
     let scope = EraseScope::Resource("r".to_owned());
     let erased = erase_all(&*store, &chat.owner, &scope).await.unwrap();
     assert_eq!((erased.conversations, erased.entries), (2, 3));
-    let (ids, keys) = left(&store, &chat.owner).await;
+    let (ids, keys) = remaining_data(&store, &chat.owner).await;
     assert_eq!(ids, ["four", "three"]);
     assert_eq!(keys, ["/o", "one/x", "s/q", "#four/k", "#three/k"]);
     super::owners::everything_is_not_found(&chat).await;
-    let (ids, keys) = left(&store, &Owner::new("bob").unwrap()).await;
+    let (ids, keys) = remaining_data(&store, &Owner::new("bob").unwrap()).await;
     assert_eq!((ids, keys), (vec!["one".to_owned()], vec!["#one/k".into()]));
     let again = erase_all(&*store, &chat.owner, &scope).await.unwrap();
     assert_eq!(again, Erased::default());
     // An erased value's version is gone with it.
-    put(&chat, KeyScope::Resource("r".to_owned()), "p").await;
+    put_value(&chat, KeyScope::Resource("r".to_owned()), "p").await;
     let scope = KeyScope::Resource("r".to_owned());
-    let entry = store.entry(&chat.owner, &scope, "p").await.unwrap();
+    let entry = store.get_entry(&chat.owner, &scope, "p").await.unwrap();
     assert_eq!(entry.unwrap().version, 1);
 }
 
-pub(super) async fn an_owner_goes_whole(store: Tested) {
-    let chat = several(&store).await;
+pub(super) async fn an_owner_is_erased_completely(store: Tested) {
+    let chat = fill_owners(&store).await;
     let erased = erase_all(&*store, &chat.owner, &EraseScope::Owner).await;
     let erased = erased.unwrap();
     assert_eq!((erased.conversations, erased.entries), (4, 8));
-    assert_eq!(left(&store, &chat.owner).await, (vec![], vec![]));
+    assert_eq!(remaining_data(&store, &chat.owner).await, (vec![], vec![]));
     let bob = Owner::new("bob").unwrap();
-    assert_eq!(left(&store, &bob).await.0, ["one"]);
+    assert_eq!(remaining_data(&store, &bob).await.0, ["one"]);
     // The owner may begin anew.
-    let chat = start(&store, "ada", "one", None).await;
-    chat.expect("main", &["a", "b"]).await;
+    let chat = start_chat(&store, "ada", "one", None).await;
+    chat.expect_path("main", &["a", "b"]).await;
 }
 
 pub(super) async fn it_goes_on_where_it_was_dropped(store: Tested) {
-    let chat = several(&store).await;
+    let chat = fill_owners(&store).await;
     let scope = EraseScope::Owner;
     for _ in 0..6 {
         {
@@ -122,12 +125,12 @@ pub(super) async fn it_goes_on_where_it_was_dropped(store: Tested) {
         tokio::task::yield_now().await;
     }
     erase_all(&*store, &chat.owner, &scope).await.unwrap();
-    assert_eq!(left(&store, &chat.owner).await, (vec![], vec![]));
+    assert_eq!(remaining_data(&store, &chat.owner).await, (vec![], vec![]));
 }
 
 pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
-    let chat = several(&store).await;
-    let (_, all) = left(&store, &chat.owner).await;
+    let chat = fill_owners(&store).await;
+    let (_, all) = remaining_data(&store, &chat.owner).await;
     let expected = [
         "/o", "one/x", "r/p", "s/q", "#four/k", "#one/k", "#three/k", "#two/k",
     ];
@@ -141,7 +144,7 @@ pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
                 after: after.clone(),
                 ..ListEntries::default()
             };
-            let page = store.entries(&chat.owner, list).await.unwrap();
+            let page = store.list_entries(&chat.owner, list).await.unwrap();
             assert!(page.entries.len() <= limit);
             keys.extend(page.entries.into_iter().map(|(_, entry)| entry.key));
             after = page.next;
@@ -156,7 +159,7 @@ pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
         prefix: "k".to_owned(),
         ..ListEntries::default()
     };
-    let page = store.entries(&chat.owner, of_prefix).await.unwrap();
+    let page = store.list_entries(&chat.owner, of_prefix).await.unwrap();
     assert_eq!(page.entries.len(), 4);
     // A place in the order stays one when what it names is gone.
     let gone = EntryCursor {
@@ -167,6 +170,6 @@ pub(super) async fn values_are_listed_across_scopes_in_pages(store: Tested) {
         after: Some(gone),
         ..ListEntries::default()
     };
-    let page = store.entries(&chat.owner, after).await.unwrap();
+    let page = store.list_entries(&chat.owner, after).await.unwrap();
     assert_eq!(page.entries.len(), 3, "one, three, two");
 }

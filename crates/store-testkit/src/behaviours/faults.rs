@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, NodeId, Owner};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BranchLabel, CollectRequest, ConversationUpdate,
-    EraseScope, EventKind, Expected, KeyScope, ListEntries, NewConversation, OnMoved, PutEntry,
-    RedactRequest, RefChange, StateKey, StatePatch, Store, TitleChange, erase_all,
+    Activation, AppendPoint, AppendRequest, BranchLabel, CollectRequest, ConversationUpdate,
+    EraseScope, EventKind, ExpectedVersion, KeyScope, ListEntries, NewConversation, OnMoved,
+    PutEntry, RedactRequest, RefChange, StateKey, StatePatch, Store, TitleChange, erase_all,
 };
 
-use super::finding::mark;
+use super::finding::path_mark;
 use super::streaming::Streaming;
-use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
-use crate::faulty::{Chances, Fault, Faulty};
+use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch, node};
+use crate::faulty::{Chances, Faulty, InjectedFault};
 use crate::method::Method;
 use crate::repeat::until_done;
 
 type Tested = Arc<dyn Store>;
 
-async fn put(chat: &Chat, key: &str, value: Option<&str>, expect: Expected) {
+async fn put_until_done(chat: &Chat, key: &str, value: Option<&str>, expect: ExpectedVersion) {
     let put = PutEntry {
         key: key.to_owned(),
         value: value.map(|value| Arc::from(value.as_bytes())),
@@ -36,11 +36,11 @@ async fn put(chat: &Chat, key: &str, value: Option<&str>, expect: Expected) {
 }
 
 /// A value that is written with an append.
-fn along() -> PutEntry {
+fn entry_with_append() -> PutEntry {
     PutEntry {
         key: "along".to_owned(),
         value: Some(Arc::from(*b"value")),
-        expect: Expected::Absent,
+        expect: ExpectedVersion::Absent,
         at_ms: NOW,
     }
 }
@@ -55,7 +55,7 @@ async fn write_everything(chat: &Chat) {
     let title = ConversationUpdate {
         title: TitleChange::Set(Some("title".to_owned())),
         expect_version: Some(1),
-        ..ConversationUpdate::at(NOW)
+        ..ConversationUpdate::new(NOW)
     };
     until_done(&["version_conflict"], || {
         store.update_conversation(owner, id, title.clone())
@@ -64,9 +64,9 @@ async fn write_everything(chat: &Chat) {
     let secret = StateKey::new("secret").unwrap();
     let appends = [
         AppendRequest {
-            patch: StatePatch::put(secret, 1, *b"value"),
+            patch: StatePatch::put_entry(secret, 1, *b"value"),
             blobs: vec![Arc::from(*b"blob")],
-            entries: vec![(KeyScope::Conversation(id.clone()), along())],
+            entries: vec![(KeyScope::Conversation(id.clone()), entry_with_append())],
             ..AppendRequest::new(Chat::at_tip("main"), vec![item("a"), item("b")], NOW)
         },
         AppendRequest::new(Chat::at_head("main", Some("b")), vec![item("c")], NOW),
@@ -75,7 +75,7 @@ async fn write_everything(chat: &Chat) {
             ..AppendRequest::new(Chat::at_head("main", Some("b")), vec![item("d")], NOW)
         },
         AppendRequest::new(
-            AppendAt::New(new_branch(
+            AppendPoint::New(new_branch(
                 Some("a"),
                 BranchLabel::After(branch("main")),
                 Activation::Activate,
@@ -85,11 +85,11 @@ async fn write_everything(chat: &Chat) {
         ),
     ];
     for request in appends {
-        until_done(&[], || chat.append(request.clone())).await;
+        until_done(&[], || chat.append_request(request.clone())).await;
     }
     until_done(&[], || store.put_blob(owner, id, Arc::from(*b"more"))).await;
-    if let Some(paths) = store.paths() {
-        let marks = || vec![mark(1, "later", "a")];
+    if let Some(paths) = store.path_index() {
+        let marks = || vec![path_mark(1, "later", "a")];
         until_done(&[], || paths.put_paths(owner, id, 1, marks())).await;
     }
     let checkpoint = |name: &str| CheckpointName::new(name).unwrap();
@@ -114,29 +114,29 @@ async fn write_everything(chat: &Chat) {
     ];
     for change in changes {
         until_done(&["already_exists", "not_found"], || {
-            chat.change(change.clone())
+            chat.change_ref(change.clone())
         })
         .await;
     }
-    put(chat, "k", Some("one"), Expected::Absent).await;
-    put(chat, "k", Some("two"), Expected::Version(1)).await;
-    put(chat, "l", Some("one"), Expected::Absent).await;
-    put(chat, "l", None, Expected::Version(1)).await;
+    put_until_done(chat, "k", Some("one"), ExpectedVersion::Absent).await;
+    put_until_done(chat, "k", Some("two"), ExpectedVersion::Version(1)).await;
+    put_until_done(chat, "l", Some("one"), ExpectedVersion::Absent).await;
+    put_until_done(chat, "l", None, ExpectedVersion::Version(1)).await;
     let redact = RedactRequest {
         nodes: vec![node("b")],
         values: vec![contexture_ir::ContentHash::of(b"value")],
         blobs: vec![contexture_store::BlobId::of(owner, b"blob")],
         at_ms: NOW,
     };
-    until_done(&[], || store.redact(owner, id, redact.clone())).await;
+    until_done(&[], || store.redact_content(owner, id, redact.clone())).await;
     if let Some(upkeep) = store.maintenance() {
         let collect = CollectRequest {
             grace_ms: 0,
-            ..CollectRequest::at(NOW)
+            ..CollectRequest::new(NOW)
         };
         // Seen as unnamed, then removed.
         for _ in 0..2 {
-            until_done(&[], || upkeep.collect(owner, id, collect)).await;
+            until_done(&[], || upkeep.collect_blobs(owner, id, collect)).await;
         }
     }
     if store.streams().is_some() {
@@ -145,8 +145,8 @@ async fn write_everything(chat: &Chat) {
 }
 
 /// What happened, without what a repetition that changes nothing says again.
-async fn happened(chat: &Chat) -> Vec<EventKind> {
-    let mut events = chat.events().await;
+async fn distinct_events(chat: &Chat) -> Vec<EventKind> {
+    let mut events = chat.event_kinds().await;
     events.dedup();
     events
 }
@@ -162,44 +162,48 @@ pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
     let counting = Arc::new(Faulty::never(Arc::clone(&store)));
     let clean = ada(&(Arc::clone(&counting) as Tested));
     write_everything(&clean).await;
-    let wanted = (clean.seen().await, happened(&clean).await);
-    remove(&clean).await;
-    let tried = counting.calls();
+    let wanted = (clean.snapshot_text().await, distinct_events(&clean).await);
+    remove_all(&clean).await;
+    let tried = counting.call_counts();
     for method in Method::ALL {
         assert!(
-            !method.writes()
+            !method.is_write()
                 || tried.contains_key(&method)
-                || (method.is_of_paths() && store.paths().is_none())
+                || (method.is_of_paths() && store.path_index().is_none())
                 || (method.is_of_streams() && store.streams().is_none())
                 || (method.is_of_maintenance() && store.maintenance().is_none()),
             "{} is not tried",
             method.name()
         );
     }
-    for fault in [Fault::Before, Fault::After, Fault::Delay] {
+    for fault in [
+        InjectedFault::Before,
+        InjectedFault::After,
+        InjectedFault::Delay,
+    ] {
         for call in 1.. {
-            let faulty = Arc::new(Faulty::at(Arc::clone(&store), call, fault));
+            let faulty = Arc::new(Faulty::failing_call(Arc::clone(&store), call, fault));
             let chat = ada(&(Arc::clone(&faulty) as Tested));
             write_everything(&chat).await;
-            if faulty.faults() == 0 {
+            if faulty.fault_count() == 0 {
                 assert!(call > 15, "only {call} calls");
-                remove(&ada(&store)).await;
+                remove_all(&ada(&store)).await;
                 break;
             }
             let sound = ada(&store);
-            let got = (sound.seen().await, happened(&sound).await);
+            let got = (sound.snapshot_text().await, distinct_events(&sound).await);
             assert_eq!(got, wanted, "{fault:?} at call {call}");
             // What comes now fails at other calls: the plan's call is over.
-            remove(&sound).await;
+            remove_all(&sound).await;
         }
         for call in 1.. {
             let sound = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
-            sound.say("main", &["a"]).await;
-            put(&sound, "k", Some("v"), Expected::Absent).await;
-            let faulty = Arc::new(Faulty::at(Arc::clone(&store), call, fault));
-            remove(&ada(&(Arc::clone(&faulty) as Tested))).await;
+            sound.append_messages("main", &["a"]).await;
+            put_until_done(&sound, "k", Some("v"), ExpectedVersion::Absent).await;
+            let faulty = Arc::new(Faulty::failing_call(Arc::clone(&store), call, fault));
+            remove_all(&ada(&(Arc::clone(&faulty) as Tested))).await;
             super::owners::everything_is_not_found(&sound).await;
-            if faulty.faults() == 0 {
+            if faulty.fault_count() == 0 {
                 assert!(call > 2, "only {call} calls");
                 break;
             }
@@ -208,7 +212,7 @@ pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
 }
 
 /// Deletes the conversation, then all the owner has.
-async fn remove(chat: &Chat) {
+async fn remove_all(chat: &Chat) {
     let (store, owner) = (&chat.store, &chat.owner);
     until_done(&["not_found"], || {
         store.delete_conversation(owner, &chat.id)
@@ -217,7 +221,7 @@ async fn remove(chat: &Chat) {
     let all = EraseScope::Owner;
     until_done(&[], || erase_all(&**store, owner, &all)).await;
     until_done(&[], || async {
-        let left = store.entries(owner, ListEntries::default()).await?;
+        let left = store.list_entries(owner, ListEntries::default()).await?;
         assert!(left.entries.is_empty());
         Ok(())
     })
@@ -235,7 +239,7 @@ pub(super) async fn what_is_acknowledged_is_there_once(store: Tested) {
             after: 150,
             delay: 200,
         };
-        let faulty: Tested = Arc::new(Faulty::seeded(Arc::clone(&store), seed, chances));
+        let faulty: Tested = Arc::new(Faulty::with_seed(Arc::clone(&store), seed, chances));
         let client = |number: usize| {
             let chat = Chat {
                 store: Arc::clone(&faulty),
@@ -260,7 +264,7 @@ pub(super) async fn what_is_acknowledged_is_there_once(store: Tested) {
             acknowledged.extend(of_one);
         }
         acknowledged.sort_unstable();
-        let path = sound.path(on("main")).await;
+        let path = sound.path_nodes(branch_end("main")).await;
         let stored: Vec<_> = path.iter().map(|node| (node.depth, node.id)).collect();
         assert_eq!(stored, acknowledged, "seed {seed}");
     }
@@ -268,7 +272,7 @@ pub(super) async fn what_is_acknowledged_is_there_once(store: Tested) {
 
 async fn append_until_done(chat: &Chat, word: &str) -> (u64, NodeId) {
     for _ in 0..100 {
-        match chat.tip("main", vec![item(word)]).await {
+        match chat.append_to_tip("main", vec![item(word)]).await {
             Ok(done) => return (done.depth, node(word)),
             Err(error) => assert!(error.is_retryable(), "{error}"),
         }

@@ -13,13 +13,13 @@ use crate::chat::NOW;
 type Tested = Arc<dyn Store>;
 
 /// An id, a title, metadata.
-type Made = (
+type ConversationSpec = (
     &'static str,
     Option<&'static str>,
     &'static [(&'static str, &'static str)],
 );
 
-const ALL: [Made; 7] = [
+const ALL: [ConversationSpec; 7] = [
     (
         "a",
         Some("Plans for Zürich"),
@@ -50,7 +50,7 @@ const ALL: [Made; 7] = [
 ];
 
 /// Makes them, one a millisecond: the last is the latest.
-async fn make(store: &Tested) -> Owner {
+async fn create_conversations(store: &Tested) -> Owner {
     let owner = Owner::new("ada").unwrap();
     for (n, (id, title, metadata)) in ALL.into_iter().enumerate() {
         let fields = metadata.iter().map(|(key, value)| {
@@ -68,7 +68,7 @@ async fn make(store: &Tested) -> Owner {
 }
 
 /// The ids that a list shows, in its order, whatever the size of its pages.
-async fn listed(store: &Tested, owner: &Owner, list: &ListConversations) -> String {
+async fn listed_ids(store: &Tested, owner: &Owner, list: &ListConversations) -> String {
     let mut found = Vec::new();
     for limit in [100, 1, 2] {
         let mut ids = String::new();
@@ -77,7 +77,7 @@ async fn listed(store: &Tested, owner: &Owner, list: &ListConversations) -> Stri
             ..list.clone()
         };
         loop {
-            let page = store.conversations(owner, list.clone()).await.unwrap();
+            let page = store.list_conversations(owner, list.clone()).await.unwrap();
             assert!(page.conversations.len() <= limit);
             ids.extend(page.conversations.iter().map(|one| one.id.as_str()));
             list.after = page.next;
@@ -93,7 +93,7 @@ async fn listed(store: &Tested, owner: &Owner, list: &ListConversations) -> Stri
 }
 
 pub(super) async fn titles_contain_a_text(store: Tested) {
-    let owner = make(&store).await;
+    let owner = create_conversations(&store).await;
     for (text, ids) in [
         ("plans", "ba"),
         ("ZÜRICH", "a"),
@@ -112,12 +112,12 @@ pub(super) async fn titles_contain_a_text(store: Tested) {
             title: Some(text.to_owned()),
             ..ListConversations::default()
         };
-        assert_eq!(listed(&store, &owner, &list).await, ids, "{text:?}");
+        assert_eq!(listed_ids(&store, &owner, &list).await, ids, "{text:?}");
     }
 }
 
 pub(super) async fn times_bound_the_list(store: Tested) {
-    let owner = make(&store).await;
+    let owner = create_conversations(&store).await;
     for (since, before, ids) in [
         (None, None, "gfedcba"),
         (Some(NOW + 2), None, "gfedc"),
@@ -132,12 +132,12 @@ pub(super) async fn times_bound_the_list(store: Tested) {
             updated_before: before,
             ..ListConversations::default()
         };
-        let found = listed(&store, &owner, &list).await;
+        let found = listed_ids(&store, &owner, &list).await;
         assert_eq!(found, ids, "{since:?} {before:?}");
     }
 }
 
-fn compare(key: &str, by: Comparison, value: impl Into<MetadataValue>) -> MetadataFilter {
+fn compare_field(key: &str, by: Comparison, value: impl Into<MetadataValue>) -> MetadataFilter {
     MetadataFilter::Compare {
         key: MetadataKey::new(key).unwrap(),
         by,
@@ -145,67 +145,71 @@ fn compare(key: &str, by: Comparison, value: impl Into<MetadataValue>) -> Metada
     }
 }
 
-fn has(key: &str) -> MetadataFilter {
+fn has_field(key: &str) -> MetadataFilter {
     MetadataFilter::Has(MetadataKey::new(key).unwrap())
 }
 
-fn not(filter: MetadataFilter) -> MetadataFilter {
+fn negate(filter: MetadataFilter) -> MetadataFilter {
     MetadataFilter::Not(Box::new(filter))
 }
 
 pub(super) async fn metadata_satisfies_a_filter(store: Tested) {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
-    let owner = make(&store).await;
+    let owner = create_conversations(&store).await;
     let check = async |filter: MetadataFilter, ids: &str| {
         let list = ListConversations {
             metadata: Some(filter.clone()),
             ..ListConversations::default()
         };
-        assert_eq!(listed(&store, &owner, &list).await, ids, "{filter:?}");
+        assert_eq!(listed_ids(&store, &owner, &list).await, ids, "{filter:?}");
     };
-    check(has("p"), "fdcba").await;
-    check(not(has("p")), "ge").await;
-    check(has("never"), "").await;
-    check(compare("p", Equal, "aurora"), "a").await;
-    check(compare("p", LessOrEqual, "aurora"), "fa").await;
-    check(compare("p", Less, "aurora"), "f").await;
-    check(compare("p", Greater, "aurora"), "b").await;
-    check(compare("p", Equal, MetadataValue::Null), "c").await;
-    check(compare("p", LessOrEqual, MetadataValue::Null), "c").await;
-    check(compare("p", Greater, MetadataValue::Null), "").await;
-    check(compare("p.q", Equal, r#"it's "quoted""#), "e").await;
-    check(compare("n", Equal, 3.0), "a").await;
-    check(compare("n", Equal, "3"), "d").await;
-    check(compare("n", Less, 0.0), "b").await;
-    check(compare("n", GreaterOrEqual, 1e22), "f").await;
-    check(compare("done", Equal, true), "c").await;
-    check(compare("done", Less, true), "d").await;
-    check(not(compare("done", Equal, true)), "gfedba").await;
+    check(has_field("p"), "fdcba").await;
+    check(negate(has_field("p")), "ge").await;
+    check(has_field("never"), "").await;
+    check(compare_field("p", Equal, "aurora"), "a").await;
+    check(compare_field("p", LessOrEqual, "aurora"), "fa").await;
+    check(compare_field("p", Less, "aurora"), "f").await;
+    check(compare_field("p", Greater, "aurora"), "b").await;
+    check(compare_field("p", Equal, MetadataValue::Null), "c").await;
+    check(compare_field("p", LessOrEqual, MetadataValue::Null), "c").await;
+    check(compare_field("p", Greater, MetadataValue::Null), "").await;
+    check(compare_field("p.q", Equal, r#"it's "quoted""#), "e").await;
+    check(compare_field("n", Equal, 3.0), "a").await;
+    check(compare_field("n", Equal, "3"), "d").await;
+    check(compare_field("n", Less, 0.0), "b").await;
+    check(compare_field("n", GreaterOrEqual, 1e22), "f").await;
+    check(compare_field("done", Equal, true), "c").await;
+    check(compare_field("done", Less, true), "d").await;
+    check(negate(compare_field("done", Equal, true)), "gfedba").await;
     check(
-        MetadataFilter::All(vec![has("p"), has("n"), not(compare("n", Equal, 3.0))]),
+        MetadataFilter::All(vec![
+            has_field("p"),
+            has_field("n"),
+            negate(compare_field("n", Equal, 3.0)),
+        ]),
         "fdb",
     )
     .await;
     check(
-        MetadataFilter::Any(vec![has("done"), compare("n", Greater, 2.0)]),
+        MetadataFilter::Any(vec![has_field("done"), compare_field("n", Greater, 2.0)]),
         "fdca",
     )
     .await;
     check(MetadataFilter::All(Vec::new()), "gfedcba").await;
     check(MetadataFilter::Any(Vec::new()), "").await;
-    check(not(MetadataFilter::Any(vec![])), "gfedcba").await;
+    check(negate(MetadataFilter::Any(vec![])), "gfedcba").await;
     let all = ListConversations {
         title: Some("plans".to_owned()),
-        metadata: Some(compare("n", Less, 10.0)),
+        metadata: Some(compare_field("n", Less, 10.0)),
         updated_since: Some(NOW + 1),
         ..ListConversations::default()
     };
-    assert_eq!(listed(&store, &owner, &all).await, "b");
+    assert_eq!(listed_ids(&store, &owner, &all).await, "b");
 }
 
 /// Filters follow every change of metadata, and what is no filter is an error.
 pub(super) async fn filters_follow_changes(store: Tested) {
-    let owner = make(&store).await;
+    let owner = create_conversations(&store).await;
     let id = ConversationId::new("a").unwrap();
     let list = |filter| ListConversations {
         metadata: Some(filter),
@@ -214,7 +218,7 @@ pub(super) async fn filters_follow_changes(store: Tested) {
     let update = async |metadata| {
         let update = ConversationUpdate {
             metadata,
-            ..ConversationUpdate::at(NOW)
+            ..ConversationUpdate::new(NOW)
         };
         let updated = store.update_conversation(&owner, &id, update).await;
         updated.unwrap();
@@ -224,26 +228,33 @@ pub(super) async fn filters_follow_changes(store: Tested) {
         [("n".to_owned(), Some(seven)), ("p".to_owned(), None)].into(),
     ))
     .await;
-    let n = |value: f64| list(compare("n", Comparison::Equal, value));
-    assert_eq!(listed(&store, &owner, &n(3.0)).await, "");
-    assert_eq!(listed(&store, &owner, &n(7.0)).await, "a");
-    assert_eq!(listed(&store, &owner, &list(has("p"))).await, "fdcb");
+    let n = |value: f64| list(compare_field("n", Comparison::Equal, value));
+    assert_eq!(listed_ids(&store, &owner, &n(3.0)).await, "");
+    assert_eq!(listed_ids(&store, &owner, &n(7.0)).await, "a");
+    assert_eq!(
+        listed_ids(&store, &owner, &list(has_field("p"))).await,
+        "fdcb"
+    );
     update(MetadataChange::Replace(Default::default())).await;
-    assert_eq!(listed(&store, &owner, &n(7.0)).await, "");
+    assert_eq!(listed_ids(&store, &owner, &n(7.0)).await, "");
     store.delete_conversation(&owner, &id).await.unwrap();
-    assert_eq!(listed(&store, &owner, &list(not(has("p")))).await, "ge");
+    assert_eq!(
+        listed_ids(&store, &owner, &list(negate(has_field("p")))).await,
+        "ge"
+    );
 
-    let deep = (0..20).fold(has("p"), |filter, _| not(filter));
-    let wide = MetadataFilter::All(vec![has("p"); 100]);
+    let deep = (0..20).fold(has_field("p"), |filter, _| negate(filter));
+    let wide = MetadataFilter::All(vec![has_field("p"); 100]);
     for (filter, limit) in [(deep, "filter_depth"), (wide, "filter_conditions")] {
-        let refused = store.conversations(&owner, list(filter)).await;
+        let refused = store.list_conversations(&owner, list(filter)).await;
         match refused.unwrap_err() {
             Error::Limit { limit: named, .. } => assert_eq!(named, limit),
             other => panic!("{other}"),
         }
     }
     for value in [MetadataValue::Number(f64::NAN), MetadataValue::from("\0")] {
-        let refused = store.conversations(&owner, list(compare("p", Comparison::Equal, value)));
+        let refused =
+            store.list_conversations(&owner, list(compare_field("p", Comparison::Equal, value)));
         assert_eq!(refused.await.unwrap_err().kind(), "invalid");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture_ir::PathHash;
 use contexture_store::{
-    Activation, AppendRequest, BranchLabel, EraseScope, Error, PathIndex, PathMark, PathPlace,
+    Activation, AppendRequest, BranchLabel, EraseScope, Error, PathIndex, PathMark, PathMatch,
     PathQuery, RefChange, Store, erase_all,
 };
 
@@ -13,47 +13,57 @@ use crate::chat::{Chat, NOW, branch, item, new_branch, node};
 
 type Tested = Arc<dyn Store>;
 
-fn hash(word: &str) -> PathHash {
+fn path_hash(word: &str) -> PathHash {
     PathHash::derive("testkit", &[word.as_bytes()])
 }
 
-pub(super) fn mark(version: u32, word: &str, of: &str) -> PathMark {
+pub(super) fn path_mark(version: u32, word: &str, of: &str) -> PathMark {
     PathMark {
         version,
-        hash: hash(word),
+        hash: path_hash(word),
         node: node(of),
     }
 }
 
-fn marked(name: &str, words: &[&str], marks: &[(&str, &str)], at_ms: i64) -> AppendRequest {
+fn append_with_marks(
+    name: &str,
+    words: &[&str],
+    marks: &[(&str, &str)],
+    at_ms: i64,
+) -> AppendRequest {
     let items = words.iter().map(|word| item(word)).collect();
     AppendRequest {
-        paths: marks.iter().map(|(word, of)| mark(1, word, of)).collect(),
+        paths: marks
+            .iter()
+            .map(|(word, of)| path_mark(1, word, of))
+            .collect(),
         ..AppendRequest::new(Chat::at_tip(name), items, at_ms)
     }
 }
 
-fn ask(words: &[&str]) -> PathQuery {
+fn path_query(words: &[&str]) -> PathQuery {
     PathQuery {
         version: 1,
-        hashes: words.iter().map(|word| hash(word)).collect(),
+        hashes: words.iter().map(|word| path_hash(word)).collect(),
         conversation: None,
         each: 10,
     }
 }
 
-fn index(chat: &Chat) -> Option<&dyn PathIndex> {
-    chat.store.paths()
+fn path_index(chat: &Chat) -> Option<&dyn PathIndex> {
+    chat.store.path_index()
 }
 
-async fn find(chat: &Chat, query: PathQuery) -> Vec<PathPlace> {
-    let found = index(chat).unwrap().find_paths(&chat.owner, query);
+async fn find_matches(chat: &Chat, query: PathQuery) -> Vec<PathMatch> {
+    let found = path_index(chat)
+        .unwrap()
+        .find_path_hashes(&chat.owner, query);
     found.await.unwrap()
 }
 
 /// What was found, a line each: hash, conversation, node, depth, heads.
-async fn found(chat: &Chat, query: PathQuery, words: &[&str]) -> Vec<String> {
-    let name = |places: &PathPlace| {
+async fn found_lines(chat: &Chat, query: PathQuery, words: &[&str]) -> Vec<String> {
+    let name = |places: &PathMatch| {
         let known = |made: &dyn Fn(&str) -> bool| {
             let word = words.iter().find(|word| made(word));
             word.copied().unwrap_or("?").to_owned()
@@ -61,80 +71,83 @@ async fn found(chat: &Chat, query: PathQuery, words: &[&str]) -> Vec<String> {
         let heads: Vec<&str> = places.heads.iter().map(|head| head.as_str()).collect();
         format!(
             "{} {} {} {} {}",
-            known(&|word| hash(word) == places.hash),
+            known(&|word| path_hash(word) == places.hash),
             places.conversation,
             known(&|word| node(word) == places.node),
             places.depth,
             heads.join(",")
         )
     };
-    find(chat, query).await.iter().map(name).collect()
+    find_matches(chat, query).await.iter().map(name).collect()
 }
 
 pub(super) async fn marks_come_with_their_nodes(store: Tested) {
     let chat = Chat::start(store).await;
-    if index(&chat).is_none() {
-        chat.append(marked("main", &["a"], &[("h", "a")], NOW))
+    if path_index(&chat).is_none() {
+        chat.append_request(append_with_marks("main", &["a"], &[("h", "a")], NOW))
             .await
             .unwrap();
         return;
     }
-    let first = marked(
+    let first = append_with_marks(
         "main",
         &["a", "b"],
         &[("h", "a"), ("i", "b"), ("j", "b")],
         NOW,
     );
-    chat.append(first.clone()).await.unwrap();
+    chat.append_request(first.clone()).await.unwrap();
     let words = ["a", "b", "h", "i", "j"];
     assert_eq!(
-        found(&chat, ask(&["j", "never", "h", "i"]), &words).await,
+        found_lines(&chat, path_query(&["j", "never", "h", "i"]), &words).await,
         ["j chat b 2 main", "h chat a 1 ", "i chat b 2 main"]
     );
     // A repetition changes nothing, a refused append neither.
-    chat.append(first).await.unwrap();
+    chat.append_request(first).await.unwrap();
     let refused = AppendRequest {
-        paths: vec![mark(1, "h", "c")],
+        paths: vec![path_mark(1, "h", "c")],
         ..AppendRequest::new(Chat::at_head("main", None), vec![item("c")], NOW)
     };
-    chat.append(refused).await.unwrap_err();
-    assert_eq!(found(&chat, ask(&["h"]), &words).await, ["h chat a 1 "]);
+    chat.append_request(refused).await.unwrap_err();
+    assert_eq!(
+        found_lines(&chat, path_query(&["h"]), &words).await,
+        ["h chat a 1 "]
+    );
     // Nodes of a long path, on segments of their own.
     for number in 0..70 {
-        chat.say("main", &[&format!("n{number}")]).await;
+        chat.append_messages("main", &[&format!("n{number}")]).await;
     }
     let name = chat.rewind("main", "a", Activation::Keep).await;
-    chat.append(marked(&name, &["x", "y"], &[("k", "x")], NOW))
+    chat.append_request(append_with_marks(&name, &["x", "y"], &[("k", "x")], NOW))
         .await
         .unwrap();
-    chat.append(marked("main", &["z"], &[("k", "z")], NOW))
+    chat.append_request(append_with_marks("main", &["z"], &[("k", "z")], NOW))
         .await
         .unwrap();
     assert_eq!(
-        found(&chat, ask(&["k"]), &["k", "x", "z"]).await,
+        found_lines(&chat, path_query(&["k"]), &["k", "x", "z"]).await,
         ["k chat z 73 main", "k chat x 2 "]
     );
 }
 
 pub(super) async fn heads_come_first_and_then_the_latest(store: Tested) {
     let chat = Chat::start(Arc::clone(&store)).await;
-    if index(&chat).is_none() {
+    if path_index(&chat).is_none() {
         return;
     }
     for (name, later) in [("one", 10), ("two", 30), ("three", 20), ("four", 40)] {
         let other = Chat::start_as(Arc::clone(&store), "ada", name).await;
-        let begin = marked("main", &["a"], &[("h", "a")], NOW);
-        other.append(begin).await.unwrap();
+        let begin = append_with_marks("main", &["a"], &[("h", "a")], NOW);
+        other.append_request(begin).await.unwrap();
         // The first two go on, so that the place is no head of theirs.
         let goes_on = later > 25;
         if goes_on {
             other
-                .append(marked("main", &["b"], &[], NOW + later))
+                .append_request(append_with_marks("main", &["b"], &[], NOW + later))
                 .await
                 .unwrap();
         } else {
             other
-                .append(marked(
+                .append_request(append_with_marks(
                     &other.rewind("main", "a", Activation::Keep).await,
                     &["c"],
                     &[],
@@ -151,13 +164,13 @@ pub(super) async fn heads_come_first_and_then_the_latest(store: Tested) {
         "h four a 1 ",
         "h two a 1 ",
     ];
-    assert_eq!(found(&chat, ask(&["h"]), &words).await, all);
+    assert_eq!(found_lines(&chat, path_query(&["h"]), &words).await, all);
     let two = PathQuery {
         each: 2,
-        ..ask(&["h", "h"])
+        ..path_query(&["h", "h"])
     };
     assert_eq!(
-        found(&chat, two, &words).await,
+        found_lines(&chat, two, &words).await,
         [&all[..2], &all[..2]].concat()
     );
     // All branches that end there, in order of creation.
@@ -168,78 +181,95 @@ pub(super) async fn heads_come_first_and_then_the_latest(store: Tested) {
     for label in ["z", "b"] {
         let label = BranchLabel::Named(branch(label));
         let new = new_branch(Some("a"), label, Activation::Keep);
-        other.change(RefChange::CreateBranch(new)).await.unwrap();
+        other
+            .change_ref(RefChange::CreateBranch(new))
+            .await
+            .unwrap();
     }
     let one = PathQuery {
         conversation: Some(other.id.clone()),
-        ..ask(&["h"])
+        ..path_query(&["h"])
     };
-    assert_eq!(found(&chat, one.clone(), &words).await, ["h two a 1 z,b"]);
+    assert_eq!(
+        found_lines(&chat, one.clone(), &words).await,
+        ["h two a 1 z,b"]
+    );
     other
-        .change(RefChange::DeleteBranch(branch("z")))
+        .change_ref(RefChange::DeleteBranch(branch("z")))
         .await
         .unwrap();
-    assert_eq!(found(&chat, one, &words).await, ["h two a 1 b"]);
+    assert_eq!(found_lines(&chat, one, &words).await, ["h two a 1 b"]);
 }
 
 pub(super) async fn a_conversation_may_be_asked_for(store: Tested) {
     let chat = Chat::start(Arc::clone(&store)).await;
-    if index(&chat).is_none() {
+    if path_index(&chat).is_none() {
         return;
     }
     let other = Chat::start_as(store, "ada", "other").await;
     for chat in [&chat, &other] {
-        chat.append(marked("main", &["a"], &[("h", "a")], NOW))
+        chat.append_request(append_with_marks("main", &["a"], &[("h", "a")], NOW))
             .await
             .unwrap();
     }
     for chat in [&chat, &other] {
         let query = PathQuery {
             conversation: Some(chat.id.clone()),
-            ..ask(&["h"])
+            ..path_query(&["h"])
         };
         let expected = format!("h {} a 1 main", chat.id);
-        assert_eq!(found(chat, query, &["h", "a"]).await, [expected]);
+        assert_eq!(found_lines(chat, query, &["h", "a"]).await, [expected]);
     }
     let unknown = PathQuery {
         conversation: Some("nobody".parse().unwrap()),
-        ..ask(&["h"])
+        ..path_query(&["h"])
     };
-    assert_eq!(find(&chat, unknown).await, []);
+    assert_eq!(find_matches(&chat, unknown).await, []);
 }
 
 pub(super) async fn marks_are_added_and_other_versions_go(store: Tested) {
     let chat = Chat::start(store).await;
-    let Some(paths) = index(&chat) else { return };
-    let append = marked("main", &["a", "b"], &[("h", "a")], NOW);
-    chat.append(append).await.unwrap();
+    let Some(paths) = path_index(&chat) else {
+        return;
+    };
+    let append = append_with_marks("main", &["a", "b"], &[("h", "a")], NOW);
+    chat.append_request(append).await.unwrap();
     let put = async |version, marks| paths.put_paths(&chat.owner, &chat.id, version, marks).await;
     let words = ["h", "i", "a", "b"];
-    put(1, vec![mark(1, "i", "b"), mark(1, "h", "a")])
+    put(1, vec![path_mark(1, "i", "b"), path_mark(1, "h", "a")])
         .await
         .unwrap();
     let both = ["h chat a 1 ", "i chat b 2 main"];
-    assert_eq!(found(&chat, ask(&["h", "i"]), &words).await, both);
-    let strange = put(2, vec![mark(2, "h", "b"), mark(2, "h", "never")]).await;
+    assert_eq!(
+        found_lines(&chat, path_query(&["h", "i"]), &words).await,
+        both
+    );
+    let strange = put(2, vec![path_mark(2, "h", "b"), path_mark(2, "h", "never")]).await;
     assert_eq!(strange.unwrap_err().kind(), "not_found");
-    assert_eq!(found(&chat, ask(&["h", "i"]), &words).await, both);
-    put(2, vec![mark(2, "h", "b")]).await.unwrap();
-    assert_eq!(find(&chat, ask(&["h", "i"])).await, []);
+    assert_eq!(
+        found_lines(&chat, path_query(&["h", "i"]), &words).await,
+        both
+    );
+    put(2, vec![path_mark(2, "h", "b")]).await.unwrap();
+    assert_eq!(find_matches(&chat, path_query(&["h", "i"])).await, []);
     let second = PathQuery {
         version: 2,
-        ..ask(&["h", "i"])
+        ..path_query(&["h", "i"])
     };
-    assert_eq!(found(&chat, second, &words).await, ["h chat b 2 main"]);
+    assert_eq!(
+        found_lines(&chat, second, &words).await,
+        ["h chat b 2 main"]
+    );
 }
 
 pub(super) async fn marks_go_with_their_conversation(store: Tested) {
     let chat = Chat::start(Arc::clone(&store)).await;
-    if index(&chat).is_none() {
+    if path_index(&chat).is_none() {
         return;
     }
     let stays = Chat::start_as(Arc::clone(&store), "ada", "stays").await;
     for chat in [&chat, &stays] {
-        chat.append(marked("main", &["a"], &[("h", "a")], NOW))
+        chat.append_request(append_with_marks("main", &["a"], &[("h", "a")], NOW))
             .await
             .unwrap();
     }
@@ -248,38 +278,38 @@ pub(super) async fn marks_go_with_their_conversation(store: Tested) {
         .await
         .unwrap();
     assert_eq!(
-        found(&chat, ask(&["h"]), &["h", "a"]).await,
+        found_lines(&chat, path_query(&["h"]), &["h", "a"]).await,
         ["h stays a 1 main"]
     );
     let chat = Chat::start(Arc::clone(&store)).await;
-    chat.say("main", &["a"]).await;
-    assert_eq!(find(&chat, ask(&["h"])).await.len(), 1);
+    chat.append_messages("main", &["a"]).await;
+    assert_eq!(find_matches(&chat, path_query(&["h"])).await.len(), 1);
     erase_all(&*store, &chat.owner, &EraseScope::Owner)
         .await
         .unwrap();
-    assert_eq!(find(&chat, ask(&["h"])).await, []);
+    assert_eq!(find_matches(&chat, path_query(&["h"])).await, []);
 }
 
-pub(super) async fn owners_never_meet(store: Tested) {
+pub(super) async fn owners_are_isolated(store: Tested) {
     let ada = Chat::start(Arc::clone(&store)).await;
-    if index(&ada).is_none() {
+    if path_index(&ada).is_none() {
         return;
     }
     let bob = Chat::start_as(store, "bob", "chat").await;
-    ada.append(marked("main", &["a"], &[("h", "a")], NOW))
+    ada.append_request(append_with_marks("main", &["a"], &[("h", "a")], NOW))
         .await
         .unwrap();
-    bob.say("main", &["a"]).await;
-    assert_eq!(find(&bob, ask(&["h"])).await, []);
-    bob.append(marked("main", &["b"], &[("h", "b")], NOW))
+    bob.append_messages("main", &["a"]).await;
+    assert_eq!(find_matches(&bob, path_query(&["h"])).await, []);
+    bob.append_request(append_with_marks("main", &["b"], &[("h", "b")], NOW))
         .await
         .unwrap();
     assert_eq!(
-        found(&ada, ask(&["h"]), &["h", "a", "b"]).await,
+        found_lines(&ada, path_query(&["h"]), &["h", "a", "b"]).await,
         ["h chat a 1 main"]
     );
     assert_eq!(
-        found(&bob, ask(&["h"]), &["h", "a", "b"]).await,
+        found_lines(&bob, path_query(&["h"]), &["h", "a", "b"]).await,
         ["h chat b 2 main"]
     );
 }
@@ -287,25 +317,30 @@ pub(super) async fn owners_never_meet(store: Tested) {
 pub(super) async fn limits_and_strange_marks_are_refused(store: Tested) {
     let chat = Chat::start(store).await;
     let most = chat.store.limits().path_hashes;
-    let stranger = marked("main", &["a"], &[("h", "b")], NOW);
-    let refused = chat.append(stranger).await.unwrap_err();
+    let stranger = append_with_marks("main", &["a"], &[("h", "b")], NOW);
+    let refused = chat.append_request(stranger).await.unwrap_err();
     assert!(
         matches!(refused, Error::Invalid { what: "paths", .. }),
         "{refused}"
     );
     let many = AppendRequest {
-        paths: vec![mark(1, "h", "a"); most + 1],
-        ..marked("main", &["a"], &[], NOW)
+        paths: vec![path_mark(1, "h", "a"); most + 1],
+        ..append_with_marks("main", &["a"], &[], NOW)
     };
-    expect_limit(chat.append(many).await, "path_hashes");
-    assert_eq!(chat.events().await.len(), 1, "nothing was stored");
-    let Some(paths) = index(&chat) else { return };
+    expect_limit(chat.append_request(many).await, "path_hashes");
+    assert_eq!(chat.event_kinds().await.len(), 1, "nothing was stored");
+    let Some(paths) = path_index(&chat) else {
+        return;
+    };
     let query = PathQuery {
-        hashes: vec![hash("h"); most + 1],
-        ..ask(&[])
+        hashes: vec![path_hash("h"); most + 1],
+        ..path_query(&[])
     };
-    expect_limit(paths.find_paths(&chat.owner, query).await, "path_hashes");
-    let marks = vec![mark(1, "h", "a"); most + 1];
+    expect_limit(
+        paths.find_path_hashes(&chat.owner, query).await,
+        "path_hashes",
+    );
+    let marks = vec![path_mark(1, "h", "a"); most + 1];
     let put = paths.put_paths(&chat.owner, &chat.id, 1, marks);
     expect_limit(put.await, "path_hashes");
 }

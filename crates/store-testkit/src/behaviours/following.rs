@@ -4,25 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contexture_store::{
-    ChunkWriter, Error, Gather, RedactRequest, Store, StreamClaim, StreamCursor, StreamEnd,
+    ChunkBatching, ChunkWriter, Error, RedactRequest, Store, StreamClaim, StreamCursor, StreamEnd,
     StreamTail, TailEvent, TailOptions, erase_all,
 };
 use futures_util::FutureExt as _;
 
-use super::streaming::{Streaming, stream};
+use super::streaming::{Streaming, stream_id};
 use crate::chat::{Chat, NOW};
 use crate::faulty::{Chances, Faulty};
 
 type Tested = Arc<dyn Store>;
 
-fn tail(chat: &Streaming, word: &str, from: Option<StreamCursor>, limit: usize) -> StreamTail {
+fn open_tail(chat: &Streaming, word: &str, from: Option<StreamCursor>, limit: usize) -> StreamTail {
     let options = TailOptions {
         from,
         limit,
         poll: None,
     };
     let Chat { store, owner, id } = &chat.0;
-    StreamTail::open(Arc::clone(store), owner, id, stream(word), options).unwrap()
+    StreamTail::open(Arc::clone(store), owner, id, stream_id(word), options).unwrap()
 }
 
 /// Reads to the end; checks that no chunk is missing or stands twice.
@@ -48,13 +48,15 @@ async fn read_all(mut tail: StreamTail) -> (Vec<String>, StreamEnd) {
     }
 }
 
-fn numbers(range: std::ops::Range<u64>) -> Vec<String> {
+fn number_texts(range: std::ops::Range<u64>) -> Vec<String> {
     range.map(|n| n.to_string()).collect()
 }
 
 async fn write_numbers(chat: &Streaming, claim: StreamClaim, count: u64) {
     for n in 0..count {
-        chat.write(claim, n, &[&n.to_string()]).await.unwrap();
+        chat.append_chunks(claim, n, &[&n.to_string()])
+            .await
+            .unwrap();
     }
 }
 
@@ -62,15 +64,17 @@ pub(super) async fn readers_see_all_of_a_running_stream(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
+    let claim = chat.claim_stream("s").await;
     let readers: Vec<_> = [1, 2, 7, 1000]
-        .map(|limit| tokio::spawn(read_all(tail(&chat, "s", None, limit))))
+        .map(|limit| tokio::spawn(read_all(open_tail(&chat, "s", None, limit))))
         .into();
     write_numbers(&chat, claim, 100).await;
-    chat.finish(claim, StreamEnd::Completed).await.unwrap();
+    chat.finish_stream(claim, StreamEnd::Completed)
+        .await
+        .unwrap();
     for reader in readers {
         let (words, end) = reader.await.unwrap();
-        assert_eq!((words, end), (numbers(0..100), StreamEnd::Completed));
+        assert_eq!((words, end), (number_texts(0..100), StreamEnd::Completed));
     }
 }
 
@@ -79,14 +83,14 @@ pub(super) async fn each_change_wakes(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
-    let mut reader = tail(&chat, "s", None, 10);
+    let claim = chat.claim_stream("s").await;
+    let mut reader = open_tail(&chat, "s", None, 10);
     for n in 0..20 {
-        let (event, written) = tokio::join!(reader.next(), chat.write(claim, n, &["x"]));
+        let (event, written) = tokio::join!(reader.next(), chat.append_chunks(claim, n, &["x"]));
         written.unwrap();
         assert!(matches!(event, Some(Ok(TailEvent::Chunks { .. }))));
     }
-    let finish = chat.finish(claim, StreamEnd::Cancelled);
+    let finish = chat.finish_stream(claim, StreamEnd::Cancelled);
     let (event, finished) = tokio::join!(reader.next(), finish);
     finished.unwrap();
     let Some(Ok(TailEvent::End(end))) = event else {
@@ -99,7 +103,7 @@ pub(super) async fn a_reader_goes_on_at_every_chunk(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
+    let claim = chat.claim_stream("s").await;
     let from = |seq| {
         let epoch = claim.epoch;
         Some(StreamCursor { epoch, seq })
@@ -107,20 +111,29 @@ pub(super) async fn a_reader_goes_on_at_every_chunk(store: Tested) {
     write_numbers(&chat, claim, 5).await;
     let readers: Vec<_> = (0..=5)
         .flat_map(|seq| [seq, seq])
-        .map(|seq| (seq, tokio::spawn(read_all(tail(&chat, "s", from(seq), 2)))))
+        .map(|seq| {
+            (
+                seq,
+                tokio::spawn(read_all(open_tail(&chat, "s", from(seq), 2))),
+            )
+        })
         .collect();
     for n in 5..10 {
-        chat.write(claim, n, &[&n.to_string()]).await.unwrap();
+        chat.append_chunks(claim, n, &[&n.to_string()])
+            .await
+            .unwrap();
     }
-    chat.finish(claim, StreamEnd::Completed).await.unwrap();
+    chat.finish_stream(claim, StreamEnd::Completed)
+        .await
+        .unwrap();
     for (seq, reader) in readers {
         let (words, _) = reader.await.unwrap();
-        assert_eq!(words, numbers(seq..10));
+        assert_eq!(words, number_texts(seq..10));
     }
     // Those that come after the end as well.
     for seq in 0..=10 {
-        let (words, end) = read_all(tail(&chat, "s", from(seq), 3)).await;
-        assert_eq!((words, end), (numbers(seq..10), StreamEnd::Completed));
+        let (words, end) = read_all(open_tail(&chat, "s", from(seq), 3)).await;
+        assert_eq!((words, end), (number_texts(seq..10), StreamEnd::Completed));
     }
 }
 
@@ -137,21 +150,23 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
         ("delete conversation", "not_found"),
         ("erase", "not_found"),
     ] {
-        let claim = chat.claim("s").await;
-        chat.write(claim, 0, &["a"]).await.unwrap();
-        let mut reader = tail(&chat, "s", None, 10);
+        let claim = chat.claim_stream("s").await;
+        chat.append_chunks(claim, 0, &["a"]).await.unwrap();
+        let mut reader = open_tail(&chat, "s", None, 10);
         reader.next().await.unwrap().unwrap();
-        let mut behind = tail(&chat, "s", reader.cursor(), 10);
+        let mut behind = open_tail(&chat, "s", reader.cursor(), 10);
         let change = async {
             let Chat { store, owner, id } = &chat.0;
             match what {
-                "open" => drop(chat.claim("s").await),
-                "delete" => chat.delete("s").await.unwrap(),
-                "end" => drop(chat.end(claim, "answer").await.unwrap()),
+                "open" => drop(chat.claim_stream("s").await),
+                "delete" => chat.delete_stream("s").await.unwrap(),
+                "end" => drop(chat.append_final_item(claim, "answer").await.unwrap()),
                 "redact" => {
-                    chat.finish(claim, StreamEnd::Completed).await.unwrap();
+                    chat.finish_stream(claim, StreamEnd::Completed)
+                        .await
+                        .unwrap();
                     let nothing = RedactRequest::default();
-                    store.redact(owner, id, nothing).await.unwrap();
+                    store.redact_content(owner, id, nothing).await.unwrap();
                 }
                 "erase" => {
                     let scope = contexture_store::EraseScope::Owner;
@@ -180,7 +195,7 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
         if chat
             .0
             .store
-            .conversation(&chat.0.owner, &chat.0.id)
+            .load_conversation(&chat.0.owner, &chat.0.id)
             .await
             .is_err()
         {
@@ -190,15 +205,15 @@ pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
 }
 
 /// A reader that the answer's end overtakes gets an error, no text with a hole.
-pub(super) async fn a_reader_too_slow_is_told(store: Tested) {
+pub(super) async fn a_slow_reader_gets_an_error(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
+    let claim = chat.claim_stream("s").await;
     write_numbers(&chat, claim, 4).await;
-    let mut reader = tail(&chat, "s", None, 2);
+    let mut reader = open_tail(&chat, "s", None, 2);
     reader.next().await.unwrap().unwrap();
-    chat.end(claim, "answer").await.unwrap();
+    chat.append_final_item(claim, "answer").await.unwrap();
     let error = reader.next().await.unwrap().unwrap_err();
     assert!(
         matches!(
@@ -213,13 +228,13 @@ pub(super) async fn a_reader_too_slow_is_told(store: Tested) {
     );
     assert!(reader.next().await.is_none());
     // One that begins now finds the end alone.
-    let (words, end) = read_all(tail(&chat, "s", None, 2)).await;
+    let (words, end) = read_all(open_tail(&chat, "s", None, 2)).await;
     assert_eq!((words.len(), end), (0, StreamEnd::Completed));
 }
 
 /// Gathers by number and size only.
-fn gather(chunks: usize, bytes: usize) -> Gather {
-    Gather {
+fn batch_by_size(chunks: usize, bytes: usize) -> ChunkBatching {
+    ChunkBatching {
         chunks,
         bytes,
         delay: Duration::from_secs(1 << 30),
@@ -227,9 +242,9 @@ fn gather(chunks: usize, bytes: usize) -> Gather {
     }
 }
 
-async fn writer(chat: &Streaming, gather: Gather) -> ChunkWriter {
+async fn open_writer(chat: &Streaming, gather: ChunkBatching) -> ChunkWriter {
     let Chat { store, owner, id } = &chat.0;
-    let opened = ChunkWriter::open(Arc::clone(store), owner, id, stream("s"), gather, NOW);
+    let opened = ChunkWriter::open(Arc::clone(store), owner, id, stream_id("s"), gather, NOW);
     opened.await.unwrap().0
 }
 
@@ -237,8 +252,8 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let mut writer = writer(&chat, gather(4, 10)).await;
-    let stored = async || chat.list().await[0].next;
+    let mut writer = open_writer(&chat, batch_by_size(4, 10)).await;
+    let stored = async || chat.list_streams().await[0].next;
     for (word, wanted) in [
         ("0", 0),
         ("1", 0),
@@ -248,28 +263,40 @@ pub(super) async fn small_chunks_are_gathered(store: Tested) {
         ("long enough", 6),
         ("6", 6),
     ] {
-        writer.push(word.as_bytes(), NOW).await.unwrap();
+        writer.push_chunk(word.as_bytes(), NOW).await.unwrap();
         assert_eq!(stored().await, wanted, "{word}");
     }
     let limits = &chat.0.store.limits().streams;
     let large = vec![0_u8; limits.chunk_bytes + 1];
-    let refused = writer.push(large, NOW).await.unwrap_err();
+    let refused = writer.push_chunk(large, NOW).await.unwrap_err();
     assert_eq!(refused.kind(), "limit");
-    writer.push(*b"7", NOW).await.unwrap();
-    writer.finish(StreamEnd::Completed, NOW).await.unwrap();
-    writer.finish(StreamEnd::Completed, NOW).await.unwrap();
-    let (words, _) = read_all(tail(&chat, "s", None, 3)).await;
+    writer.push_chunk(*b"7", NOW).await.unwrap();
+    writer
+        .finish_stream(StreamEnd::Completed, NOW)
+        .await
+        .unwrap();
+    writer
+        .finish_stream(StreamEnd::Completed, NOW)
+        .await
+        .unwrap();
+    let (words, _) = read_all(open_tail(&chat, "s", None, 3)).await;
     assert_eq!(words, ["0", "1", "2", "3", "4", "long enough", "6", "7"]);
     // What one append cannot carry goes in several.
-    let mut writer = self::writer(&chat, gather(usize::MAX, usize::MAX)).await;
+    let mut writer = self::open_writer(&chat, batch_by_size(usize::MAX, usize::MAX)).await;
     let count = limits.append_chunks * 2 + 1;
     for n in 0..count {
-        writer.push(n.to_string().into_bytes(), NOW).await.unwrap();
+        writer
+            .push_chunk(n.to_string().into_bytes(), NOW)
+            .await
+            .unwrap();
     }
-    writer.flush().await.unwrap();
-    writer.finish(StreamEnd::Completed, NOW).await.unwrap();
-    let (words, _) = read_all(tail(&chat, "s", None, 1000)).await;
-    assert_eq!(words, numbers(0..count as u64));
+    writer.flush_chunks().await.unwrap();
+    writer
+        .finish_stream(StreamEnd::Completed, NOW)
+        .await
+        .unwrap();
+    let (words, _) = read_all(open_tail(&chat, "s", None, 1000)).await;
+    assert_eq!(words, number_texts(0..count as u64));
 }
 
 /// Without an end a stream goes on running, for whoever recovers it.
@@ -277,38 +304,44 @@ pub(super) async fn a_dropped_writer_ends_nothing(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let mut writer = writer(&chat, gather(2, 100)).await;
+    let mut writer = open_writer(&chat, batch_by_size(2, 100)).await;
     for word in [b"0", b"1", b"2"] {
-        writer.push(*word, NOW).await.unwrap();
+        writer.push_chunk(*word, NOW).await.unwrap();
     }
     let claim = writer.claim();
     drop(writer);
-    let left = chat.list().await;
+    let left = chat.list_streams().await;
     assert_eq!((left[0].next, &left[0].end), (2, &None));
-    chat.write(claim, 2, &["2"]).await.unwrap();
-    chat.end(claim, "partial").await.unwrap();
+    chat.append_chunks(claim, 2, &["2"]).await.unwrap();
+    chat.append_final_item(claim, "partial").await.unwrap();
 }
 
 pub(super) async fn a_waiting_writer_learns_of_a_cancellation(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let mut first = writer(&chat, gather(10, 100)).await;
-    first.push(*b"a", NOW).await.unwrap();
-    let (stop, asked) = tokio::join!(first.cancelled(), chat.cancel("s"));
+    let mut first = open_writer(&chat, batch_by_size(10, 100)).await;
+    first.push_chunk(*b"a", NOW).await.unwrap();
+    let (stop, asked) = tokio::join!(first.wait_for_cancellation(), chat.cancel_stream("s"));
     stop.unwrap();
     assert!(asked.cancel_requested && first.stream().cancel_requested);
-    first.cancelled().await.unwrap();
+    first.wait_for_cancellation().await.unwrap();
     // And of another writer.
-    let mut first = writer(&chat, gather(10, 100)).await;
-    first.push(*b"a", NOW).await.unwrap();
-    let (stop, mut second) = tokio::join!(first.cancelled(), writer(&chat, gather(1, 1)));
+    let mut first = open_writer(&chat, batch_by_size(10, 100)).await;
+    first.push_chunk(*b"a", NOW).await.unwrap();
+    let (stop, mut second) = tokio::join!(
+        first.wait_for_cancellation(),
+        open_writer(&chat, batch_by_size(1, 1))
+    );
     assert_eq!(stop.unwrap_err().kind(), "stale_epoch");
-    second.push(*b"b", NOW).await.unwrap();
-    let zombie = first.finish(StreamEnd::Completed, NOW).await;
+    second.push_chunk(*b"b", NOW).await.unwrap();
+    let zombie = first.finish_stream(StreamEnd::Completed, NOW).await;
     assert_eq!(zombie.unwrap_err().kind(), "stale_epoch");
-    second.finish(StreamEnd::Completed, NOW).await.unwrap();
-    assert_eq!(read_all(tail(&chat, "s", None, 9)).await.0, ["b"]);
+    second
+        .finish_stream(StreamEnd::Completed, NOW)
+        .await
+        .unwrap();
+    assert_eq!(read_all(open_tail(&chat, "s", None, 9)).await.0, ["b"]);
 }
 
 /// Calls fail, before and after they took effect, and futures are dropped on their way: every chunk
@@ -324,17 +357,17 @@ pub(super) async fn a_writer_on_a_store_that_fails_loses_nothing(store: Tested) 
             delay: 200,
         };
         let Chat { store, owner, id } = &chat.0;
-        let faulty = Arc::new(Faulty::seeded(Arc::clone(store), seed, chances));
+        let faulty = Arc::new(Faulty::with_seed(Arc::clone(store), seed, chances));
         let mut writer = loop {
             let store = Arc::clone(&faulty) as Tested;
-            let gather = gather(3, 1000);
-            match ChunkWriter::open(store, owner, id, stream("s"), gather, NOW).await {
+            let gather = batch_by_size(3, 1000);
+            match ChunkWriter::open(store, owner, id, stream_id("s"), gather, NOW).await {
                 Ok((writer, _)) => break writer,
                 Err(error) => assert!(error.is_retryable(), "{error}"),
             }
         };
         for n in 0..100_u64 {
-            let push = writer.push(n.to_string().into_bytes(), NOW);
+            let push = writer.push_chunk(n.to_string().into_bytes(), NOW);
             let pushed = if n % 3 == 0 {
                 push.now_or_never().unwrap_or(Ok(()))
             } else {
@@ -344,11 +377,11 @@ pub(super) async fn a_writer_on_a_store_that_fails_loses_nothing(store: Tested) 
                 assert!(error.is_retryable(), "seed {seed}: {error}");
             }
         }
-        while let Err(error) = writer.finish(StreamEnd::Completed, NOW).await {
+        while let Err(error) = writer.finish_stream(StreamEnd::Completed, NOW).await {
             assert!(error.is_retryable(), "seed {seed}: {error}");
         }
-        assert!(faulty.faults() > 10, "seed {seed}");
-        let (words, _) = read_all(tail(&chat, "s", None, 1000)).await;
-        assert_eq!(words, numbers(0..100), "seed {seed}");
+        assert!(faulty.fault_count() > 10, "seed {seed}");
+        let (words, _) = read_all(open_tail(&chat, "s", None, 1000)).await;
+        assert_eq!(words, number_texts(0..100), "seed {seed}");
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use contexture_ir::{ConversationId, Raw};
-use contexture_store::Expected;
+use contexture_store::ExpectedVersion;
 use contexture_store::{
     AppendRequest, ConversationUpdate, Error, KeyScope, Metadata, MetadataChange, NewConversation,
     PutEntry, StateChange, StateKey, StatePatch, Store, TitleChange,
 };
 
-use crate::chat::{Chat, NOW, item, raw};
+use crate::chat::{Chat, NOW, item, raw_item};
 
 type Tested = Arc<dyn Store>;
 
@@ -30,19 +30,19 @@ fn with_patch(word: &str, patch: StatePatch) -> AppendRequest {
     }
 }
 
-fn key(n: usize) -> StateKey {
+fn numbered_key(n: usize) -> StateKey {
     StateKey::new(format!("k{n}")).unwrap()
 }
 
 pub(super) async fn every_limit_has_a_name(store: Tested) {
     let chat = Chat::start(store).await;
     let limits = chat.store.limits().clone();
-    appends(&chat).await;
+    expect_append_limits(&chat).await;
 
     let text = "x".repeat(limits.title_bytes + 1);
     let title = |text: &str| ConversationUpdate {
         title: TitleChange::Set(Some(text.to_owned())),
-        ..ConversationUpdate::at(NOW)
+        ..ConversationUpdate::new(NOW)
     };
     let update = async |update| {
         chat.store
@@ -55,7 +55,7 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
         |count: usize| -> Metadata { (0..count).map(|n| (n.to_string(), Raw::null())).collect() };
     let metadata = |metadata| ConversationUpdate {
         metadata: MetadataChange::Replace(metadata),
-        ..ConversationUpdate::at(NOW)
+        ..ConversationUpdate::new(NOW)
     };
     update(metadata(keys(limits.metadata_keys))).await.unwrap();
     expect_limit(
@@ -82,7 +82,7 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
     let entry = PutEntry {
         key: "k".to_owned(),
         value: Some(vec![0; limits.entry_bytes + 1].into()),
-        expect: Expected::Any,
+        expect: ExpectedVersion::Any,
         at_ms: NOW,
     };
     let put = chat
@@ -94,7 +94,7 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
         let entry = PutEntry {
             key: bad,
             value: None,
-            expect: Expected::Any,
+            expect: ExpectedVersion::Any,
             at_ms: NOW,
         };
         let put = chat
@@ -108,51 +108,61 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
     }
 }
 
-async fn appends(chat: &Chat) {
+async fn expect_append_limits(chat: &Chat) {
     let limits = chat.store.limits().clone();
     let text = "x".repeat(limits.item_bytes + 1);
-    chat.tip("main", vec![raw("just", &text[1..])])
+    chat.append_to_tip("main", vec![raw_item("just", &text[1..])])
         .await
         .unwrap();
     expect_limit(
-        chat.tip("main", vec![raw("over", &text)]).await,
+        chat.append_to_tip("main", vec![raw_item("over", &text)])
+            .await,
         "item_bytes",
     );
     let many = |count: usize| (0..count).map(|n| item(&n.to_string())).collect::<Vec<_>>();
     expect_limit(
-        chat.tip("main", many(limits.append_items + 1)).await,
+        chat.append_to_tip("main", many(limits.append_items + 1))
+            .await,
         "append_items",
     );
-    chat.tip("main", many(limits.append_items)).await.unwrap();
+    chat.append_to_tip("main", many(limits.append_items))
+        .await
+        .unwrap();
     let heavy = (0..=limits.append_bytes / limits.item_bytes)
-        .map(|n| raw(&format!("heavy {n}"), &text[1..]))
+        .map(|n| raw_item(&format!("heavy {n}"), &text[1..]))
         .collect();
-    expect_limit(chat.tip("main", heavy).await, "append_bytes");
+    expect_limit(chat.append_to_tip("main", heavy).await, "append_bytes");
 
     let value = vec![0_u8; limits.state_value_bytes + 1];
-    let over = StatePatch::put(key(0), 1, value.clone());
+    let over = StatePatch::put_entry(numbered_key(0), 1, value.clone());
     expect_limit(
-        chat.append(with_patch("x", over)).await,
+        chat.append_request(with_patch("x", over)).await,
         "state_value_bytes",
     );
-    let just = StatePatch::put(key(0), 1, &value[1..]);
-    chat.append(with_patch("x", just)).await.unwrap();
+    let just = StatePatch::put_entry(numbered_key(0), 1, &value[1..]);
+    chat.append_request(with_patch("x", just)).await.unwrap();
     let changes = |count: usize| StatePatch {
         changes: (0..count)
-            .map(|n| StateChange::put(key(n), 1, *b"v"))
+            .map(|n| StateChange::put_entry(numbered_key(n), 1, *b"v"))
             .collect(),
         from: 0,
     };
     let over = changes(limits.state_keys + 1);
-    expect_limit(chat.append(with_patch("y", over)).await, "state_keys");
-    chat.append(with_patch("y", changes(limits.state_keys)))
+    expect_limit(
+        chat.append_request(with_patch("y", over)).await,
+        "state_keys",
+    );
+    chat.append_request(with_patch("y", changes(limits.state_keys)))
         .await
         .unwrap();
-    let one_more = StatePatch::put(StateKey::new("more").unwrap(), 1, *b"v");
-    expect_limit(chat.append(with_patch("z", one_more)).await, "state_keys");
+    let one_more = StatePatch::put_entry(StateKey::new("more").unwrap(), 1, *b"v");
+    expect_limit(
+        chat.append_request(with_patch("z", one_more)).await,
+        "state_keys",
+    );
     let record = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!(record.nodes, 3 + limits.append_items as u64);

@@ -80,7 +80,7 @@ static TABLE: &[Behaviour] = table! {
         copies_name_their_source
         every_field_comes_back;
     Base replaying:
-        the_same_append_again
+        a_repeated_append_is_a_replay
         after_the_head_has_moved
         of_a_new_branch
         of_a_sibling
@@ -113,10 +113,10 @@ static TABLE: &[Behaviour] = table! {
         parts_and_pages
         a_path_is_constant
         single_nodes
-        prefixes
-        messages
+        nodes_by_prefix
+        nodes_by_message
         counters_count_messages_and_turns
-        hidden_nodes_are_not_counted
+        counters_skip_hidden_nodes
         compactions_are_remembered
         since_the_newest_compaction
         nodes_by_source_and_kind
@@ -143,7 +143,7 @@ static TABLE: &[Behaviour] = table! {
     Base streaming:
         an_unknown_stream_cannot_end
         chunks_come_back_in_order
-        opening_again_fences_the_writer_before
+        reopening_fences_the_old_writer
         a_cursor_belongs_to_its_epoch
         epochs_never_return
         a_repetition_changes_nothing
@@ -153,7 +153,7 @@ static TABLE: &[Behaviour] = table! {
         streams_are_listed_as_they_were_opened
         only_so_many_are_kept_after_their_end
         a_conversations_streams_go_with_it
-        redaction_removes_streams_that_ended
+        redaction_removes_ended_streams
         streams_leave_the_tree_alone
         of_many_openers_the_last_writes;
     Faults following:
@@ -163,7 +163,7 @@ static TABLE: &[Behaviour] = table! {
         each_change_wakes
         a_reader_goes_on_at_every_chunk
         a_waiting_reader_learns_what_happened
-        a_reader_too_slow_is_told
+        a_slow_reader_gets_an_error
         small_chunks_are_gathered
         a_dropped_writer_ends_nothing
         a_waiting_writer_learns_of_a_cancellation;
@@ -181,7 +181,7 @@ static TABLE: &[Behaviour] = table! {
         a_refused_append_writes_none
         a_repetition_changes_no_value
         a_late_answer_brings_them_to_its_branch
-        owners_never_meet
+        owners_are_isolated
         limits_and_contradictions_are_refused
         writers_at_once_lose_no_update;
     Base watching:
@@ -204,10 +204,10 @@ static TABLE: &[Behaviour] = table! {
         metadata_satisfies_a_filter
         filters_follow_changes;
     Base redacting:
-        a_tombstone_keeps_shape_and_place
+        a_tombstone_keeps_shape_and_position
         twice_is_once
         an_unknown_node_changes_nothing
-        a_late_repetition_is_told
+        a_repeated_redacted_append_conflicts
         state_and_blobs_go_with_it
         provenance_is_followed;
     Base responses:
@@ -222,11 +222,11 @@ static TABLE: &[Behaviour] = table! {
         a_conversation_may_be_asked_for
         marks_are_added_and_other_versions_go
         marks_go_with_their_conversation
-        owners_never_meet
+        owners_are_isolated
         limits_and_strange_marks_are_refused;
     Base erasing:
         a_resource_goes_and_the_rest_stays
-        an_owner_goes_whole
+        an_owner_is_erased_completely
         it_goes_on_where_it_was_dropped
         values_are_listed_across_scopes_in_pages;
     Base porting:
@@ -242,19 +242,19 @@ static TABLE: &[Behaviour] = table! {
     Base searching:
         every_store_finds_the_same
         any_text_is_a_query
-        any_word_will_do_if_asked
+        any_word_matches_when_requested
         rare_words_find_and_frequent_ones_rank
         snippets_are_plain_text_with_places
         what_was_said_is_found
         scopes_bound_where_it_looks
         filters_bound_what_it_finds
-        pages_follow_each_other
+        pages_are_contiguous
         limits_have_names
         what_is_beyond_the_limits_is_the_older
         what_is_removed_is_not_found;
     Base upkeep:
         what_is_sound_has_no_findings
-        a_conversation_is_counted
+        statistics_count_a_conversation
         blobs_that_nothing_names_go_after_a_while
         collecting_gives_way_to_writers;
     Ownership owners:

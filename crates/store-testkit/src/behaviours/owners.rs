@@ -4,21 +4,30 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, MessageId, Owner, ResponseId};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, CollectRequest,
-    ConversationUpdate, EraseScope, Erased, Error, Expected, KeyScope, ListConversations,
-    ListEntries, MetadataChange, NewBranch, NodeKind, NodeQuery, OnMoved, PutEntry, ReadRequest,
-    RedactRequest, RefChange, ResponseRecord, SearchRequest, SearchScope, StateRequest, Store,
-    Thing, TitleChange, VerifyCursor, erase_all,
+    Activation, AppendPoint, AppendRequest, BlobId, BranchLabel, CollectRequest,
+    ConversationUpdate, EntityKind, EraseScope, Erased, Error, ExpectedVersion, KeyScope,
+    ListConversations, ListEntries, MetadataChange, NewBranch, NodeKind, NodeQuery, OnMoved,
+    PathEnd, PutEntry, ReadRequest, RedactRequest, RefChange, ResponseRecord, SearchRequest,
+    SearchScope, StateRequest, Store, TitleChange, VerifyCursor, erase_all,
 };
 
 use super::streaming::Streaming;
-use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
+use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch, node};
 use crate::method::Method;
 
 type Tested = Arc<dyn Store>;
 
+fn put_request() -> PutEntry {
+    PutEntry {
+        key: "k".to_owned(),
+        value: None,
+        expect: ExpectedVersion::Any,
+        at_ms: NOW,
+    }
+}
+
 /// Calls of one method, with ids and names that exist in a conversation made by [`fill`].
-async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
+async fn call_method(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
     let mut errors = Vec::new();
     macro_rules! refused {
@@ -29,8 +38,8 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     let scope = KeyScope::Conversation(id.clone());
     match method {
         // These name no conversation: see `nobody_learns_of_a_strangers_conversation`.
-        Method::CreateConversation | Method::Conversations | Method::Erase => {}
-        Method::Conversation => refused!(store.conversation(owner, id)),
+        Method::CreateConversation | Method::ListConversations | Method::EraseStep => {}
+        Method::LoadConversation => refused!(store.load_conversation(owner, id)),
         Method::UpdateConversation => {
             let update = ConversationUpdate {
                 title: TitleChange::Set(Some("mine".to_owned())),
@@ -41,66 +50,62 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
             refused!(store.update_conversation(owner, id, update));
         }
         Method::DeleteConversation => refused!(store.delete_conversation(owner, id)),
-        Method::Append => {
-            for request in appends() {
-                refused!(store.append(owner, id, request));
+        Method::AppendItems => {
+            for request in append_requests() {
+                refused!(store.append_items(owner, id, request));
             }
         }
-        Method::Read => {
-            for at in ends() {
-                refused!(store.read(owner, id, ReadRequest::whole(at)));
+        Method::ReadPath => {
+            for at in path_ends() {
+                refused!(store.read_path(owner, id, ReadRequest::whole_path(at)));
             }
         }
-        Method::State => {
-            for at in ends() {
-                refused!(store.state(owner, id, StateRequest::all(at)));
+        Method::ReadState => {
+            for at in path_ends() {
+                refused!(store.read_state(owner, id, StateRequest::all_entries(at)));
             }
         }
-        Method::Nodes => {
-            for query in queries() {
-                refused!(store.nodes(owner, id, query));
+        Method::FindNodes => {
+            for query in node_queries() {
+                refused!(store.find_nodes(owner, id, query));
             }
         }
-        Method::Refs => refused!(store.refs(owner, id)),
+        Method::ListRefs => refused!(store.list_refs(owner, id)),
         Method::ChangeRef => {
-            for change in changes() {
+            for change in ref_changes() {
                 refused!(store.change_ref(owner, id, change, NOW));
             }
         }
         Method::PutBlob => refused!(store.put_blob(owner, id, Arc::from(*b"blob"))),
-        Method::Blob => refused!(store.blob(owner, id, BlobId::of(owner, b"blob"))),
-        Method::Response => refused!(store.response(owner, id, answer())),
-        Method::Redact => {
+        Method::ReadBlob => refused!(store.read_blob(owner, id, BlobId::of(owner, b"blob"))),
+        Method::LoadResponse => refused!(store.load_response(owner, id, response_id())),
+        Method::RedactContent => {
             let request = RedactRequest {
                 nodes: vec![node("a")],
                 blobs: vec![BlobId::of(owner, b"blob")],
                 ..RedactRequest::default()
             };
-            refused!(store.redact(owner, id, request));
-            refused!(store.redact(owner, id, RedactRequest::default()));
+            refused!(store.redact_content(owner, id, request));
+            refused!(store.redact_content(owner, id, RedactRequest::default()));
         }
-        Method::Events => refused!(store.events(owner, id, 0, 10)),
-        Method::Entry => refused!(store.entry(owner, &scope, "k")),
-        Method::Entries => refused!(store.entries(owner, ListEntries::of(scope, ""))),
-        Method::PutEntry => {
-            let put = PutEntry {
-                key: "k".to_owned(),
-                value: None,
-                expect: Expected::Any,
-                at_ms: NOW,
-            };
-            refused!(store.put_entry(owner, &scope, put));
+        Method::ListEvents => refused!(store.list_events(owner, id, 0, 10)),
+        Method::GetEntry => refused!(store.get_entry(owner, &scope, "k")),
+        Method::ListEntries => {
+            let list = ListEntries::in_scope(scope, "");
+            refused!(store.list_entries(owner, list));
         }
-        Method::Find => {
+        Method::PutEntry => refused!(store.put_entry(owner, &scope, put_request())),
+        Method::SearchNodes => {
             if let Some(search) = store.search() {
                 let conversation = id.clone();
                 let mut scopes = vec![SearchScope::Conversation(conversation.clone())];
-                scopes.extend(ends().map(|at| SearchScope::Path {
+                scopes.extend(path_ends().map(|at| SearchScope::Path {
                     conversation: conversation.clone(),
                     at,
                 }));
                 for scope in scopes {
-                    refused!(search.find(owner, SearchRequest::new("a", scope)));
+                    let request = SearchRequest::new("a", scope);
+                    refused!(search.search_nodes(owner, request));
                 }
             }
         }
@@ -113,16 +118,16 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
         | Method::DeleteStream => {
             if store.streams().is_some() {
                 let chat = Streaming(chat.clone());
-                errors.push(chat.call(method).await.err());
+                errors.push(chat.call_method(method).await.err());
             }
         }
-        method => errors.extend(calls_of_others(method, chat).await),
+        method => errors.extend(call_without_conversation(method, chat).await),
     }
     errors
 }
 
 /// Calls of one method of a part that a store may not have.
-async fn calls_of_others(method: Method, chat: &Chat) -> Vec<Option<Error>> {
+async fn call_without_conversation(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     match method.is_of_paths() {
         true => calls_of_paths(method, chat).await,
         false => calls_of_maintenance(method, chat).await,
@@ -132,7 +137,7 @@ async fn calls_of_others(method: Method, chat: &Chat) -> Vec<Option<Error>> {
 /// Calls of one method of [`PathIndex`](contexture_store::PathIndex). The one that finds names no
 /// conversation; what it finds is its owner's (`finding`).
 async fn calls_of_paths(method: Method, chat: &Chat) -> Vec<Option<Error>> {
-    match chat.store.paths() {
+    match chat.store.path_index() {
         Some(paths) if method == Method::PutPaths => {
             let put = paths.put_paths(&chat.owner, &chat.id, 1, Vec::new());
             vec![put.await.err()]
@@ -156,13 +161,13 @@ async fn calls_of_maintenance(method: Method, chat: &Chat) -> Vec<Option<Error>>
                 errors.push(upkeep.verify_page(owner, id, after).await.err());
             }
         }
-        Method::Statistics => errors.push(upkeep.statistics(owner, id).await.err()),
-        Method::Collect => {
-            let request = CollectRequest::at(NOW);
-            errors.push(upkeep.collect(owner, id, request).await.err());
+        Method::ReadStatistics => errors.push(upkeep.read_statistics(owner, id).await.err()),
+        Method::CollectBlobs => {
+            let request = CollectRequest::new(NOW);
+            errors.push(upkeep.collect_blobs(owner, id, request).await.err());
         }
         // These are about the medium as a whole, and tell no text of anybody.
-        Method::VerifyMedium | Method::Compact | Method::BackUp => {}
+        Method::VerifyMedium | Method::CompactStorage | Method::BackUp => {}
         other => panic!("{} is not of maintenance", other.name()),
     }
     errors
@@ -173,13 +178,13 @@ async fn calls_of_maintenance(method: Method, chat: &Chat) -> Vec<Option<Error>>
 pub(super) async fn everything_is_not_found(chat: &Chat) {
     for method in Method::ALL {
         let name = method.name();
-        let errors = calls(method, chat).await;
+        let errors = call_method(method, chat).await;
         let exempt = match method {
-            Method::CreateConversation | Method::Conversations | Method::Erase => true,
-            Method::VerifyMedium | Method::Compact | Method::BackUp => true,
-            Method::Find => chat.store.search().is_none(),
-            Method::FindPaths => true,
-            Method::PutPaths => chat.store.paths().is_none(),
+            Method::CreateConversation | Method::ListConversations | Method::EraseStep => true,
+            Method::VerifyMedium | Method::CompactStorage | Method::BackUp => true,
+            Method::SearchNodes => chat.store.search().is_none(),
+            Method::FindPathHashes => true,
+            Method::PutPaths => chat.store.path_index().is_none(),
             method if method.is_of_streams() => chat.store.streams().is_none(),
             method if method.is_of_maintenance() => chat.store.maintenance().is_none(),
             _ => false,
@@ -191,7 +196,7 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
                 matches!(
                     error,
                     Error::NotFound {
-                        what: Thing::Conversation,
+                        what: EntityKind::Conversation,
                         ..
                     }
                 ),
@@ -206,7 +211,7 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
 }
 
 /// One query of each kind.
-fn queries() -> [NodeQuery; 5] {
+fn node_queries() -> [NodeQuery; 5] {
     [
         NodeQuery::Id(node("a")),
         NodeQuery::Prefix(node("a").to_string()),
@@ -217,28 +222,28 @@ fn queries() -> [NodeQuery; 5] {
 }
 
 /// Ends of paths, there and not there.
-fn ends() -> [At; 4] {
+fn path_ends() -> [PathEnd; 4] {
     [
-        on("main"),
-        on("never"),
-        At::Node(node("a")),
-        At::Checkpoint(CheckpointName::new("here").unwrap()),
+        branch_end("main"),
+        branch_end("never"),
+        PathEnd::Node(node("a")),
+        PathEnd::Checkpoint(CheckpointName::new("here").unwrap()),
     ]
 }
 
 /// Appends everywhere, of a new item and of one that the owner has.
-fn appends() -> Vec<AppendRequest> {
+fn append_requests() -> Vec<AppendRequest> {
     let places = [
         (Chat::at_tip("main"), OnMoved::Refuse),
         (Chat::at_tip("never"), OnMoved::Refuse),
         (Chat::at_head("main", Some("b")), OnMoved::Refuse),
         (Chat::at_head("main", Some("a")), OnMoved::Sibling),
-        (AppendAt::New(a_branch()), OnMoved::Refuse),
+        (AppendPoint::New(a_branch()), OnMoved::Refuse),
     ];
     let requests = places.into_iter().flat_map(|(at, on_moved)| {
         ["intruder", "b"].map(|word| AppendRequest {
             on_moved,
-            entries: vec![(KeyScope::Owner, intruding())],
+            entries: vec![(KeyScope::Owner, intruding_entry())],
             ..AppendRequest::new(at.clone(), vec![item(word)], NOW)
         })
     });
@@ -246,16 +251,16 @@ fn appends() -> Vec<AppendRequest> {
 }
 
 /// What would be written with it.
-fn intruding() -> PutEntry {
+fn intruding_entry() -> PutEntry {
     PutEntry {
         key: "intruding".to_owned(),
         value: Some(Arc::from(*b"x")),
-        expect: Expected::Any,
+        expect: ExpectedVersion::Any,
         at_ms: NOW,
     }
 }
 
-fn answer() -> ResponseId {
+fn response_id() -> ResponseId {
     ResponseId::derive("testkit", &[b"answer"])
 }
 
@@ -268,7 +273,7 @@ fn a_branch() -> NewBranch {
 }
 
 /// One change of each kind.
-fn changes() -> [RefChange; 7] {
+fn ref_changes() -> [RefChange; 7] {
     let checkpoint = CheckpointName::new("here").unwrap();
     [
         RefChange::CreateBranch(a_branch()),
@@ -288,17 +293,17 @@ fn changes() -> [RefChange; 7] {
 }
 
 /// A conversation in which everything that [`calls`] asks for exists.
-async fn fill(chat: &Chat) {
-    chat.say("main", &["a"]).await;
+async fn fill_conversation(chat: &Chat) {
+    chat.append_messages("main", &["a"]).await;
     let request = AppendRequest {
-        response: Some(ResponseRecord::new(answer(), Some(node("a")), NOW)),
+        response: Some(ResponseRecord::new(response_id(), Some(node("a")), NOW)),
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("b")], NOW)
     };
-    chat.append(request).await.unwrap();
+    chat.append_request(request).await.unwrap();
     if chat.store.streams().is_some() {
         let chat = Streaming(chat.clone());
         for method in [Method::OpenStream, Method::AppendChunks] {
-            chat.call(method).await.unwrap();
+            chat.call_method(method).await.unwrap();
         }
     }
     let name = CheckpointName::new("here").unwrap();
@@ -306,7 +311,7 @@ async fn fill(chat: &Chat) {
         name,
         node: node("a"),
     };
-    chat.change(set).await.unwrap();
+    chat.change_ref(set).await.unwrap();
     let blob = chat
         .store
         .put_blob(&chat.owner, &chat.id, Arc::from(*b"blob"));
@@ -314,7 +319,7 @@ async fn fill(chat: &Chat) {
     let put = PutEntry {
         key: "k".to_owned(),
         value: Some(Arc::from(*b"v")),
-        expect: Expected::Absent,
+        expect: ExpectedVersion::Absent,
         at_ms: NOW,
     };
     for scope in [
@@ -331,7 +336,7 @@ async fn fill(chat: &Chat) {
 
 pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
     let ada = Chat::start_as(store, "acme/ada", "chat").await;
-    fill(&ada).await;
+    fill_conversation(&ada).await;
     // Names that a careless comparison would take for the owner's.
     for name in [
         "bob",
@@ -350,13 +355,13 @@ pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
         let list = ListConversations::default();
         let list = stranger
             .store
-            .conversations(&stranger.owner, list)
+            .list_conversations(&stranger.owner, list)
             .await
             .unwrap();
         assert!(list.conversations.is_empty(), "{name}");
         let entries = stranger
             .store
-            .entries(&stranger.owner, ListEntries::default());
+            .list_entries(&stranger.owner, ListEntries::default());
         assert!(entries.await.unwrap().entries.is_empty(), "{name}");
         for scope in [
             EraseScope::Owner,
@@ -368,7 +373,7 @@ pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
         }
         if let Some(search) = stranger.store.search() {
             for scope in [SearchScope::Owner, SearchScope::Resource("r".to_owned())] {
-                let found = search.find(&stranger.owner, SearchRequest::new("a", scope));
+                let found = search.search_nodes(&stranger.owner, SearchRequest::new("a", scope));
                 assert!(found.await.unwrap().hits.is_empty(), "{name}");
             }
         }
@@ -378,30 +383,37 @@ pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
         ..ada.clone()
     };
     everything_is_not_found(&absent).await;
-    ada.expect("main", &["a", "b"]).await;
-    assert_eq!(ada.branches().await, ["main"]);
-    let record = ada.store.conversation(&ada.owner, &ada.id).await.unwrap();
+    ada.expect_path("main", &["a", "b"]).await;
+    assert_eq!(ada.branch_names().await, ["main"]);
+    let record = ada
+        .store
+        .load_conversation(&ada.owner, &ada.id)
+        .await
+        .unwrap();
     assert_eq!((record.title, record.version), (None, 1));
-    let entries = ada.store.entries(&ada.owner, ListEntries::default()).await;
+    let entries = ada
+        .store
+        .list_entries(&ada.owner, ListEntries::default())
+        .await;
     assert_eq!(entries.unwrap().entries.len(), 2);
     // What a stranger makes under the same id is another conversation.
     let bob = Chat::start_as(Arc::clone(&ada.store), "bob", "chat").await;
-    bob.say("main", &["a"]).await;
-    ada.expect("main", &["a", "b"]).await;
+    bob.append_messages("main", &["a"]).await;
+    ada.expect_path("main", &["a", "b"]).await;
 }
 
 pub(super) async fn equal_bytes_of_two_owners_have_other_ids(store: Tested) {
     let ada = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
     let bob = Chat::start_as(store, "bob", "chat").await;
-    fill(&ada).await;
+    fill_conversation(&ada).await;
     let stolen = BlobId::of(&ada.owner, b"blob");
     let put = bob.store.put_blob(&bob.owner, &bob.id, Arc::from(*b"blob"));
     assert_ne!(put.await.unwrap(), stolen);
-    let read = bob.store.blob(&bob.owner, &bob.id, stolen).await;
+    let read = bob.store.read_blob(&bob.owner, &bob.id, stolen).await;
     assert!(matches!(
         read.unwrap_err(),
         Error::NotFound {
-            what: Thing::Blob,
+            what: EntityKind::Blob,
             ..
         }
     ));

@@ -4,29 +4,29 @@ use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, ContentHash, MessageId, Raw, ResponseId, Role};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, ConversationUpdate, Error,
-    Expected, Export, Import, ImportError, ImportedConversation, KeyScope, MemoryStore,
-    MetadataChange, NewConversation, NewItem, NodeQuery, PutEntry, RedactRequest, RefChange,
-    ResponseInputs, ResponseRecord, StateChange, StateKey, StatePatch, Store, Thing, TitleChange,
-    graph,
+    Activation, AppendPoint, AppendRequest, BlobId, BranchLabel, ConversationUpdate, EntityKind,
+    Error, ExpectedVersion, Export, Import, ImportError, ImportedConversation, KeyScope,
+    MemoryStore, MetadataChange, NewConversation, NewItem, NodeQuery, PathEnd, PutEntry,
+    RedactRequest, RefChange, ResponseInputs, ResponseRecord, StateChange, StateKey, StatePatch,
+    Store, TitleChange, load_graph,
 };
 
-use crate::chat::{Chat, NOW, branch, item, new_branch, node, on, raw, said};
+use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, new_branch, node, raw_item};
 
 type Tested = Arc<dyn Store>;
 
-async fn exported(chat: &Chat) -> String {
+async fn export_text(chat: &Chat) -> String {
     let mut export = Export::new(&*chat.store, &chat.owner, &chat.id)
         .await
         .unwrap();
     let mut text = String::new();
-    while let Some(lines) = export.next().await.unwrap() {
+    while let Some(lines) = export.next_lines().await.unwrap() {
         text.push_str(&lines);
     }
     text
 }
 
-async fn import(
+async fn import_text(
     store: &dyn Store,
     owner: &str,
     text: &str,
@@ -34,9 +34,9 @@ async fn import(
     let owner = owner.parse().unwrap();
     let mut import = Import::new(store, &owner);
     for line in text.lines() {
-        import.line(line).await?;
+        import.import_line(line).await?;
     }
-    import.finish().await
+    import.finish_import().await
 }
 
 fn state_key(word: &str) -> StateKey {
@@ -44,7 +44,7 @@ fn state_key(word: &str) -> StateKey {
 }
 
 /// A conversation with something of everything.
-async fn rich(store: Tested) -> Chat {
+async fn rich_chat(store: Tested) -> Chat {
     let chat = Chat::start(store).await;
     let blob: Arc<[u8]> = Arc::from(&b"\xff\x00 bytes that items name"[..]);
     let named = BlobId::of(&chat.owner, &blob);
@@ -58,7 +58,7 @@ async fn rich(store: Tested) -> Chat {
         step: Some(3),
         response: Some(contexture_ir::ResponseId::derive("response", &[])),
         meaning_hash: Some(ContentHash::of(b"meaning")),
-        ..said(Role::Assistant, "call")
+        ..message_item(Role::Assistant, "call")
     };
     let answer = NewItem {
         answers: Some(node("call")),
@@ -69,10 +69,10 @@ async fn rich(store: Tested) -> Chat {
         blobs: vec![blob],
         patch: StatePatch {
             changes: vec![
-                StateChange::put(state_key("notes"), 1, *b"milk"),
-                StateChange::put(state_key("binary"), 2, vec![0xff; 6000]),
-                StateChange::put(state_key("secret"), 3, *b"a secret value"),
-                StateChange::put(state_key("goes"), 1, *b"soon"),
+                StateChange::put_entry(state_key("notes"), 1, *b"milk"),
+                StateChange::put_entry(state_key("binary"), 2, vec![0xff; 6000]),
+                StateChange::put_entry(state_key("secret"), 3, *b"a secret value"),
+                StateChange::put_entry(state_key("goes"), 1, *b"soon"),
             ],
             from: 1,
         },
@@ -80,24 +80,24 @@ async fn rich(store: Tested) -> Chat {
             Chat::at_tip("main"),
             vec![
                 item("first"),
-                raw("picture", &picture),
-                raw("lines", "{\n  \"role\": \"user\"\n}"),
-                raw("none", "no JSON at all \u{0} \u{2028}"),
-                raw("text", "\"a string\""),
-                raw("exact", r#"{"a":1,"a":2,"n":1e400,"s":"\ud800"}"#),
+                raw_item("picture", &picture),
+                raw_item("lines", "{\n  \"role\": \"user\"\n}"),
+                raw_item("none", "no JSON at all \u{0} \u{2028}"),
+                raw_item("text", "\"a string\""),
+                raw_item("exact", r#"{"a":1,"a":2,"n":1e400,"s":"\ud800"}"#),
                 call,
                 answer,
             ],
             NOW,
         )
     };
-    chat.append(request).await.unwrap();
+    chat.append_request(request).await.unwrap();
     let many: Vec<NewItem> = (0..300).map(|n| item(&format!("number {n}"))).collect();
-    chat.tip("main", many).await.unwrap();
+    chat.append_to_tip("main", many).await.unwrap();
     let change = StatePatch {
         changes: vec![
-            StateChange::remove(state_key("goes")),
-            StateChange::put(state_key("notes"), 1, *b"bread"),
+            StateChange::remove_entry(state_key("goes")),
+            StateChange::put_entry(state_key("notes"), 1, *b"bread"),
         ],
         from: 0,
     };
@@ -105,8 +105,8 @@ async fn rich(store: Tested) -> Chat {
         patch: change,
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("after")], NOW)
     };
-    chat.append(request).await.unwrap();
-    answers(&chat).await;
+    chat.append_request(request).await.unwrap();
+    append_answers(&chat).await;
     for (base, words) in [
         ("number 200", ["fork", "of the fork"]),
         ("fork", ["other", "more"]),
@@ -117,15 +117,17 @@ async fn rich(store: Tested) -> Chat {
             copied_from: Some(node("number 201")),
             ..item(words[1])
         };
-        chat.tip(&name, vec![item(words[0]), copy]).await.unwrap();
+        chat.append_to_tip(&name, vec![item(words[0]), copy])
+            .await
+            .unwrap();
     }
-    names(&chat).await;
-    beside(&chat).await;
+    add_refs(&chat).await;
+    add_values_and_redactions(&chat).await;
     chat
 }
 
 /// Answers with inputs of each kind.
-async fn answers(chat: &Chat) {
+async fn append_answers(chat: &Chat) {
     for (n, inputs) in [
         ResponseInputs::Recorded(Arc::from(&b"\xff inputs"[..])),
         ResponseInputs::Redacted,
@@ -138,11 +140,11 @@ async fn answers(chat: &Chat) {
         let id = ResponseId::derive("response", &[word.as_bytes()]);
         let answer = NewItem {
             response: Some(id),
-            ..said(Role::Assistant, &word)
+            ..message_item(Role::Assistant, &word)
         };
         let also = NewItem {
             response: Some(id),
-            ..said(Role::Assistant, &format!("{word}, part two"))
+            ..message_item(Role::Assistant, &format!("{word}, part two"))
         };
         let record = ResponseRecord {
             model: Some("model".to_owned()),
@@ -154,14 +156,14 @@ async fn answers(chat: &Chat) {
             response: Some(record),
             ..AppendRequest::new(Chat::at_tip("main"), vec![answer, also], NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
 }
 
 /// What answers were computed from goes with them, where no value was redacted.
 pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
+    chat.append_messages("main", &["a"]).await;
     let mut records = Vec::new();
     for (base, word) in [("a", "b"), ("b", "c"), ("c", "d")] {
         let id = ResponseId::derive("response", &[word.as_bytes()]);
@@ -172,13 +174,13 @@ pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
         };
         let item = NewItem {
             response: Some(id),
-            ..said(Role::Assistant, word)
+            ..message_item(Role::Assistant, word)
         };
         let request = AppendRequest {
             response: Some(record.clone()),
             ..AppendRequest::new(Chat::at_tip("main"), vec![item], NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
         records.push(record);
     }
     let redact = RedactRequest {
@@ -186,46 +188,50 @@ pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
         at_ms: NOW + 8,
         ..RedactRequest::default()
     };
-    let redacted = chat.store.redact(&chat.owner, &chat.id, redact).await;
+    let redacted = chat
+        .store
+        .redact_content(&chat.owner, &chat.id, redact)
+        .await;
     assert_eq!(redacted.unwrap().nodes, 1);
     records[2].inputs = ResponseInputs::Redacted;
-    let text = exported(&chat).await;
+    let text = export_text(&chat).await;
     let other = Chat {
         store: Arc::new(MemoryStore::default()),
         ..chat.clone()
     };
-    import(&*other.store, "ada", &text).await.unwrap();
-    assert!(exported(&other).await == text);
+    import_text(&*other.store, "ada", &text).await.unwrap();
+    assert!(export_text(&other).await == text);
     for record in records {
-        let stored = other.store.response(&chat.owner, &chat.id, record.id);
+        let stored = other.store.load_response(&chat.owner, &chat.id, record.id);
         assert_eq!(stored.await.unwrap(), record);
     }
 }
 
 /// Branches and checkpoints of all kinds.
-async fn names(chat: &Chat) {
+async fn add_refs(chat: &Chat) {
     // A second beginning, a branch that is empty, and one whose name is gone but whose node was
     // copied before.
     let beginning = new_branch(None, BranchLabel::Named(branch("again")), Activation::Keep);
-    let request = AppendRequest::new(AppendAt::New(beginning), vec![item("second")], NOW + 1);
-    chat.append(request).await.unwrap();
+    let request = AppendRequest::new(AppendPoint::New(beginning), vec![item("second")], NOW + 1);
+    chat.append_request(request).await.unwrap();
     for name in ["empty", "gone"] {
         let new = new_branch(None, BranchLabel::Named(branch(name)), Activation::Keep);
-        chat.change(RefChange::CreateBranch(new)).await.unwrap();
+        chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
     }
-    chat.say("gone", &["lost 1", "lost 2", "lost 3"]).await;
-    chat.change(RefChange::DeleteBranch(branch("gone")))
+    chat.append_messages("gone", &["lost 1", "lost 2", "lost 3"])
+        .await;
+    chat.change_ref(RefChange::DeleteBranch(branch("gone")))
         .await
         .unwrap();
     let copy = NewItem {
         copied_from: Some(node("lost 2")),
         ..item("found again")
     };
-    chat.tip("again", vec![copy]).await.unwrap();
+    chat.append_to_tip("again", vec![copy]).await.unwrap();
     // The first branch has another name now, and its own is another's.
     for (from, to) in [("main", "trunk"), ("empty", "main")] {
         let (from, to) = (branch(from), branch(to));
-        chat.change(RefChange::RenameBranch { from, to })
+        chat.change_ref(RefChange::RenameBranch { from, to })
             .await
             .unwrap();
     }
@@ -234,17 +240,17 @@ async fn names(chat: &Chat) {
             name: CheckpointName::new(name).unwrap(),
             node: node(at),
         };
-        chat.change(set).await.unwrap();
+        chat.change_ref(set).await.unwrap();
     }
 }
 
 /// What does not hang off the tree, and what was redacted.
-async fn beside(chat: &Chat) {
+async fn add_values_and_redactions(chat: &Chat) {
     for (key, value) in [("draft", &b"text"[..]), ("bytes", b"\xfe\xff")] {
         let put = PutEntry {
             key: key.to_owned(),
             value: Some(Arc::from(value)),
-            expect: Expected::Any,
+            expect: ExpectedVersion::Any,
             at_ms: NOW + 3,
         };
         let scope = KeyScope::Conversation(chat.id.clone());
@@ -260,7 +266,7 @@ async fn beside(chat: &Chat) {
         ..RedactRequest::default()
     };
     chat.store
-        .redact(&chat.owner, &chat.id, redact)
+        .redact_content(&chat.owner, &chat.id, redact)
         .await
         .unwrap();
     let metadata = [
@@ -271,7 +277,7 @@ async fn beside(chat: &Chat) {
     let update = ConversationUpdate {
         title: TitleChange::Set(Some("Zürich \"2\"".to_owned())),
         metadata: MetadataChange::Replace(metadata.into()),
-        ..ConversationUpdate::at(NOW + 5)
+        ..ConversationUpdate::new(NOW + 5)
     };
     chat.store
         .update_conversation(&chat.owner, &chat.id, update)
@@ -280,19 +286,21 @@ async fn beside(chat: &Chat) {
 }
 
 /// What readers see, without what an export leaves out: events and versions.
-async fn seen(chat: &Chat) -> String {
-    let tree = graph(&*chat.store, &chat.owner, &chat.id).await.unwrap();
+async fn visible_text(chat: &Chat) -> String {
+    let tree = load_graph(&*chat.store, &chat.owner, &chat.id)
+        .await
+        .unwrap();
     let mut text = format!("{:?}\n", tree.refs);
     for one in &tree.nodes {
         let query = NodeQuery::Id(one.id);
-        let nodes = chat.store.nodes(&chat.owner, &chat.id, query).await;
-        let state = contexture_store::StateRequest::all(At::Node(one.id));
+        let nodes = chat.store.find_nodes(&chat.owner, &chat.id, query).await;
+        let state = contexture_store::StateRequest::all_entries(PathEnd::Node(one.id));
         let state = chat
             .store
-            .state(&chat.owner, &chat.id, state)
+            .read_state(&chat.owner, &chat.id, state)
             .await
             .unwrap();
-        let entries = state.root.keys().map(|key| (key, state.value(key)));
+        let entries = state.root.keys().map(|key| (key, state.loaded_value(key)));
         text.push_str(&format!(
             "{:?} {:?}\n",
             nodes.unwrap(),
@@ -303,39 +311,39 @@ async fn seen(chat: &Chat) -> String {
 }
 
 pub(super) async fn what_was_exported_comes_back_equal(store: Tested) {
-    let chat = rich(store).await;
-    let text = exported(&chat).await;
+    let chat = rich_chat(store).await;
+    let text = export_text(&chat).await;
     assert!(!text.contains("a secret value"));
     let other = Chat {
         store: Arc::new(MemoryStore::default()),
         ..chat.clone()
     };
-    import(&*other.store, "ada", &text).await.unwrap();
-    assert!(exported(&other).await == text, "through memory");
-    assert_eq!(seen(&other).await, seen(&chat).await);
+    import_text(&*other.store, "ada", &text).await.unwrap();
+    assert!(export_text(&other).await == text, "through memory");
+    assert_eq!(visible_text(&other).await, visible_text(&chat).await);
     let before = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     chat.store
         .delete_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
-    let imported = import(&*chat.store, "ada", &text).await.unwrap();
+    let imported = import_text(&*chat.store, "ada", &text).await.unwrap();
     assert_eq!((imported.branches, imported.blobs), (6, 1));
-    assert!(exported(&chat).await == text, "through itself");
-    assert_eq!(seen(&other).await, seen(&chat).await);
+    assert!(export_text(&chat).await == text, "through itself");
+    assert_eq!(visible_text(&other).await, visible_text(&chat).await);
     let mut after = chat
         .store
-        .conversation(&chat.owner, &chat.id)
+        .load_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     // Nodes that no name reaches stay behind, and neither updates nor events are counted on.
     (after.version, after.nodes, after.events) = (before.version, before.nodes, before.events);
     assert_eq!(after, before);
     // It goes on like any other.
-    chat.say("trunk", &["and on"]).await;
+    chat.append_messages("trunk", &["and on"]).await;
 }
 
 /// A piece ends behind the node that fills it, however many there are.
@@ -346,36 +354,36 @@ pub(super) async fn an_export_comes_in_pieces(store: Tested) {
         let blob: Arc<[u8]> = vec![b'a' + n; BLOB].into();
         let named = BlobId::of(&chat.owner, &blob);
         let picture = format!("{{\"url\":\"context://vfs/{named}\"}}");
-        let item = raw(&format!("picture {n}"), &picture);
+        let item = raw_item(&format!("picture {n}"), &picture);
         let request = AppendRequest {
             blobs: vec![blob],
             ..AppendRequest::new(Chat::at_tip("main"), vec![item], NOW)
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     let mut export = Export::new(&*chat.store, &chat.owner, &chat.id)
         .await
         .unwrap();
     let mut pieces = Vec::new();
-    while let Some(lines) = export.next().await.unwrap() {
+    while let Some(lines) = export.next_lines().await.unwrap() {
         pieces.push(lines);
     }
     let longest = pieces.iter().map(String::len).max().unwrap();
     assert!(longest < 3 * BLOB, "{longest} bytes at once");
     let other = MemoryStore::default();
-    let imported = import(&other, "ada", &pieces.concat()).await.unwrap();
+    let imported = import_text(&other, "ada", &pieces.concat()).await.unwrap();
     assert_eq!((imported.nodes, imported.blobs), (6, 6));
 }
 
-async fn refused(store: &dyn Store, text: &str) -> ImportError {
-    let error = import(store, "ada", text).await.unwrap_err();
+async fn expect_refusal(store: &dyn Store, text: &str) -> ImportError {
+    let error = import_text(store, "ada", text).await.unwrap_err();
     let left = store
-        .conversation(&"ada".parse().unwrap(), &"chat".parse().unwrap())
+        .load_conversation(&"ada".parse().unwrap(), &"chat".parse().unwrap())
         .await;
     let gone = matches!(
         left,
         Err(Error::NotFound {
-            what: Thing::Conversation,
+            what: EntityKind::Conversation,
             ..
         })
     );
@@ -385,10 +393,10 @@ async fn refused(store: &dyn Store, text: &str) -> ImportError {
 
 pub(super) async fn a_changed_text_is_refused_and_leaves_nothing(store: Tested) {
     let chat = Chat::start(Arc::new(MemoryStore::default())).await;
-    chat.say("main", &["a", "b"]).await;
+    chat.append_messages("main", &["a", "b"]).await;
     chat.rewind("main", "a", Activation::Keep).await;
-    chat.say("main-v2", &["c"]).await;
-    let text = exported(&chat).await;
+    chat.append_messages("main-v2", &["c"]).await;
+    let text = export_text(&chat).await;
     let lines: Vec<&str> = text.lines().collect();
     let joined = |lines: &[&str]| lines.join("\n");
     assert_eq!(lines.len(), 7);
@@ -403,17 +411,17 @@ pub(super) async fn a_changed_text_is_refused_and_leaves_nothing(store: Tested) 
         let half = &lines[at][..lines[at].len() / 2];
         let cut = [&lines[..at], &[half]].concat();
         for bad in [joined(&without), joined(&twice), joined(&cut)] {
-            let error = refused(&*store, &bad).await;
+            let error = expect_refusal(&*store, &bad).await;
             assert!((1..=8).contains(&error.line), "{error:?}");
         }
         if changed != lines[at] {
-            refused(&*store, &joined(&other)).await;
+            expect_refusal(&*store, &joined(&other)).await;
         }
         // Cut after a whole line.
-        let error = refused(&*store, &joined(&lines[..at])).await;
+        let error = expect_refusal(&*store, &joined(&lines[..at])).await;
         assert_eq!(error.line, at as u64 + 1);
     }
-    import(&*store, "ada", &text).await.unwrap();
+    import_text(&*store, "ada", &text).await.unwrap();
 }
 
 pub(super) async fn a_wrong_line_is_named(store: Tested) {
@@ -479,7 +487,7 @@ pub(super) async fn a_wrong_line_is_named(store: Tested) {
         (String::new(), "no line"),
         (end.to_owned(), "checksum"),
     ] {
-        let error = refused(&*store, &[head, &a, &b, &third, end].join("\n")).await;
+        let error = expect_refusal(&*store, &[head, &a, &b, &third, end].join("\n")).await;
         let source = error.source.to_string();
         assert_eq!(error.line, 4, "{source}");
         assert!(source.contains(why), "{why}: {source}");
@@ -490,14 +498,14 @@ pub(super) async fn a_wrong_line_is_named(store: Tested) {
         (end, "alone"),
         ("{}", "no line"),
     ] {
-        let error = refused(&*store, first).await;
+        let error = expect_refusal(&*store, first).await;
         assert_eq!(error.line, 1);
         assert!(error.source.to_string().contains(why), "{}", error.source);
     }
     // Ids of blobs are their owner's.
-    let chat = rich(Arc::new(MemoryStore::default())).await;
-    let text = exported(&chat).await;
-    let error = import(&*store, "bob", &text).await.unwrap_err();
+    let chat = rich_chat(Arc::new(MemoryStore::default())).await;
+    let text = export_text(&chat).await;
+    let error = import_text(&*store, "bob", &text).await.unwrap_err();
     assert!(
         error.source.to_string().contains("import it as ada"),
         "{error:?}"
@@ -505,36 +513,36 @@ pub(super) async fn a_wrong_line_is_named(store: Tested) {
 }
 
 pub(super) async fn what_is_there_stays_and_what_is_half_is_begun_anew(store: Tested) {
-    let chat = rich(Arc::new(MemoryStore::default())).await;
-    let text = exported(&chat).await;
+    let chat = rich_chat(Arc::new(MemoryStore::default())).await;
+    let text = export_text(&chat).await;
     let owner = chat.owner.clone();
     {
         let mut half = Import::new(&*store, &owner);
         for line in text.lines().take(250) {
-            half.line(line).await.unwrap();
+            half.import_line(line).await.unwrap();
         }
         // Dropped, as by a process that died.
     }
-    assert!(store.conversation(&owner, &chat.id).await.is_ok());
-    import(&*store, "ada", &text).await.unwrap();
+    assert!(store.load_conversation(&owner, &chat.id).await.is_ok());
+    import_text(&*store, "ada", &text).await.unwrap();
     let there = Chat {
         store: Arc::clone(&store),
         ..chat.clone()
     };
-    assert!(exported(&there).await == text);
-    let error = import(&*store, "ada", &text).await.unwrap_err();
+    assert!(export_text(&there).await == text);
+    let error = import_text(&*store, "ada", &text).await.unwrap_err();
     assert_eq!(error.line, 1);
     assert!(matches!(error.source, Error::AlreadyExists { .. }));
-    assert!(exported(&there).await == text);
+    assert!(export_text(&there).await == text);
     let empty = NewConversation::new("empty".parse().unwrap(), NOW);
     store.create_conversation(&owner, empty).await.unwrap();
     let there = Chat {
         id: "empty".parse().unwrap(),
         ..there
     };
-    assert_eq!(there.path(on("main")).await.len(), 0);
-    let text = exported(&there).await;
+    assert_eq!(there.path_nodes(branch_end("main")).await.len(), 0);
+    let text = export_text(&there).await;
     store.delete_conversation(&owner, &there.id).await.unwrap();
-    import(&*store, "ada", &text).await.unwrap();
-    assert_eq!(exported(&there).await, text);
+    import_text(&*store, "ada", &text).await.unwrap();
+    assert_eq!(export_text(&there).await, text);
 }

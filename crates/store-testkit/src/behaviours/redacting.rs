@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{Compaction, ContentHash, Item, Role, redacted_json};
+use contexture_ir::{Compaction, ContentHash, Item, Role, tombstone_json};
 use contexture_store::{
-    Activation, AppendRequest, BlobId, Error, EventKind, IdConflict, NewItem, NodeQuery,
-    RedactRequest, Redacted, RefChange, Span, StateKey, StatePatch, StateRequest, Store, Thing,
-    redaction,
+    Activation, AppendRequest, BlobId, EntityKind, Error, EventKind, IdConflict, NewItem,
+    NodeQuery, RedactRequest, Redacted, RefChange, Span, StateKey, StatePatch, StateRequest, Store,
+    compute_redaction_closure,
 };
-use contexture_store::{At, ReadRequest};
+use contexture_store::{PathEnd, ReadRequest};
 
-use crate::chat::{Chat, NOW, branch, item, node, on, raw, said};
+use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, node, raw_item};
 
 type Tested = Arc<dyn Store>;
 
-fn of(words: &[&str]) -> RedactRequest {
+fn redact_request(words: &[&str]) -> RedactRequest {
     RedactRequest {
         nodes: words.iter().map(|word| node(word)).collect(),
         at_ms: NOW + 5,
@@ -22,74 +22,92 @@ fn of(words: &[&str]) -> RedactRequest {
     }
 }
 
-async fn redact(chat: &Chat, request: RedactRequest) -> Result<Redacted, Error> {
-    chat.store.redact(&chat.owner, &chat.id, request).await
+async fn redact_content(chat: &Chat, request: RedactRequest) -> Result<Redacted, Error> {
+    chat.store
+        .redact_content(&chat.owner, &chat.id, request)
+        .await
 }
 
-pub(super) async fn a_tombstone_keeps_shape_and_place(store: Tested) {
+pub(super) async fn a_tombstone_keeps_shape_and_position(store: Tested) {
     let chat = Chat::start(store).await;
-    let unreadable = raw("c", "a secret that is no JSON");
-    let items = vec![item("a"), said(Role::Assistant, "a secret"), unreadable];
-    chat.tip("main", items).await.unwrap();
-    chat.say("main", &["d"]).await;
-    let before = chat.path(on("main")).await;
-    let done = redact(&chat, of(&["a secret", "c"])).await.unwrap();
+    let unreadable = raw_item("c", "a secret that is no JSON");
+    let items = vec![
+        item("a"),
+        message_item(Role::Assistant, "a secret"),
+        unreadable,
+    ];
+    chat.append_to_tip("main", items).await.unwrap();
+    chat.append_messages("main", &["d"]).await;
+    let before = chat.path_nodes(branch_end("main")).await;
+    let done = redact_content(&chat, redact_request(&["a secret", "c"]))
+        .await
+        .unwrap();
     assert_eq!(done.nodes, 2);
-    let after = chat.path(on("main")).await;
+    let after = chat.path_nodes(branch_end("main")).await;
     for (before, after) in before.iter().zip(&after) {
         let mut expected = contexture_store::Node::clone(before);
         if [node("a secret"), node("c")].contains(&before.id) {
-            expected.json = redacted_json(&before.json).into();
+            expected.json = tombstone_json(&before.json).into();
             expected.content_hash = ContentHash::of(expected.json.as_bytes());
             expected.meaning_hash = None;
             expected.redacted_ms = Some(NOW + 5);
             assert!(!after.json.contains("secret"));
-            assert!(Item::parse(&after.json).unwrap().is_redacted());
+            assert!(Item::parse(&after.json).unwrap().is_tombstone());
         }
         assert_eq!(**after, expected);
         let alone = NodeQuery::Id(before.id);
-        let alone = chat.store.nodes(&chat.owner, &chat.id, alone).await;
+        let alone = chat.store.find_nodes(&chat.owner, &chat.id, alone).await;
         assert_eq!(*alone.unwrap()[0], expected);
     }
-    let told: Vec<_> = chat.events().await.split_off(3);
+    let told: Vec<_> = chat.event_kinds().await.split_off(3);
     let told_of = |word| EventKind::NodeRedacted { node: node(word) };
     assert_eq!(told, [told_of("a secret"), told_of("c")]);
 }
 
 pub(super) async fn twice_is_once(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
-    redact(&chat, of(&["a"])).await.unwrap();
-    let (seen, events) = (chat.seen().await, chat.events().await);
+    chat.append_messages("main", &["a", "b"]).await;
+    redact_content(&chat, redact_request(&["a"])).await.unwrap();
+    let (seen, events) = (chat.snapshot_text().await, chat.event_kinds().await);
     let again = RedactRequest {
         at_ms: NOW + 9,
-        ..of(&["a"])
+        ..redact_request(&["a"])
     };
-    assert_eq!(redact(&chat, again).await.unwrap(), Redacted::default());
-    assert_eq!((chat.seen().await, chat.events().await), (seen, events));
-    let both = redact(&chat, of(&["a", "b", "b"])).await.unwrap();
+    assert_eq!(
+        redact_content(&chat, again).await.unwrap(),
+        Redacted::default()
+    );
+    assert_eq!(
+        (chat.snapshot_text().await, chat.event_kinds().await),
+        (seen, events)
+    );
+    let both = redact_content(&chat, redact_request(&["a", "b", "b"]))
+        .await
+        .unwrap();
     assert_eq!(both.nodes, 1);
 }
 
 pub(super) async fn an_unknown_node_changes_nothing(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
-    let seen = chat.seen().await;
-    let error = redact(&chat, of(&["a", "never"])).await.unwrap_err();
+    chat.append_messages("main", &["a"]).await;
+    let seen = chat.snapshot_text().await;
+    let error = redact_content(&chat, redact_request(&["a", "never"]))
+        .await
+        .unwrap_err();
     assert!(matches!(
         error,
         Error::NotFound {
-            what: Thing::Node,
+            what: EntityKind::Node,
             ..
         }
     ));
-    assert_eq!(chat.seen().await, seen);
+    assert_eq!(chat.snapshot_text().await, seen);
     let most = chat.store.limits().redact_items;
     let too_many = RedactRequest {
         nodes: vec![node("a"); most + 1],
         ..RedactRequest::default()
     };
-    let error = redact(&chat, too_many).await.unwrap_err();
+    let error = redact_content(&chat, too_many).await.unwrap_err();
     assert!(
         matches!(
             error,
@@ -102,12 +120,12 @@ pub(super) async fn an_unknown_node_changes_nothing(store: Tested) {
     );
 }
 
-pub(super) async fn a_late_repetition_is_told(store: Tested) {
+pub(super) async fn a_repeated_redacted_append_conflicts(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
-    redact(&chat, of(&["a"])).await.unwrap();
-    for bytes in [item("a"), raw("a", "{}")] {
-        let error = chat.tip("main", vec![bytes]).await.unwrap_err();
+    chat.append_messages("main", &["a"]).await;
+    redact_content(&chat, redact_request(&["a"])).await.unwrap();
+    for bytes in [item("a"), raw_item("a", "{}")] {
+        let error = chat.append_to_tip("main", vec![bytes]).await.unwrap_err();
         assert!(
             matches!(
                 error,
@@ -119,8 +137,8 @@ pub(super) async fn a_late_repetition_is_told(store: Tested) {
             "{error}"
         );
     }
-    chat.say("main", &["b"]).await;
-    chat.expect("main", &["a", "b"]).await;
+    chat.append_messages("main", &["b"]).await;
+    chat.expect_path("main", &["a", "b"]).await;
 }
 
 pub(super) async fn state_and_blobs_go_with_it(store: Tested) {
@@ -129,8 +147,8 @@ pub(super) async fn state_and_blobs_go_with_it(store: Tested) {
     let key = |name: &str| StateKey::new(name).unwrap();
     for (word, name, value) in [("a", "small", &small), ("b", "large", &large)] {
         let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item(word)], NOW);
-        request.patch = StatePatch::put(key(name), 1, value.clone());
-        chat.append(request).await.unwrap();
+        request.patch = StatePatch::put_entry(key(name), 1, value.clone());
+        chat.append_request(request).await.unwrap();
     }
     let put = chat
         .store
@@ -143,43 +161,49 @@ pub(super) async fn state_and_blobs_go_with_it(store: Tested) {
             ContentHash::of(b"x"),
         ],
         blobs: vec![blob, BlobId::of(&chat.owner, b"never")],
-        ..of(&[])
+        ..redact_request(&[])
     };
-    let done = redact(&chat, request.clone()).await.unwrap();
+    let done = redact_content(&chat, request.clone()).await.unwrap();
     assert_eq!((done.nodes, done.values, done.blobs), (0, 2, 1));
-    assert_eq!(redact(&chat, request).await.unwrap(), Redacted::default());
-    let state = StateRequest::all(on("main"));
-    let state = chat.store.state(&chat.owner, &chat.id, state).await;
+    assert_eq!(
+        redact_content(&chat, request).await.unwrap(),
+        Redacted::default()
+    );
+    let state = StateRequest::all_entries(branch_end("main"));
+    let state = chat.store.read_state(&chat.owner, &chat.id, state).await;
     let state = state.unwrap();
     assert_eq!(state.root.len(), 2, "the entries stay");
     assert!(state.values.is_empty(), "{:?}", state.values);
-    let gone = chat.store.blob(&chat.owner, &chat.id, blob).await;
+    let gone = chat.store.read_blob(&chat.owner, &chat.id, blob).await;
     assert_eq!(gone.unwrap_err().kind(), "not_found");
     let large = BlobId::of(&chat.owner, &large);
-    let gone = chat.store.blob(&chat.owner, &chat.id, large).await;
+    let gone = chat.store.read_blob(&chat.owner, &chat.id, large).await;
     assert_eq!(gone.unwrap_err().kind(), "not_found");
     // A new value that happens to be the same is a new value.
     let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item("c")], NOW);
-    request.patch = StatePatch::put(key("other"), 1, small);
-    chat.append(request).await.unwrap();
-    let state = StateRequest::all(on("main"));
-    let state = chat.store.state(&chat.owner, &chat.id, state).await;
+    request.patch = StatePatch::put_entry(key("other"), 1, small);
+    chat.append_request(request).await.unwrap();
+    let state = StateRequest::all_entries(branch_end("main"));
+    let state = chat.store.read_state(&chat.owner, &chat.id, state).await;
     assert_eq!(
-        state.unwrap().value(&key("other")).map(|value| value.len()),
+        state
+            .unwrap()
+            .loaded_value(&key("other"))
+            .map(|value| value.len()),
         Some(14)
     );
 }
 
-fn copy(word: &str, source: &str) -> NewItem {
+fn copied_item(word: &str, source: &str) -> NewItem {
     NewItem {
         copied_from: Some(node(source)),
         ..item(word)
     }
 }
 
-async fn related(chat: &Chat, word: &str) -> RedactRequest {
+async fn redaction_closure(chat: &Chat, word: &str) -> RedactRequest {
     let nodes = [node(word)];
-    let found = redaction(&*chat.store, &chat.owner, &chat.id, &nodes, NOW);
+    let found = compute_redaction_closure(&*chat.store, &chat.owner, &chat.id, &nodes, NOW);
     found.await.unwrap()
 }
 
@@ -194,48 +218,54 @@ pub(super) async fn provenance_is_followed(store: Tested) {
     let (own, shared) = (put(b"own").await, put(b"shared").await);
     let names = |word: &str, blobs: &[BlobId]| {
         let blobs: Vec<String> = blobs.iter().map(BlobId::to_string).collect();
-        raw(word, &format!(r#"{{"x":"{}"}}"#, blobs.join(" ")))
+        raw_item(word, &format!(r#"{{"x":"{}"}}"#, blobs.join(" ")))
     };
     let compaction = Item::Compaction(Compaction::default());
     let compaction = |word| NewItem::new(node(word), &compaction, compaction.to_json(), NOW);
     let items = vec![item("start"), names("secret", &[own, shared]), item("next")];
-    chat.tip("main", items).await.unwrap();
-    chat.tip("main", vec![compaction("sum"), names("after", &[shared])])
+    chat.append_to_tip("main", items).await.unwrap();
+    chat.append_to_tip("main", vec![compaction("sum"), names("after", &[shared])])
         .await
         .unwrap();
     // A copy on a side branch, a copy of that elsewhere, a compaction over it; names deleted.
     let side = chat.rewind("main", "start", Activation::Keep).await;
-    chat.tip(&side, vec![copy("copy", "secret"), compaction("side sum")])
-        .await
-        .unwrap();
+    chat.append_to_tip(
+        &side,
+        vec![copied_item("copy", "secret"), compaction("side sum")],
+    )
+    .await
+    .unwrap();
     let far = chat.rewind("main", "start", Activation::Keep).await;
-    chat.tip(
+    chat.append_to_tip(
         &far,
-        vec![compaction("early sum"), copy("copy of copy", "copy")],
+        vec![compaction("early sum"), copied_item("copy of copy", "copy")],
     )
     .await
     .unwrap();
     for name in [side, far] {
         let delete = RefChange::DeleteBranch(branch(&name));
-        chat.change(delete).await.unwrap();
+        chat.change_ref(delete).await.unwrap();
     }
     for from in ["secret", "copy", "copy of copy"] {
-        let found = related(&chat, from).await;
-        let mut nodes = of(&["secret", "sum", "copy", "side sum", "copy of copy"]).nodes;
+        let found = redaction_closure(&chat, from).await;
+        let mut nodes =
+            redact_request(&["secret", "sum", "copy", "side sum", "copy of copy"]).nodes;
         nodes.sort_unstable();
         assert_eq!(found.nodes, nodes, "from {from}");
         assert_eq!(found.blobs, [own]);
     }
-    let done = redact(&chat, related(&chat, "copy").await).await.unwrap();
+    let done = redact_content(&chat, redaction_closure(&chat, "copy").await)
+        .await
+        .unwrap();
     assert_eq!((done.nodes, done.blobs), (5, 1));
-    let kept = chat.path(on("main")).await;
+    let kept = chat.path_nodes(branch_end("main")).await;
     let kept: Vec<bool> = kept.iter().map(|node| node.redacted_ms.is_none()).collect();
     assert_eq!(kept, [true, false, true, false, true]);
     // A tombstone of a compaction is one still.
     let since = ReadRequest {
-        at: At::Branch(branch("main")),
+        at: PathEnd::Branch(branch("main")),
         span: Span::SinceCompaction,
         limit: None,
     };
-    assert_eq!(chat.read(since).await.unwrap().nodes.len(), 2);
+    assert_eq!(chat.read_path(since).await.unwrap().nodes.len(), 2);
 }

@@ -8,15 +8,15 @@ use contexture_ir::{
 };
 use contexture_store::rules::{self, Query};
 use contexture_store::{
-    Activation, AppendRequest, At, Coverage, Error, Hidden, Hit, NewConversation, NewItem,
-    NodeKind, RedactRequest, RefChange, Search, SearchCursor, SearchPage, SearchRequest,
-    SearchScope, Store, Thing, Words,
+    Activation, AppendRequest, EntityKind, Error, HiddenContent, Hit, MatchMode, NewConversation,
+    NewItem, NodeKind, PathEnd, RedactRequest, RefChange, Search, SearchCoverage, SearchCursor,
+    SearchPage, SearchRequest, SearchScope, Store,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::chat::{Chat, NOW, branch, item, node, on, said};
+use crate::chat::{Chat, NOW, branch, branch_end, item, message_item, node};
 
 type Tested = Arc<dyn Store>;
 
@@ -25,49 +25,55 @@ static QUERIES: &str = include_str!("../../data/search/queries.txt");
 static ANY: &str = include_str!("../../data/search/any.txt");
 
 /// Names and texts.
-fn corpus() -> Vec<(&'static str, &'static str)> {
+fn corpus_texts() -> Vec<(&'static str, &'static str)> {
     let lines = CORPUS.lines();
     lines.map(|line| line.split_once('\t').unwrap()).collect()
 }
 
 /// A message whose id is made from its name.
-fn named(name: &str, text: &str) -> NewItem {
+fn named_item(name: &str, text: &str) -> NewItem {
     NewItem {
         id: node(name),
-        ..said(Role::User, text)
+        ..message_item(Role::User, text)
     }
 }
 
 /// A conversation with the whole corpus; `None` where there is no search.
-async fn library(store: Tested) -> Option<Chat> {
+async fn corpus_chat(store: Tested) -> Option<Chat> {
     store.search()?;
     let chat = Chat::start(store).await;
-    let items = corpus().into_iter().map(|(name, text)| named(name, text));
-    chat.tip("main", items.collect()).await.unwrap();
+    let items = corpus_texts()
+        .into_iter()
+        .map(|(name, text)| named_item(name, text));
+    chat.append_to_tip("main", items.collect()).await.unwrap();
     Some(chat)
 }
 
 async fn find_with(chat: &Chat, request: SearchRequest) -> Result<SearchPage, Error> {
     let search: &dyn Search = chat.store.search().unwrap();
-    search.find(&chat.owner, request).await
+    search.search_nodes(&chat.owner, request).await
 }
 
 /// Everything that is found in the conversation, as one page.
-fn all(chat: &Chat, query: &str) -> SearchRequest {
+fn search_all(chat: &Chat, query: &str) -> SearchRequest {
     SearchRequest {
         limit: 1000,
         ..SearchRequest::new(query, SearchScope::Conversation(chat.id.clone()))
     }
 }
 
-async fn find(chat: &Chat, query: &str) -> Vec<Hit> {
-    let page = find_with(chat, all(chat, query)).await.unwrap();
-    assert_eq!((page.next, page.coverage), (None, Coverage::Whole));
+async fn find_hits(chat: &Chat, query: &str) -> Vec<Hit> {
+    let page = find_with(chat, search_all(chat, query)).await.unwrap();
+    assert_eq!((page.next, page.coverage), (None, SearchCoverage::Whole));
     page.hits
 }
 
 /// The words of [`item`]s that are found, as a set.
-async fn words<'a>(chat: &Chat, request: SearchRequest, words: &[&'a str]) -> BTreeSet<&'a str> {
+async fn found_names<'a>(
+    chat: &Chat,
+    request: SearchRequest,
+    words: &[&'a str],
+) -> BTreeSet<&'a str> {
     let hits = find_with(chat, request).await.unwrap().hits;
     let found: BTreeSet<&str> = words
         .iter()
@@ -79,14 +85,14 @@ async fn words<'a>(chat: &Chat, request: SearchRequest, words: &[&'a str]) -> BT
 }
 
 pub(super) async fn every_store_finds_the_same(store: Tested) {
-    let Some(chat) = library(store).await else {
+    let Some(chat) = corpus_chat(store).await else {
         return;
     };
-    let corpus = corpus();
+    let corpus = corpus_texts();
     let mut count = 0;
     for line in QUERIES.lines() {
         let (query, expected) = line.split_once('\t').unwrap();
-        let hits = find(&chat, query).await;
+        let hits = find_hits(&chat, query).await;
         let is_hit = |(name, _): &&(&str, &str)| hits.iter().any(|hit| hit.node == node(name));
         let found: Vec<&str> = corpus
             .iter()
@@ -102,14 +108,17 @@ pub(super) async fn every_store_finds_the_same(store: Tested) {
 
 /// Random texts made of what queries, indexes and databases might take for syntax, of pieces of
 /// the corpus, and of any characters.
-fn queries(count: usize) -> Vec<String> {
+fn random_queries(count: usize) -> Vec<String> {
     let syntax = [
         "\"", "'", "*", "(", ")", "AND", "OR", "NOT", "NEAR(", "-", "+", "++", "#", ":", "^", "~",
         "\\", "%", "_", "{", "}", "[", "]", "--", ";", "/*", "&", "|", "!", "<->", "@@", "\0", " ",
         "\t", "\u{a0}", "\u{200b}", "\u{202e}", "$1", "?", "rowid", "terms:", "search", "@any",
         "@", "'@any'", ":*", ":A", "\u{ffff}", "\u{feff}",
     ];
-    let texts: Vec<&str> = corpus().iter().flat_map(|(_, t)| t.split(' ')).collect();
+    let texts: Vec<&str> = corpus_texts()
+        .iter()
+        .flat_map(|(_, t)| t.split(' '))
+        .collect();
     let piece = prop_oneof![
         3 => proptest::sample::select(syntax.to_vec()).prop_map(str::to_owned),
         3 => proptest::sample::select(texts).prop_map(str::to_owned),
@@ -138,28 +147,30 @@ fn queries(count: usize) -> Vec<String> {
 /// Any text is a query, whatever texts there are, and an index finds what reading everything finds,
 /// with the same scores.
 pub(super) async fn any_text_is_a_query(store: Tested) {
-    let Some(chat) = library(store).await else {
+    let Some(chat) = corpus_chat(store).await else {
         return;
     };
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
-    let queries = queries(if soak { 100_000 } else { 1000 });
+    let queries = random_queries(if soak { 100_000 } else { 1000 });
     // Some of them are texts too.
     let hostile = queries.iter().take(100).enumerate();
-    let hostile = hostile.map(|(n, text)| named(&format!("hostile {n}"), text));
+    let hostile = hostile.map(|(n, text)| named_item(&format!("hostile {n}"), text));
     let hostile: Vec<NewItem> = hostile.collect();
-    chat.tip("main", hostile.clone()).await.unwrap();
-    let texts = corpus().into_iter().map(|(name, text)| named(name, text));
+    chat.append_to_tip("main", hostile.clone()).await.unwrap();
+    let texts = corpus_texts()
+        .into_iter()
+        .map(|(name, text)| named_item(name, text));
     let texts: Vec<_> = texts
         .chain(hostile)
-        .map(|item| (item.id, rules::said(&item.json)))
+        .map(|item| (item.id, rules::searchable_text(&item.json)))
         .collect();
     let mut found = 0;
     for text in &queries {
-        let hits = find(&chat, text).await;
+        let hits = find_hits(&chat, text).await;
         let query = Query::parse(text);
         let mut expected: Vec<_> = texts
             .iter()
-            .filter_map(|(node, text)| Some((rules::judge(&query, text)?.score, *node)))
+            .filter_map(|(node, text)| Some((rules::match_all(&query, text)?.score, *node)))
             .collect();
         expected.sort_unstable_by_key(|(score, node)| (std::cmp::Reverse(*score), *node));
         let got: Vec<_> = hits.iter().map(|hit| (hit.score, hit.node)).collect();
@@ -171,20 +182,20 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
 
 fn any_of(chat: &Chat, query: &str) -> SearchRequest {
     SearchRequest {
-        words: Words::Any,
-        ..all(chat, query)
+        words: MatchMode::Any,
+        ..search_all(chat, query)
     }
 }
 
 /// The logarithm to the base 2 in sixteenths, by straight lines between powers.
-fn logarithm(count: usize) -> u32 {
+fn scaled_log2(count: usize) -> u32 {
     let whole = count.ilog2();
     let part = (16 * count) >> whole;
     16 * whole + u32::try_from(part).unwrap() - 16
 }
 
 /// What each text scores, counted without a store.
-fn scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a NodeId)> {
+fn expected_scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a NodeId)> {
     let mut pieces: Vec<Query> = Vec::new();
     for word in words {
         let piece = Query::parse(word);
@@ -195,7 +206,7 @@ fn scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a No
     let counts = pieces.iter().map(|piece| {
         let has = |text: &str| {
             let all = rules::index_terms(text);
-            piece.conditions().iter().all(|wanted| {
+            piece.index_conditions().iter().all(|wanted| {
                 let mut terms = all.split(' ');
                 terms.any(|term| {
                     term == wanted.term || (wanted.prefix && term.starts_with(wanted.term))
@@ -208,8 +219,8 @@ fn scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a No
     let most = counts.iter().copied().max().unwrap_or(0);
     let score = |text: &str| {
         let each = pieces.iter().zip(&counts).map(|(piece, count)| {
-            let score = rules::judge(piece, text).map_or(0, |found| found.score);
-            score * (16 + logarithm(most.max(1)) - logarithm((*count).max(1))) / 16
+            let score = rules::match_all(piece, text).map_or(0, |found| found.score);
+            score * (16 + scaled_log2(most.max(1)) - scaled_log2((*count).max(1))) / 16
         });
         each.sum()
     };
@@ -220,11 +231,11 @@ fn scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a No
 }
 
 /// Any word will do, rare ones weigh more, and every store ranks alike.
-pub(super) async fn any_word_will_do_if_asked(store: Tested) {
-    let Some(chat) = library(store).await else {
+pub(super) async fn any_word_matches_when_requested(store: Tested) {
+    let Some(chat) = corpus_chat(store).await else {
         return;
     };
-    let corpus = corpus();
+    let corpus = corpus_texts();
     for line in ANY.lines() {
         let (query, expected) = line.split_once('\t').unwrap();
         let hits = find_with(&chat, any_of(&chat, query)).await.unwrap().hits;
@@ -242,8 +253,8 @@ pub(super) async fn any_word_will_do_if_asked(store: Tested) {
         let names: Vec<String> = names.iter().map(|(_, names)| names.join(" ")).collect();
         assert_eq!(names.join(", "), expected, "{query}");
     }
-    let texts = corpus.iter().map(|(name, text)| named(name, text));
-    let texts = texts.map(|item| (item.id, rules::said(&item.json)));
+    let texts = corpus.iter().map(|(name, text)| named_item(name, text));
+    let texts = texts.map(|item| (item.id, rules::searchable_text(&item.json)));
     let texts: Vec<(NodeId, String)> = texts.collect();
     let words = corpus.iter().flat_map(|(_, text)| text.split_whitespace());
     let words: Vec<&str> = words
@@ -259,8 +270,8 @@ pub(super) async fn any_word_will_do_if_asked(store: Tested) {
         let query = words.join(" ");
         let page = find_with(&chat, any_of(&chat, &query)).await.unwrap();
         let got: Vec<_> = page.hits.iter().map(|hit| (hit.score, &hit.node)).collect();
-        assert_eq!(got, scores(&texts, &words), "{query}");
-        assert_eq!(page.coverage, Coverage::Whole, "{query}");
+        assert_eq!(got, expected_scores(&texts, &words), "{query}");
+        assert_eq!(page.coverage, SearchCoverage::Whole, "{query}");
     }
     // Pages follow each other as they do where all words are wanted.
     let request = any_of(&chat, "the dog cafe");
@@ -288,36 +299,36 @@ pub(super) async fn rare_words_find_and_frequent_ones_rank(store: Tested) {
     let count = limits.any_nodes + 1;
     let items = (0..count).map(|n| NewItem {
         created_ms: NOW + n as i64,
-        ..named(&n.to_string(), &format!("word n{n} every{}", n % 2))
+        ..named_item(&n.to_string(), &format!("word n{n} every{}", n % 2))
     });
     let items: Vec<NewItem> = items.collect();
     for items in items.chunks(1000) {
-        chat.tip("main", items.to_vec()).await.unwrap();
+        chat.append_to_tip("main", items.to_vec()).await.unwrap();
     }
     for scope in [
         SearchScope::Owner,
         SearchScope::Conversation(chat.id.clone()),
         SearchScope::Path {
             conversation: chat.id.clone(),
-            at: on("main"),
+            at: branch_end("main"),
         },
     ] {
         for (query, first, found, coverage) in [
-            ("word n7", 7, 1, Coverage::Whole),
+            ("word n7", 7, 1, SearchCoverage::Whole),
             (
                 "n7 word every0 n8",
                 8,
                 count - count / 2 + 1,
-                Coverage::Whole,
+                SearchCoverage::Whole,
             ),
             (
                 "every1 word",
                 count - 1 - count % 2,
                 count / 2,
-                Coverage::Whole,
+                SearchCoverage::Whole,
             ),
-            ("word never", count - 1, count - 1, Coverage::Newest),
-            ("never", 0, 0, Coverage::Whole),
+            ("word never", count - 1, count - 1, SearchCoverage::Newest),
+            ("never", 0, 0, SearchCoverage::Whole),
         ] {
             let request = SearchRequest {
                 scope: scope.clone(),
@@ -354,7 +365,7 @@ pub(super) async fn rare_words_find_and_frequent_ones_rank(store: Tested) {
 }
 
 pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
-    let Some(chat) = library(store).await else {
+    let Some(chat) = corpus_chat(store).await else {
         return;
     };
     for (query, shown, matches) in [
@@ -371,7 +382,7 @@ pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
         ("都 首*", "東京都は日本の首都です。", vec!["都", "首", "都"]),
         ("TIENG", "Tiếng Việt rất hay", vec!["Tiếng"]),
     ] {
-        let hits = find(&chat, query).await;
+        let hits = find_hits(&chat, query).await;
         let snippet = &hits[0].snippet;
         assert_eq!(snippet.text, shown);
         let places = snippet.matches.iter();
@@ -379,8 +390,10 @@ pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
         assert_eq!(places, matches, "{query}");
     }
     let long = format!("{} Needle {}", "hay ".repeat(5000), "straw ".repeat(5000));
-    chat.tip("main", vec![named("long", &long)]).await.unwrap();
-    let hits = find(&chat, "needle").await;
+    chat.append_to_tip("main", vec![named_item("long", &long)])
+        .await
+        .unwrap();
+    let hits = find_hits(&chat, "needle").await;
     let snippet = &hits[0].snippet;
     assert!(snippet.text.len() < 300, "{}", snippet.text);
     assert!(snippet.text.starts_with('…') && snippet.text.ends_with('…'));
@@ -402,12 +415,12 @@ pub(super) async fn what_was_said_is_found(store: Tested) {
     for (name, made) in [("call", &call), ("output", &output), ("other", &other)] {
         items.push(NewItem::new(node(name), made, made.to_json(), NOW));
     }
-    items.push(crate::chat::raw("broken", "{\"type\":\"message\""));
+    items.push(crate::chat::raw_item("broken", "{\"type\":\"message\""));
     items.push(NewItem {
         message_id: Some(MessageId::new("m1").unwrap()),
         ..item("spoken \u{fffd}")
     });
-    chat.tip("main", items).await.unwrap();
+    chat.append_to_tip("main", items).await.unwrap();
     for (query, expected) in [
         ("read_file", vec!["call"]),
         ("zebra", vec!["call"]),
@@ -419,12 +432,12 @@ pub(super) async fn what_was_said_is_found(store: Tested) {
         ("text", vec!["output"]),
         ("spoken", vec!["spoken \u{fffd}"]),
     ] {
-        let hits = find(&chat, query).await;
+        let hits = find_hits(&chat, query).await;
         let found: Vec<_> = hits.iter().map(|hit| hit.node).collect();
         let expected: Vec<_> = expected.into_iter().map(node).collect();
         assert_eq!(found, expected, "{query}");
     }
-    let hits = find(&chat, "spoken").await;
+    let hits = find_hits(&chat, "spoken").await;
     let Hit {
         conversation,
         message_id,
@@ -444,10 +457,10 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
         return;
     }
     let chat = Chat::start(Arc::clone(&store)).await;
-    chat.say("main", &["root x", "one x"]).await;
+    chat.append_messages("main", &["root x", "one x"]).await;
     let fork = chat.rewind("main", "root x", Activation::Keep).await;
-    chat.say(&fork, &["two x"]).await;
-    chat.say("main", &["three x"]).await;
+    chat.append_messages(&fork, &["two x"]).await;
+    chat.append_messages("main", &["three x"]).await;
     let mut new = NewConversation::new("about".parse().unwrap(), NOW);
     new.resource = Some("thing".to_owned());
     store.create_conversation(&chat.owner, new).await.unwrap();
@@ -455,11 +468,11 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
         id: "about".parse().unwrap(),
         ..chat.clone()
     };
-    about.say("main", &["four x"]).await;
+    about.append_messages("main", &["four x"]).await;
     let stranger = Chat::start_as(store, "bob", "chat").await;
-    stranger.say("main", &["five x"]).await;
+    stranger.append_messages("main", &["five x"]).await;
     let every = ["root x", "one x", "two x", "three x", "four x", "five x"];
-    let path = |at: At| SearchScope::Path {
+    let path = |at: PathEnd| SearchScope::Path {
         conversation: chat.id.clone(),
         at,
     };
@@ -468,21 +481,25 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
         (SearchScope::Resource("thing".to_owned()), vec![4]),
         (SearchScope::Resource("other".to_owned()), vec![]),
         (SearchScope::Conversation(chat.id.clone()), vec![0, 1, 2, 3]),
-        (path(on("main")), vec![0, 1, 3]),
-        (path(on(&fork)), vec![0, 2]),
-        (path(At::Node(node("one x"))), vec![0, 1]),
+        (path(branch_end("main")), vec![0, 1, 3]),
+        (path(branch_end(&fork)), vec![0, 2]),
+        (path(PathEnd::Node(node("one x"))), vec![0, 1]),
     ] {
         let expected: BTreeSet<&str> = expected.into_iter().map(|n: usize| every[n]).collect();
         let request = SearchRequest::new("x", scope.clone());
-        assert_eq!(words(&chat, request, &every).await, expected, "{scope:?}");
+        assert_eq!(
+            found_names(&chat, request, &every).await,
+            expected,
+            "{scope:?}"
+        );
     }
     for (scope, what) in [
-        (path(on("never")), Thing::Branch),
-        (path(At::Node(node("never"))), Thing::Node),
-        (path(At::Node(node("four x"))), Thing::Node),
+        (path(branch_end("never")), EntityKind::Branch),
+        (path(PathEnd::Node(node("never"))), EntityKind::Node),
+        (path(PathEnd::Node(node("four x"))), EntityKind::Node),
         (
             SearchScope::Conversation("never".parse().unwrap()),
-            Thing::Conversation,
+            EntityKind::Conversation,
         ),
     ] {
         let error = find_with(&chat, SearchRequest::new("x", scope)).await;
@@ -490,11 +507,11 @@ pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
         let refused = matches!(&error, Error::NotFound { what: found, .. } if *found == what);
         assert!(refused, "{error}");
     }
-    chat.change(RefChange::DeleteBranch(branch(&fork)))
+    chat.change_ref(RefChange::DeleteBranch(branch(&fork)))
         .await
         .unwrap();
     // The name is gone, what was said is not.
-    assert_eq!(find(&chat, "two").await.len(), 1);
+    assert_eq!(find_hits(&chat, "two").await.len(), 1);
 }
 
 pub(super) async fn filters_bound_what_it_finds(store: Tested) {
@@ -504,8 +521,8 @@ pub(super) async fn filters_bound_what_it_finds(store: Tested) {
     let chat = Chat::start(store).await;
     let mut items = vec![
         item("a x"),
-        said(Role::Assistant, "b x"),
-        said(Role::System, "c x"),
+        message_item(Role::Assistant, "b x"),
+        message_item(Role::System, "c x"),
     ];
     for (n, item) in (0..).zip(&mut items) {
         item.created_ms = NOW + n;
@@ -514,16 +531,16 @@ pub(super) async fn filters_bound_what_it_finds(store: Tested) {
         model: true,
         user: false,
     };
-    chat.tip("main", items).await.unwrap();
+    chat.append_to_tip("main", items).await.unwrap();
     let every = ["a x", "b x", "c x"];
     let ask = |change: fn(&mut SearchRequest)| {
-        let mut request = all(&chat, "x");
+        let mut request = search_all(&chat, "x");
         change(&mut request);
         request
     };
     let cases: [(SearchRequest, &[&str]); 8] = [
         (ask(|_| ()), &["a x", "b x"]),
-        (ask(|ask| ask.hidden = Hidden::Include), &every),
+        (ask(|ask| ask.hidden = HiddenContent::Include), &every),
         (ask(|ask| ask.kinds = vec![NodeKind::Assistant]), &["b x"]),
         (ask(|ask| ask.kinds = vec![NodeKind::Instruction]), &[]),
         (
@@ -540,11 +557,15 @@ pub(super) async fn filters_bound_what_it_finds(store: Tested) {
     for (request, expected) in cases {
         let expected: BTreeSet<&str> = expected.iter().copied().collect();
         let shown = format!("{request:?}");
-        assert_eq!(words(&chat, request, &every).await, expected, "{shown}");
+        assert_eq!(
+            found_names(&chat, request, &every).await,
+            expected,
+            "{shown}"
+        );
     }
 }
 
-pub(super) async fn pages_follow_each_other(store: Tested) {
+pub(super) async fn pages_are_contiguous(store: Tested) {
     if store.search().is_none() {
         return;
     }
@@ -554,8 +575,8 @@ pub(super) async fn pages_follow_each_other(store: Tested) {
         item.created_ms = NOW + (n as i64) % 5;
         item
     });
-    chat.tip("main", items.collect()).await.unwrap();
-    let whole = find(&chat, "x").await;
+    chat.append_to_tip("main", items.collect()).await.unwrap();
+    let whole = find_hits(&chat, "x").await;
     assert_eq!(whole.len(), 50);
     let order = whole.iter().map(|hit| {
         let newest_first = std::cmp::Reverse((hit.score, hit.created_ms));
@@ -564,7 +585,7 @@ pub(super) async fn pages_follow_each_other(store: Tested) {
     assert!(order.is_sorted());
     let mut request = SearchRequest {
         limit: 7,
-        ..all(&chat, "x")
+        ..search_all(&chat, "x")
     };
     let mut paged = Vec::new();
     loop {
@@ -587,13 +608,13 @@ pub(super) async fn pages_follow_each_other(store: Tested) {
     for (after, count) in [(forged(u32::MAX, 0), 50), (forged(0, i64::MIN), 0)] {
         let request = SearchRequest {
             after: Some(after),
-            ..all(&chat, "x")
+            ..search_all(&chat, "x")
         };
         assert_eq!(find_with(&chat, request).await.unwrap().hits.len(), count);
     }
     let none = SearchRequest {
         limit: 0,
-        ..all(&chat, "x")
+        ..search_all(&chat, "x")
     };
     let none = find_with(&chat, none).await.unwrap();
     assert_eq!((none.hits.len(), none.next), (0, None));
@@ -606,13 +627,13 @@ pub(super) async fn limits_have_names(store: Tested) {
     let chat = Chat::start(store).await;
     let limits = chat.store.limits().search.clone();
     let long = "x ".repeat(limits.query_bytes / 2);
-    assert_eq!(find(&chat, &long).await, []);
+    assert_eq!(find_hits(&chat, &long).await, []);
     let many = |limit| SearchRequest {
         limit,
-        ..all(&chat, "x")
+        ..search_all(&chat, "x")
     };
     for (request, name) in [
-        (all(&chat, &format!("{long}x")), "search_query_bytes"),
+        (search_all(&chat, &format!("{long}x")), "search_query_bytes"),
         (many(limits.hits + 1), "search_hits"),
         (many(usize::MAX), "search_hits"),
     ] {
@@ -626,11 +647,14 @@ pub(super) async fn limits_have_names(store: Tested) {
         .map(|n| format!("{n:04}"))
         .collect();
     let text = words.join(" ");
-    chat.tip("main", vec![named("all", &text), named("some", &text[5..])])
-        .await
-        .unwrap();
-    assert_eq!(find(&chat, &text).await.len(), 1);
-    assert_eq!(find(&chat, &text[5..]).await.len(), 2);
+    chat.append_to_tip(
+        "main",
+        vec![named_item("all", &text), named_item("some", &text[5..])],
+    )
+    .await
+    .unwrap();
+    assert_eq!(find_hits(&chat, &text).await.len(), 1);
+    assert_eq!(find_hits(&chat, &text[5..]).await.len(), 2);
 }
 
 /// On one path, where times rise: the index's order and the clock's are the same.
@@ -647,7 +671,7 @@ pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
             created_ms: NOW + *n as i64,
             ..item(&format!("word {n}"))
         });
-        chat.tip("main", items.collect()).await.unwrap();
+        chat.append_to_tip("main", items.collect()).await.unwrap();
     }
     let oldest = NOW + BEYOND as i64;
     for scope in [
@@ -655,7 +679,7 @@ pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
         SearchScope::Conversation(chat.id.clone()),
         SearchScope::Path {
             conversation: chat.id.clone(),
-            at: on("main"),
+            at: branch_end("main"),
         },
     ] {
         // The oldest of them come last.
@@ -670,7 +694,10 @@ pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
             ..SearchRequest::new("word", scope)
         };
         let page = find_with(&chat, whole.clone()).await.unwrap();
-        assert_eq!((page.hits.len(), page.coverage), (1000, Coverage::Newest));
+        assert_eq!(
+            (page.hits.len(), page.coverage),
+            (1000, SearchCoverage::Newest)
+        );
         let score = page.hits[0].score;
         assert!(page.hits.iter().all(|hit| hit.score == score));
         let rest = SearchRequest {
@@ -694,7 +721,7 @@ pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
             ..whole
         };
         let page = find_with(&chat, newer).await.unwrap();
-        assert_eq!(page.coverage, Coverage::Whole);
+        assert_eq!(page.coverage, SearchCoverage::Whole);
     }
 }
 
@@ -705,7 +732,8 @@ pub(super) async fn what_is_removed_is_not_found(store: Tested) {
     let chat = Chat::start(Arc::clone(&store)).await;
     let other = Chat::start_as(store, "ada", "other").await;
     for chat in [&chat, &other] {
-        chat.say("main", &["secret one", "secret two"]).await;
+        chat.append_messages("main", &["secret one", "secret two"])
+            .await;
     }
     let owner = |query: &str| SearchRequest::new(query, SearchScope::Owner);
     let count = async |query: &str| {
@@ -719,7 +747,7 @@ pub(super) async fn what_is_removed_is_not_found(store: Tested) {
         ..RedactRequest::default()
     };
     chat.store
-        .redact(&chat.owner, &chat.id, request)
+        .redact_content(&chat.owner, &chat.id, request)
         .await
         .unwrap();
     assert_eq!((count("secret").await, count("redacted").await), (3, 0));
@@ -728,15 +756,15 @@ pub(super) async fn what_is_removed_is_not_found(store: Tested) {
     assert_eq!(count("secret").await, 1);
     // A conversation of the same id has nothing of the old one.
     let again = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
-    again.say("main", &["public"]).await;
+    again.append_messages("main", &["public"]).await;
     assert_eq!((count("secret").await, count("public").await), (1, 1));
     // What failed to be stored is not there either, what was stored twice is there once.
     let clash = AppendRequest::new(
         Chat::at_head("main", None),
-        vec![named("late", "secret late")],
+        vec![named_item("late", "secret late")],
         NOW,
     );
-    chat.append(clash).await.unwrap_err();
-    chat.say("main", &["secret two"]).await;
+    chat.append_request(clash).await.unwrap_err();
+    chat.append_messages("main", &["secret two"]).await;
     assert_eq!(count("secret").await, 1);
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use contexture_ir::{NodeId, StreamId};
 use contexture_store::{
-    AppendChunks, AppendRequest, ChunkConflict, ChunkPage, Error, FinishStream, ReadChunks,
-    RedactRequest, Store, StreamClaim, StreamCursor, StreamEnd, StreamEpoch, StreamOpened,
-    StreamRecord, Streams, Thing,
+    AppendChunks, AppendRequest, ChunkConflict, ChunkPage, EntityKind, Error, FinishStream,
+    ReadChunks, RedactRequest, Store, StreamClaim, StreamCursor, StreamEnd, StreamEpoch,
+    StreamOpened, StreamRecord, Streams,
 };
 
 use crate::chat::{Chat, NOW, item, node};
@@ -15,11 +15,11 @@ use crate::repeat::until_done;
 
 type Tested = Arc<dyn Store>;
 
-pub(super) fn stream(word: &str) -> StreamId {
+pub(super) fn stream_id(word: &str) -> StreamId {
     StreamId::derive("testkit", &[word.as_bytes()])
 }
 
-fn bytes(words: &[&str]) -> Vec<Arc<[u8]>> {
+fn chunk_bytes(words: &[&str]) -> Vec<Arc<[u8]>> {
     words
         .iter()
         .map(|word| Arc::from(word.as_bytes()))
@@ -42,17 +42,17 @@ impl Streaming {
         self.0.store.streams().unwrap()
     }
 
-    pub(super) async fn open(&self, word: &str) -> StreamOpened {
+    pub(super) async fn open_stream(&self, word: &str) -> StreamOpened {
         let Chat { owner, id, .. } = &self.0;
-        let opened = self.streams().open_stream(owner, id, stream(word), NOW);
+        let opened = self.streams().open_stream(owner, id, stream_id(word), NOW);
         opened.await.unwrap()
     }
 
-    pub(super) async fn claim(&self, word: &str) -> StreamClaim {
-        self.open(word).await.stream.claim()
+    pub(super) async fn claim_stream(&self, word: &str) -> StreamClaim {
+        self.open_stream(word).await.stream.claim()
     }
 
-    pub(super) async fn write(
+    pub(super) async fn append_chunks(
         &self,
         claim: StreamClaim,
         seq: u64,
@@ -61,14 +61,14 @@ impl Streaming {
         let append = AppendChunks {
             claim,
             seq,
-            chunks: bytes(words),
+            chunks: chunk_bytes(words),
             at_ms: NOW + 1,
         };
         let Chat { owner, id, .. } = &self.0;
         self.streams().append_chunks(owner, id, append).await
     }
 
-    pub(super) async fn finish(
+    pub(super) async fn finish_stream(
         &self,
         claim: StreamClaim,
         end: StreamEnd,
@@ -82,7 +82,7 @@ impl Streaming {
         self.streams().finish_stream(owner, id, finish).await
     }
 
-    async fn read(&self, read: ReadChunks) -> Result<ChunkPage, Error> {
+    async fn read_chunks(&self, read: ReadChunks) -> Result<ChunkPage, Error> {
         let Chat { owner, id, .. } = &self.0;
         self.streams().read_chunks(owner, id, read).await
     }
@@ -92,7 +92,7 @@ impl Streaming {
             epoch: claim.epoch,
             seq,
         };
-        self.read(ReadChunks {
+        self.read_chunks(ReadChunks {
             from: Some(from),
             ..ReadChunks::new(claim.stream)
         })
@@ -100,69 +100,79 @@ impl Streaming {
     }
 
     /// Checks what a reader that begins now sees.
-    async fn expect(&self, word: &str, words: &[&str]) -> StreamRecord {
-        let page = self.read(ReadChunks::new(stream(word))).await.unwrap();
-        assert_eq!(page.chunks, bytes(words));
+    async fn expect_chunks(&self, word: &str, words: &[&str]) -> StreamRecord {
+        let page = self
+            .read_chunks(ReadChunks::new(stream_id(word)))
+            .await
+            .unwrap();
+        assert_eq!(page.chunks, chunk_bytes(words));
         page.stream
     }
 
-    pub(super) async fn list(&self) -> Vec<StreamRecord> {
+    pub(super) async fn list_streams(&self) -> Vec<StreamRecord> {
         let Chat { owner, id, .. } = &self.0;
         self.streams().list_streams(owner, id).await.unwrap()
     }
 
-    pub(super) async fn delete(&self, word: &str) -> Result<(), Error> {
+    pub(super) async fn delete_stream(&self, word: &str) -> Result<(), Error> {
         let Chat { owner, id, .. } = &self.0;
-        self.streams().delete_stream(owner, id, stream(word)).await
+        self.streams()
+            .delete_stream(owner, id, stream_id(word))
+            .await
     }
 
-    pub(super) async fn cancel(&self, word: &str) -> StreamRecord {
+    pub(super) async fn cancel_stream(&self, word: &str) -> StreamRecord {
         let Chat { owner, id, .. } = &self.0;
-        let cancelled = self.streams().cancel_stream(owner, id, stream(word), NOW);
+        let cancelled = self
+            .streams()
+            .cancel_stream(owner, id, stream_id(word), NOW);
         cancelled.await.unwrap()
     }
 
     /// One call of a method of [`Streams`] that suits a stream just opened.
-    pub(super) async fn call(&self, method: Method) -> Result<(), Error> {
+    pub(super) async fn call_method(&self, method: Method) -> Result<(), Error> {
         let Chat { owner, id, .. } = &self.0;
-        let (streams, stream) = (self.streams(), stream("s"));
+        let (streams, stream) = (self.streams(), stream_id("s"));
         let claim = StreamClaim {
             stream,
             epoch: StreamEpoch(1),
         };
         match method {
             Method::OpenStream => streams.open_stream(owner, id, stream, NOW).await.map(drop),
-            Method::AppendChunks => self.write(claim, 0, &["a"]).await.map(drop),
-            Method::FinishStream => self.finish(claim, StreamEnd::Completed).await.map(drop),
+            Method::AppendChunks => self.append_chunks(claim, 0, &["a"]).await.map(drop),
+            Method::FinishStream => self
+                .finish_stream(claim, StreamEnd::Completed)
+                .await
+                .map(drop),
             Method::CancelStream => streams
                 .cancel_stream(owner, id, stream, NOW)
                 .await
                 .map(drop),
-            Method::ReadChunks => self.read(ReadChunks::new(stream)).await.map(drop),
+            Method::ReadChunks => self.read_chunks(ReadChunks::new(stream)).await.map(drop),
             Method::ListStreams => streams.list_streams(owner, id).await.map(drop),
-            Method::DeleteStream => self.delete("s").await,
+            Method::DeleteStream => self.delete_stream("s").await,
             other => panic!("{} is not of streams", other.name()),
         }
     }
 
     /// Appends the final item of a stream.
-    pub(super) async fn end(
+    pub(super) async fn append_final_item(
         &self,
         claim: StreamClaim,
         word: &str,
     ) -> Result<contexture_store::Appended, Error> {
-        self.0.append(ending(claim, word)).await
+        self.0.append_request(final_append(claim, word)).await
     }
 }
 
-fn ending(claim: StreamClaim, word: &str) -> AppendRequest {
+fn final_append(claim: StreamClaim, word: &str) -> AppendRequest {
     AppendRequest {
         ends_stream: Some(claim),
         ..AppendRequest::new(Chat::at_tip("main"), vec![item(word)], NOW + 3)
     }
 }
 
-fn failed(message: &str) -> StreamEnd {
+fn failed_end(message: &str) -> StreamEnd {
     StreamEnd::Failed {
         message: message.to_owned(),
     }
@@ -184,7 +194,7 @@ fn expect_stale<T: std::fmt::Debug>(result: Result<T, Error>, held: StreamClaim,
 
 fn expect_no_stream<T: std::fmt::Debug>(result: Result<T, Error>) {
     let error = result.unwrap_err();
-    let what = Thing::Stream;
+    let what = EntityKind::Stream;
     assert!(
         matches!(error, Error::NotFound { what: found, .. } if found == what),
         "{error}"
@@ -195,36 +205,36 @@ fn expect_no_stream<T: std::fmt::Debug>(result: Result<T, Error>) {
 /// nothing is left.
 pub(super) async fn write_everything(chat: &Streaming) {
     let Chat { owner, id, .. } = &chat.0;
-    let open = || chat.streams().open_stream(owner, id, stream("s"), NOW);
+    let open = || chat.streams().open_stream(owner, id, stream_id("s"), NOW);
     let claim = until_done(&[], open).await.unwrap().stream.claim();
-    until_done(&[], || chat.write(claim, 0, &["a", "b"])).await;
-    until_done(&[], || chat.call(Method::CancelStream)).await;
-    until_done(&[], || chat.finish(claim, StreamEnd::Cancelled)).await;
+    until_done(&[], || chat.append_chunks(claim, 0, &["a", "b"])).await;
+    until_done(&[], || chat.call_method(Method::CancelStream)).await;
+    until_done(&[], || chat.finish_stream(claim, StreamEnd::Cancelled)).await;
     until_done(&[], || async {
-        let page = chat.read(ReadChunks::new(claim.stream)).await?;
-        assert_eq!(page.chunks, bytes(&["a", "b"]));
+        let page = chat.read_chunks(ReadChunks::new(claim.stream)).await?;
+        assert_eq!(page.chunks, chunk_bytes(&["a", "b"]));
         assert!(page.stream.cancel_requested);
-        assert_eq!(page.end(), Some(&StreamEnd::Cancelled));
+        assert_eq!(page.end_if_complete(), Some(&StreamEnd::Cancelled));
         Ok(())
     })
     .await;
-    until_done(&["not_found"], || chat.call(Method::DeleteStream)).await;
+    until_done(&["not_found"], || chat.call_method(Method::DeleteStream)).await;
 }
 
 /// What a store that keeps no streams says of one; others do not know this one either.
 pub(super) async fn an_unknown_stream_cannot_end(store: Tested) {
     let chat = Chat::start(store).await;
     let claim = StreamClaim {
-        stream: stream("never"),
+        stream: stream_id("never"),
         epoch: StreamEpoch(1),
     };
-    expect_no_stream(chat.append(ending(claim, "a")).await);
-    chat.expect("main", &[]).await;
+    expect_no_stream(chat.append_request(final_append(claim, "a")).await);
+    chat.expect_path("main", &[]).await;
     let empty = AppendRequest {
         items: Vec::new(),
-        ..ending(claim, "a")
+        ..final_append(claim, "a")
     };
-    let error = chat.append(empty).await.unwrap_err();
+    let error = chat.append_request(empty).await.unwrap_err();
     assert!(matches!(error, Error::Invalid { what: "append", .. }));
 }
 
@@ -232,17 +242,19 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let opened = chat.open("s").await;
+    let opened = chat.open_stream("s").await;
     assert_eq!(opened.before, None);
     let claim = opened.stream.claim();
     let wanted = StreamRecord::new(claim.stream, claim.epoch, NOW);
     assert_eq!(opened.stream, wanted);
-    chat.write(claim, 0, &["a", "", "\0ü"]).await.unwrap();
-    let record = chat.write(claim, 3, &["b", "c"]).await.unwrap();
+    chat.append_chunks(claim, 0, &["a", "", "\0ü"])
+        .await
+        .unwrap();
+    let record = chat.append_chunks(claim, 3, &["b", "c"]).await.unwrap();
     assert_eq!((record.first, record.next, record.bytes), (0, 5, 6));
     assert_eq!((record.opened_ms, record.updated_ms), (NOW, NOW + 1));
     let all = ["a", "", "\0ü", "b", "c"];
-    assert_eq!(chat.expect("s", &all).await, record);
+    assert_eq!(chat.expect_chunks("s", &all).await, record);
     for seq in 0..=5 {
         for limit in [0, 1, 2, usize::MAX] {
             let from = StreamCursor {
@@ -254,15 +266,15 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
                 from: Some(from),
                 limit,
             };
-            let page = chat.read(read).await.unwrap();
+            let page = chat.read_chunks(read).await.unwrap();
             let first = usize::try_from(seq).unwrap();
             let last = first.saturating_add(limit).min(5);
-            assert_eq!(page.chunks, bytes(&all[first..last]));
+            assert_eq!(page.chunks, chunk_bytes(&all[first..last]));
             let next = StreamCursor {
                 seq: last as u64,
                 ..from
             };
-            assert_eq!((page.next, page.end()), (next, None));
+            assert_eq!((page.next, page.end_if_complete()), (next, None));
         }
     }
     let beyond = chat.read_from(claim, 6).await.unwrap_err();
@@ -271,39 +283,43 @@ pub(super) async fn chunks_come_back_in_order(store: Tested) {
         "{beyond}"
     );
     assert!(chat.read_from(claim, u64::MAX).await.is_err());
-    expect_no_stream(chat.read(ReadChunks::new(stream("other"))).await);
+    expect_no_stream(chat.read_chunks(ReadChunks::new(stream_id("other"))).await);
 }
 
-pub(super) async fn opening_again_fences_the_writer_before(store: Tested) {
+pub(super) async fn reopening_fences_the_old_writer(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let old = chat.claim("s").await;
-    let before = chat.write(old, 0, &["new0", "new1"]).await.unwrap();
-    let opened = chat.open("s").await;
+    let old = chat.claim_stream("s").await;
+    let before = chat.append_chunks(old, 0, &["new0", "new1"]).await.unwrap();
+    let opened = chat.open_stream("s").await;
     assert_eq!(opened.before, Some(before));
     let new = opened.stream.claim();
     assert!(new.epoch > old.epoch);
-    chat.expect("s", &[]).await;
+    chat.expect_chunks("s", &[]).await;
     for seq in 0..3 {
-        expect_stale(chat.write(old, seq, &["ZOMBIE"]).await, old, new);
+        expect_stale(chat.append_chunks(old, seq, &["ZOMBIE"]).await, old, new);
     }
-    expect_stale(chat.finish(old, StreamEnd::Completed).await, old, new);
-    expect_stale(chat.end(old, "late").await, old, new);
-    chat.0.expect("main", &[]).await;
-    chat.write(new, 0, &["x", "y"]).await.unwrap();
-    expect_stale(chat.write(old, 2, &["ZOMBIE"]).await, old, new);
+    expect_stale(
+        chat.finish_stream(old, StreamEnd::Completed).await,
+        old,
+        new,
+    );
+    expect_stale(chat.append_final_item(old, "late").await, old, new);
+    chat.0.expect_path("main", &[]).await;
+    chat.append_chunks(new, 0, &["x", "y"]).await.unwrap();
+    expect_stale(chat.append_chunks(old, 2, &["ZOMBIE"]).await, old, new);
     let future = StreamClaim {
         epoch: StreamEpoch(u64::MAX),
         ..new
     };
-    expect_stale(chat.write(future, 2, &["early"]).await, future, new);
-    chat.expect("s", &["x", "y"]).await;
+    expect_stale(chat.append_chunks(future, 2, &["early"]).await, future, new);
+    chat.expect_chunks("s", &["x", "y"]).await;
     // Also after the end.
-    chat.finish(new, StreamEnd::Completed).await.unwrap();
-    let newest = chat.claim("s").await;
-    expect_stale(chat.write(new, 0, &["x"]).await, new, newest);
-    assert_eq!(chat.expect("s", &[]).await.end, None);
+    chat.finish_stream(new, StreamEnd::Completed).await.unwrap();
+    let newest = chat.claim_stream("s").await;
+    expect_stale(chat.append_chunks(new, 0, &["x"]).await, new, newest);
+    assert_eq!(chat.expect_chunks("s", &[]).await.end, None);
 }
 
 /// A reader never sees the texts of two writers mixed.
@@ -311,10 +327,10 @@ pub(super) async fn a_cursor_belongs_to_its_epoch(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let old = chat.claim("s").await;
-    chat.write(old, 0, &["a", "b"]).await.unwrap();
-    let new = chat.claim("s").await;
-    chat.write(new, 0, &["c", "d", "e"]).await.unwrap();
+    let old = chat.claim_stream("s").await;
+    chat.append_chunks(old, 0, &["a", "b"]).await.unwrap();
+    let new = chat.claim_stream("s").await;
+    chat.append_chunks(new, 0, &["c", "d", "e"]).await.unwrap();
     for seq in [0, 2, 3, 9] {
         match chat.read_from(old, seq).await.unwrap_err() {
             Error::EpochChanged {
@@ -325,7 +341,7 @@ pub(super) async fn a_cursor_belongs_to_its_epoch(store: Tested) {
             other => panic!("{other}"),
         }
     }
-    chat.expect("s", &["c", "d", "e"]).await;
+    chat.expect_chunks("s", &["c", "d", "e"]).await;
 }
 
 pub(super) async fn epochs_never_return(store: Tested) {
@@ -335,31 +351,42 @@ pub(super) async fn epochs_never_return(store: Tested) {
     let mut newest = StreamEpoch(0);
     let mut old: Option<StreamClaim> = None;
     for word in ["s", "s", "t", "s", "t", "t"] {
-        let claim = chat.claim(word).await;
+        let claim = chat.claim_stream(word).await;
         assert!(claim.epoch > newest, "{word}");
         newest = claim.epoch;
         if let Some(old) = old.filter(|old| old.stream == claim.stream) {
-            expect_stale(chat.write(old, 0, &["ZOMBIE"]).await, old, claim);
+            expect_stale(chat.append_chunks(old, 0, &["ZOMBIE"]).await, old, claim);
         }
-        chat.write(claim, 0, &["x"]).await.unwrap();
-        chat.delete(word).await.unwrap();
-        expect_no_stream(chat.write(claim, 1, &["late"]).await);
+        chat.append_chunks(claim, 0, &["x"]).await.unwrap();
+        chat.delete_stream(word).await.unwrap();
+        expect_no_stream(chat.append_chunks(claim, 1, &["late"]).await);
         old = Some(claim);
     }
-    expect_no_stream(chat.delete("s").await);
-    assert!(chat.list().await.is_empty());
+    expect_no_stream(chat.delete_stream("s").await);
+    assert!(chat.list_streams().await.is_empty());
 }
 
 pub(super) async fn a_repetition_changes_nothing(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
-    let once = chat.write(claim, 0, &["a", "b", "c"]).await.unwrap();
-    assert_eq!(chat.write(claim, 0, &["a", "b", "c"]).await.unwrap(), once);
-    assert_eq!(chat.write(claim, 1, &["b"]).await.unwrap(), once);
+    let claim = chat.claim_stream("s").await;
+    let once = chat
+        .append_chunks(claim, 0, &["a", "b", "c"])
+        .await
+        .unwrap();
+    assert_eq!(
+        chat.append_chunks(claim, 0, &["a", "b", "c"])
+            .await
+            .unwrap(),
+        once
+    );
+    assert_eq!(chat.append_chunks(claim, 1, &["b"]).await.unwrap(), once);
     // One that carries more than the one before stores the rest.
-    let more = chat.write(claim, 1, &["b", "c", "d"]).await.unwrap();
+    let more = chat
+        .append_chunks(claim, 1, &["b", "c", "d"])
+        .await
+        .unwrap();
     assert_eq!((more.next, more.bytes), (4, 4));
     let conflict = |result: Result<StreamRecord, Error>| match result.unwrap_err() {
         Error::ChunkConflict { stream, seq, why } => {
@@ -368,32 +395,35 @@ pub(super) async fn a_repetition_changes_nothing(store: Tested) {
         }
         other => panic!("{other}"),
     };
-    let other = chat.write(claim, 1, &["b", "x", "d", "e"]).await;
+    let other = chat.append_chunks(claim, 1, &["b", "x", "d", "e"]).await;
     assert_eq!(conflict(other), (2, ChunkConflict::OtherBytes));
-    let gap = chat.write(claim, 5, &["f"]).await;
+    let gap = chat.append_chunks(claim, 5, &["f"]).await;
     assert_eq!(conflict(gap), (5, ChunkConflict::Gap { next: 4 }));
-    let far = chat.write(claim, u64::MAX, &["f", "g"]).await;
+    let far = chat.append_chunks(claim, u64::MAX, &["f", "g"]).await;
     assert_eq!(conflict(far), (u64::MAX, ChunkConflict::Gap { next: 4 }));
-    let nothing = chat.write(claim, 4, &[]).await.unwrap_err();
+    let nothing = chat.append_chunks(claim, 4, &[]).await.unwrap_err();
     assert!(matches!(nothing, Error::Invalid { what: "chunks", .. }));
-    assert_eq!(chat.expect("s", &["a", "b", "c", "d"]).await, more);
+    assert_eq!(chat.expect_chunks("s", &["a", "b", "c", "d"]).await, more);
 }
 
 pub(super) async fn an_end_is_an_end(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    for end in [StreamEnd::Completed, StreamEnd::Cancelled, failed("ü")] {
-        let claim = chat.claim("s").await;
-        chat.write(claim, 0, &["a", "b"]).await.unwrap();
-        let ended = chat.finish(claim, end.clone()).await.unwrap();
+    for end in [StreamEnd::Completed, StreamEnd::Cancelled, failed_end("ü")] {
+        let claim = chat.claim_stream("s").await;
+        chat.append_chunks(claim, 0, &["a", "b"]).await.unwrap();
+        let ended = chat.finish_stream(claim, end.clone()).await.unwrap();
         assert_eq!(ended.end, Some(end.clone()));
         assert_eq!(ended.updated_ms, NOW + 2);
         // Nobody needs to know whether a call took effect.
-        assert_eq!(chat.finish(claim, end.clone()).await.unwrap(), ended);
-        assert_eq!(chat.write(claim, 0, &["a", "b"]).await.unwrap(), ended);
+        assert_eq!(chat.finish_stream(claim, end.clone()).await.unwrap(), ended);
+        assert_eq!(
+            chat.append_chunks(claim, 0, &["a", "b"]).await.unwrap(),
+            ended
+        );
         for (seq, words) in [(2, &["c"][..]), (1, &["b", "c"]), (5, &["x"])] {
-            let late = chat.write(claim, seq, words).await;
+            let late = chat.append_chunks(claim, seq, words).await;
             if seq <= 2 {
                 match late.unwrap_err() {
                     Error::StreamEnded { end: how, .. } => assert_eq!(how, end),
@@ -403,11 +433,14 @@ pub(super) async fn an_end_is_an_end(store: Tested) {
                 assert_eq!(late.unwrap_err().kind(), "chunk_conflict");
             }
         }
-        let other = chat.finish(claim, failed("otherwise")).await.unwrap_err();
+        let other = chat
+            .finish_stream(claim, failed_end("otherwise"))
+            .await
+            .unwrap_err();
         assert!(matches!(other, Error::StreamEnded { .. }), "{other}");
-        assert_eq!(chat.expect("s", &["a", "b"]).await, ended);
+        assert_eq!(chat.expect_chunks("s", &["a", "b"]).await, ended);
         let page = chat.read_from(claim, 2).await.unwrap();
-        assert_eq!(page.end(), Some(&end));
+        assert_eq!(page.end_if_complete(), Some(&end));
     }
 }
 
@@ -415,27 +448,33 @@ pub(super) async fn a_writer_is_asked_to_stop(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
-    let record = chat.write(claim, 0, &["a"]).await.unwrap();
+    let claim = chat.claim_stream("s").await;
+    let record = chat.append_chunks(claim, 0, &["a"]).await.unwrap();
     assert!(!record.cancel_requested);
     for _ in 0..2 {
-        let asked = chat.cancel("s").await;
+        let asked = chat.cancel_stream("s").await;
         assert!(asked.cancel_requested && asked.end.is_none());
     }
     // A request, no fence: the writer may say a last word.
-    let record = chat.write(claim, 1, &["b"]).await.unwrap();
+    let record = chat.append_chunks(claim, 1, &["b"]).await.unwrap();
     assert!(record.cancel_requested);
-    let ended = chat.finish(claim, StreamEnd::Cancelled).await.unwrap();
-    assert_eq!(chat.cancel("s").await, ended);
-    let opened = chat.open("s").await;
+    let ended = chat
+        .finish_stream(claim, StreamEnd::Cancelled)
+        .await
+        .unwrap();
+    assert_eq!(chat.cancel_stream("s").await, ended);
+    let opened = chat.open_stream("s").await;
     assert!(!opened.stream.cancel_requested);
     assert_eq!(opened.before, Some(ended));
     let claim = opened.stream.claim();
-    let ended = chat.finish(claim, StreamEnd::Completed).await.unwrap();
+    let ended = chat
+        .finish_stream(claim, StreamEnd::Completed)
+        .await
+        .unwrap();
     // Too late.
-    assert_eq!(chat.cancel("s").await, ended);
+    assert_eq!(chat.cancel_stream("s").await, ended);
     let Chat { owner, id, .. } = &chat.0;
-    let never = stream("never");
+    let never = stream_id("never");
     expect_no_stream(chat.streams().cancel_stream(owner, id, never, NOW).await);
 }
 
@@ -443,24 +482,24 @@ pub(super) async fn the_final_item_takes_the_chunks_with_it(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
-    chat.write(claim, 0, &["a", "b"]).await.unwrap();
+    let claim = chat.claim_stream("s").await;
+    chat.append_chunks(claim, 0, &["a", "b"]).await.unwrap();
     // An append that fails leaves the stream alone.
     let refused = AppendRequest {
         at: Chat::at_head("main", Some("never")),
-        ..ending(claim, "answer")
+        ..final_append(claim, "answer")
     };
-    chat.0.append(refused).await.unwrap_err();
-    assert_eq!(chat.expect("s", &["a", "b"]).await.end, None);
+    chat.0.append_request(refused).await.unwrap_err();
+    assert_eq!(chat.expect_chunks("s", &["a", "b"]).await.end, None);
 
-    chat.end(claim, "answer").await.unwrap();
-    chat.0.expect("main", &["answer"]).await;
-    let ended = chat.expect("s", &[]).await;
+    chat.append_final_item(claim, "answer").await.unwrap();
+    chat.0.expect_path("main", &["answer"]).await;
+    let ended = chat.expect_chunks("s", &[]).await;
     assert_eq!(ended.end, Some(StreamEnd::Completed));
     assert_eq!((ended.first, ended.next, ended.bytes), (2, 2, 0));
     // Who had seen everything learns of the end, who had not is told where to look.
     let page = chat.read_from(claim, 2).await.unwrap();
-    assert_eq!(page.end(), Some(&StreamEnd::Completed));
+    assert_eq!(page.end_if_complete(), Some(&StreamEnd::Completed));
     match chat.read_from(claim, 1).await.unwrap_err() {
         Error::ChunksGone { stream, seq, first } => {
             assert_eq!((stream, seq, first), (claim.stream, 1, 2));
@@ -468,19 +507,32 @@ pub(super) async fn the_final_item_takes_the_chunks_with_it(store: Tested) {
         other => panic!("{other}"),
     }
     for seq in 0..3 {
-        let late = chat.write(claim, seq, &["late"]).await.unwrap_err();
+        let late = chat.append_chunks(claim, seq, &["late"]).await.unwrap_err();
         assert!(matches!(late, Error::StreamEnded { .. }), "{late}");
     }
-    assert!(chat.end(claim, "answer").await.unwrap().replayed);
+    assert!(
+        chat.append_final_item(claim, "answer")
+            .await
+            .unwrap()
+            .replayed
+    );
 
     // The end that there was stays, and so does a stream that a repetition names.
-    let claim = chat.claim("s").await;
-    chat.write(claim, 0, &["c"]).await.unwrap();
-    assert!(chat.end(claim, "answer").await.unwrap().replayed);
-    chat.expect("s", &["c"]).await;
-    chat.finish(claim, failed("no")).await.unwrap();
-    chat.end(claim, "partial").await.unwrap();
-    assert_eq!(chat.expect("s", &[]).await.end, Some(failed("no")));
+    let claim = chat.claim_stream("s").await;
+    chat.append_chunks(claim, 0, &["c"]).await.unwrap();
+    assert!(
+        chat.append_final_item(claim, "answer")
+            .await
+            .unwrap()
+            .replayed
+    );
+    chat.expect_chunks("s", &["c"]).await;
+    chat.finish_stream(claim, failed_end("no")).await.unwrap();
+    chat.append_final_item(claim, "partial").await.unwrap();
+    assert_eq!(
+        chat.expect_chunks("s", &[]).await.end,
+        Some(failed_end("no"))
+    );
 }
 
 pub(super) async fn streams_are_listed_as_they_were_opened(store: Tested) {
@@ -489,16 +541,19 @@ pub(super) async fn streams_are_listed_as_they_were_opened(store: Tested) {
     };
     let mut wanted = Vec::new();
     for word in ["b", "a", "c"] {
-        let claim = chat.claim(word).await;
-        wanted.push(chat.write(claim, 0, &[word]).await.unwrap());
+        let claim = chat.claim_stream(word).await;
+        wanted.push(chat.append_chunks(claim, 0, &[word]).await.unwrap());
     }
-    assert_eq!(chat.list().await, wanted);
-    wanted[1] = chat.finish(wanted[1].claim(), failed("x")).await.unwrap();
-    wanted[2] = chat.cancel("c").await;
-    assert_eq!(chat.list().await, wanted);
+    assert_eq!(chat.list_streams().await, wanted);
+    wanted[1] = chat
+        .finish_stream(wanted[1].claim(), failed_end("x"))
+        .await
+        .unwrap();
+    wanted[2] = chat.cancel_stream("c").await;
+    assert_eq!(chat.list_streams().await, wanted);
     wanted.remove(0);
-    wanted.push(chat.open("b").await.stream);
-    assert_eq!(chat.list().await, wanted);
+    wanted.push(chat.open_stream("b").await.stream);
+    assert_eq!(chat.list_streams().await, wanted);
 }
 
 pub(super) async fn only_so_many_are_kept_after_their_end(store: Tested) {
@@ -506,60 +561,69 @@ pub(super) async fn only_so_many_are_kept_after_their_end(store: Tested) {
         return;
     };
     let kept = chat.0.store.limits().streams.ended;
-    let mut running = chat.open("running").await.stream;
+    let mut running = chat.open_stream("running").await.stream;
     for n in 0..kept + 2 {
-        let claim = chat.claim(&n.to_string()).await;
-        chat.write(claim, 0, &["x"]).await.unwrap();
-        chat.finish(claim, StreamEnd::Completed).await.unwrap();
+        let claim = chat.claim_stream(&n.to_string()).await;
+        chat.append_chunks(claim, 0, &["x"]).await.unwrap();
+        chat.finish_stream(claim, StreamEnd::Completed)
+            .await
+            .unwrap();
     }
-    let last = chat.claim("last").await;
-    running = chat.write(running.claim(), 0, &["x"]).await.unwrap();
-    let list = chat.list().await;
+    let last = chat.claim_stream("last").await;
+    running = chat
+        .append_chunks(running.claim(), 0, &["x"])
+        .await
+        .unwrap();
+    let list = chat.list_streams().await;
     assert_eq!(list.len(), kept + 2);
     assert_eq!(list[0], running);
     let ids: Vec<StreamId> = list[1..].iter().map(|one| one.id).collect();
-    let mut wanted: Vec<StreamId> = (2..kept + 2).map(|n| stream(&n.to_string())).collect();
+    let mut wanted: Vec<StreamId> = (2..kept + 2).map(|n| stream_id(&n.to_string())).collect();
     wanted.push(last.stream);
     assert_eq!(ids, wanted);
-    expect_no_stream(chat.read(ReadChunks::new(stream("1"))).await);
+    expect_no_stream(chat.read_chunks(ReadChunks::new(stream_id("1"))).await);
     // One that is opened again is not in its own way.
-    chat.finish(last, StreamEnd::Completed).await.unwrap();
-    chat.claim("2").await;
-    assert_eq!(chat.list().await.len(), kept + 2);
+    chat.finish_stream(last, StreamEnd::Completed)
+        .await
+        .unwrap();
+    chat.claim_stream("2").await;
+    assert_eq!(chat.list_streams().await.len(), kept + 2);
 }
 
 pub(super) async fn a_conversations_streams_go_with_it(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    let claim = chat.claim("s").await;
-    chat.write(claim, 0, &["a"]).await.unwrap();
+    let claim = chat.claim_stream("s").await;
+    chat.append_chunks(claim, 0, &["a"]).await.unwrap();
     let Chat { store, owner, id } = &chat.0;
     store.delete_conversation(owner, id).await.unwrap();
-    let late = chat.write(claim, 1, &["b"]).await.unwrap_err();
+    let late = chat.append_chunks(claim, 1, &["b"]).await.unwrap_err();
     assert!(matches!(
         late,
         Error::NotFound {
-            what: Thing::Conversation,
+            what: EntityKind::Conversation,
             ..
         }
     ));
     let again = Streaming::start(Arc::clone(store)).await.unwrap();
-    assert!(again.list().await.is_empty());
-    expect_no_stream(again.write(claim, 1, &["b"]).await);
+    assert!(again.list_streams().await.is_empty());
+    expect_no_stream(again.append_chunks(claim, 1, &["b"]).await);
 }
 
 /// What a stream that ended still holds may say what was redacted; what runs is no node yet.
-pub(super) async fn redaction_removes_streams_that_ended(store: Tested) {
+pub(super) async fn redaction_removes_ended_streams(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    chat.0.say("main", &["secret"]).await;
-    let ended = chat.claim("ended").await;
-    chat.write(ended, 0, &["sec", "ret"]).await.unwrap();
-    chat.finish(ended, StreamEnd::Completed).await.unwrap();
-    let running = chat.claim("running").await;
-    let running = chat.write(running, 0, &["x"]).await.unwrap();
+    chat.0.append_messages("main", &["secret"]).await;
+    let ended = chat.claim_stream("ended").await;
+    chat.append_chunks(ended, 0, &["sec", "ret"]).await.unwrap();
+    chat.finish_stream(ended, StreamEnd::Completed)
+        .await
+        .unwrap();
+    let running = chat.claim_stream("running").await;
+    let running = chat.append_chunks(running, 0, &["x"]).await.unwrap();
     let redact = |nodes: Vec<NodeId>| {
         let request = RedactRequest {
             nodes,
@@ -567,27 +631,29 @@ pub(super) async fn redaction_removes_streams_that_ended(store: Tested) {
             ..RedactRequest::default()
         };
         let Chat { store, owner, id } = &chat.0;
-        store.redact(owner, id, request)
+        store.redact_content(owner, id, request)
     };
     redact(vec![node("never")]).await.unwrap_err();
-    assert_eq!(chat.list().await.len(), 2);
+    assert_eq!(chat.list_streams().await.len(), 2);
     redact(vec![node("secret")]).await.unwrap();
-    assert_eq!(chat.list().await, [running]);
+    assert_eq!(chat.list_streams().await, [running]);
 }
 
 pub(super) async fn streams_leave_the_tree_alone(store: Tested) {
     let Some(chat) = Streaming::start(store).await else {
         return;
     };
-    chat.0.say("main", &["a"]).await;
-    let before = chat.0.seen().await;
-    let claim = chat.claim("s").await;
-    chat.write(claim, 0, &["b"]).await.unwrap();
-    chat.cancel("s").await;
-    chat.finish(claim, StreamEnd::Cancelled).await.unwrap();
-    chat.claim("s").await;
-    chat.delete("s").await.unwrap();
-    assert_eq!(chat.0.seen().await, before);
+    chat.0.append_messages("main", &["a"]).await;
+    let before = chat.0.snapshot_text().await;
+    let claim = chat.claim_stream("s").await;
+    chat.append_chunks(claim, 0, &["b"]).await.unwrap();
+    chat.cancel_stream("s").await;
+    chat.finish_stream(claim, StreamEnd::Cancelled)
+        .await
+        .unwrap();
+    chat.claim_stream("s").await;
+    chat.delete_stream("s").await.unwrap();
+    assert_eq!(chat.0.snapshot_text().await, before);
 }
 
 pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
@@ -597,10 +663,10 @@ pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
     let openers = (0..16).map(|_| {
         let chat = chat.clone();
         tokio::spawn(async move {
-            let claim = chat.claim("s").await;
+            let claim = chat.claim_stream("s").await;
             let own = claim.epoch.0.to_string();
             for seq in 0..20 {
-                if let Err(error) = chat.write(claim, seq, &[&own]).await {
+                if let Err(error) = chat.append_chunks(claim, seq, &[&own]).await {
                     assert_eq!(error.kind(), "stale_epoch");
                     return (claim, seq);
                 }
@@ -617,7 +683,7 @@ pub(super) async fn of_many_openers_the_last_writes(store: Tested) {
     let (newest, written) = claims[claims.len() - 1];
     assert_eq!(written, 20);
     let own = newest.epoch.0.to_string();
-    chat.expect("s", &[own.as_str(); 20]).await;
+    chat.expect_chunks("s", &[own.as_str(); 20]).await;
 }
 
 /// Exactly at a limit is allowed, one more is an error that names it.
@@ -634,36 +700,43 @@ pub(super) async fn every_limit_has_a_name(store: Tested) {
         other => panic!("{name}: {other}"),
     };
     let long = "x".repeat(limits.chunk_bytes.max(limits.message_bytes) + 1);
-    let claim = chat.claim("0").await;
+    let claim = chat.claim_stream("0").await;
     let just = &long[..limits.chunk_bytes];
-    chat.write(claim, 0, &[just]).await.unwrap();
-    let large = chat.write(claim, 1, &[&long[..=limits.chunk_bytes]]).await;
+    chat.append_chunks(claim, 0, &[just]).await.unwrap();
+    let large = chat
+        .append_chunks(claim, 1, &[&long[..=limits.chunk_bytes]])
+        .await;
     over(large.unwrap_err(), "stream_chunk_bytes");
     let many = vec![""; limits.append_chunks + 1];
-    chat.write(claim, 1, &many[1..]).await.unwrap();
+    chat.append_chunks(claim, 1, &many[1..]).await.unwrap();
     let next = 1 + limits.append_chunks as u64;
-    let more = chat.write(claim, next, &many).await;
+    let more = chat.append_chunks(claim, next, &many).await;
     over(more.unwrap_err(), "stream_append_chunks");
     let rest = limits.bytes / limits.chunk_bytes - 1;
-    let full = chat.write(claim, next, &vec![just; rest]).await.unwrap();
+    let full = chat
+        .append_chunks(claim, next, &vec![just; rest])
+        .await
+        .unwrap();
     let next = next + rest as u64;
     let last = "x".repeat(limits.bytes - usize::try_from(full.bytes).unwrap());
-    chat.write(claim, next, &[&last]).await.unwrap();
-    let drop = chat.write(claim, next + 1, &["", "x"]).await;
+    chat.append_chunks(claim, next, &[&last]).await.unwrap();
+    let drop = chat.append_chunks(claim, next + 1, &["", "x"]).await;
     over(drop.unwrap_err(), "stream_bytes");
-    chat.write(claim, next + 1, &[""]).await.unwrap();
+    chat.append_chunks(claim, next + 1, &[""]).await.unwrap();
 
-    let message = failed(&long[..=limits.message_bytes]);
-    let finished = chat.finish(claim, message).await;
+    let message = failed_end(&long[..=limits.message_bytes]);
+    let finished = chat.finish_stream(claim, message).await;
     over(finished.unwrap_err(), "stream_message_bytes");
     for n in 1..limits.running {
-        chat.claim(&n.to_string()).await;
+        chat.claim_stream(&n.to_string()).await;
     }
     let Chat { owner, id, .. } = &chat.0;
-    let one_more = chat.streams().open_stream(owner, id, stream("more"), NOW);
+    let one_more = chat
+        .streams()
+        .open_stream(owner, id, stream_id("more"), NOW);
     over(one_more.await.unwrap_err(), "streams_running");
-    let claim = chat.claim("0").await;
-    let message = failed(&long[..limits.message_bytes]);
-    chat.finish(claim, message).await.unwrap();
-    chat.claim("more").await;
+    let claim = chat.claim_stream("0").await;
+    let message = failed_end(&long[..limits.message_bytes]);
+    chat.finish_stream(claim, message).await.unwrap();
+    chat.claim_stream("more").await;
 }

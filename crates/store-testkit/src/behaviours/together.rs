@@ -4,25 +4,30 @@ use std::sync::Arc;
 
 use contexture_ir::{Owner, ResponseId};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Appended, BlobId, BranchLabel, Error, Expected, KeyScope,
-    OnMoved, PutEntry, ResponseRecord, StateKey, StatePatch, Store,
+    Activation, AppendPoint, AppendRequest, Appended, BlobId, BranchLabel, Error, ExpectedVersion,
+    KeyScope, OnMoved, PutEntry, ResponseRecord, StateKey, StatePatch, Store,
 };
 
 use super::limits::expect_limit;
-use crate::chat::{Chat, NOW, branch, item, new_branch, on};
+use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch};
 
 type Tested = Arc<dyn Store>;
-type Put = (KeyScope, PutEntry);
+type ScopedPut = (KeyScope, PutEntry);
 
-fn resource() -> KeyScope {
+fn resource_scope() -> KeyScope {
     KeyScope::Resource("r".to_owned())
 }
 
-fn own(chat: &Chat) -> KeyScope {
+fn conversation_scope(chat: &Chat) -> KeyScope {
     KeyScope::Conversation(chat.id.clone())
 }
 
-fn put(scope: KeyScope, key: &str, value: Option<&str>, expect: Expected) -> Put {
+fn scoped_put(
+    scope: KeyScope,
+    key: &str,
+    value: Option<&str>,
+    expect: ExpectedVersion,
+) -> ScopedPut {
     let put = PutEntry {
         key: key.to_owned(),
         value: value.map(|value| Arc::from(value.as_bytes())),
@@ -32,7 +37,7 @@ fn put(scope: KeyScope, key: &str, value: Option<&str>, expect: Expected) -> Put
     (scope, put)
 }
 
-fn with(at: AppendAt, word: &str, entries: Vec<Put>) -> AppendRequest {
+fn append_with_entries(at: AppendPoint, word: &str, entries: Vec<ScopedPut>) -> AppendRequest {
     AppendRequest {
         entries,
         ..AppendRequest::new(at, vec![item(word)], NOW)
@@ -40,86 +45,134 @@ fn with(at: AppendAt, word: &str, entries: Vec<Put>) -> AppendRequest {
 }
 
 /// A value and its version.
-async fn kept(chat: &Chat, scope: &KeyScope, key: &str) -> Option<(String, u64)> {
-    let entry = chat.store.entry(&chat.owner, scope, key).await.unwrap()?;
+async fn stored_value(chat: &Chat, scope: &KeyScope, key: &str) -> Option<(String, u64)> {
+    let entry = chat
+        .store
+        .get_entry(&chat.owner, scope, key)
+        .await
+        .unwrap()?;
     let value = String::from_utf8(entry.value.to_vec()).unwrap();
     Some((value, entry.version))
 }
 
-fn value(text: &str, version: u64) -> Option<(String, u64)> {
+fn expected_value(text: &str, version: u64) -> Option<(String, u64)> {
     Some((text.to_owned(), version))
 }
 
 pub(super) async fn entries_come_with_their_nodes(store: Tested) {
     let chat = Chat::start(store).await;
-    let scopes = [own(&chat), KeyScope::Owner, resource()];
-    let all = |text, expect| -> Vec<Put> {
+    let scopes = [conversation_scope(&chat), KeyScope::Owner, resource_scope()];
+    let all = |text, expect| -> Vec<ScopedPut> {
         let scopes = scopes.iter().cloned();
-        scopes.map(|scope| put(scope, "k", text, expect)).collect()
+        scopes
+            .map(|scope| scoped_put(scope, "k", text, expect))
+            .collect()
     };
-    let mut first = all(Some("1"), Expected::Absent);
-    first.push(put(KeyScope::Owner, "a", Some("a"), Expected::Any));
-    let done = chat.append(with(Chat::at_tip("main"), "a", first)).await;
+    let mut first = all(Some("1"), ExpectedVersion::Absent);
+    first.push(scoped_put(
+        KeyScope::Owner,
+        "a",
+        Some("a"),
+        ExpectedVersion::Any,
+    ));
+    let done = chat
+        .append_request(append_with_entries(Chat::at_tip("main"), "a", first))
+        .await;
     assert_eq!(done.unwrap().versions, [1, 1, 1, 1]);
     for scope in &scopes {
-        assert_eq!(kept(&chat, scope, "k").await, value("1", 1));
+        assert_eq!(
+            stored_value(&chat, scope, "k").await,
+            expected_value("1", 1)
+        );
     }
-    let (scope, alone) = put(resource(), "k", Some("2"), Expected::Version(1));
+    let (scope, alone) = scoped_put(
+        resource_scope(),
+        "k",
+        Some("2"),
+        ExpectedVersion::Version(1),
+    );
     let alone = chat.store.put_entry(&chat.owner, &scope, alone).await;
     assert_eq!(alone.unwrap(), 2);
     // The versions are told in the order of the request.
     let second = vec![
-        put(resource(), "k", Some("3"), Expected::Version(2)),
-        put(KeyScope::Owner, "k", None, Expected::Version(1)),
-        put(own(&chat), "k", Some("2"), Expected::Version(1)),
-        put(KeyScope::Owner, "a", Some("b"), Expected::Any),
+        scoped_put(
+            resource_scope(),
+            "k",
+            Some("3"),
+            ExpectedVersion::Version(2),
+        ),
+        scoped_put(KeyScope::Owner, "k", None, ExpectedVersion::Version(1)),
+        scoped_put(
+            conversation_scope(&chat),
+            "k",
+            Some("2"),
+            ExpectedVersion::Version(1),
+        ),
+        scoped_put(KeyScope::Owner, "a", Some("b"), ExpectedVersion::Any),
     ];
-    let done = chat.append(with(Chat::at_tip("main"), "b", second)).await;
+    let done = chat
+        .append_request(append_with_entries(Chat::at_tip("main"), "b", second))
+        .await;
     assert_eq!(done.unwrap().versions, [3, 2, 2, 2]);
-    assert_eq!(kept(&chat, &resource(), "k").await, value("3", 3));
-    assert_eq!(kept(&chat, &KeyScope::Owner, "k").await, None);
-    let third = all(Some("x"), Expected::Any);
-    let done = chat.append(with(Chat::at_tip("main"), "c", third)).await;
+    assert_eq!(
+        stored_value(&chat, &resource_scope(), "k").await,
+        expected_value("3", 3)
+    );
+    assert_eq!(stored_value(&chat, &KeyScope::Owner, "k").await, None);
+    let third = all(Some("x"), ExpectedVersion::Any);
+    let done = chat
+        .append_request(append_with_entries(Chat::at_tip("main"), "c", third))
+        .await;
     assert_eq!(done.unwrap().versions, [3, 3, 4]);
-    chat.expect("main", &["a", "b", "c"]).await;
+    chat.expect_path("main", &["a", "b", "c"]).await;
 }
 
 pub(super) async fn a_conflict_stores_nothing(store: Tested) {
     let chat = Chat::start(store).await;
-    let first = vec![put(resource(), "k", Some("1"), Expected::Absent)];
-    chat.append(with(Chat::at_tip("main"), "a", first))
+    let first = vec![scoped_put(
+        resource_scope(),
+        "k",
+        Some("1"),
+        ExpectedVersion::Absent,
+    )];
+    chat.append_request(append_with_entries(Chat::at_tip("main"), "a", first))
         .await
         .unwrap();
-    let (seen, events) = (chat.seen().await, chat.events().await.len());
+    let (seen, events) = (chat.snapshot_text().await, chat.event_kinds().await.len());
     let response = ResponseId::derive("testkit", &[b"answer"]);
     for (expect, expected, actual) in [
-        (Expected::Absent, 0, 1),
-        (Expected::Version(2), 2, 1),
-        (Expected::Version(7), 7, 1),
+        (ExpectedVersion::Absent, 0, 1),
+        (ExpectedVersion::Version(2), 2, 1),
+        (ExpectedVersion::Version(7), 7, 1),
     ] {
         for at in [
             Chat::at_tip("main"),
-            AppendAt::New(new_branch(
+            AppendPoint::New(new_branch(
                 Some("a"),
                 BranchLabel::Named(branch("new")),
                 Activation::Activate,
             )),
         ] {
             let request = AppendRequest {
-                patch: StatePatch::put(StateKey::new("s").unwrap(), 1, *b"v"),
+                patch: StatePatch::put_entry(StateKey::new("s").unwrap(), 1, *b"v"),
                 blobs: vec![Arc::from(*b"blob")],
                 response: Some(ResponseRecord::new(response, None, NOW)),
-                ..with(
+                ..append_with_entries(
                     at,
                     "b",
                     vec![
-                        put(KeyScope::Owner, "a", Some("x"), Expected::Any),
-                        put(resource(), "k", Some("x"), expect),
-                        put(own(&chat), "z", Some("x"), Expected::Absent),
+                        scoped_put(KeyScope::Owner, "a", Some("x"), ExpectedVersion::Any),
+                        scoped_put(resource_scope(), "k", Some("x"), expect),
+                        scoped_put(
+                            conversation_scope(&chat),
+                            "z",
+                            Some("x"),
+                            ExpectedVersion::Absent,
+                        ),
                     ],
                 )
             };
-            match chat.append(request).await.unwrap_err() {
+            match chat.append_request(request).await.unwrap_err() {
                 Error::VersionConflict {
                     name,
                     expected: e,
@@ -130,100 +183,160 @@ pub(super) async fn a_conflict_stores_nothing(store: Tested) {
             }
         }
     }
-    assert_eq!(chat.seen().await, seen);
-    assert_eq!(chat.events().await.len(), events);
-    assert_eq!(kept(&chat, &KeyScope::Owner, "a").await, None);
-    assert_eq!(kept(&chat, &resource(), "k").await, value("1", 1));
+    assert_eq!(chat.snapshot_text().await, seen);
+    assert_eq!(chat.event_kinds().await.len(), events);
+    assert_eq!(stored_value(&chat, &KeyScope::Owner, "a").await, None);
+    assert_eq!(
+        stored_value(&chat, &resource_scope(), "k").await,
+        expected_value("1", 1)
+    );
     let blob = BlobId::of(&chat.owner, b"blob");
-    let blob = chat.store.blob(&chat.owner, &chat.id, blob).await;
+    let blob = chat.store.read_blob(&chat.owner, &chat.id, blob).await;
     assert_eq!(blob.unwrap_err().kind(), "not_found");
-    let record = chat.store.response(&chat.owner, &chat.id, response).await;
+    let record = chat
+        .store
+        .load_response(&chat.owner, &chat.id, response)
+        .await;
     assert_eq!(record.unwrap_err().kind(), "not_found");
 }
 
 pub(super) async fn a_refused_append_writes_none(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a"]).await;
-    let entries = || vec![put(resource(), "k", Some("x"), Expected::Any)];
-    let refused = chat.append(with(Chat::at_head("main", None), "b", entries()));
+    chat.append_messages("main", &["a"]).await;
+    let entries = || {
+        vec![scoped_put(
+            resource_scope(),
+            "k",
+            Some("x"),
+            ExpectedVersion::Any,
+        )]
+    };
+    let refused = chat.append_request(append_with_entries(
+        Chat::at_head("main", None),
+        "b",
+        entries(),
+    ));
     assert_eq!(refused.await.unwrap_err().kind(), "head_moved");
-    let refused = chat.append(with(Chat::at_tip("never"), "b", entries()));
+    let refused = chat.append_request(append_with_entries(Chat::at_tip("never"), "b", entries()));
     assert_eq!(refused.await.unwrap_err().kind(), "not_found");
     // The head is judged before the values.
-    let stale = vec![put(resource(), "k", Some("x"), Expected::Version(1))];
-    let refused = chat.append(with(Chat::at_head("main", None), "b", stale));
+    let stale = vec![scoped_put(
+        resource_scope(),
+        "k",
+        Some("x"),
+        ExpectedVersion::Version(1),
+    )];
+    let refused = chat.append_request(append_with_entries(Chat::at_head("main", None), "b", stale));
     assert_eq!(refused.await.unwrap_err().kind(), "head_moved");
-    assert_eq!(kept(&chat, &resource(), "k").await, None);
+    assert_eq!(stored_value(&chat, &resource_scope(), "k").await, None);
     // A key that was never written has its first version.
-    let done = chat.append(with(Chat::at_tip("main"), "b", entries()));
+    let done = chat.append_request(append_with_entries(Chat::at_tip("main"), "b", entries()));
     assert_eq!(done.await.unwrap().versions, [1]);
 }
 
 pub(super) async fn a_repetition_changes_no_value(store: Tested) {
     let chat = Chat::start(store).await;
     let entries = vec![
-        put(resource(), "k", Some("1"), Expected::Absent),
-        put(own(&chat), "k", Some("1"), Expected::Any),
+        scoped_put(resource_scope(), "k", Some("1"), ExpectedVersion::Absent),
+        scoped_put(
+            conversation_scope(&chat),
+            "k",
+            Some("1"),
+            ExpectedVersion::Any,
+        ),
     ];
-    let request = with(Chat::at_head("main", None), "a", entries);
-    let first = chat.append(request.clone()).await.unwrap();
-    let again = chat.append(request.clone()).await.unwrap();
+    let request = append_with_entries(Chat::at_head("main", None), "a", entries);
+    let first = chat.append_request(request.clone()).await.unwrap();
+    let again = chat.append_request(request.clone()).await.unwrap();
     let expected = Appended {
         replayed: true,
         versions: Vec::new(),
         ..first
     };
     assert_eq!(again, expected);
-    for scope in [resource(), own(&chat)] {
-        assert_eq!(kept(&chat, &scope, "k").await, value("1", 1));
+    for scope in [resource_scope(), conversation_scope(&chat)] {
+        assert_eq!(
+            stored_value(&chat, &scope, "k").await,
+            expected_value("1", 1)
+        );
     }
     // Also where somebody has written meanwhile: nothing goes back.
-    let (scope, later) = put(resource(), "k", Some("2"), Expected::Version(1));
+    let (scope, later) = scoped_put(
+        resource_scope(),
+        "k",
+        Some("2"),
+        ExpectedVersion::Version(1),
+    );
     let later = chat.store.put_entry(&chat.owner, &scope, later).await;
     assert_eq!(later.unwrap(), 2);
-    assert!(chat.append(request).await.unwrap().replayed);
-    assert_eq!(kept(&chat, &resource(), "k").await, value("2", 2));
-    assert_eq!(kept(&chat, &own(&chat), "k").await, value("1", 1));
+    assert!(chat.append_request(request).await.unwrap().replayed);
+    assert_eq!(
+        stored_value(&chat, &resource_scope(), "k").await,
+        expected_value("2", 2)
+    );
+    assert_eq!(
+        stored_value(&chat, &conversation_scope(&chat), "k").await,
+        expected_value("1", 1)
+    );
 }
 
 pub(super) async fn a_late_answer_brings_them_to_its_branch(store: Tested) {
     let chat = Chat::start(store).await;
-    chat.say("main", &["a", "b"]).await;
-    let entries = vec![put(resource(), "k", Some("1"), Expected::Absent)];
+    chat.append_messages("main", &["a", "b"]).await;
+    let entries = vec![scoped_put(
+        resource_scope(),
+        "k",
+        Some("1"),
+        ExpectedVersion::Absent,
+    )];
     let request = AppendRequest {
         on_moved: OnMoved::Sibling,
-        ..with(Chat::at_head("main", Some("a")), "c", entries)
+        ..append_with_entries(Chat::at_head("main", Some("a")), "c", entries)
     };
-    let done = chat.append(request).await.unwrap();
+    let done = chat.append_request(request).await.unwrap();
     assert!(done.sibling);
     assert_eq!(done.versions, [1]);
-    assert_eq!(kept(&chat, &resource(), "k").await, value("1", 1));
+    assert_eq!(
+        stored_value(&chat, &resource_scope(), "k").await,
+        expected_value("1", 1)
+    );
     // A conflict opens no branch.
-    let entries = vec![put(resource(), "k", Some("2"), Expected::Absent)];
+    let entries = vec![scoped_put(
+        resource_scope(),
+        "k",
+        Some("2"),
+        ExpectedVersion::Absent,
+    )];
     let request = AppendRequest {
         on_moved: OnMoved::Sibling,
-        ..with(Chat::at_head("main", Some("a")), "d", entries)
+        ..append_with_entries(Chat::at_head("main", Some("a")), "d", entries)
     };
-    let refused = chat.append(request).await.unwrap_err();
+    let refused = chat.append_request(request).await.unwrap_err();
     assert_eq!(refused.kind(), "version_conflict");
-    assert_eq!(chat.branches().await.len(), 2);
+    assert_eq!(chat.branch_names().await.len(), 2);
 }
 
-pub(super) async fn owners_never_meet(store: Tested) {
+pub(super) async fn owners_are_isolated(store: Tested) {
     let ada = Chat::start(Arc::clone(&store)).await;
     let bob = Chat::start_as(store, "bob", "chat").await;
     let entries = |chat: &Chat, text| {
-        [KeyScope::Owner, resource(), own(chat)]
-            .map(|scope| put(scope, "k", Some(text), Expected::Absent))
+        [KeyScope::Owner, resource_scope(), conversation_scope(chat)]
+            .map(|scope| scoped_put(scope, "k", Some(text), ExpectedVersion::Absent))
             .to_vec()
     };
     for (chat, text) in [(&ada, "ada"), (&bob, "bob")] {
-        let request = with(Chat::at_tip("main"), "a", entries(chat, text));
-        assert_eq!(chat.append(request).await.unwrap().versions, [1, 1, 1]);
+        let request = append_with_entries(Chat::at_tip("main"), "a", entries(chat, text));
+        assert_eq!(
+            chat.append_request(request).await.unwrap().versions,
+            [1, 1, 1]
+        );
     }
     for (chat, text) in [(&ada, "ada"), (&bob, "bob")] {
-        for scope in [KeyScope::Owner, resource(), own(chat)] {
-            assert_eq!(kept(chat, &scope, "k").await, value(text, 1));
+        for scope in [KeyScope::Owner, resource_scope(), conversation_scope(chat)] {
+            assert_eq!(
+                stored_value(chat, &scope, "k").await,
+                expected_value(text, 1)
+            );
         }
     }
     // To somebody else's conversation nothing comes, not even what is one's own.
@@ -231,19 +344,26 @@ pub(super) async fn owners_never_meet(store: Tested) {
         owner: Owner::new("eve").unwrap(),
         ..ada
     };
-    let request = with(Chat::at_tip("main"), "b", entries(&eve, "eve"));
-    assert_eq!(eve.append(request).await.unwrap_err().kind(), "not_found");
-    for scope in [KeyScope::Owner, resource()] {
-        assert_eq!(kept(&eve, &scope, "k").await, None);
+    let request = append_with_entries(Chat::at_tip("main"), "b", entries(&eve, "eve"));
+    assert_eq!(
+        eve.append_request(request).await.unwrap_err().kind(),
+        "not_found"
+    );
+    for scope in [KeyScope::Owner, resource_scope()] {
+        assert_eq!(stored_value(&eve, &scope, "k").await, None);
     }
 }
 
 pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
     let chat = Chat::start(store).await;
     let limits = chat.store.limits().clone();
-    let append = async |entries| chat.append(with(Chat::at_tip("main"), "a", entries)).await;
-    let any = |key: &str, text: &str| put(resource(), key, Some(text), Expected::Any);
-    let many: Vec<Put> = (0..=limits.append_entries)
+    let append = async |entries| {
+        chat.append_request(append_with_entries(Chat::at_tip("main"), "a", entries))
+            .await
+    };
+    let any =
+        |key: &str, text: &str| scoped_put(resource_scope(), key, Some(text), ExpectedVersion::Any);
+    let many: Vec<ScopedPut> = (0..=limits.append_entries)
         .map(|n| any(&n.to_string(), "x"))
         .collect();
     expect_limit(append(many.clone()).await, "append_entries");
@@ -257,7 +377,7 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
         expect_limit(append(heavy).await, "append_bytes");
     }
     let long = KeyScope::Resource("r".repeat(limits.title_bytes + 1));
-    let long = put(long, "k", Some("x"), Expected::Any);
+    let long = scoped_put(long, "k", Some("x"), ExpectedVersion::Any);
     expect_limit(append(vec![long]).await, "title_bytes");
     for (entries, what) in [
         (vec![any("", "x")], "key"),
@@ -271,7 +391,12 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
         );
     }
     let other = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
-    let foreign = put(own(&other), "k", Some("x"), Expected::Any);
+    let foreign = scoped_put(
+        conversation_scope(&other),
+        "k",
+        Some("x"),
+        ExpectedVersion::Any,
+    );
     let refused = append(vec![foreign]).await.unwrap_err();
     assert!(
         refused.to_string().contains("of the conversation other"),
@@ -280,8 +405,8 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
     // Nothing would tell whether they are written.
     let empty = AppendRequest {
         items: Vec::new(),
-        ..with(
-            AppendAt::New(new_branch(
+        ..append_with_entries(
+            AppendPoint::New(new_branch(
                 None,
                 BranchLabel::Named(branch("empty")),
                 Activation::Keep,
@@ -290,7 +415,7 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
             vec![any("k", "x")],
         )
     };
-    let refused = chat.append(empty).await.unwrap_err();
+    let refused = chat.append_request(empty).await.unwrap_err();
     assert!(
         matches!(
             refused,
@@ -301,15 +426,20 @@ pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
         ),
         "{refused}"
     );
-    assert_eq!(chat.events().await.len(), 1, "nothing was stored");
+    assert_eq!(chat.event_kinds().await.len(), 1, "nothing was stored");
     // The same key in two scopes is two keys, and so many are allowed.
     let mut most = many;
     most.truncate(limits.append_entries.saturating_sub(1));
-    most.push(put(KeyScope::Owner, "0", Some(&large), Expected::Any));
+    most.push(scoped_put(
+        KeyScope::Owner,
+        "0",
+        Some(&large),
+        ExpectedVersion::Any,
+    ));
     let done = append(most).await.unwrap();
     assert_eq!(done.versions.len(), limits.append_entries);
-    chat.expect("main", &["a"]).await;
-    assert!(chat.state(on("main")).await.is_empty());
+    chat.expect_path("main", &["a"]).await;
+    assert!(chat.state_values(branch_end("main")).await.is_empty());
 }
 
 pub(super) async fn writers_at_once_lose_no_update(store: Tested) {
@@ -326,19 +456,21 @@ pub(super) async fn writers_at_once_lose_no_update(store: Tested) {
                 loop {
                     let mut entries = Vec::new();
                     for key in keys {
-                        let (count, expect) = match kept(&chat, &resource(), key).await {
-                            None => (0, Expected::Absent),
-                            Some((count, version)) => {
-                                (count.parse::<u64>().unwrap(), Expected::Version(version))
-                            }
-                        };
+                        let (count, expect) =
+                            match stored_value(&chat, &resource_scope(), key).await {
+                                None => (0, ExpectedVersion::Absent),
+                                Some((count, version)) => (
+                                    count.parse::<u64>().unwrap(),
+                                    ExpectedVersion::Version(version),
+                                ),
+                            };
                         let text = (count + 1).to_string();
-                        entries.push(put(resource(), key, Some(&text), expect));
+                        entries.push(scoped_put(resource_scope(), key, Some(&text), expect));
                     }
                     // Each names the keys in another order.
                     entries.rotate_left(writer % keys.len());
-                    let request = with(Chat::at_tip("main"), &word, entries);
-                    match chat.append(request).await {
+                    let request = append_with_entries(Chat::at_tip("main"), &word, entries);
+                    match chat.append_request(request).await {
                         Ok(done) => break assert!(!done.replayed),
                         Err(Error::VersionConflict { .. } | Error::Busy { .. }) => {}
                         Err(other) => panic!("{other}"),
@@ -351,12 +483,12 @@ pub(super) async fn writers_at_once_lose_no_update(store: Tested) {
     let mut last = None;
     for task in tasks {
         let chat = task.await.unwrap();
-        assert_eq!(chat.path(on("main")).await.len(), TIMES);
+        assert_eq!(chat.path_nodes(branch_end("main")).await.len(), TIMES);
         last = Some(chat);
     }
     let total = WRITERS * TIMES;
     for key in keys {
-        let kept = kept(last.as_ref().unwrap(), &resource(), key).await;
-        assert_eq!(kept, value(&total.to_string(), total as u64));
+        let kept = stored_value(last.as_ref().unwrap(), &resource_scope(), key).await;
+        assert_eq!(kept, expected_value(&total.to_string(), total as u64));
     }
 }

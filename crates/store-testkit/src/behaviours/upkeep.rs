@@ -8,56 +8,59 @@ use std::sync::Arc;
 use contexture_ir::CheckpointName;
 use contexture_store::{
     Activation, AppendRequest, BlobId, CollectRequest, Error, Maintenance, NodeKind, RedactRequest,
-    RefChange, StateKey, StatePatch, Store, verify,
+    RefChange, StateKey, StatePatch, Store, verify_conversation,
 };
 
-use crate::chat::{Chat, NOW, item, node, raw};
+use crate::chat::{Chat, NOW, item, node, raw_item};
 
 type Tested = Arc<dyn Store>;
 
 const HOUR: i64 = 3_600_000;
 
-fn upkeep(chat: &Chat) -> &dyn Maintenance {
+fn maintenance(chat: &Chat) -> &dyn Maintenance {
     chat.store.maintenance().unwrap()
 }
 
 /// More nodes than a page, forks, state, a checkpoint, a blob and something redacted.
-async fn filled(store: Tested) -> Chat {
+async fn fill_conversation(store: Tested) -> Chat {
     let chat = Chat::start(store).await;
     let many = (0..600).map(|n| item(&format!("number {n}")));
-    chat.tip("main", many.collect()).await.unwrap();
+    chat.append_to_tip("main", many.collect()).await.unwrap();
     for (n, size) in [(0, 10), (1, 1000), (2, 9000)] {
         let base = format!("number {n}");
         let name = chat.rewind("main", &base, Activation::Keep).await;
         let key = StateKey::new(format!("path/{n}")).unwrap();
         let value = format!("{n}").repeat(size);
         let request = AppendRequest {
-            patch: StatePatch::put(key, 1, value.into_bytes()),
+            patch: StatePatch::put_entry(key, 1, value.into_bytes()),
             ..AppendRequest::new(
                 Chat::at_tip(&name),
                 vec![item(&format!("fork {n}")), item(&format!("leaf {n}"))],
                 NOW,
             )
         };
-        chat.append(request).await.unwrap();
+        chat.append_request(request).await.unwrap();
     }
     let set = RefChange::SetCheckpoint {
         name: CheckpointName::new("there").unwrap(),
         node: node("number 7"),
     };
-    chat.change(set).await.unwrap();
-    put(&chat, "named by nothing").await;
+    chat.change_ref(set).await.unwrap();
+    put_blob(&chat, "named by nothing").await;
     let redact = RedactRequest {
         nodes: vec![node("number 500")],
         at_ms: NOW,
         ..RedactRequest::default()
     };
-    let redacted = chat.store.redact(&chat.owner, &chat.id, redact).await;
+    let redacted = chat
+        .store
+        .redact_content(&chat.owner, &chat.id, redact)
+        .await;
     assert_eq!(redacted.unwrap().nodes, 1);
     chat
 }
 
-async fn put(chat: &Chat, bytes: &str) -> BlobId {
+async fn put_blob(chat: &Chat, bytes: &str) -> BlobId {
     let bytes = Arc::from(bytes.as_bytes());
     let put = chat.store.put_blob(&chat.owner, &chat.id, bytes);
     put.await.unwrap()
@@ -68,22 +71,26 @@ pub(super) async fn what_is_sound_has_no_findings(store: Tested) {
         return;
     }
     let empty = Chat::start_as(Arc::clone(&store), "ada", "empty").await;
-    let chat = filled(store).await;
+    let chat = fill_conversation(store).await;
     for chat in [&chat, &empty] {
-        let found = verify(upkeep(chat), &chat.owner, &chat.id).await.unwrap();
+        let found = verify_conversation(maintenance(chat), &chat.owner, &chat.id)
+            .await
+            .unwrap();
         assert!(found.findings.is_empty(), "{:?}", found.findings);
         assert_eq!(found.next, None);
     }
-    let found = verify(upkeep(&chat), &chat.owner, &chat.id).await.unwrap();
+    let found = verify_conversation(maintenance(&chat), &chat.owner, &chat.id)
+        .await
+        .unwrap();
     assert!(found.checked > 606, "{found:?}");
 }
 
-pub(super) async fn a_conversation_is_counted(store: Tested) {
+pub(super) async fn statistics_count_a_conversation(store: Tested) {
     if store.maintenance().is_none() {
         return;
     }
-    let chat = filled(store).await;
-    let counted = upkeep(&chat).statistics(&chat.owner, &chat.id);
+    let chat = fill_conversation(store).await;
+    let counted = maintenance(&chat).read_statistics(&chat.owner, &chat.id);
     let counted = counted.await.unwrap();
     let users = counted.nodes[&NodeKind::User];
     assert_eq!((users.count, counted.nodes.len()), (606, 1));
@@ -103,34 +110,41 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
     let collect = async |now_ms: i64, limit: usize| {
         let request = CollectRequest {
             limit,
-            ..CollectRequest::at(now_ms)
+            ..CollectRequest::new(now_ms)
         };
-        let done = upkeep(&chat).collect(&chat.owner, &chat.id, request);
+        let done = maintenance(&chat).collect_blobs(&chat.owner, &chat.id, request);
         let done = done.await.unwrap();
         assert_eq!(done.blobs.bytes > 0, done.blobs.count > 0);
         (done.blobs.count, done.waiting, done.more)
     };
-    let there = async |id: BlobId| chat.store.blob(&chat.owner, &chat.id, id).await.is_ok();
+    let there = async |id: BlobId| {
+        chat.store
+            .read_blob(&chat.owner, &chat.id, id)
+            .await
+            .is_ok()
+    };
     assert_eq!(collect(NOW, 10).await, (0, 0, false));
-    let by_item = put(&chat, "named by an item").await;
-    let by_state = put(&chat, "named by a large value").await;
-    let lost = put(&chat, "lost").await;
-    let again = put(&chat, "again").await;
-    let late = put(&chat, "late").await;
+    let by_item = put_blob(&chat, "named by an item").await;
+    let by_state = put_blob(&chat, "named by a large value").await;
+    let lost = put_blob(&chat, "lost").await;
+    let again = put_blob(&chat, "again").await;
+    let late = put_blob(&chat, "late").await;
     let names = format!("{{\"url\":\"context://vfs/{by_item}\"}}");
-    chat.tip("main", vec![raw("a", &names)]).await.unwrap();
+    chat.append_to_tip("main", vec![raw_item("a", &names)])
+        .await
+        .unwrap();
     let value = format!("{} {by_state}", "long ".repeat(2000));
     let request = AppendRequest {
-        patch: StatePatch::put(StateKey::new("plan").unwrap(), 1, value.into_bytes()),
+        patch: StatePatch::put_entry(StateKey::new("plan").unwrap(), 1, value.into_bytes()),
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("b")], NOW)
     };
-    chat.append(request).await.unwrap();
+    chat.append_request(request).await.unwrap();
     assert_eq!(collect(NOW, 10).await, (0, 3, false));
     assert_eq!(collect(NOW + HOUR - 1, 10).await, (0, 3, false));
-    put(&chat, "again").await;
-    let names = raw("c", &format!("\"{late}\""));
-    chat.tip("main", vec![names]).await.unwrap();
-    let spare = put(&chat, "spare").await;
+    put_blob(&chat, "again").await;
+    let names = raw_item("c", &format!("\"{late}\""));
+    chat.append_to_tip("main", vec![names]).await.unwrap();
+    let spare = put_blob(&chat, "spare").await;
     assert_eq!(collect(NOW + HOUR, 10).await, (1, 2, false));
     for (id, kept) in [
         (by_item, true),
@@ -147,7 +161,9 @@ pub(super) async fn blobs_that_nothing_names_go_after_a_while(store: Tested) {
     assert_eq!(collect(NOW, 1).await, (1, 0, true));
     assert_eq!(collect(NOW, 1).await, (1, 0, false));
     assert!(there(by_item).await && there(by_state).await && there(late).await);
-    let found = verify(upkeep(&chat), &chat.owner, &chat.id).await.unwrap();
+    let found = verify_conversation(maintenance(&chat), &chat.owner, &chat.id)
+        .await
+        .unwrap();
     assert!(found.findings.is_empty(), "{:?}", found.findings);
 }
 
@@ -162,9 +178,9 @@ pub(super) async fn collecting_gives_way_to_writers(store: Tested) {
         let chat = chat.clone();
         async move {
             for n in 0..EACH {
-                let id = put(&chat, &format!("blob {n}")).await;
-                let names = raw(&n.to_string(), &format!("\"{id}\""));
-                chat.tip("main", vec![names]).await.unwrap();
+                let id = put_blob(&chat, &format!("blob {n}")).await;
+                let names = raw_item(&n.to_string(), &format!("\"{id}\""));
+                chat.append_to_tip("main", vec![names]).await.unwrap();
             }
         }
     });
@@ -172,20 +188,29 @@ pub(super) async fn collecting_gives_way_to_writers(store: Tested) {
     while !writer.is_finished() {
         // Less passes between storing and naming than the time that is given.
         now_ms += 1;
-        let request = CollectRequest::at(now_ms);
-        match upkeep(&chat).collect(&chat.owner, &chat.id, request).await {
+        let request = CollectRequest::new(now_ms);
+        match maintenance(&chat)
+            .collect_blobs(&chat.owner, &chat.id, request)
+            .await
+        {
             Ok(_) | Err(Error::Busy { .. }) => {}
             Err(error) => panic!("{error}"),
         }
         tokio::task::yield_now().await;
     }
     writer.await.unwrap();
-    let last = CollectRequest::at(now_ms + 2 * HOUR);
-    let done = upkeep(&chat).collect(&chat.owner, &chat.id, last).await;
+    let last = CollectRequest::new(now_ms + 2 * HOUR);
+    let done = maintenance(&chat)
+        .collect_blobs(&chat.owner, &chat.id, last)
+        .await;
     assert_eq!(done.unwrap().blobs.count, 0);
     for n in 0..EACH {
         let id = BlobId::of(&chat.owner, format!("blob {n}").as_bytes());
-        let stored = chat.store.blob(&chat.owner, &chat.id, id).await.unwrap();
+        let stored = chat
+            .store
+            .read_blob(&chat.owner, &chat.id, id)
+            .await
+            .unwrap();
         assert_eq!(&*stored, format!("blob {n}").as_bytes());
     }
 }

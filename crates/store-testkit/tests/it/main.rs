@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_store::{MemoryStore, Store};
-use contexture_store_testkit::model::{Dose, check_with};
+use contexture_store_testkit::model::{Dose, check_store_with};
 use contexture_store_testkit::{Method, behaviours};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,7 +21,7 @@ fn the_in_memory_store_follows_the_model() {
         usual: 10_000,
         ..Dose::default()
     };
-    check_with(dose, async |case| {
+    check_store_with(dose, async |case| {
         let mut stores = stores.lock().unwrap();
         if stores.0 != case {
             *stores = (case, Arc::new(MemoryStore::new()));

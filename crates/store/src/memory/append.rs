@@ -5,56 +5,61 @@ use std::sync::Arc;
 
 use contexture_ir::{Audience, BranchName, ContentHash, MessageId, NodeId, Owner};
 
-use super::entries::Entries;
-use super::tree::{Placed, Tree};
-use crate::append::{AppendAt, AppendRequest, Appended};
+use super::entries::KeyValueTable;
+use super::tree::{NodeTree, StoredNode};
+use crate::append::{AppendPoint, AppendRequest, Appended};
 use crate::blob::BlobId;
-use crate::error::{Error, Thing};
+use crate::error::{EntityKind, Error};
 use crate::event::EventKind;
 use crate::limits::Limits;
 use crate::node::{NewItem, Node};
 use crate::refs::NewBranch;
-use crate::rules::{self, BranchFacts, Counters, Landing, Merged, Stored};
+use crate::rules::{self, AppendTarget, BranchFacts, Counters, Merged, StoredItem};
 
 /// Where the items go, once that is decided.
-struct Target {
+struct ResolvedTarget {
     branch: BranchName,
     parent: Option<usize>,
     open: Option<NewBranch>,
     sibling: bool,
 }
 
-impl Tree {
+impl NodeTree {
     /// `request` is within the limits already.
-    pub(super) fn append(
+    pub(super) fn append_items(
         &mut self,
         owner: &Owner,
         mut request: AppendRequest,
-        entries: &mut Entries,
+        entries: &mut KeyValueTable,
         limits: &Limits,
     ) -> Result<Appended, Error> {
-        if rules::replay(&request.items, &self.stored(&request.items))? {
-            return self.replayed(owner, &request);
+        if rules::detect_replay(&request.items, &self.stored_items(&request.items))? {
+            return self.replay_result(owner, &request);
         }
-        let target = self.target(&request)?;
+        let target = self.resolve_target(&request)?;
         self.check_references(&request.items, target.parent)?;
-        let root = self.placed(target.parent).map_or(0, |placed| placed.root);
+        let root = self
+            .stored_node(target.parent)
+            .map_or(0, |placed| placed.root);
         let empty = Default::default();
-        let merged = rules::merge(
+        let merged = rules::merge_patch(
             self.roots.get(root).unwrap_or(&empty),
             &request.patch,
             limits,
         )?;
-        let counters = rules::count(
-            self.counters(target.parent),
+        let counters = rules::counters_after_each(
+            self.counters_of(target.parent),
             &request.items,
             self.messages_on_path(&request.items, target.parent),
         );
         if let Some(response) = &request.response {
             if self.responses.contains_key(&response.id) {
-                return Err(Error::already_exists(Thing::Response, response.id));
+                return Err(Error::already_exists(EntityKind::Response, response.id));
             }
-            response.base.map(|base| self.index(base)).transpose()?;
+            response
+                .base
+                .map(|base| self.node_index(base))
+                .transpose()?;
         }
         if let Some(claim) = request.ends_stream {
             self.streams.check_end(claim)?;
@@ -62,14 +67,14 @@ impl Tree {
         let versions = entries.put_all(owner, std::mem::take(&mut request.entries))?;
         Ok(Appended {
             versions,
-            ..self.write(owner, request, target, root, merged, &counters)
+            ..self.write_append(owner, request, target, root, merged, &counters)
         })
     }
 
-    fn stored(&self, items: &[NewItem]) -> Vec<Option<Stored>> {
+    fn stored_items(&self, items: &[NewItem]) -> Vec<Option<StoredItem>> {
         let stored = |item: &NewItem| {
-            let placed = self.placed(self.by_id.get(&item.id).copied())?;
-            Some(Stored {
+            let placed = self.stored_node(self.by_id.get(&item.id).copied())?;
+            Some(StoredItem {
                 content_hash: placed.node.content_hash,
                 parent: placed.node.parent,
                 redacted: placed.node.redacted_ms.is_some(),
@@ -78,17 +83,16 @@ impl Tree {
         items.iter().map(stored).collect()
     }
 
-    fn replayed(&self, owner: &Owner, request: &AppendRequest) -> Result<Appended, Error> {
-        let last = request.items.last().map(|item| self.index(item.id));
+    fn replay_result(&self, owner: &Owner, request: &AppendRequest) -> Result<Appended, Error> {
+        let last = request.items.last().map(|item| self.node_index(item.id));
         let last = last.transpose()?;
-        let counters = self.counters(last);
+        let counters = self.counters_of(last);
         // The oldest branch that has the items on its path.
-        let branch = self
-            .branches
-            .iter()
-            .find(|branch| last.is_some() && self.ancestor(branch.head, counters.depth) == last);
+        let branch = self.branches.iter().find(|branch| {
+            last.is_some() && self.ancestor_at_depth(branch.head, counters.depth) == last
+        });
         Ok(Appended {
-            head: self.placed(last).map(|placed| placed.node.id),
+            head: self.stored_node(last).map(|placed| placed.node.id),
             first: counters.depth + 1 - request.items.len() as u64,
             depth: counters.depth,
             messages: counters.messages,
@@ -102,31 +106,33 @@ impl Tree {
         })
     }
 
-    fn target(&self, request: &AppendRequest) -> Result<Target, Error> {
+    fn resolve_target(&self, request: &AppendRequest) -> Result<ResolvedTarget, Error> {
         let named = match &request.at {
-            AppendAt::Head { branch, .. } | AppendAt::Tip { branch } => self.branch(branch),
-            AppendAt::New(_) => None,
+            AppendPoint::Head { branch, .. } | AppendPoint::Tip { branch } => {
+                self.find_branch(branch)
+            }
+            AppendPoint::New(_) => None,
         };
         let facts = named.map(|named| BranchFacts {
-            head: self.placed(named.head).map(|placed| placed.node.id),
+            head: self.stored_node(named.head).map(|placed| placed.node.id),
             fence: named.fence,
         });
-        let (new, sibling) = match (rules::land(request, facts)?, named) {
-            (Landing::Extend, Some(named)) => {
-                return Ok(Target {
+        let (new, sibling) = match (rules::append_target(request, facts)?, named) {
+            (AppendTarget::Extend, Some(named)) => {
+                return Ok(ResolvedTarget {
                     branch: named.name.clone(),
                     parent: named.head,
                     open: None,
                     sibling: false,
                 });
             }
-            (Landing::Extend, None) => return Err(Error::not_found(Thing::Branch, "")),
-            (Landing::Open(new), _) => (new, false),
-            (Landing::Sibling(new), _) => (new, true),
+            (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "")),
+            (AppendTarget::Open(new), _) => (new, false),
+            (AppendTarget::Sibling(new), _) => (new, true),
         };
-        Ok(Target {
-            branch: self.label(&new.label)?,
-            parent: new.base.map(|id| self.index(id)).transpose()?,
+        Ok(ResolvedTarget {
+            branch: self.resolve_label(&new.label)?,
+            parent: new.base.map(|id| self.node_index(id)).transpose()?,
             open: Some(new),
             sibling,
         })
@@ -140,14 +146,14 @@ impl Tree {
             if let Some(call) = item.answers
                 && !before.contains(&call)
             {
-                let index = self.index(call)?;
-                let depth = self.counters(Some(index)).depth;
-                if self.ancestor(parent, depth) != Some(index) {
-                    return Err(Error::not_found(Thing::Node, call));
+                let index = self.node_index(call)?;
+                let depth = self.counters_of(Some(index)).depth;
+                if self.ancestor_at_depth(parent, depth) != Some(index) {
+                    return Err(Error::not_found(EntityKind::Node, call));
                 }
             }
             if let Some(source) = item.copied_from {
-                self.index(source)?;
+                self.node_index(source)?;
             }
             if answers {
                 before.insert(item.id);
@@ -158,10 +164,10 @@ impl Tree {
 
     fn messages_on_path(&self, items: &[NewItem], parent: Option<usize>) -> BTreeSet<MessageId> {
         let on_path = |index: &usize| {
-            let placed = self.placed(Some(*index));
+            let placed = self.stored_node(Some(*index));
             placed.is_some_and(|placed| {
                 placed.node.audience != Audience::NONE
-                    && self.ancestor(parent, placed.node.depth) == Some(*index)
+                    && self.ancestor_at_depth(parent, placed.node.depth) == Some(*index)
             })
         };
         let named = items.iter().filter_map(|item| item.message_id.as_ref());
@@ -175,18 +181,18 @@ impl Tree {
     }
 
     /// Writes what was judged; nothing here can fail.
-    fn write(
+    fn write_append(
         &mut self,
         owner: &Owner,
         request: AppendRequest,
-        target: Target,
+        target: ResolvedTarget,
         root: usize,
         merged: Option<Merged>,
         counters: &[Counters],
     ) -> Appended {
         let blobs = blob_ids(owner, &request);
         if let Some(claim) = request.ends_stream {
-            self.streams.end(claim, request.at_ms);
+            self.streams.complete_stream(claim, request.at_ms);
         }
         if let Some(response) = request.response {
             self.responses.insert(response.id, response);
@@ -196,7 +202,7 @@ impl Tree {
         }
         let new_root = self.write_root(root, merged);
         if let Some(new) = &target.open {
-            self.open(target.branch.clone(), target.parent, new, request.at_ms);
+            self.create_branch(target.branch.clone(), target.parent, new, request.at_ms);
         }
         let nodes: Vec<NodeId> = request.items.iter().map(|item| item.id).collect();
         let mut parent = target.parent;
@@ -207,23 +213,23 @@ impl Tree {
             } else {
                 new_root
             };
-            parent = Some(self.place(item, *counters, parent, root));
+            parent = Some(self.insert_node(item, *counters, parent, root));
         }
         for branch in &mut self.branches {
             if branch.name == target.branch {
                 branch.head = parent;
             }
         }
-        let head = self.placed(parent).map(|placed| placed.node.id);
+        let head = self.stored_node(parent).map(|placed| placed.node.id);
         if let (Some(head), false) = (head, nodes.is_empty()) {
             let kind = EventKind::Appended {
                 branch: target.branch.clone(),
                 head,
                 count,
             };
-            self.event(request.at_ms, kind);
+            self.record_event(request.at_ms, kind);
         }
-        let counters = self.counters(parent);
+        let counters = self.counters_of(parent);
         Appended {
             head,
             first: counters.depth + 1 - count,
@@ -246,7 +252,7 @@ impl Tree {
         self.roots.len() - 1
     }
 
-    fn place(
+    fn insert_node(
         &mut self,
         item: NewItem,
         counters: Counters,
@@ -260,7 +266,7 @@ impl Tree {
         }
         let node = Node {
             id: item.id,
-            parent: self.placed(parent).map(|placed| placed.node.id),
+            parent: self.stored_node(parent).map(|placed| placed.node.id),
             depth: counters.depth,
             messages: counters.messages,
             turns: counters.turns,
@@ -280,7 +286,7 @@ impl Tree {
             created_ms: item.created_ms,
             redacted_ms: None,
         };
-        self.arena.push(Placed {
+        self.arena.push(StoredNode {
             node: Arc::new(node),
             parent,
             root,

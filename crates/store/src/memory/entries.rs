@@ -7,27 +7,32 @@ use std::sync::Arc;
 use contexture_ir::Owner;
 
 use crate::error::Error;
-use crate::key_value::{Entry, EntryCursor, EntryPage, KeyScope, ListEntries, PutEntry};
+use crate::key_value::{EntryCursor, EntryPage, KeyScope, KeyValueEntry, ListEntries, PutEntry};
 use crate::rules;
 
 /// All values, by owner and scope. Keys that were ever written keep their version.
 #[derive(Debug, Default)]
-pub(super) struct Entries(BTreeMap<(Owner, KeyScope), BTreeMap<String, Slot>>);
+pub(super) struct KeyValueTable(BTreeMap<(Owner, KeyScope), BTreeMap<String, KeyValueSlot>>);
 
 #[derive(Debug)]
-struct Slot {
+struct KeyValueSlot {
     value: Option<Arc<[u8]>>,
     version: u64,
     at_ms: i64,
 }
 
-impl Entries {
-    pub(super) fn get(&self, owner: &Owner, scope: &KeyScope, key: &str) -> Option<Entry> {
+impl KeyValueTable {
+    pub(super) fn get_entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        key: &str,
+    ) -> Option<KeyValueEntry> {
         let slots = self.0.get(&(owner.clone(), scope.clone()))?;
-        slots.get(key)?.entry(key)
+        slots.get(key)?.to_entry(key)
     }
 
-    pub(super) fn list(&self, owner: &Owner, list: &ListEntries) -> EntryPage {
+    pub(super) fn list_entries(&self, owner: &Owner, list: &ListEntries) -> EntryPage {
         let scopes = self.0.iter().filter(|((of, scope), _)| {
             of == owner && list.scope.as_ref().is_none_or(|wanted| wanted == scope)
         });
@@ -41,7 +46,7 @@ impl Entries {
                     .take_while(|(_, key, _)| key.starts_with(&list.prefix))
             })
             .filter(|(scope, key, _)| after.is_none_or(|at| (*scope, *key) > (&at.scope, &at.key)))
-            .filter_map(|(scope, key, slot)| Some((scope.clone(), slot.entry(key)?)));
+            .filter_map(|(scope, key, slot)| Some((scope.clone(), slot.to_entry(key)?)));
         let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
         let entries: Vec<_> = found.by_ref().take(limit).collect();
         let more = found.next().is_some();
@@ -60,16 +65,16 @@ impl Entries {
         puts: Vec<(KeyScope, PutEntry)>,
     ) -> Result<Vec<u64>, Error> {
         for (scope, put) in &puts {
-            let present = self.get(owner, scope, &put.key);
+            let present = self.get_entry(owner, scope, &put.key);
             rules::check_version(put, present.map(|entry| entry.version))?;
         }
         let puts = puts.into_iter();
-        puts.map(|(scope, put)| self.put(owner, &scope, put))
+        puts.map(|(scope, put)| self.put_entry(owner, &scope, put))
             .collect()
     }
 
     /// `put` is within the limits already.
-    pub(super) fn put(
+    pub(super) fn put_entry(
         &mut self,
         owner: &Owner,
         scope: &KeyScope,
@@ -82,7 +87,7 @@ impl Entries {
         let version = slot.map_or(0, |slot| slot.version) + 1;
         slots.insert(
             put.key,
-            Slot {
+            KeyValueSlot {
                 value: put.value,
                 version,
                 at_ms: put.at_ms,
@@ -92,7 +97,7 @@ impl Entries {
     }
 
     /// Removes every scope that `goes`, versions included; gives the number of keys.
-    pub(super) fn remove(&mut self, goes: impl Fn(&Owner, &KeyScope) -> bool) -> u64 {
+    pub(super) fn remove_scopes(&mut self, goes: impl Fn(&Owner, &KeyScope) -> bool) -> u64 {
         let mut removed = 0;
         self.0.retain(|(owner, scope), slots| {
             let goes = goes(owner, scope);
@@ -103,9 +108,9 @@ impl Entries {
     }
 }
 
-impl Slot {
-    fn entry(&self, key: &str) -> Option<Entry> {
-        Some(Entry {
+impl KeyValueSlot {
+    fn to_entry(&self, key: &str) -> Option<KeyValueEntry> {
+        Some(KeyValueEntry {
             key: key.to_owned(),
             value: Arc::clone(self.value.as_ref()?),
             version: self.version,

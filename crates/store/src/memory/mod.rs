@@ -24,44 +24,45 @@ use contexture_ir::{ConversationId, Owner, ResponseId};
 use crate::append::{AppendRequest, Appended};
 use crate::blob::BlobId;
 use crate::conversation::{
-    Conversation, ConversationPage, ConversationUpdate, Cursor, ListConversations, NewConversation,
+    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,
+    NewConversation,
 };
 use crate::erase::{EraseScope, Erased};
-use crate::error::{Error, Thing};
+use crate::error::{EntityKind, Error};
 use crate::event::Event;
-use crate::key_value::{Entry, EntryPage, KeyScope, KeyValues, ListEntries, PutEntry};
+use crate::key_value::{EntryPage, KeyScope, KeyValueEntry, KeyValues, ListEntries, PutEntry};
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::path_index::PathIndex;
-use crate::read::{NodeQuery, Page, ReadRequest};
+use crate::read::{NodeQuery, PathPage, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
 use crate::response::ResponseRecord;
 use crate::rules;
 use crate::search::Search;
-use crate::state::{State, StateRequest};
+use crate::state::{NodeState, StateRequest};
 use crate::store::{Capabilities, Store};
 use crate::stream::Streams;
 use crate::stream_signal::{StreamSignal, StreamSignals, WakeScope};
-use entries::Entries;
-use paths::Paths;
-use tree::Tree;
+use entries::KeyValueTable;
+use paths::PathHashTable;
+use tree::NodeTree;
 
 /// A store that lives as long as its value.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     limits: Limits,
-    world: Mutex<World>,
+    tables: Mutex<Tables>,
     signals: StreamSignals,
 }
 
-type Trees = BTreeMap<Owner, BTreeMap<ConversationId, Tree>>;
+type Trees = BTreeMap<Owner, BTreeMap<ConversationId, NodeTree>>;
 
 #[derive(Debug, Default)]
-struct World {
+struct Tables {
     trees: Trees,
-    entries: Entries,
-    paths: Paths,
+    entries: KeyValueTable,
+    paths: PathHashTable,
 }
 
 impl MemoryStore {
@@ -80,27 +81,31 @@ impl MemoryStore {
         }
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
+    fn lock_tables(&self) -> MutexGuard<'_, Tables> {
         // No operation leaves half a change, so a panic elsewhere has not spoilt the data.
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tree<T>(
+    fn with_tree<T>(
         &self,
         owner: &Owner,
         id: &ConversationId,
-        f: impl FnOnce(&mut Tree) -> Result<T, Error>,
+        f: impl FnOnce(&mut NodeTree) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        f(self.world().tree(owner, id)?)
+        f(self.lock_tables().conversation_tree(owner, id)?)
     }
 }
 
-impl World {
-    fn tree(&mut self, owner: &Owner, id: &ConversationId) -> Result<&mut Tree, Error> {
-        tree(&mut self.trees, owner, id)
+impl Tables {
+    fn conversation_tree(
+        &mut self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<&mut NodeTree, Error> {
+        find_tree(&mut self.trees, owner, id)
     }
 
-    fn append(
+    fn append_items(
         &mut self,
         owner: &Owner,
         id: &ConversationId,
@@ -108,20 +113,20 @@ impl World {
         limits: &Limits,
     ) -> Result<Appended, Error> {
         let marks = request.paths.clone();
-        let tree = tree(&mut self.trees, owner, id)?;
-        let appended = tree.append(owner, request, &mut self.entries, limits)?;
+        let tree = find_tree(&mut self.trees, owner, id)?;
+        let appended = tree.append_items(owner, request, &mut self.entries, limits)?;
         if !appended.replayed {
-            self.paths.add(owner, id, &marks);
+            self.paths.add_marks(owner, id, &marks);
         }
         Ok(appended)
     }
 
-    fn trees(&self, owner: &Owner) -> impl Iterator<Item = &Tree> {
+    fn owner_trees(&self, owner: &Owner) -> impl Iterator<Item = &NodeTree> {
         self.trees.get(owner).into_iter().flat_map(BTreeMap::values)
     }
 
     /// All at once: bounded steps matter where others wait for them.
-    fn erase(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
+    fn erase_scope(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
         let mut gone = BTreeSet::new();
         if let Some(own) = self.trees.get_mut(owner) {
             own.retain(|id, tree| {
@@ -136,8 +141,8 @@ impl World {
             });
         }
         let of_gone = |id: &ConversationId| gone.contains(&KeyScope::Conversation(id.clone()));
-        self.paths.retain(owner, |id, _| !of_gone(id));
-        let entries = self.entries.remove(|of, held| {
+        self.paths.retain_marks(owner, |id, _| !of_gone(id));
+        let entries = self.entries.remove_scopes(|of, held| {
             let asked_for = match (scope, held) {
                 (EraseScope::Owner, _) => true,
                 (EraseScope::Resource(name), KeyScope::Resource(held)) => name == held,
@@ -154,19 +159,19 @@ impl World {
 
     fn check_scope(&mut self, owner: &Owner, scope: &KeyScope) -> Result<(), Error> {
         if let KeyScope::Conversation(id) = scope {
-            self.tree(owner, id)?;
+            self.conversation_tree(owner, id)?;
         }
         Ok(())
     }
 }
 
-fn tree<'a>(
+fn find_tree<'a>(
     trees: &'a mut Trees,
     owner: &Owner,
     id: &ConversationId,
-) -> Result<&'a mut Tree, Error> {
+) -> Result<&'a mut NodeTree, Error> {
     let tree = trees.get_mut(owner).and_then(|own| own.get_mut(id));
-    tree.ok_or_else(|| Error::not_found(Thing::Conversation, id))
+    tree.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))
 }
 
 #[async_trait]
@@ -185,36 +190,36 @@ impl Store for MemoryStore {
         new: NewConversation,
     ) -> Result<Conversation, Error> {
         rules::check_new_conversation(&new, &self.limits)?;
-        let mut world = self.world();
+        let mut world = self.lock_tables();
         let own = world.trees.entry(owner.clone()).or_default();
         match own.entry(new.id.clone()) {
-            Slot::Occupied(_) => Err(Error::already_exists(Thing::Conversation, &new.id)),
-            Slot::Vacant(slot) => Ok(slot.insert(Tree::new(owner, new)).record()),
+            Slot::Occupied(_) => Err(Error::already_exists(EntityKind::Conversation, &new.id)),
+            Slot::Vacant(slot) => Ok(slot.insert(NodeTree::new(owner, new)).conversation_record()),
         }
     }
 
-    async fn conversation(
+    async fn load_conversation(
         &self,
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Conversation, Error> {
-        self.tree(owner, id, |tree| Ok(tree.record()))
+        self.with_tree(owner, id, |tree| Ok(tree.conversation_record()))
     }
 
-    async fn conversations(
+    async fn list_conversations(
         &self,
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
         rules::check_list(&list, &self.limits)?;
-        let world = self.world();
+        let world = self.lock_tables();
         let mut all: Vec<Conversation> = world
-            .trees(owner)
-            .map(Tree::record)
-            .filter(|one| rules::lists(&list, one))
+            .owner_trees(owner)
+            .map(NodeTree::conversation_record)
+            .filter(|one| rules::is_listed_by(&list, one))
             .filter(|one| match &list.after {
                 None => true,
-                Some(Cursor { updated_ms, id }) => {
+                Some(ConversationCursor { updated_ms, id }) => {
                     (Reverse(one.updated_ms), &one.id) > (Reverse(*updated_ms), id)
                 }
             })
@@ -223,7 +228,7 @@ impl Store for MemoryStore {
         let limit = list.limit.unwrap_or(100);
         let more = all.len() > limit;
         all.truncate(limit);
-        let next = all.last().filter(|_| more).map(|last| Cursor {
+        let next = all.last().filter(|_| more).map(|last| ConversationCursor {
             updated_ms: last.updated_ms,
             id: last.id.clone(),
         });
@@ -240,24 +245,26 @@ impl Store for MemoryStore {
         update: ConversationUpdate,
     ) -> Result<Conversation, Error> {
         let _wake = self.signals.wake_conversation(owner, id);
-        self.tree(owner, id, |tree| tree.update(update, &self.limits))
+        self.with_tree(owner, id, |tree| {
+            tree.update_conversation(update, &self.limits)
+        })
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let _wake = self.signals.wake_conversation(owner, id);
-        let mut world = self.world();
+        let mut world = self.lock_tables();
         let own = world.trees.get_mut(owner);
         let gone = own.and_then(|own| own.remove(id));
-        gone.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
-        world.paths.retain(owner, |of, _| of != id);
+        gone.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))?;
+        world.paths.retain_marks(owner, |of, _| of != id);
         let scope = KeyScope::Conversation(id.clone());
         world
             .entries
-            .remove(|of, held| of == owner && *held == scope);
+            .remove_scopes(|of, held| of == owner && *held == scope);
         Ok(())
     }
 
-    async fn append(
+    async fn append_items(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -265,38 +272,39 @@ impl Store for MemoryStore {
     ) -> Result<Appended, Error> {
         rules::check_append(id, &request, &self.limits)?;
         let _wake = self.signals.wake_conversation(owner, id);
-        self.world().append(owner, id, request, &self.limits)
+        self.lock_tables()
+            .append_items(owner, id, request, &self.limits)
     }
 
-    async fn read(
+    async fn read_path(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: ReadRequest,
-    ) -> Result<Page, Error> {
-        self.tree(owner, id, |tree| tree.read(&request))
+    ) -> Result<PathPage, Error> {
+        self.with_tree(owner, id, |tree| tree.read_path(&request))
     }
 
-    async fn nodes(
+    async fn find_nodes(
         &self,
         owner: &Owner,
         id: &ConversationId,
         query: NodeQuery,
     ) -> Result<Vec<Arc<Node>>, Error> {
-        self.tree(owner, id, |tree| tree.find(&query))
+        self.with_tree(owner, id, |tree| tree.find_nodes(&query))
     }
 
-    async fn state(
+    async fn read_state(
         &self,
         owner: &Owner,
         id: &ConversationId,
         request: StateRequest,
-    ) -> Result<State, Error> {
-        self.tree(owner, id, |tree| tree.state(&request))
+    ) -> Result<NodeState, Error> {
+        self.with_tree(owner, id, |tree| tree.read_state(&request))
     }
 
-    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
-        self.tree(owner, id, |tree| Ok(tree.refs()))
+    async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+        self.with_tree(owner, id, |tree| Ok(tree.list_refs()))
     }
 
     async fn change_ref(
@@ -307,7 +315,7 @@ impl Store for MemoryStore {
         at_ms: i64,
     ) -> Result<RefChanged, Error> {
         let _wake = self.signals.wake_conversation(owner, id);
-        self.tree(owner, id, |tree| tree.change_ref(change, at_ms))
+        self.with_tree(owner, id, |tree| tree.change_ref(change, at_ms))
     }
 
     async fn put_blob(
@@ -317,28 +325,28 @@ impl Store for MemoryStore {
         bytes: Arc<[u8]>,
     ) -> Result<BlobId, Error> {
         rules::check_blob(&bytes, &self.limits)?;
-        self.tree(owner, id, |tree| Ok(tree.put_blob(owner, bytes)))
+        self.with_tree(owner, id, |tree| Ok(tree.put_blob(owner, bytes)))
     }
 
-    async fn blob(
+    async fn read_blob(
         &self,
         owner: &Owner,
         id: &ConversationId,
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error> {
-        self.tree(owner, id, |tree| tree.blob(blob))
+        self.with_tree(owner, id, |tree| tree.find_blob(blob))
     }
 
-    async fn response(
+    async fn load_response(
         &self,
         owner: &Owner,
         id: &ConversationId,
         response: ResponseId,
     ) -> Result<ResponseRecord, Error> {
-        self.tree(owner, id, |tree| tree.response(response))
+        self.with_tree(owner, id, |tree| tree.find_response(response))
     }
 
-    async fn redact(
+    async fn redact_content(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -346,22 +354,22 @@ impl Store for MemoryStore {
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
         let _wake = self.signals.wake_conversation(owner, id);
-        self.tree(owner, id, |tree| tree.redact(&request))
+        self.with_tree(owner, id, |tree| tree.redact_content(&request))
     }
 
-    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
-        let _wake = self.signals.wake(WakeScope::Owner(owner.clone()));
-        Ok(self.world().erase(owner, scope))
+    async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let _wake = self.signals.wake_scope(WakeScope::Owner(owner.clone()));
+        Ok(self.lock_tables().erase_scope(owner, scope))
     }
 
-    async fn events(
+    async fn list_events(
         &self,
         owner: &Owner,
         id: &ConversationId,
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
-        self.tree(owner, id, |tree| Ok(tree.events(after, limit)))
+        self.with_tree(owner, id, |tree| Ok(tree.list_events(after, limit)))
     }
 
     fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
@@ -372,7 +380,7 @@ impl Store for MemoryStore {
         Some(self)
     }
 
-    fn paths(&self) -> Option<&dyn PathIndex> {
+    fn path_index(&self) -> Option<&dyn PathIndex> {
         Some(self)
     }
 
@@ -383,23 +391,23 @@ impl Store for MemoryStore {
 
 #[async_trait]
 impl KeyValues for MemoryStore {
-    async fn entry(
+    async fn get_entry(
         &self,
         owner: &Owner,
         scope: &KeyScope,
         key: &str,
-    ) -> Result<Option<Entry>, Error> {
-        let mut world = self.world();
+    ) -> Result<Option<KeyValueEntry>, Error> {
+        let mut world = self.lock_tables();
         world.check_scope(owner, scope)?;
-        Ok(world.entries.get(owner, scope, key))
+        Ok(world.entries.get_entry(owner, scope, key))
     }
 
-    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
-        let mut world = self.world();
+    async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
+        let mut world = self.lock_tables();
         if let Some(scope) = &list.scope {
             world.check_scope(owner, scope)?;
         }
-        Ok(world.entries.list(owner, &list))
+        Ok(world.entries.list_entries(owner, &list))
     }
 
     async fn put_entry(
@@ -409,8 +417,8 @@ impl KeyValues for MemoryStore {
         put: PutEntry,
     ) -> Result<u64, Error> {
         rules::check_put_entry(scope, &put, &self.limits)?;
-        let mut world = self.world();
+        let mut world = self.lock_tables();
         world.check_scope(owner, scope)?;
-        world.entries.put(owner, scope, put)
+        world.entries.put_entry(owner, scope, put)
     }
 }

@@ -10,10 +10,12 @@ use crate::path_index::PathMark;
 
 /// The nodes of each hash.
 #[derive(Debug, Default)]
-pub(super) struct Paths(BTreeMap<(Owner, u32, PathHash), BTreeSet<(ConversationId, NodeId)>>);
+pub(super) struct PathHashTable(
+    BTreeMap<(Owner, u32, PathHash), BTreeSet<(ConversationId, NodeId)>>,
+);
 
-impl Paths {
-    pub(super) fn add(&mut self, owner: &Owner, id: &ConversationId, marks: &[PathMark]) {
+impl PathHashTable {
+    pub(super) fn add_marks(&mut self, owner: &Owner, id: &ConversationId, marks: &[PathMark]) {
         for mark in marks {
             let key = (owner.clone(), mark.version, mark.hash);
             let places = self.0.entry(key).or_default();
@@ -22,7 +24,11 @@ impl Paths {
     }
 
     /// Removes the marks of an owner's conversations that are no longer wanted.
-    pub(super) fn retain(&mut self, owner: &Owner, keep: impl Fn(&ConversationId, u32) -> bool) {
+    pub(super) fn retain_marks(
+        &mut self,
+        owner: &Owner,
+        keep: impl Fn(&ConversationId, u32) -> bool,
+    ) {
         self.0.retain(|(of, version, _), places| {
             if of == owner {
                 places.retain(|(id, _)| keep(id, *version));
@@ -32,7 +38,7 @@ impl Paths {
     }
 
     /// The nodes of a hash.
-    pub(super) fn of(
+    pub(super) fn nodes_of_hash(
         &self,
         owner: &Owner,
         version: u32,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, redacted_json};
+use contexture_ir::{ContentHash, tombstone_json};
 
-use super::tree::Tree;
+use super::tree::NodeTree;
 use crate::blob::BlobId;
 use crate::error::Error;
 use crate::event::EventKind;
@@ -12,25 +12,25 @@ use crate::node::Node;
 use crate::redact::{RedactRequest, Redacted};
 use crate::response::ResponseInputs;
 
-impl Tree {
+impl NodeTree {
     /// `request` is within the limits already.
-    pub(super) fn redact(&mut self, request: &RedactRequest) -> Result<Redacted, Error> {
-        let indices = request.nodes.iter().map(|id| self.index(*id));
+    pub(super) fn redact_content(&mut self, request: &RedactRequest) -> Result<Redacted, Error> {
+        let indices = request.nodes.iter().map(|id| self.node_index(*id));
         let indices = indices.collect::<Result<Vec<usize>, Error>>()?;
-        self.streams.remove_ended();
+        self.streams.remove_ended_streams();
         let mut done = Redacted::default();
         let mut changed = Vec::new();
         for index in indices {
             let before = self
-                .placed(Some(index))
+                .stored_node(Some(index))
                 .map(|placed| placed.node.content_hash);
-            if let Some(node) = self.bury(index, request.at_ms) {
+            if let Some(node) = self.write_tombstone(index, request.at_ms) {
                 let after = self
-                    .placed(Some(index))
+                    .stored_node(Some(index))
                     .map(|placed| placed.node.content_hash);
                 changed.extend((before != after).then_some(index));
                 done.nodes += 1;
-                self.event(request.at_ms, EventKind::NodeRedacted { node });
+                self.record_event(request.at_ms, EventKind::NodeRedacted { node });
             }
         }
         for value in &request.values {
@@ -43,25 +43,25 @@ impl Tree {
                 .retain(|_, value| BlobId::of(owner, value) != *blob);
         }
         let count = done.values + done.blobs;
-        self.forget_inputs(&changed, count > 0);
+        self.remove_inputs(&changed, count > 0);
         if count > 0 {
-            self.event(request.at_ms, EventKind::BytesRedacted { count });
+            self.record_event(request.at_ms, EventKind::BytesRedacted { count });
         }
         Ok(done)
     }
 
     /// Takes the inputs of the answers that have seen one of these nodes, or of all.
-    fn forget_inputs(&mut self, nodes: &[usize], all: bool) {
+    fn remove_inputs(&mut self, nodes: &[usize], all: bool) {
         let mut responses = std::mem::take(&mut self.responses);
         for response in responses.values_mut() {
             let base = response
                 .base
                 .and_then(|base| self.by_id.get(&base).copied());
             let has_seen = |index: &usize| {
-                let depth = self.counters(Some(*index)).depth;
-                self.ancestor(base, depth) == Some(*index)
+                let depth = self.counters_of(Some(*index)).depth;
+                self.ancestor_at_depth(base, depth) == Some(*index)
             };
-            if response.inputs.bytes().is_some() && (all || nodes.iter().any(has_seen)) {
+            if response.inputs.recorded_bytes().is_some() && (all || nodes.iter().any(has_seen)) {
                 response.inputs = ResponseInputs::Redacted;
             }
         }
@@ -69,12 +69,12 @@ impl Tree {
     }
 
     /// Replaces a node's content; `None` if that was done before.
-    fn bury(&mut self, index: usize, at_ms: i64) -> Option<contexture_ir::NodeId> {
+    fn write_tombstone(&mut self, index: usize, at_ms: i64) -> Option<contexture_ir::NodeId> {
         let placed = self.arena.get_mut(index)?;
         if placed.node.redacted_ms.is_some() {
             return None;
         }
-        let json = redacted_json(&placed.node.json);
+        let json = tombstone_json(&placed.node.json);
         placed.node = Arc::new(Node {
             content_hash: ContentHash::of(json.as_bytes()),
             json: json.into(),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, StreamId};
 
 use super::MemoryStore;
-use super::stream_log::Logs;
+use super::stream_log::StreamLogs;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::rules;
@@ -15,15 +15,15 @@ use crate::stream_signal::StreamSignal;
 
 impl MemoryStore {
     /// Changes a stream, and wakes those who wait for it.
-    fn change<T>(
+    fn change_stream<T>(
         &self,
         owner: &Owner,
         id: &ConversationId,
         stream: StreamId,
-        f: impl FnOnce(&mut Logs, &Limits) -> Result<T, Error>,
+        f: impl FnOnce(&mut StreamLogs, &Limits) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let _wake = self.signals.wake_stream(owner, id, stream);
-        self.tree(owner, id, |tree| f(&mut tree.streams, &self.limits))
+        self.with_tree(owner, id, |tree| f(&mut tree.streams, &self.limits))
     }
 }
 
@@ -36,8 +36,8 @@ impl Streams for MemoryStore {
         stream: StreamId,
         at_ms: i64,
     ) -> Result<StreamOpened, Error> {
-        self.change(owner, id, stream, |logs, limits| {
-            logs.open(stream, at_ms, &limits.streams)
+        self.change_stream(owner, id, stream, |logs, limits| {
+            logs.open_stream(stream, at_ms, &limits.streams)
         })
     }
 
@@ -49,8 +49,9 @@ impl Streams for MemoryStore {
     ) -> Result<StreamRecord, Error> {
         rules::check_chunks(&append, &self.limits.streams)?;
         let stream = append.claim.stream;
-        self.change(owner, id, stream, |logs, limits| {
-            logs.log(stream)?.append(append, &limits.streams)
+        self.change_stream(owner, id, stream, |logs, limits| {
+            logs.find_log(stream)?
+                .append_chunks(append, &limits.streams)
         })
     }
 
@@ -62,8 +63,8 @@ impl Streams for MemoryStore {
     ) -> Result<StreamRecord, Error> {
         rules::check_finish(&finish, &self.limits.streams)?;
         let stream = finish.claim.stream;
-        self.change(owner, id, stream, |logs, _| {
-            logs.log(stream)?.finish(finish)
+        self.change_stream(owner, id, stream, |logs, _| {
+            logs.find_log(stream)?.finish_stream(finish)
         })
     }
 
@@ -74,8 +75,8 @@ impl Streams for MemoryStore {
         stream: StreamId,
         at_ms: i64,
     ) -> Result<StreamRecord, Error> {
-        self.change(owner, id, stream, |logs, _| {
-            Ok(logs.log(stream)?.cancel(at_ms))
+        self.change_stream(owner, id, stream, |logs, _| {
+            Ok(logs.find_log(stream)?.cancel_stream(at_ms))
         })
     }
 
@@ -85,7 +86,9 @@ impl Streams for MemoryStore {
         id: &ConversationId,
         read: ReadChunks,
     ) -> Result<ChunkPage, Error> {
-        self.tree(owner, id, |tree| tree.streams.log(read.stream)?.read(&read))
+        self.with_tree(owner, id, |tree| {
+            tree.streams.find_log(read.stream)?.read_chunks(&read)
+        })
     }
 
     async fn list_streams(
@@ -93,7 +96,7 @@ impl Streams for MemoryStore {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Vec<StreamRecord>, Error> {
-        self.tree(owner, id, |tree| Ok(tree.streams.list()))
+        self.with_tree(owner, id, |tree| Ok(tree.streams.list_streams()))
     }
 
     async fn delete_stream(
@@ -102,10 +105,12 @@ impl Streams for MemoryStore {
         id: &ConversationId,
         stream: StreamId,
     ) -> Result<(), Error> {
-        self.change(owner, id, stream, |logs, _| logs.delete(stream).map(drop))
+        self.change_stream(owner, id, stream, |logs, _| {
+            logs.delete_stream(stream).map(drop)
+        })
     }
 
     fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
-        self.signals.listen(owner, id, stream)
+        self.signals.listen_stream(owner, id, stream)
     }
 }

@@ -8,31 +8,31 @@ use contexture_ir::{
 };
 use foldhash::fast::RandomState;
 
-use super::stream_log::Logs;
+use super::stream_log::StreamLogs;
 use crate::blob::BlobId;
 use crate::conversation::{Conversation, ConversationUpdate, NewConversation, TitleChange};
-use crate::error::{Error, Thing};
+use crate::error::{EntityKind, Error};
 use crate::event::{Event, EventKind};
 use crate::limits::Limits;
 use crate::node::Node;
-use crate::read::{At, NodeQuery, Page, ReadRequest};
+use crate::read::{NodeQuery, PathEnd, PathPage, ReadRequest};
 use crate::refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
 };
 use crate::response::ResponseRecord;
 use crate::rules::{self, Counters};
-use crate::state::{State, StateRequest, StateRoot, StateValues};
+use crate::state::{NodeState, StateRequest, StateRoot, StateValues};
 
 /// A conversation.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct NodeTree {
     /// `nodes`, `branches`, `messages` and `active` are filled in by [`Tree::record`].
     pub(super) record: Conversation,
-    pub(super) arena: Vec<Placed>,
+    pub(super) arena: Vec<StoredNode>,
     pub(super) by_id: HashMap<NodeId, usize, RandomState>,
     pub(super) by_message: BTreeMap<MessageId, Vec<usize>>,
     /// In order of creation.
-    pub(super) branches: Vec<Named>,
+    pub(super) branches: Vec<BranchState>,
     pub(super) checkpoints: BTreeMap<CheckpointName, Checkpoint>,
     /// Number 0 is the empty root.
     pub(super) roots: Vec<StateRoot>,
@@ -40,12 +40,12 @@ pub(super) struct Tree {
     pub(super) blobs: BTreeMap<BlobId, Arc<[u8]>>,
     pub(super) responses: BTreeMap<ResponseId, ResponseRecord>,
     pub(super) events: Vec<Event>,
-    pub(super) streams: Logs,
+    pub(super) streams: StreamLogs,
 }
 
 /// A node, where it stands and what state it has.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct StoredNode {
     pub(super) node: Arc<Node>,
     pub(super) parent: Option<usize>,
     pub(super) root: usize,
@@ -53,14 +53,14 @@ pub(super) struct Placed {
 
 /// A branch.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct BranchState {
     pub(super) name: BranchName,
     pub(super) head: Option<usize>,
     pub(super) fence: Fence,
     pub(super) created_ms: i64,
 }
 
-impl Tree {
+impl NodeTree {
     pub(super) fn new(owner: &Owner, new: NewConversation) -> Self {
         let at_ms = new.created_ms;
         let mut tree = Self {
@@ -82,7 +82,7 @@ impl Tree {
             arena: Vec::new(),
             by_id: HashMap::default(),
             by_message: BTreeMap::new(),
-            branches: vec![Named {
+            branches: vec![BranchState {
                 name: BranchName::main(),
                 head: None,
                 fence: Fence(0),
@@ -94,24 +94,24 @@ impl Tree {
             blobs: BTreeMap::new(),
             responses: BTreeMap::new(),
             events: Vec::new(),
-            streams: Logs::default(),
+            streams: StreamLogs::default(),
         };
-        tree.event(at_ms, EventKind::Created);
+        tree.record_event(at_ms, EventKind::Created);
         tree
     }
 
-    pub(super) fn record(&self) -> Conversation {
-        let active = self.branch(&self.record.active);
+    pub(super) fn conversation_record(&self) -> Conversation {
+        let active = self.find_branch(&self.record.active);
         Conversation {
             nodes: self.arena.len() as u64,
             branches: self.branches.len() as u64,
-            messages: active.map_or(0, |branch| self.counters(branch.head).messages),
+            messages: active.map_or(0, |branch| self.counters_of(branch.head).messages),
             events: self.events.len() as u64,
             ..self.record.clone()
         }
     }
 
-    pub(super) fn update(
+    pub(super) fn update_conversation(
         &mut self,
         update: ConversationUpdate,
         limits: &Limits,
@@ -123,12 +123,12 @@ impl Tree {
             record.title = title;
         }
         record.version += 1;
-        self.event(update.at_ms, EventKind::Updated);
-        Ok(self.record())
+        self.record_event(update.at_ms, EventKind::Updated);
+        Ok(self.conversation_record())
     }
 
     /// Records an event; every write ends with one.
-    pub(super) fn event(&mut self, at_ms: i64, kind: EventKind) {
+    pub(super) fn record_event(&mut self, at_ms: i64, kind: EventKind) {
         self.record.updated_ms = at_ms;
         self.events.push(Event {
             seq: self.events.len() as u64 + 1,
@@ -137,7 +137,7 @@ impl Tree {
         });
     }
 
-    pub(super) fn events(&self, after: u64, limit: usize) -> Vec<Event> {
+    pub(super) fn list_events(&self, after: u64, limit: usize) -> Vec<Event> {
         let after = usize::try_from(after).unwrap_or(usize::MAX);
         self.events
             .iter()
@@ -147,33 +147,33 @@ impl Tree {
             .collect()
     }
 
-    pub(super) fn branch(&self, name: &BranchName) -> Option<&Named> {
+    pub(super) fn find_branch(&self, name: &BranchName) -> Option<&BranchState> {
         self.branches.iter().find(|branch| branch.name == *name)
     }
 
-    fn branch_mut(&mut self, name: &BranchName) -> Result<&mut Named, Error> {
+    fn branch_mut(&mut self, name: &BranchName) -> Result<&mut BranchState, Error> {
         self.branches
             .iter_mut()
             .find(|branch| branch.name == *name)
-            .ok_or_else(|| Error::not_found(Thing::Branch, name))
+            .ok_or_else(|| Error::not_found(EntityKind::Branch, name))
     }
 
-    pub(super) fn index(&self, id: NodeId) -> Result<usize, Error> {
+    pub(super) fn node_index(&self, id: NodeId) -> Result<usize, Error> {
         let index = self.by_id.get(&id).copied();
-        index.ok_or_else(|| Error::not_found(Thing::Node, id))
+        index.ok_or_else(|| Error::not_found(EntityKind::Node, id))
     }
 
-    pub(super) fn placed(&self, index: Option<usize>) -> Option<&Placed> {
+    pub(super) fn stored_node(&self, index: Option<usize>) -> Option<&StoredNode> {
         self.arena.get(index?)
     }
 
-    pub(super) fn counters(&self, index: Option<usize>) -> Counters {
-        self.placed(index)
+    pub(super) fn counters_of(&self, index: Option<usize>) -> Counters {
+        self.stored_node(index)
             .map_or_else(Counters::default, |placed| (&*placed.node).into())
     }
 
     /// The node at `depth` on the path to `end`.
-    pub(super) fn ancestor(&self, end: Option<usize>, depth: u64) -> Option<usize> {
+    pub(super) fn ancestor_at_depth(&self, end: Option<usize>, depth: u64) -> Option<usize> {
         let mut index = end?;
         loop {
             let placed = self.arena.get(index)?;
@@ -184,27 +184,27 @@ impl Tree {
         }
     }
 
-    pub(super) fn end(&self, at: &At) -> Result<Option<usize>, Error> {
+    pub(super) fn resolve_end(&self, at: &PathEnd) -> Result<Option<usize>, Error> {
         match at {
-            At::Branch(name) => match self.branch(name) {
+            PathEnd::Branch(name) => match self.find_branch(name) {
                 Some(branch) => Ok(branch.head),
-                None => Err(Error::not_found(Thing::Branch, name)),
+                None => Err(Error::not_found(EntityKind::Branch, name)),
             },
-            At::Checkpoint(name) => match self.checkpoints.get(name) {
-                Some(checkpoint) => self.index(checkpoint.node).map(Some),
-                None => Err(Error::not_found(Thing::Checkpoint, name)),
+            PathEnd::Checkpoint(name) => match self.checkpoints.get(name) {
+                Some(checkpoint) => self.node_index(checkpoint.node).map(Some),
+                None => Err(Error::not_found(EntityKind::Checkpoint, name)),
             },
-            At::Node(id) => self.index(*id).map(Some),
+            PathEnd::Node(id) => self.node_index(*id).map(Some),
         }
     }
 
-    pub(super) fn read(&self, request: &ReadRequest) -> Result<Page, Error> {
-        let end = self.end(&request.at)?;
-        let depth = self.counters(end).depth;
-        let extent = rules::extent(request, &self.counters(end));
+    pub(super) fn read_path(&self, request: &ReadRequest) -> Result<PathPage, Error> {
+        let end = self.resolve_end(&request.at)?;
+        let depth = self.counters_of(end).depth;
+        let extent = rules::depth_range(request, &self.counters_of(end));
         let mut nodes = Vec::new();
-        let mut index = self.ancestor(end, extent.to.min(depth));
-        while let Some(placed) = self.placed(index) {
+        let mut index = self.ancestor_at_depth(end, extent.to.min(depth));
+        while let Some(placed) = self.stored_node(index) {
             if placed.node.depth < extent.from {
                 break;
             }
@@ -212,21 +212,21 @@ impl Tree {
             index = placed.parent;
         }
         nodes.reverse();
-        Ok(Page {
-            head: self.placed(end).map(|placed| placed.node.id),
+        Ok(PathPage {
+            head: self.stored_node(end).map(|placed| placed.node.id),
             depth,
             nodes,
             next: extent.next,
         })
     }
 
-    pub(super) fn find(&self, query: &NodeQuery) -> Result<Vec<Arc<Node>>, Error> {
+    pub(super) fn find_nodes(&self, query: &NodeQuery) -> Result<Vec<Arc<Node>>, Error> {
         let nodes = |indices: &[usize]| -> Vec<Arc<Node>> {
             let placed = indices.iter().filter_map(|index| self.arena.get(*index));
             placed.map(|placed| Arc::clone(&placed.node)).collect()
         };
         match query {
-            NodeQuery::Id(id) => Ok(nodes(&[self.index(*id)?])),
+            NodeQuery::Id(id) => Ok(nodes(&[self.node_index(*id)?])),
             NodeQuery::Prefix(prefix) => {
                 let (low, high) = rules::check_prefix(prefix)?;
                 let range = NodeId::from_bytes(low)..=NodeId::from_bytes(high);
@@ -239,10 +239,10 @@ impl Tree {
                 found.sort_unstable();
                 found.truncate(5);
                 match found.as_slice() {
-                    [] => Err(Error::not_found(Thing::Node, prefix)),
+                    [] => Err(Error::not_found(EntityKind::Node, prefix)),
                     [(_, index)] => Ok(nodes(&[**index])),
                     several => Err(Error::Ambiguous {
-                        what: Thing::Node,
+                        what: EntityKind::Node,
                         name: prefix.clone(),
                         candidates: several.iter().map(|(id, _)| id.to_string()).collect(),
                     }),
@@ -254,30 +254,30 @@ impl Tree {
                 let own = message.as_str().parse::<NodeId>().ok();
                 let own = own.and_then(|id| self.by_id.get(&id).copied());
                 found.extend(own.filter(|index| {
-                    self.placed(Some(*index))
+                    self.stored_node(Some(*index))
                         .is_some_and(|placed| placed.node.message_id.is_none())
                 }));
                 if found.is_empty() {
-                    return Err(Error::not_found(Thing::Message, message));
+                    return Err(Error::not_found(EntityKind::Message, message));
                 }
                 Ok(by_depth(nodes(&found)))
             }
             NodeQuery::CopiesOf(source) => {
-                self.index(*source)?;
-                Ok(self.all(|node| node.copied_from == Some(*source)))
+                self.node_index(*source)?;
+                Ok(self.filter_nodes(|node| node.copied_from == Some(*source)))
             }
-            NodeQuery::Kind(kind) => Ok(self.all(|node| node.kind == *kind)),
+            NodeQuery::Kind(kind) => Ok(self.filter_nodes(|node| node.kind == *kind)),
         }
     }
 
-    fn all(&self, which: impl Fn(&Node) -> bool) -> Vec<Arc<Node>> {
+    fn filter_nodes(&self, which: impl Fn(&Node) -> bool) -> Vec<Arc<Node>> {
         let nodes = self.arena.iter().map(|placed| &placed.node);
         by_depth(nodes.filter(|node| which(node)).cloned().collect())
     }
 
-    pub(super) fn state(&self, request: &StateRequest) -> Result<State, Error> {
-        let end = self.end(&request.at)?;
-        let number = self.placed(end).map_or(0, |placed| placed.root);
+    pub(super) fn read_state(&self, request: &StateRequest) -> Result<NodeState, Error> {
+        let end = self.resolve_end(&request.at)?;
+        let number = self.stored_node(end).map_or(0, |placed| placed.root);
         let root: StateRoot = self
             .roots
             .get(number)
@@ -293,25 +293,25 @@ impl Tree {
                 .filter_map(|entry| Some((entry.hash, Arc::clone(self.values.get(&entry.hash)?))))
                 .collect(),
         };
-        Ok(State { root, values })
+        Ok(NodeState { root, values })
     }
 
-    pub(super) fn refs(&self) -> Refs {
+    pub(super) fn list_refs(&self) -> Refs {
         Refs {
             branches: self
                 .branches
                 .iter()
-                .map(|named| self.shown(named))
+                .map(|named| self.branch_record(named))
                 .collect(),
             checkpoints: self.checkpoints.values().cloned().collect(),
         }
     }
 
-    fn shown(&self, named: &Named) -> Branch {
-        let counters = self.counters(named.head);
+    fn branch_record(&self, named: &BranchState) -> Branch {
+        let counters = self.counters_of(named.head);
         Branch {
             name: named.name.clone(),
-            head: self.placed(named.head).map(|placed| placed.node.id),
+            head: self.stored_node(named.head).map(|placed| placed.node.id),
             nodes: counters.depth,
             messages: counters.messages,
             turns: counters.turns,
@@ -329,45 +329,45 @@ impl Tree {
     ) -> Result<RefChanged, Error> {
         match change {
             RefChange::CreateBranch(new) => {
-                let name = self.label(&new.label)?;
-                let base = new.base.map(|id| self.index(id)).transpose()?;
-                self.open(name.clone(), base, &new, at_ms);
+                let name = self.resolve_label(&new.label)?;
+                let base = new.base.map(|id| self.node_index(id)).transpose()?;
+                self.create_branch(name.clone(), base, &new, at_ms);
                 self.branch_result(&name)
             }
             RefChange::Activate(name) => {
                 self.branch_mut(&name)?;
                 self.record.active = name.clone();
                 let branch = name.clone();
-                self.event(at_ms, EventKind::BranchActivated { branch });
+                self.record_event(at_ms, EventKind::BranchActivated { branch });
                 self.branch_result(&name)
             }
             RefChange::RenameBranch { from, to } => {
                 self.branch_mut(&from)?;
-                self.label(&BranchLabel::Named(to.clone()))?;
+                self.resolve_label(&BranchLabel::Named(to.clone()))?;
                 self.branch_mut(&from)?.name = to.clone();
                 if self.record.active == from {
                     self.record.active = to.clone();
                 }
                 let shown = self.branch_result(&to);
-                self.event(at_ms, EventKind::BranchRenamed { from, to });
+                self.record_event(at_ms, EventKind::BranchRenamed { from, to });
                 shown
             }
             RefChange::DeleteBranch(name) => {
                 self.branch_mut(&name)?;
                 rules::check_delete_branch(&name, &self.record.active)?;
                 self.branches.retain(|branch| branch.name != name);
-                self.event(at_ms, EventKind::BranchDeleted { branch: name });
+                self.record_event(at_ms, EventKind::BranchDeleted { branch: name });
                 Ok(RefChanged::Deleted)
             }
             RefChange::Claim(name) => {
                 let branch = self.branch_mut(&name)?;
                 branch.fence = Fence(branch.fence.0 + 1);
                 let (branch, fence) = (name.clone(), branch.fence);
-                self.event(at_ms, EventKind::BranchClaimed { branch, fence });
+                self.record_event(at_ms, EventKind::BranchClaimed { branch, fence });
                 self.branch_result(&name)
             }
             RefChange::SetCheckpoint { name, node } => {
-                self.index(node)?;
+                self.node_index(node)?;
                 let checkpoint = Checkpoint {
                     name: name.clone(),
                     node,
@@ -378,29 +378,29 @@ impl Tree {
                     checkpoint: name,
                     node,
                 };
-                self.event(at_ms, kind);
+                self.record_event(at_ms, kind);
                 Ok(RefChanged::Checkpoint(checkpoint))
             }
             RefChange::DeleteCheckpoint(name) => {
                 let gone = self.checkpoints.remove(&name);
-                gone.ok_or_else(|| Error::not_found(Thing::Checkpoint, &name))?;
-                self.event(at_ms, EventKind::CheckpointDeleted { checkpoint: name });
+                gone.ok_or_else(|| Error::not_found(EntityKind::Checkpoint, &name))?;
+                self.record_event(at_ms, EventKind::CheckpointDeleted { checkpoint: name });
                 Ok(RefChanged::Deleted)
             }
         }
     }
 
     fn branch_result(&self, name: &BranchName) -> Result<RefChanged, Error> {
-        let named = self.branch(name);
-        let named = named.ok_or_else(|| Error::not_found(Thing::Branch, name))?;
-        Ok(RefChanged::Branch(self.shown(named)))
+        let named = self.find_branch(name);
+        let named = named.ok_or_else(|| Error::not_found(EntityKind::Branch, name))?;
+        Ok(RefChanged::Branch(self.branch_record(named)))
     }
 
     /// The name a new branch gets.
-    pub(super) fn label(&self, label: &BranchLabel) -> Result<BranchName, Error> {
+    pub(super) fn resolve_label(&self, label: &BranchLabel) -> Result<BranchName, Error> {
         match label {
-            BranchLabel::Named(name) => match self.branch(name) {
-                Some(_) => Err(Error::already_exists(Thing::Branch, name)),
+            BranchLabel::Named(name) => match self.find_branch(name) {
+                Some(_) => Err(Error::already_exists(EntityKind::Branch, name)),
                 None => Ok(name.clone()),
             },
             BranchLabel::After(from) => rules::automatic_name(
@@ -411,20 +411,20 @@ impl Tree {
                     let like = names.filter(|name| *name == base || name.starts_with(&prefix));
                     Ok(like.count() as u64)
                 },
-                |name| Ok(self.branch(name).is_some()),
+                |name| Ok(self.find_branch(name).is_some()),
             ),
         }
     }
 
     /// Makes a branch whose name is free.
-    pub(super) fn open(
+    pub(super) fn create_branch(
         &mut self,
         name: BranchName,
         head: Option<usize>,
         new: &NewBranch,
         at_ms: i64,
     ) {
-        self.branches.push(Named {
+        self.branches.push(BranchState {
             name: name.clone(),
             head,
             fence: Fence(0),
@@ -434,10 +434,10 @@ impl Tree {
             branch: name.clone(),
             base: new.base,
         };
-        self.event(at_ms, kind);
+        self.record_event(at_ms, kind);
         if new.activate == Activation::Activate {
             self.record.active = name.clone();
-            self.event(at_ms, EventKind::BranchActivated { branch: name });
+            self.record_event(at_ms, EventKind::BranchActivated { branch: name });
         }
     }
 
@@ -447,14 +447,14 @@ impl Tree {
         id
     }
 
-    pub(super) fn blob(&self, id: BlobId) -> Result<Arc<[u8]>, Error> {
+    pub(super) fn find_blob(&self, id: BlobId) -> Result<Arc<[u8]>, Error> {
         let bytes = self.blobs.get(&id).cloned();
-        bytes.ok_or_else(|| Error::not_found(Thing::Blob, id))
+        bytes.ok_or_else(|| Error::not_found(EntityKind::Blob, id))
     }
 
-    pub(super) fn response(&self, id: ResponseId) -> Result<ResponseRecord, Error> {
+    pub(super) fn find_response(&self, id: ResponseId) -> Result<ResponseRecord, Error> {
         let record = self.responses.get(&id).cloned();
-        record.ok_or_else(|| Error::not_found(Thing::Response, id))
+        record.ok_or_else(|| Error::not_found(EntityKind::Response, id))
     }
 }
 

@@ -7,17 +7,17 @@ use contexture_ir::{ContentHash, ConversationId, NodeId, Owner, ResponseId};
 use futures_util::future::try_join_all;
 
 use super::record::{
-    BlobLine, BranchLine, Bytes, CheckpointLine, End, Ended, EntryLine, FORMAT, Head, InputsLine,
-    Json, Kind, Line, NodeLine, ResponseLine, Seen, Source, StateLine,
+    BlobLine, BranchLine, Bytes, CheckpointLine, End, Ended, EntryLine, ExportLine, FORMAT, Head,
+    InputsLine, Json, Kind, NodeLine, ResponseLine, Seen, Source, StateLine,
 };
 use crate::blob::BlobId;
-use crate::error::{Error, Thing};
+use crate::error::{EntityKind, Error};
 use crate::key_value::{EntryCursor, KeyScope, ListEntries};
 use crate::node::Node;
-use crate::read::{At, ReadRequest, Span};
+use crate::read::{PathEnd, ReadRequest, Span};
 use crate::refs::Refs;
 use crate::response::ResponseInputs;
-use crate::state::{State, StateRequest, StateRoot, StateValues};
+use crate::state::{NodeState, StateRequest, StateRoot, StateValues};
 use crate::store::Store;
 
 /// Nodes that are read at a time.
@@ -42,12 +42,12 @@ const PIECE: usize = 1 << 20;
 ///
 /// let mut export = Export::new(&from, &owner, &"chat".parse().unwrap()).await?;
 /// let mut import = Import::new(&to, &owner);
-/// while let Some(lines) = export.next().await? {
+/// while let Some(lines) = export.next_lines().await? {
 ///     for line in lines.lines() {
-///         import.line(line).await.unwrap();
+///         import.import_line(line).await.unwrap();
 ///     }
 /// }
-/// let imported = import.finish().await.unwrap();
+/// let imported = import.finish_import().await.unwrap();
 /// assert_eq!(imported.id.as_str(), "chat");
 /// # Ok::<(), contexture_store::Error>(()) }).unwrap();
 /// ```
@@ -56,20 +56,20 @@ pub struct Export<'a> {
     store: &'a dyn Store,
     owner: &'a Owner,
     id: ConversationId,
-    stage: Stage,
+    stage: ExportStage,
     hasher: blake3::Hasher,
     end: End,
     /// Heads and checkpoints that are still to be reached, the first one last.
     ends: Vec<NodeId>,
     /// Paths begun: the last one goes on, those below it wait for what it brings.
-    paths: Vec<Path>,
+    paths: Vec<PendingPath>,
     known: BTreeSet<NodeId>,
     blobs: BTreeSet<BlobId>,
     responses: BTreeSet<ResponseId>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum ExportStage {
     Names(Box<Head>, Refs),
     Nodes,
     Entries(Option<EntryCursor>),
@@ -79,7 +79,7 @@ enum Stage {
 
 /// A path of which the rest is to be written.
 #[derive(Debug)]
-struct Path {
+struct PendingPath {
     end: NodeId,
     depth: u64,
     next: u64,
@@ -99,9 +99,9 @@ impl<'a> Export<'a> {
         owner: &'a Owner,
         id: &ConversationId,
     ) -> Result<Self, Error> {
-        let record = store.conversation(owner, id).await?;
-        let refs = store.refs(owner, id).await?;
-        let active = refs.active().map(|branch| branch.name.clone());
+        let record = store.load_conversation(owner, id).await?;
+        let refs = store.list_refs(owner, id).await?;
+        let active = refs.active_branch().map(|branch| branch.name.clone());
         let metadata = record.metadata.into_iter();
         let head = Head {
             format: FORMAT,
@@ -124,7 +124,7 @@ impl<'a> Export<'a> {
             store,
             owner,
             id: id.clone(),
-            stage: Stage::Names(Box::new(head), refs),
+            stage: ExportStage::Names(Box::new(head), refs),
             hasher: blake3::Hasher::new(),
             end: End::default(),
             ends,
@@ -140,69 +140,74 @@ impl<'a> Export<'a> {
     ///
     /// # Errors
     /// Whatever reading meets; the export is then at its end, and incomplete.
-    pub async fn next(&mut self) -> Result<Option<String>, Error> {
+    pub async fn next_lines(&mut self) -> Result<Option<String>, Error> {
         let mut lines = String::new();
         while lines.is_empty() {
-            match std::mem::replace(&mut self.stage, Stage::Done) {
-                Stage::Names(head, refs) => {
-                    self.names(head, refs, &mut lines)?;
-                    self.stage = Stage::Nodes;
+            match std::mem::replace(&mut self.stage, ExportStage::Done) {
+                ExportStage::Names(head, refs) => {
+                    self.write_names(head, refs, &mut lines)?;
+                    self.stage = ExportStage::Nodes;
                 }
-                Stage::Nodes => {
-                    self.stage = match self.path().await? {
+                ExportStage::Nodes => {
+                    self.stage = match self.next_path().await? {
                         Some(path) => {
-                            self.nodes(path, &mut lines).await?;
-                            Stage::Nodes
+                            self.write_nodes(path, &mut lines).await?;
+                            ExportStage::Nodes
                         }
-                        None => Stage::Entries(None),
+                        None => ExportStage::Entries(None),
                     };
                 }
-                Stage::Entries(after) => {
-                    self.stage = match self.entries(after, &mut lines).await? {
-                        Some(next) => Stage::Entries(Some(next)),
-                        None => Stage::End,
+                ExportStage::Entries(after) => {
+                    self.stage = match self.write_entries(after, &mut lines).await? {
+                        Some(next) => ExportStage::Entries(Some(next)),
+                        None => ExportStage::End,
                     };
                 }
-                Stage::End => {
+                ExportStage::End => {
                     self.end.blake3 = self.hasher.finalize().to_hex().to_string();
                     let end = self.end.clone();
-                    self.write(&Line::End(end), &mut lines)?;
+                    self.write_line(&ExportLine::End(end), &mut lines)?;
                 }
-                Stage::Done => return Ok(None),
+                ExportStage::Done => return Ok(None),
             }
         }
         Ok(Some(lines))
     }
 
-    fn write(&mut self, line: &Line, lines: &mut String) -> Result<(), Error> {
+    fn write_line(&mut self, line: &ExportLine, lines: &mut String) -> Result<(), Error> {
         let from = lines.len();
         let json = serde_json::to_string(line);
-        lines.push_str(&json.map_err(|error| Error::invalid("line", error.to_string()))?);
+        lines.push_str(&json.map_err(|error| Error::invalid_argument("line", error.to_string()))?);
         lines.push('\n');
         self.hasher
             .update(lines.as_bytes().get(from..).unwrap_or_default());
         self.end.lines += 1;
         match line {
-            Line::Branch(_) => self.end.branches += 1,
-            Line::Checkpoint(_) => self.end.checkpoints += 1,
-            Line::Blob(_) => self.end.blobs += 1,
-            Line::Response(_) => self.end.responses += 1,
-            Line::Node(_) => self.end.nodes += 1,
-            Line::Entry(_) => self.end.entries += 1,
-            Line::Conversation(_) | Line::Values(_) | Line::End(_) => {}
+            ExportLine::Branch(_) => self.end.branches += 1,
+            ExportLine::Checkpoint(_) => self.end.checkpoints += 1,
+            ExportLine::Blob(_) => self.end.blobs += 1,
+            ExportLine::Response(_) => self.end.responses += 1,
+            ExportLine::Node(_) => self.end.nodes += 1,
+            ExportLine::Entry(_) => self.end.entries += 1,
+            ExportLine::Conversation(_) | ExportLine::Values(_) | ExportLine::End(_) => {}
         }
         Ok(())
     }
 
-    fn names(&mut self, head: Box<Head>, refs: Refs, lines: &mut String) -> Result<(), Error> {
-        self.write(&Line::Conversation(head), lines)?;
+    fn write_names(
+        &mut self,
+        head: Box<Head>,
+        refs: Refs,
+        lines: &mut String,
+    ) -> Result<(), Error> {
+        self.write_line(&ExportLine::Conversation(head), lines)?;
         for branch in refs.branches {
             let line = BranchLine {
                 name: branch.name,
                 head: branch.head,
                 created_ms: branch.created_ms,
             };
-            self.write(&Line::Branch(line), lines)?;
+            self.write_line(&ExportLine::Branch(line), lines)?;
         }
         for checkpoint in refs.checkpoints {
             let line = CheckpointLine {
@@ -210,20 +215,20 @@ impl<'a> Export<'a> {
                 node: checkpoint.node,
                 at_ms: checkpoint.at_ms,
             };
-            self.write(&Line::Checkpoint(line), lines)?;
+            self.write_line(&ExportLine::Checkpoint(line), lines)?;
         }
         Ok(())
     }
 
     /// The path to go on with; `None`: everything is written.
-    async fn path(&mut self) -> Result<Option<Path>, Error> {
+    async fn next_path(&mut self) -> Result<Option<PendingPath>, Error> {
         loop {
             match self.paths.pop() {
                 Some(path) if path.next <= path.depth => return Ok(Some(path)),
                 Some(_) => {}
                 None => match self.ends.pop() {
                     Some(end) if self.known.contains(&end) => {}
-                    Some(end) => return Ok(Some(self.begin(end).await?)),
+                    Some(end) => return Ok(Some(self.begin_path(end).await?)),
                     None => return Ok(None),
                 },
             }
@@ -232,17 +237,25 @@ impl<'a> Export<'a> {
 
     /// The path to `end` from its first node that is not written. Those that are written are its
     /// beginning, since no node is written before its parent.
-    async fn begin(&self, end: NodeId) -> Result<Path, Error> {
-        let depth = self.read(ReadRequest::last(At::Node(end), 0)).await?.depth;
+    async fn begin_path(&self, end: NodeId) -> Result<PendingPath, Error> {
+        let depth = self
+            .read_path(ReadRequest::last_nodes(PathEnd::Node(end), 0))
+            .await?
+            .depth;
         let (mut known, mut unknown, mut last) = (0, depth, None);
         while known + 1 < unknown {
             let middle = known + (unknown - known) / 2;
             let request = ReadRequest {
-                at: At::Node(end),
+                at: PathEnd::Node(end),
                 span: Span::Between(middle, middle),
                 limit: None,
             };
-            let id = self.read(request).await?.nodes.first().map(|node| node.id);
+            let id = self
+                .read_path(request)
+                .await?
+                .nodes
+                .first()
+                .map(|node| node.id);
             if id.is_some_and(|id| self.known.contains(&id)) {
                 (known, last) = (middle, id);
             } else {
@@ -250,10 +263,10 @@ impl<'a> Export<'a> {
             }
         }
         let root = match last {
-            Some(node) => self.state(node, StateValues::Skip).await?.root,
+            Some(node) => self.read_state(node, StateValues::Skip).await?.root,
             None => StateRoot::new(),
         };
-        Ok(Path {
+        Ok(PendingPath {
             end,
             depth,
             next: known + 1,
@@ -262,21 +275,25 @@ impl<'a> Export<'a> {
         })
     }
 
-    async fn read(&self, request: ReadRequest) -> Result<crate::read::Page, Error> {
-        self.store.read(self.owner, &self.id, request).await
+    async fn read_path(&self, request: ReadRequest) -> Result<crate::read::PathPage, Error> {
+        self.store.read_path(self.owner, &self.id, request).await
     }
 
-    async fn state(&self, node: NodeId, values: StateValues) -> Result<State, Error> {
+    async fn read_state(&self, node: NodeId, values: StateValues) -> Result<NodeState, Error> {
         let request = StateRequest {
-            at: At::Node(node),
+            at: PathEnd::Node(node),
             prefix: String::new(),
             values,
         };
-        self.store.state(self.owner, &self.id, request).await
+        self.store.read_state(self.owner, &self.id, request).await
     }
 
     /// Writes a piece of a path, or as much of it as needs nothing that is not written yet.
-    async fn nodes(&mut self, mut path: Path, lines: &mut String) -> Result<(), Error> {
+    async fn write_nodes(
+        &mut self,
+        mut path: PendingPath,
+        lines: &mut String,
+    ) -> Result<(), Error> {
         if path.ahead.is_empty() {
             path.ahead = self.read_ahead(&path).await?;
         }
@@ -292,19 +309,22 @@ impl<'a> Export<'a> {
             if let Some(source) = source {
                 // First the source, which was there before. Paths that wait hold nothing.
                 path.ahead.clear();
-                let first = self.begin(source).await?;
+                let first = self.begin_path(source).await?;
                 self.paths.extend([path, first]);
                 return Ok(());
             }
-            let changes = self.changes(node.id, &path.root, &root).await?;
-            self.named_blobs(&node.json, lines).await?;
+            let changes = self.diff_state(node.id, &path.root, &root).await?;
+            self.write_named_blobs(&node.json, lines).await?;
             for change in &changes {
                 if let Some(Bytes::Text(text)) = &change.value {
-                    self.named_blobs(text, lines).await?;
+                    self.write_named_blobs(text, lines).await?;
                 }
             }
-            self.response(&node, lines).await?;
-            self.write(&Line::Node(Box::new(line(&node, changes))), lines)?;
+            self.write_response(&node, lines).await?;
+            self.write_line(
+                &ExportLine::Node(Box::new(node_line(&node, changes))),
+                lines,
+            )?;
             self.known.insert(node.id);
             path.root = root;
             path.next = node.depth + 1;
@@ -314,23 +334,26 @@ impl<'a> Export<'a> {
     }
 
     /// The next nodes of a path, each with the state at it.
-    async fn read_ahead(&self, path: &Path) -> Result<VecDeque<(Arc<Node>, StateRoot)>, Error> {
+    async fn read_ahead(
+        &self,
+        path: &PendingPath,
+    ) -> Result<VecDeque<(Arc<Node>, StateRoot)>, Error> {
         let request = ReadRequest {
-            at: At::Node(path.end),
+            at: PathEnd::Node(path.end),
             span: Span::Between(path.next, path.depth),
             limit: Some(NODES),
         };
-        let nodes = self.read(request).await?.nodes;
+        let nodes = self.read_path(request).await?.nodes;
         let states = nodes
             .iter()
-            .map(|node| self.state(node.id, StateValues::Skip));
+            .map(|node| self.read_state(node.id, StateValues::Skip));
         let roots = try_join_all(states).await?;
         let roots = roots.into_iter().map(|state| state.root);
         Ok(nodes.into_iter().zip(roots).collect())
     }
 
     /// What is other at `node` than at its parent.
-    async fn changes(
+    async fn diff_state(
         &self,
         node: NodeId,
         before: &StateRoot,
@@ -339,7 +362,7 @@ impl<'a> Export<'a> {
         if before == now {
             return Ok(Vec::new());
         }
-        let state = self.state(node, StateValues::Load).await?;
+        let state = self.read_state(node, StateValues::Load).await?;
         let gone = before.keys().filter(|key| !now.contains_key(*key));
         let gone = gone.map(|key| StateLine {
             key: key.clone(),
@@ -352,41 +375,42 @@ impl<'a> Export<'a> {
         let put = put.map(|(key, entry)| StateLine {
             key: key.clone(),
             version: Some(entry.version),
-            value: state.value(key).map(|value| Bytes::of(value)),
+            value: state.loaded_value(key).map(|value| Bytes::of(value)),
         });
         Ok(gone.chain(put).collect())
     }
 
     /// Writes the blobs that a text names, each once.
-    async fn named_blobs(&mut self, text: &str, lines: &mut String) -> Result<(), Error> {
-        for id in BlobId::named_in(text) {
+    async fn write_named_blobs(&mut self, text: &str, lines: &mut String) -> Result<(), Error> {
+        for id in BlobId::find_in_text(text) {
             if self.blobs.contains(&id) {
                 continue;
             }
-            let bytes = match self.store.blob(self.owner, &self.id, id).await {
+            let bytes = match self.store.read_blob(self.owner, &self.id, id).await {
                 Ok(bytes) => Bytes::of(&bytes),
                 // What looks like an id and is none, or one whose bytes were redacted.
                 Err(Error::NotFound {
-                    what: Thing::Blob, ..
+                    what: EntityKind::Blob,
+                    ..
                 }) => continue,
                 Err(error) => return Err(error),
             };
             self.blobs.insert(id);
-            self.write(&Line::Blob(BlobLine { id, bytes }), lines)?;
+            self.write_line(&ExportLine::Blob(BlobLine { id, bytes }), lines)?;
         }
         Ok(())
     }
 
     /// Writes the answer that a node belongs to, before its first node.
-    async fn response(&mut self, node: &Node, lines: &mut String) -> Result<(), Error> {
+    async fn write_response(&mut self, node: &Node, lines: &mut String) -> Result<(), Error> {
         let Some(id) = node.response.filter(|id| !self.responses.contains(id)) else {
             return Ok(());
         };
-        let record = match self.store.response(self.owner, &self.id, id).await {
+        let record = match self.store.load_response(self.owner, &self.id, id).await {
             Ok(record) => record,
             // Answers of which only the items are kept.
             Err(Error::NotFound {
-                what: Thing::Response,
+                what: EntityKind::Response,
                 ..
             }) => return Ok(()),
             Err(error) => return Err(error),
@@ -409,10 +433,10 @@ impl<'a> Export<'a> {
             },
             finished_ms: record.finished_ms,
         };
-        self.write(&Line::Response(line), lines)
+        self.write_line(&ExportLine::Response(line), lines)
     }
 
-    async fn entries(
+    async fn write_entries(
         &mut self,
         after: Option<EntryCursor>,
         lines: &mut String,
@@ -421,9 +445,9 @@ impl<'a> Export<'a> {
         let list = ListEntries {
             limit: Some(ENTRIES),
             after,
-            ..ListEntries::of(scope, "")
+            ..ListEntries::in_scope(scope, "")
         };
-        let page = self.store.entries(self.owner, list).await?;
+        let page = self.store.list_entries(self.owner, list).await?;
         for (_, entry) in page.entries {
             let line = EntryLine {
                 resource: None,
@@ -431,13 +455,13 @@ impl<'a> Export<'a> {
                 at_ms: entry.at_ms,
                 value: Bytes::of(&entry.value),
             };
-            self.write(&Line::Entry(line), lines)?;
+            self.write_line(&ExportLine::Entry(line), lines)?;
         }
         Ok(page.next)
     }
 }
 
-fn line(node: &Node, state: Vec<StateLine>) -> NodeLine {
+fn node_line(node: &Node, state: Vec<StateLine>) -> NodeLine {
     debug_assert_eq!(node.content_hash, ContentHash::of(node.json.as_bytes()));
     NodeLine {
         id: node.id,

@@ -3,15 +3,15 @@
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, Owner, Raw};
 
 use super::record::{
-    BlobLine, BranchLine, CheckpointLine, End, FORMAT, Head, InputsLine, Line, NodeLine,
+    BlobLine, BranchLine, CheckpointLine, End, ExportLine, FORMAT, Head, InputsLine, NodeLine,
     ResponseLine,
 };
-use crate::append::{AppendAt, AppendRequest};
+use crate::append::{AppendPoint, AppendRequest};
 use crate::conversation::{
     ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
 };
 use crate::error::Error;
-use crate::key_value::{Expected, KeyScope, PutEntry};
+use crate::key_value::{ExpectedVersion, KeyScope, PutEntry};
 use crate::limits::Limits;
 use crate::node::NewItem;
 use crate::read::NodeQuery;
@@ -32,7 +32,7 @@ const REDACTED: &[u8] = b"contexture: a value that was redacted before the impor
 /// A conversation on its way in, line by line.
 ///
 /// Nothing stays unless everything arrives: what was stored is deleted when a line is refused, when
-/// [`Import::finish`] finds no end, and, if the process dies or this is dropped, when the same
+/// [`ImportJob::finish`] finds no end, and, if the process dies or this is dropped, when the same
 /// conversation is imported again. Until it is complete it is marked in its metadata.
 #[derive(Debug)]
 pub struct Import<'a> {
@@ -41,15 +41,15 @@ pub struct Import<'a> {
     number: u64,
     hasher: blake3::Hasher,
     seen: End,
-    stage: Stage,
+    stage: ImportStage,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum ImportStage {
     Head,
-    Body(Box<Body>),
+    Body(Box<ImportBody>),
     /// Everything is there, and not named yet.
-    End(Box<Body>),
+    End(Box<ImportBody>),
     Failed,
 }
 
@@ -78,12 +78,12 @@ pub struct ImportError {
 }
 
 /// What is wrong, and with which line if it is not the one at hand.
-struct Refused {
+struct RefusedLine {
     line: Option<u64>,
     source: Error,
 }
 
-impl From<Error> for Refused {
+impl From<Error> for RefusedLine {
     fn from(source: Error) -> Self {
         Self { line: None, source }
     }
@@ -91,12 +91,12 @@ impl From<Error> for Refused {
 
 /// What is being built.
 #[derive(Debug)]
-struct Body {
+struct ImportBody {
     head: Head,
     branches: Vec<BranchLine>,
     checkpoints: Vec<CheckpointLine>,
     /// Branches that exist only now; the first one is active.
-    scaffolds: Scaffolds,
+    scaffolds: ScaffoldBranches,
     /// The last node that was given.
     last: Option<NodeId>,
     /// With their lines.
@@ -110,11 +110,11 @@ struct Body {
 
 /// Names for the branches that things are built on.
 #[derive(Debug)]
-struct Scaffolds {
+struct ScaffoldBranches {
     first: BranchName,
     now: BranchName,
     /// What to append at next.
-    at: AppendAt,
+    at: AppendPoint,
     count: u64,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Import<'a> {
             number: 0,
             hasher: blake3::Hasher::new(),
             seen: End::default(),
-            stage: Stage::Head,
+            stage: ImportStage::Head,
         }
     }
 
@@ -147,12 +147,12 @@ impl<'a> Import<'a> {
     /// What is wrong with the line, or what the store says to it: a parent, source or call that is
     /// not there, an id that was there before, a limit, [`Error::AlreadyExists`] for a conversation
     /// that is there.
-    pub async fn line(&mut self, line: &str) -> Result<(), ImportError> {
+    pub async fn import_line(&mut self, line: &str) -> Result<(), ImportError> {
         self.number += 1;
-        let taken = self.take(line).await;
+        let taken = self.accept_line(line).await;
         match taken {
             Ok(()) => Ok(()),
-            Err(refused) => Err(self.fail(refused).await),
+            Err(refused) => Err(self.roll_back(refused).await),
         }
     }
 
@@ -160,9 +160,9 @@ impl<'a> Import<'a> {
     ///
     /// # Errors
     /// The lines were not all.
-    pub async fn finish(mut self) -> Result<ImportedConversation, ImportError> {
-        if let Stage::End(body) = &mut self.stage {
-            let finished = body.finish(self.store, self.owner).await;
+    pub async fn finish_import(mut self) -> Result<ImportedConversation, ImportError> {
+        if let ImportStage::End(body) = &mut self.stage {
+            let finished = body.complete_import(self.store, self.owner).await;
             let id = body.head.id.clone();
             return match finished {
                 Ok(()) => Ok(ImportedConversation {
@@ -171,18 +171,18 @@ impl<'a> Import<'a> {
                     branches: self.seen.branches,
                     blobs: self.seen.blobs,
                 }),
-                Err(source) => Err(self.fail(source.into()).await),
+                Err(source) => Err(self.roll_back(source.into()).await),
             };
         }
         self.number += 1;
-        let source = invalid("the text ends before the line `end`: it was cut off");
-        Err(self.fail(source.into()).await)
+        let source = invalid_import("the text ends before the line `end`: it was cut off");
+        Err(self.roll_back(source.into()).await)
     }
 
     /// Takes back what was stored.
-    async fn fail(&mut self, refused: Refused) -> ImportError {
-        let stage = std::mem::replace(&mut self.stage, Stage::Failed);
-        if let Stage::Body(body) | Stage::End(body) = stage {
+    async fn roll_back(&mut self, refused: RefusedLine) -> ImportError {
+        let stage = std::mem::replace(&mut self.stage, ImportStage::Failed);
+        if let ImportStage::Body(body) | ImportStage::End(body) = stage {
             // If this fails too, the next import of it begins by deleting it.
             let _ = self
                 .store
@@ -195,16 +195,16 @@ impl<'a> Import<'a> {
         }
     }
 
-    async fn take(&mut self, text: &str) -> Result<(), Refused> {
-        let line: Line = serde_json::from_str(text).map_err(|error| {
+    async fn accept_line(&mut self, text: &str) -> Result<(), RefusedLine> {
+        let line: ExportLine = serde_json::from_str(text).map_err(|error| {
             let column = error.column();
-            invalid(format!(
+            invalid_import(format!(
                 "no line of an exported conversation: {error} (byte {column})"
             ))
         })?;
-        if let Line::End(end) = &line {
+        if let ExportLine::End(end) = &line {
             self.seen.blake3 = self.hasher.finalize().to_hex().to_string();
-            return self.end(end).await;
+            return self.accept_end(end).await;
         }
         let number = self.number;
         self.hasher.update(text.as_bytes());
@@ -212,99 +212,105 @@ impl<'a> Import<'a> {
         self.seen.lines += 1;
         let (store, owner) = (self.store, self.owner);
         let body = match (&mut self.stage, line) {
-            (Stage::Head, Line::Conversation(head)) => {
-                let body = Body::begin(store, owner, *head).await?;
-                self.stage = Stage::Body(Box::new(body));
+            (ImportStage::Head, ExportLine::Conversation(head)) => {
+                let body = ImportBody::begin_import(store, owner, *head).await?;
+                self.stage = ImportStage::Body(Box::new(body));
                 return Ok(());
             }
-            (Stage::Head, _) => {
-                return Err(invalid("expected the line `conversation` first").into());
+            (ImportStage::Head, _) => {
+                return Err(invalid_import("expected the line `conversation` first").into());
             }
-            (Stage::Body(body), line) => (body, line),
-            (Stage::End(_), _) => return Err(invalid("there is more after the line `end`").into()),
-            (Stage::Failed, _) => return Err(invalid("an earlier line was refused").into()),
+            (ImportStage::Body(body), line) => (body, line),
+            (ImportStage::End(_), _) => {
+                return Err(invalid_import("there is more after the line `end`").into());
+            }
+            (ImportStage::Failed, _) => {
+                return Err(invalid_import("an earlier line was refused").into());
+            }
         };
         let (body, line) = body;
         match line {
-            Line::Branch(branch) => {
-                body.before_nodes(self.seen.nodes)?;
+            ExportLine::Branch(branch) => {
+                body.check_before_nodes(self.seen.nodes)?;
                 self.seen.branches += 1;
                 body.branches.push(branch);
             }
-            Line::Checkpoint(checkpoint) => {
-                body.before_nodes(self.seen.nodes)?;
+            ExportLine::Checkpoint(checkpoint) => {
+                body.check_before_nodes(self.seen.nodes)?;
                 self.seen.checkpoints += 1;
                 body.checkpoints.push(checkpoint);
             }
-            Line::Blob(blob) => {
+            ExportLine::Blob(blob) => {
                 self.seen.blobs += 1;
-                body.blob(store, owner, blob).await?;
+                body.import_blob(store, owner, blob).await?;
             }
-            Line::Response(response) => {
+            ExportLine::Response(response) => {
                 self.seen.responses += 1;
-                body.response(store, owner, response).await?;
+                body.import_response(store, owner, response).await?;
             }
-            Line::Node(node) => {
+            ExportLine::Node(node) => {
                 self.seen.nodes += 1;
-                body.node(store, owner, number, *node).await?;
+                body.import_node(store, owner, number, *node).await?;
             }
-            Line::Entry(entry) => {
+            ExportLine::Entry(entry) => {
                 if entry.resource.is_some() {
-                    return Err(invalid("a conversation's value has no resource").into());
+                    return Err(invalid_import("a conversation's value has no resource").into());
                 }
                 self.seen.entries += 1;
                 let scope = KeyScope::Conversation(body.head.id.clone());
                 let put = PutEntry {
                     key: entry.key,
                     value: Some(entry.value.into_bytes()),
-                    expect: Expected::Absent,
+                    expect: ExpectedVersion::Absent,
                     at_ms: entry.at_ms,
                 };
                 store.put_entry(owner, &scope, put).await?;
             }
-            Line::Values(_) => return Err(invalid("values begin behind the line `end`").into()),
-            Line::Conversation(_) | Line::End(_) => {
-                return Err(invalid("the line `conversation` stands twice").into());
+            ExportLine::Values(_) => {
+                return Err(invalid_import("values begin behind the line `end`").into());
+            }
+            ExportLine::Conversation(_) | ExportLine::End(_) => {
+                return Err(invalid_import("the line `conversation` stands twice").into());
             }
         }
         Ok(())
     }
 
-    async fn end(&mut self, end: &End) -> Result<(), Refused> {
-        match std::mem::replace(&mut self.stage, Stage::Failed) {
-            Stage::Body(mut body) => {
-                let flushed = body.flush(self.store, self.owner).await;
+    async fn accept_end(&mut self, end: &End) -> Result<(), RefusedLine> {
+        match std::mem::replace(&mut self.stage, ImportStage::Failed) {
+            ImportStage::Body(mut body) => {
+                let flushed = body.flush_items(self.store, self.owner).await;
                 let alone = body.response.is_some();
-                self.stage = Stage::End(body);
+                self.stage = ImportStage::End(body);
                 flushed?;
                 if alone {
-                    return Err(invalid("a response has no node").into());
+                    return Err(invalid_import("a response has no node").into());
                 }
             }
-            stage @ Stage::End(_) => {
+            stage @ ImportStage::End(_) => {
                 self.stage = stage;
-                return Err(invalid("there is more after the line `end`").into());
+                return Err(invalid_import("there is more after the line `end`").into());
             }
-            Stage::Head | Stage::Failed => {
-                return Err(invalid("the line `end` stands alone").into());
+            ImportStage::Head | ImportStage::Failed => {
+                return Err(invalid_import("the line `end` stands alone").into());
             }
         }
         if self.seen.blake3 != end.blake3 {
             let why = "its checksum is not that of the lines before it: they were changed";
-            return Err(invalid(why).into());
+            return Err(invalid_import(why).into());
         }
         if self.seen != *end {
-            return Err(invalid("its counts are not those of the lines before it").into());
+            return Err(invalid_import("its counts are not those of the lines before it").into());
         }
         Ok(())
     }
 }
 
-impl Body {
-    async fn begin(store: &dyn Store, owner: &Owner, head: Head) -> Result<Self, Error> {
+impl ImportBody {
+    async fn begin_import(store: &dyn Store, owner: &Owner, head: Head) -> Result<Self, Error> {
         if head.format != FORMAT {
             let why = format!("format {}, and this version knows {FORMAT}", head.format);
-            return Err(invalid(why));
+            return Err(invalid_import(why));
         }
         let mark: Metadata = [(
             INCOMPLETE.to_owned(),
@@ -319,7 +325,7 @@ impl Body {
         };
         match store.create_conversation(owner, new.clone()).await {
             Err(Error::AlreadyExists { .. })
-                if store.conversation(owner, &head.id).await?.metadata == mark =>
+                if store.load_conversation(owner, &head.id).await?.metadata == mark =>
             {
                 store.delete_conversation(owner, &head.id).await?;
                 store.create_conversation(owner, new).await?;
@@ -328,10 +334,10 @@ impl Body {
         }
         let main = BranchName::main();
         Ok(Self {
-            scaffolds: Scaffolds {
+            scaffolds: ScaffoldBranches {
                 first: main.clone(),
                 now: main.clone(),
-                at: AppendAt::Tip { branch: main },
+                at: AppendPoint::Tip { branch: main },
                 count: 0,
             },
             head,
@@ -347,21 +353,26 @@ impl Body {
         })
     }
 
-    fn before_nodes(&self, nodes: u64) -> Result<(), Error> {
+    fn check_before_nodes(&self, nodes: u64) -> Result<(), Error> {
         if nodes > 0 {
-            return Err(invalid("names stand before the nodes"));
+            return Err(invalid_import("names stand before the nodes"));
         }
         Ok(())
     }
 
-    async fn blob(&self, store: &dyn Store, owner: &Owner, line: BlobLine) -> Result<(), Error> {
+    async fn import_blob(
+        &self,
+        store: &dyn Store,
+        owner: &Owner,
+        line: BlobLine,
+    ) -> Result<(), Error> {
         let id = store
             .put_blob(owner, &self.head.id, line.bytes.into_bytes())
             .await?;
         if id == line.id {
             return Ok(());
         }
-        Err(invalid(if *owner == self.head.owner {
+        Err(invalid_import(if *owner == self.head.owner {
             format!("blob {} has other bytes", line.id)
         } else {
             let from = &self.head.owner;
@@ -370,13 +381,13 @@ impl Body {
     }
 
     /// Comes with the next node, which is the first of an append for that.
-    async fn response(
+    async fn import_response(
         &mut self,
         store: &dyn Store,
         owner: &Owner,
         line: ResponseLine,
-    ) -> Result<(), Refused> {
-        self.flush(store, owner).await?;
+    ) -> Result<(), RefusedLine> {
+        self.flush_items(store, owner).await?;
         let known = self.response.replace(ResponseRecord {
             id: line.id,
             base: line.base,
@@ -392,44 +403,46 @@ impl Body {
         });
         match known {
             None => Ok(()),
-            Some(_) => Err(invalid("a response stands before its first node").into()),
+            Some(_) => Err(invalid_import("a response stands before its first node").into()),
         }
     }
 
-    async fn node(
+    async fn import_node(
         &mut self,
         store: &dyn Store,
         owner: &Owner,
         number: u64,
         line: NodeLine,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedLine> {
         if line.parent != self.last {
-            self.flush(store, owner).await?;
+            self.flush_items(store, owner).await?;
             if let Some(parent) = line.parent {
                 store
-                    .nodes(owner, &self.head.id, NodeQuery::Id(parent))
+                    .find_nodes(owner, &self.head.id, NodeQuery::Id(parent))
                     .await?;
             }
-            let label = self.scaffold();
-            self.scaffolds.at = AppendAt::New(NewBranch {
+            let label = self.next_scaffold_name();
+            self.scaffolds.at = AppendPoint::New(NewBranch {
                 base: line.parent,
                 label: BranchLabel::Named(label),
                 activate: Activation::Keep,
             });
         } else if !line.state.is_empty() {
-            self.flush(store, owner).await?;
+            self.flush_items(store, owner).await?;
         }
         for entry in line.state {
             let key = entry.key;
             self.patch.changes.push(match (entry.version, entry.value) {
-                (None, None) => StateChange::remove(key),
+                (None, None) => StateChange::remove_entry(key),
                 (None, Some(_)) => {
-                    return Err(invalid(format!("state {key} has no version")).into());
+                    return Err(invalid_import(format!("state {key} has no version")).into());
                 }
-                (Some(version), Some(value)) => StateChange::put(key, version, value.into_bytes()),
+                (Some(version), Some(value)) => {
+                    StateChange::put_entry(key, version, value.into_bytes())
+                }
                 (Some(version), None) => {
                     self.redacted_values = true;
-                    StateChange::put(key, version, REDACTED)
+                    StateChange::put_entry(key, version, REDACTED)
                 }
             });
         }
@@ -457,13 +470,13 @@ impl Body {
         if self.waiting.len() >= ITEMS.min(store.limits().append_items)
             || self.waiting_bytes >= BYTES
         {
-            self.flush(store, owner).await?;
+            self.flush_items(store, owner).await?;
         }
         Ok(())
     }
 
     /// A name that no branch has or will have.
-    fn scaffold(&mut self) -> BranchName {
+    fn next_scaffold_name(&mut self) -> BranchName {
         loop {
             self.scaffolds.count += 1;
             let name = format!("import-{}", self.scaffolds.count);
@@ -476,7 +489,7 @@ impl Body {
     }
 
     /// Appends what waits: all at once, or one by one to see which one is refused.
-    async fn flush(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Refused> {
+    async fn flush_items(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), RefusedLine> {
         let waiting = std::mem::take(&mut self.waiting);
         let Some(first) = waiting.first().map(|(line, _)| *line) else {
             return Ok(());
@@ -486,20 +499,20 @@ impl Body {
         let mut response = self.response.take();
         let items = waiting.iter().map(|(_, item)| item.clone()).collect();
         match self
-            .append(store, owner, items, patch.clone(), response.clone())
+            .append_items(store, owner, items, patch.clone(), response.clone())
             .await
         {
             Err(_) if waiting.len() > 1 => {}
             Err(source) => {
                 let line = Some(first);
-                return Err(Refused { line, source });
+                return Err(RefusedLine { line, source });
             }
             Ok(()) => return Ok(()),
         }
         for (line, item) in waiting {
             let (patch, response) = (std::mem::take(&mut patch), response.take());
-            let appended = self.append(store, owner, vec![item], patch, response);
-            appended.await.map_err(|source| Refused {
+            let appended = self.append_items(store, owner, vec![item], patch, response);
+            appended.await.map_err(|source| RefusedLine {
                 line: Some(line),
                 source,
             })?;
@@ -507,7 +520,7 @@ impl Body {
         Ok(())
     }
 
-    async fn append(
+    async fn append_items(
         &mut self,
         store: &dyn Store,
         owner: &Owner,
@@ -517,7 +530,7 @@ impl Body {
     ) -> Result<(), Error> {
         let at = self.scaffolds.at.clone();
         let opened = match &at {
-            AppendAt::New(NewBranch {
+            AppendPoint::New(NewBranch {
                 label: BranchLabel::Named(name),
                 ..
             }) => Some(name.clone()),
@@ -528,24 +541,24 @@ impl Body {
             response,
             ..AppendRequest::new(at, items, self.head.updated_ms)
         };
-        let appended = store.append(owner, &self.head.id, request).await?;
+        let appended = store.append_items(owner, &self.head.id, request).await?;
         if appended.replayed {
-            return Err(invalid("the node was given before"));
+            return Err(invalid_import("the node was given before"));
         }
         if let Some(name) = opened {
             let left = std::mem::replace(&mut self.scaffolds.now, name);
-            self.scaffolds.at = AppendAt::Tip {
+            self.scaffolds.at = AppendPoint::Tip {
                 branch: self.scaffolds.now.clone(),
             };
             if left != self.scaffolds.first {
-                self.change(store, owner, RefChange::DeleteBranch(left))
+                self.change_ref(store, owner, RefChange::DeleteBranch(left))
                     .await?;
             }
         }
         Ok(())
     }
 
-    async fn change(
+    async fn change_ref(
         &self,
         store: &dyn Store,
         owner: &Owner,
@@ -559,16 +572,16 @@ impl Body {
     }
 
     /// Sets the names, redacts what was redacted, and takes the mark away.
-    async fn finish(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
+    async fn complete_import(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
         let id = self.head.id.clone();
-        self.redact(store, owner).await?;
+        self.redact_nodes(store, owner).await?;
         // What was built on makes room, also for a branch of its name.
-        let first = self.scaffold();
+        let first = self.next_scaffold_name();
         let rename = RefChange::RenameBranch {
             from: self.scaffolds.first.clone(),
             to: first.clone(),
         };
-        self.change(store, owner, rename).await?;
+        self.change_ref(store, owner, rename).await?;
         for line in &self.branches {
             let new = RefChange::CreateBranch(NewBranch {
                 base: line.head,
@@ -585,29 +598,30 @@ impl Body {
             store.change_ref(owner, &id, set, line.at_ms).await?;
         }
         let activate = RefChange::Activate(self.head.active.clone());
-        self.change(store, owner, activate).await?;
+        self.change_ref(store, owner, activate).await?;
         if self.scaffolds.now != self.scaffolds.first {
             let now = self.scaffolds.now.clone();
-            self.change(store, owner, RefChange::DeleteBranch(now))
+            self.change_ref(store, owner, RefChange::DeleteBranch(now))
                 .await?;
         }
-        self.change(store, owner, RefChange::DeleteBranch(first))
+        self.change_ref(store, owner, RefChange::DeleteBranch(first))
             .await?;
         let metadata = self.head.metadata.iter().map(|(key, json)| {
             let value = Raw::parse(json.0.as_str());
-            let value = value.map_err(|error| invalid(format!("metadata {key:?}: {error}")))?;
+            let value =
+                value.map_err(|error| invalid_import(format!("metadata {key:?}: {error}")))?;
             Ok((key.clone(), value))
         });
         let update = ConversationUpdate {
             title: TitleChange::Set(self.head.title.clone()),
             metadata: MetadataChange::Replace(metadata.collect::<Result<_, Error>>()?),
-            ..ConversationUpdate::at(self.head.updated_ms)
+            ..ConversationUpdate::new(self.head.updated_ms)
         };
         store.update_conversation(owner, &id, update).await?;
         Ok(())
     }
 
-    async fn redact(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
+    async fn redact_nodes(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
         let mut nodes = std::mem::take(&mut self.redacted);
         nodes.sort_unstable();
         let most = store.limits().redact_items.max(1);
@@ -618,7 +632,7 @@ impl Body {
                     at_ms: some.first().map_or(0, |(at_ms, _)| *at_ms),
                     ..RedactRequest::default()
                 };
-                store.redact(owner, &self.head.id, request).await?;
+                store.redact_content(owner, &self.head.id, request).await?;
             }
         }
         if self.redacted_values {
@@ -627,12 +641,12 @@ impl Body {
                 at_ms: self.head.updated_ms,
                 ..RedactRequest::default()
             };
-            store.redact(owner, &self.head.id, request).await?;
+            store.redact_content(owner, &self.head.id, request).await?;
         }
         Ok(())
     }
 }
 
-fn invalid(why: impl Into<String>) -> Error {
-    Error::invalid("import", why)
+fn invalid_import(why: impl Into<String>) -> Error {
+    Error::invalid_argument("import", why)
 }

@@ -24,7 +24,7 @@ pub(super) const FORMAT: u32 = 1;
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum ExportLine {
     Conversation(Box<Head>),
     Values(ValuesHead),
     Branch(BranchLine),

@@ -3,9 +3,9 @@
 use contexture_ir::Owner;
 
 use super::import::ImportError;
-use super::record::{Bytes, End, EntryLine, FORMAT, Line, ValuesHead};
+use super::record::{Bytes, End, EntryLine, ExportLine, FORMAT, ValuesHead};
 use crate::error::Error;
-use crate::key_value::{EntryCursor, Expected, KeyScope, ListEntries, PutEntry};
+use crate::key_value::{EntryCursor, ExpectedVersion, KeyScope, ListEntries, PutEntry};
 use crate::store::Store;
 
 /// Values that are read at a time.
@@ -19,22 +19,22 @@ const PAGE: usize = 16;
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use contexture_ir::Owner;
-/// use contexture_store::{Expected, ExportValues, ImportValues, KeyScope, KeyValues, MemoryStore, PutEntry};
+/// use contexture_store::{ExpectedVersion, ExportValues, ImportValues, KeyScope, KeyValues, MemoryStore, PutEntry};
 ///
 /// let (from, to, owner) = (MemoryStore::default(), MemoryStore::default(), Owner::local());
 /// let scope = KeyScope::Resource("ada@example.org".to_owned());
 /// let value = Some(b"tea".as_slice().into());
-/// let put = PutEntry { key: "drink".to_owned(), value, expect: Expected::Any, at_ms: 0 };
+/// let put = PutEntry { key: "drink".to_owned(), value, expect: ExpectedVersion::Any, at_ms: 0 };
 /// from.put_entry(&owner, &scope, put).await?;
 ///
 /// let mut export = ExportValues::new(&from, &owner, None);
 /// let mut import = ImportValues::new(&to, &owner);
-/// while let Some(lines) = export.next().await? {
+/// while let Some(lines) = export.next_lines().await? {
 ///     for line in lines.lines() {
-///         import.line(line).await.unwrap();
+///         import.import_line(line).await.unwrap();
 ///     }
 /// }
-/// assert_eq!(import.finish().await.unwrap().values, 1);
+/// assert_eq!(import.finish_import().await.unwrap().values, 1);
 /// # Ok::<(), contexture_store::Error>(()) }).unwrap();
 /// ```
 #[derive(Debug)]
@@ -43,12 +43,12 @@ pub struct ExportValues<'a> {
     owner: &'a Owner,
     resource: Option<String>,
     after: Option<EntryCursor>,
-    stage: Stage,
-    sum: Sum,
+    stage: ValuesStage,
+    sum: LineDigest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ValuesStage {
     Head,
     Body,
     End,
@@ -57,19 +57,19 @@ enum Stage {
 
 /// What the last line says of those before it.
 #[derive(Debug, Default)]
-struct Sum {
+struct LineDigest {
     hasher: blake3::Hasher,
     end: End,
 }
 
-impl Sum {
-    fn take(&mut self, line: &str) {
+impl LineDigest {
+    fn add_line(&mut self, line: &str) {
         self.hasher.update(line.as_bytes());
         self.hasher.update(b"\n");
         self.end.lines += 1;
     }
 
-    fn end(&self) -> End {
+    fn to_end_line(&self) -> End {
         End {
             blake3: self.hasher.finalize().to_hex().to_string(),
             ..self.end.clone()
@@ -86,8 +86,8 @@ impl<'a> ExportValues<'a> {
             owner,
             resource,
             after: None,
-            stage: Stage::Head,
-            sum: Sum::default(),
+            stage: ValuesStage::Head,
+            sum: LineDigest::default(),
         }
     }
 
@@ -95,51 +95,51 @@ impl<'a> ExportValues<'a> {
     ///
     /// # Errors
     /// Whatever reading meets; the export is then at its end, and incomplete.
-    pub async fn next(&mut self) -> Result<Option<String>, Error> {
+    pub async fn next_lines(&mut self) -> Result<Option<String>, Error> {
         let mut lines = String::new();
-        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        let stage = std::mem::replace(&mut self.stage, ValuesStage::Done);
         match stage {
-            Stage::Head | Stage::Body => {
-                let entries = self.page().await?;
-                if entries.is_empty() && stage == Stage::Head {
+            ValuesStage::Head | ValuesStage::Body => {
+                let entries = self.next_page().await?;
+                if entries.is_empty() && stage == ValuesStage::Head {
                     return Ok(None);
                 }
-                if stage == Stage::Head {
+                if stage == ValuesStage::Head {
                     let head = ValuesHead {
                         format: FORMAT,
                         owner: self.owner.clone(),
                         resource: self.resource.clone(),
                     };
-                    self.write(&Line::Values(head), &mut lines)?;
+                    self.write_line(&ExportLine::Values(head), &mut lines)?;
                 }
                 for line in entries {
                     self.sum.end.entries += 1;
-                    self.write(&Line::Entry(line), &mut lines)?;
+                    self.write_line(&ExportLine::Entry(line), &mut lines)?;
                 }
                 self.stage = if self.after.is_some() {
-                    Stage::Body
+                    ValuesStage::Body
                 } else {
-                    Stage::End
+                    ValuesStage::End
                 };
             }
-            Stage::End => {
-                let end = Line::End(self.sum.end());
-                self.write(&end, &mut lines)?;
+            ValuesStage::End => {
+                let end = ExportLine::End(self.sum.to_end_line());
+                self.write_line(&end, &mut lines)?;
             }
-            Stage::Done => return Ok(None),
+            ValuesStage::Done => return Ok(None),
         }
         Ok(Some(lines))
     }
 
     /// The next values; sets where to go on.
-    async fn page(&mut self) -> Result<Vec<EntryLine>, Error> {
+    async fn next_page(&mut self) -> Result<Vec<EntryLine>, Error> {
         let list = ListEntries {
             scope: self.resource.clone().map(KeyScope::Resource),
             limit: Some(PAGE),
             after: self.after.take(),
             ..ListEntries::default()
         };
-        let page = self.store.entries(self.owner, list).await?;
+        let page = self.store.list_entries(self.owner, list).await?;
         self.after = page.next;
         let mut lines = Vec::with_capacity(page.entries.len());
         for (scope, entry) in page.entries {
@@ -162,10 +162,10 @@ impl<'a> ExportValues<'a> {
         Ok(lines)
     }
 
-    fn write(&mut self, line: &Line, lines: &mut String) -> Result<(), Error> {
+    fn write_line(&mut self, line: &ExportLine, lines: &mut String) -> Result<(), Error> {
         let json = serde_json::to_string(line);
-        let json = json.map_err(|error| Error::invalid("line", error.to_string()))?;
-        self.sum.take(&json);
+        let json = json.map_err(|error| Error::invalid_argument("line", error.to_string()))?;
+        self.sum.add_line(&json);
         lines.push_str(&json);
         lines.push('\n');
         Ok(())
@@ -182,8 +182,8 @@ pub struct ImportValues<'a> {
     store: &'a dyn Store,
     owner: &'a Owner,
     number: u64,
-    sum: Sum,
-    stage: Stage,
+    sum: LineDigest,
+    stage: ValuesStage,
     written: Vec<(KeyScope, String)>,
 }
 
@@ -204,8 +204,8 @@ impl<'a> ImportValues<'a> {
             store,
             owner,
             number: 0,
-            sum: Sum::default(),
-            stage: Stage::Head,
+            sum: LineDigest::default(),
+            stage: ValuesStage::Head,
             written: Vec::new(),
         }
     }
@@ -214,11 +214,11 @@ impl<'a> ImportValues<'a> {
     ///
     /// # Errors
     /// What is wrong with the line, or what the store says to it.
-    pub async fn line(&mut self, line: &str) -> Result<(), ImportError> {
+    pub async fn import_line(&mut self, line: &str) -> Result<(), ImportError> {
         self.number += 1;
-        match self.take(line).await {
+        match self.accept_line(line).await {
             Ok(()) => Ok(()),
-            Err(source) => Err(self.fail(source).await),
+            Err(source) => Err(self.roll_back(source).await),
         }
     }
 
@@ -226,58 +226,64 @@ impl<'a> ImportValues<'a> {
     ///
     /// # Errors
     /// The lines were not all.
-    pub async fn finish(mut self) -> Result<ImportedValues, ImportError> {
-        if self.stage == Stage::End {
+    pub async fn finish_import(mut self) -> Result<ImportedValues, ImportError> {
+        if self.stage == ValuesStage::End {
             return Ok(ImportedValues {
                 values: self.sum.end.entries,
                 new: self.written.len() as u64,
             });
         }
         self.number += 1;
-        let source = invalid("the text ends before the line `end`: it was cut off");
-        Err(self.fail(source).await)
+        let source = invalid_import("the text ends before the line `end`: it was cut off");
+        Err(self.roll_back(source).await)
     }
 
-    async fn take(&mut self, text: &str) -> Result<(), Error> {
-        let line: Line = serde_json::from_str(text)
-            .map_err(|error| invalid(format!("no line of exported values: {error}")))?;
+    async fn accept_line(&mut self, text: &str) -> Result<(), Error> {
+        let line: ExportLine = serde_json::from_str(text)
+            .map_err(|error| invalid_import(format!("no line of exported values: {error}")))?;
         match (self.stage, line) {
-            (Stage::Head, Line::Values(head)) if head.format == FORMAT => {
-                self.stage = Stage::Body;
+            (ValuesStage::Head, ExportLine::Values(head)) if head.format == FORMAT => {
+                self.stage = ValuesStage::Body;
             }
-            (Stage::Head, Line::Values(head)) => {
+            (ValuesStage::Head, ExportLine::Values(head)) => {
                 let why = format!("format {}, and this version knows {FORMAT}", head.format);
-                return Err(invalid(why));
+                return Err(invalid_import(why));
             }
-            (Stage::Head, _) => return Err(invalid("expected the line `values` first")),
-            (Stage::Body, Line::Entry(entry)) => {
-                self.put(entry).await?;
+            (ValuesStage::Head, _) => {
+                return Err(invalid_import("expected the line `values` first"));
+            }
+            (ValuesStage::Body, ExportLine::Entry(entry)) => {
+                self.import_value(entry).await?;
                 self.sum.end.entries += 1;
             }
-            (Stage::Body, Line::End(end)) => {
-                if self.sum.end() != end {
+            (ValuesStage::Body, ExportLine::End(end)) => {
+                if self.sum.to_end_line() != end {
                     let why = "its checksum is not that of the lines before it: they were changed";
-                    return Err(invalid(why));
+                    return Err(invalid_import(why));
                 }
-                self.stage = Stage::End;
+                self.stage = ValuesStage::End;
                 return Ok(());
             }
-            (Stage::Body, _) => return Err(invalid("expected a line `entry` or `end`")),
-            (Stage::End, _) => return Err(invalid("there is more after the line `end`")),
-            (Stage::Done, _) => return Err(invalid("an earlier line was refused")),
+            (ValuesStage::Body, _) => {
+                return Err(invalid_import("expected a line `entry` or `end`"));
+            }
+            (ValuesStage::End, _) => {
+                return Err(invalid_import("there is more after the line `end`"));
+            }
+            (ValuesStage::Done, _) => return Err(invalid_import("an earlier line was refused")),
         }
-        self.sum.take(text);
+        self.sum.add_line(text);
         Ok(())
     }
 
-    async fn put(&mut self, line: EntryLine) -> Result<(), Error> {
+    async fn import_value(&mut self, line: EntryLine) -> Result<(), Error> {
         let scope = line.resource.map_or(KeyScope::Owner, KeyScope::Resource);
         let value = line.value.into_bytes();
-        match self.store.entry(self.owner, &scope, &line.key).await? {
+        match self.store.get_entry(self.owner, &scope, &line.key).await? {
             Some(entry) if entry.value == value => return Ok(()),
             Some(_) => {
                 let key = &line.key;
-                return Err(invalid(format!(
+                return Err(invalid_import(format!(
                     "there is another value of {key:?} already: delete one of the two"
                 )));
             }
@@ -286,7 +292,7 @@ impl<'a> ImportValues<'a> {
         let put = PutEntry {
             key: line.key.clone(),
             value: Some(value),
-            expect: Expected::Absent,
+            expect: ExpectedVersion::Absent,
             at_ms: line.at_ms,
         };
         self.store.put_entry(self.owner, &scope, put).await?;
@@ -295,13 +301,13 @@ impl<'a> ImportValues<'a> {
     }
 
     /// Takes back what was written.
-    async fn fail(&mut self, source: Error) -> ImportError {
-        self.stage = Stage::Done;
+    async fn roll_back(&mut self, source: Error) -> ImportError {
+        self.stage = ValuesStage::Done;
         for (scope, key) in std::mem::take(&mut self.written) {
             let put = PutEntry {
                 key,
                 value: None,
-                expect: Expected::Any,
+                expect: ExpectedVersion::Any,
                 at_ms: 0,
             };
             // If this fails too, the next import finds the value equal.
@@ -314,6 +320,6 @@ impl<'a> ImportValues<'a> {
     }
 }
 
-fn invalid(why: impl Into<String>) -> Error {
-    Error::invalid("import", why)
+fn invalid_import(why: impl Into<String>) -> Error {
+    Error::invalid_argument("import", why)
 }

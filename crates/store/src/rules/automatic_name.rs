@@ -25,12 +25,12 @@ pub fn automatic_name<E>(
             }
             number = number.saturating_add(1);
         }
-        base = shorten(base);
+        base = strip_version_suffix(base);
     }
 }
 
 /// The name without its last `-v<n>`, or else without its last 24 bytes, but never empty.
-fn shorten(base: &str) -> &str {
+fn strip_version_suffix(base: &str) -> &str {
     match base.rsplit_once("-v") {
         Some((stem, digits))
             if !stem.is_empty()

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use contexture_ir::{BranchName, ConversationId};
 
-use crate::append::{AppendAt, AppendRequest};
+use crate::append::{AppendPoint, AppendRequest};
 use crate::conversation::{
     ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
 };
-use crate::error::{Error, IdConflict, Thing};
-use crate::key_value::{Expected, KeyScope, PutEntry};
+use crate::error::{EntityKind, Error, IdConflict};
+use crate::key_value::{ExpectedVersion, KeyScope, PutEntry};
 use crate::limits::Limits;
 use crate::redact::RedactRequest;
 use crate::state::StateOp;
@@ -21,17 +21,17 @@ pub fn check_append(
     limits: &Limits,
 ) -> Result<usize, Error> {
     let items = request.items.len();
-    within("append_items", limits.append_items, items)?;
+    check_limit("append_items", limits.append_items, items)?;
     if items == 0 {
         check_empty(request)?;
     } else if request.patch.from >= items {
-        return Err(Error::invalid(
+        return Err(Error::invalid_argument(
             "patch",
             format!("from item {} of {items}", request.patch.from),
         ));
     }
-    if request.fence.is_some() && matches!(request.at, AppendAt::New(_)) {
-        return Err(Error::invalid(
+    if request.fence.is_some() && matches!(request.at, AppendPoint::New(_)) {
+        return Err(Error::invalid_argument(
             "fence",
             "a branch that does not exist yet has no writer",
         ));
@@ -39,7 +39,7 @@ pub fn check_append(
     let mut bytes = 0;
     let mut ids = BTreeSet::new();
     for item in &request.items {
-        within("item_bytes", limits.item_bytes, item.json.len())?;
+        check_limit("item_bytes", limits.item_bytes, item.json.len())?;
         bytes += item.json.len();
         if !ids.insert(item.id) {
             return Err(Error::IdConflict {
@@ -55,44 +55,51 @@ pub fn check_append(
     check_path_hashes(request.paths.len(), limits)?;
     if let Some(mark) = request.paths.iter().find(|mark| !ids.contains(&mark.node)) {
         let why = format!("the mark of {} is of no item of the append", mark.node);
-        return Err(Error::invalid("paths", why));
+        return Err(Error::invalid_argument("paths", why));
     }
     bytes += check_patch(request, limits)?;
     bytes += check_entries(id, request, limits)?;
     if let Some(response) = &request.response {
-        within("response_bytes", limits.response_bytes, response.size())?;
+        check_limit(
+            "response_bytes",
+            limits.response_bytes,
+            response.size_bytes(),
+        )?;
         if response
             .inputs
-            .bytes()
+            .recorded_bytes()
             .is_some_and(|bytes| bytes.is_empty())
         {
-            return Err(Error::invalid("response", "inputs of no bytes"));
+            return Err(Error::invalid_argument("response", "inputs of no bytes"));
         }
-        bytes += response.size();
+        bytes += response.size_bytes();
     }
-    within("append_bytes", limits.append_bytes, bytes)?;
+    check_limit("append_bytes", limits.append_bytes, bytes)?;
     Ok(bytes)
 }
 
 fn check_empty(request: &AppendRequest) -> Result<(), Error> {
     if request.ends_stream.is_some() {
-        return Err(Error::invalid("append", "a stream ends with an item"));
+        return Err(Error::invalid_argument(
+            "append",
+            "a stream ends with an item",
+        ));
     }
     if request.response.is_some() {
-        return Err(Error::invalid("append", "a response has an item"));
+        return Err(Error::invalid_argument("append", "a response has an item"));
     }
     if !request.entries.is_empty() {
         let why = "without an item nothing tells whether they are written";
-        return Err(Error::invalid("entries", why));
+        return Err(Error::invalid_argument("entries", why));
     }
-    let why = if !matches!(request.at, AppendAt::New(_)) {
+    let why = if !matches!(request.at, AppendPoint::New(_)) {
         "no items"
     } else if !request.patch.is_empty() {
         "a patch needs an item to hang off"
     } else {
         return Ok(());
     };
-    Err(Error::invalid("append", why))
+    Err(Error::invalid_argument("append", why))
 }
 
 fn check_patch(request: &AppendRequest, limits: &Limits) -> Result<usize, Error> {
@@ -100,13 +107,13 @@ fn check_patch(request: &AppendRequest, limits: &Limits) -> Result<usize, Error>
     let mut keys = BTreeSet::new();
     for change in &request.patch.changes {
         if !keys.insert(&change.key) {
-            return Err(Error::invalid(
+            return Err(Error::invalid_argument(
                 "patch",
                 format!("{} stands twice", change.key),
             ));
         }
         if let StateOp::Put { value, .. } = &change.op {
-            within("state_value_bytes", limits.state_value_bytes, value.len())?;
+            check_limit("state_value_bytes", limits.state_value_bytes, value.len())?;
             bytes += value.len();
         }
     }
@@ -118,7 +125,7 @@ fn check_entries(
     request: &AppendRequest,
     limits: &Limits,
 ) -> Result<usize, Error> {
-    within(
+    check_limit(
         "append_entries",
         limits.append_entries,
         request.entries.len(),
@@ -131,10 +138,10 @@ fn check_entries(
             && of != id
         {
             let why = format!("{} is of the conversation {of}, not of {id}", put.key);
-            return Err(Error::invalid("entries", why));
+            return Err(Error::invalid_argument("entries", why));
         }
         if !keys.insert((scope, &put.key)) {
-            return Err(Error::invalid(
+            return Err(Error::invalid_argument(
                 "entries",
                 format!("{} stands twice", put.key),
             ));
@@ -147,7 +154,7 @@ fn check_entries(
 /// Whether a branch's name may be deleted.
 pub fn check_delete_branch(name: &BranchName, active: &BranchName) -> Result<(), Error> {
     if name == active {
-        return Err(Error::invalid(
+        return Err(Error::invalid_argument(
             "branch",
             format!("{name} is the active branch: activate another first"),
         ));
@@ -157,7 +164,7 @@ pub fn check_delete_branch(name: &BranchName, active: &BranchName) -> Result<(),
 
 /// Whether a blob is within the limits.
 pub fn check_blob(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
-    within("blob_bytes", limits.blob_bytes, bytes.len())
+    check_limit("blob_bytes", limits.blob_bytes, bytes.len())
 }
 
 /// Whether a new conversation is within the limits.
@@ -169,16 +176,16 @@ pub fn check_new_conversation(new: &NewConversation, limits: &Limits) -> Result<
 
 /// Whether a title or resource is within the limits.
 fn check_title(title: Option<&str>, limits: &Limits) -> Result<(), Error> {
-    within("title_bytes", limits.title_bytes, title.map_or(0, str::len))
+    check_limit("title_bytes", limits.title_bytes, title.map_or(0, str::len))
 }
 
 fn check_metadata(metadata: &Metadata, limits: &Limits) -> Result<(), Error> {
-    within("metadata_keys", limits.metadata_keys, metadata.len())?;
+    check_limit("metadata_keys", limits.metadata_keys, metadata.len())?;
     let bytes = metadata
         .iter()
         .map(|(key, value)| key.len() + value.get().len() + 4)
         .sum();
-    within("metadata_bytes", limits.metadata_bytes, bytes)
+    check_limit("metadata_bytes", limits.metadata_bytes, bytes)
 }
 
 /// Whether an update is within the limits and meant for this version.
@@ -193,7 +200,7 @@ pub fn check_update(
     }
     match update.expect_version {
         Some(expected) if expected != version => Err(Error::VersionConflict {
-            what: Thing::Conversation,
+            what: EntityKind::Conversation,
             name: id.to_string(),
             expected,
             actual: version,
@@ -229,12 +236,12 @@ pub fn merge_metadata(
 /// Whether a write outside the tree is within the limits.
 pub fn check_put_entry(scope: &KeyScope, put: &PutEntry, limits: &Limits) -> Result<(), Error> {
     if put.key.is_empty() || put.key.len() > 255 {
-        return Err(Error::invalid("key", "expected 1 to 255 bytes"));
+        return Err(Error::invalid_argument("key", "expected 1 to 255 bytes"));
     }
     if let KeyScope::Resource(resource) = scope {
         check_title(Some(resource), limits)?;
     }
-    within(
+    check_limit(
         "entry_bytes",
         limits.entry_bytes,
         put.value.as_ref().map_or(0, |value| value.len()),
@@ -244,26 +251,26 @@ pub fn check_put_entry(scope: &KeyScope, put: &PutEntry, limits: &Limits) -> Res
 /// Whether a redaction is within the limits.
 pub fn check_redact(request: &RedactRequest, limits: &Limits) -> Result<(), Error> {
     let count = request.nodes.len() + request.values.len() + request.blobs.len();
-    within("redact_items", limits.redact_items, count)
+    check_limit("redact_items", limits.redact_items, count)
 }
 
 /// Refuses too many hashes of histories.
 pub fn check_path_hashes(count: usize, limits: &Limits) -> Result<(), Error> {
-    within("path_hashes", limits.path_hashes, count)
+    check_limit("path_hashes", limits.path_hashes, count)
 }
 
 /// Whether a write outside the tree finds what it expects. `present`: the version of the value that
 /// is there, if one is.
 pub fn check_version(put: &PutEntry, present: Option<u64>) -> Result<(), Error> {
     let expected = match put.expect {
-        Expected::Any => return Ok(()),
-        Expected::Absent => 0,
-        Expected::Version(version) => version,
+        ExpectedVersion::Any => return Ok(()),
+        ExpectedVersion::Absent => 0,
+        ExpectedVersion::Version(version) => version,
     };
     let actual = present.unwrap_or(0);
     if actual != expected {
         return Err(Error::VersionConflict {
-            what: Thing::Entry,
+            what: EntityKind::Entry,
             name: put.key.clone(),
             expected,
             actual,
@@ -277,7 +284,7 @@ pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     let hex = prefix.chars().all(|c| c.is_ascii_hexdigit());
     if !hex || !(4..=32).contains(&prefix.len()) {
         let start: String = prefix.chars().take(40).collect();
-        return Err(Error::invalid(
+        return Err(Error::invalid_argument(
             "node id",
             format!("{start:?}: expected 4 to 32 hexadecimal digits"),
         ));
@@ -295,7 +302,7 @@ pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     Ok(bounds)
 }
 
-pub(super) fn within(limit: &'static str, max: usize, actual: usize) -> Result<(), Error> {
+pub(super) fn check_limit(limit: &'static str, max: usize, actual: usize) -> Result<(), Error> {
     if actual > max {
         return Err(Error::Limit {
             limit,

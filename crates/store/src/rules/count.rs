@@ -35,7 +35,7 @@ impl From<&Node> for Counters {
 /// `on_path`: which of the items' message ids stand on the path already, on nodes that anybody may
 /// see.
 #[must_use]
-pub fn count(
+pub fn counters_after_each(
     before: Counters,
     items: &[NewItem],
     mut on_path: BTreeSet<MessageId>,
@@ -65,7 +65,7 @@ pub fn count(
 /// Whether a node with these counters may stand behind `before`. Whether its message is a new one
 /// depends on the whole path, and is not asked.
 #[must_use]
-pub fn follows(before: &Counters, node: &Node) -> bool {
+pub fn can_follow(before: &Counters, node: &Node) -> bool {
     let new = node.messages.checked_sub(before.messages);
     let turned = node.turns.checked_sub(before.turns);
     let is_seen = node.audience != Audience::NONE;

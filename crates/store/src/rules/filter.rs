@@ -20,7 +20,7 @@ pub type Attributes = BTreeMap<MetadataKey, Option<MetadataValue>>;
 
 /// The fields of `metadata` that a filter can ask for: what a backend keeps beside it.
 #[must_use]
-pub fn attributes(metadata: &Metadata) -> Attributes {
+pub fn filter_attributes(metadata: &Metadata) -> Attributes {
     let fields = metadata.iter().filter_map(|(key, value)| {
         let key = MetadataKey::new(key.as_str()).ok()?;
         Some((key, value_of(value)))
@@ -50,12 +50,12 @@ fn value_of(value: &Raw) -> Option<MetadataValue> {
 /// Whether a list's conditions are within the limits.
 pub fn check_list(list: &ListConversations, limits: &Limits) -> Result<(), Error> {
     for text in [&list.title, &list.resource].into_iter().flatten() {
-        super::check::within("title_bytes", limits.title_bytes, text.len())?;
+        super::check::check_limit("title_bytes", limits.title_bytes, text.len())?;
     }
     if let Some(filter) = &list.metadata {
         let mut conditions = 0;
         check_filter(filter, 1, &mut conditions, limits)?;
-        super::check::within("filter_conditions", MAX_CONDITIONS, conditions)?;
+        super::check::check_limit("filter_conditions", MAX_CONDITIONS, conditions)?;
     }
     Ok(())
 }
@@ -67,20 +67,21 @@ fn check_filter(
     limits: &Limits,
 ) -> Result<(), Error> {
     // The count is judged at the end; the depth first of all, since this calls itself.
-    super::check::within("filter_depth", MAX_DEPTH, depth)?;
+    super::check::check_limit("filter_depth", MAX_DEPTH, depth)?;
     *conditions += 1;
     match filter {
         MetadataFilter::Has(_) => Ok(()),
         MetadataFilter::Compare { value, .. } => match value {
-            MetadataValue::Number(number) if !number.is_finite() => Err(Error::invalid(
+            MetadataValue::Number(number) if !number.is_finite() => Err(Error::invalid_argument(
                 "metadata filter",
                 "expected a finite number",
             )),
-            MetadataValue::Text(text) if text.contains('\0') => {
-                Err(Error::invalid("metadata filter", "text with U+0000"))
-            }
+            MetadataValue::Text(text) if text.contains('\0') => Err(Error::invalid_argument(
+                "metadata filter",
+                "text with U+0000",
+            )),
             MetadataValue::Text(text) => {
-                super::check::within("metadata_bytes", limits.metadata_bytes, text.len())
+                super::check::check_limit("metadata_bytes", limits.metadata_bytes, text.len())
             }
             _ => Ok(()),
         },
@@ -93,21 +94,21 @@ fn check_filter(
 
 /// Whether metadata with these fields satisfies the filter.
 #[must_use]
-pub fn matches(filter: &MetadataFilter, attributes: &Attributes) -> bool {
+pub fn matches_filter(filter: &MetadataFilter, attributes: &Attributes) -> bool {
     match filter {
         MetadataFilter::Has(key) => attributes.contains_key(key),
         MetadataFilter::Compare { key, by, value } => attributes
             .get(key)
             .and_then(Option::as_ref)
-            .and_then(|field| compare(field, value))
-            .is_some_and(|order| holds(*by, order)),
-        MetadataFilter::All(all) => all.iter().all(|one| matches(one, attributes)),
-        MetadataFilter::Any(any) => any.iter().any(|one| matches(one, attributes)),
-        MetadataFilter::Not(one) => !matches(one, attributes),
+            .and_then(|field| compare_values(field, value))
+            .is_some_and(|order| satisfies_comparison(*by, order)),
+        MetadataFilter::All(all) => all.iter().all(|one| matches_filter(one, attributes)),
+        MetadataFilter::Any(any) => any.iter().any(|one| matches_filter(one, attributes)),
+        MetadataFilter::Not(one) => !matches_filter(one, attributes),
     }
 }
 
-fn compare(field: &MetadataValue, value: &MetadataValue) -> Option<Ordering> {
+fn compare_values(field: &MetadataValue, value: &MetadataValue) -> Option<Ordering> {
     match (field, value) {
         (MetadataValue::Null, MetadataValue::Null) => Some(Ordering::Equal),
         (MetadataValue::Bool(a), MetadataValue::Bool(b)) => Some(a.cmp(b)),
@@ -117,7 +118,7 @@ fn compare(field: &MetadataValue, value: &MetadataValue) -> Option<Ordering> {
     }
 }
 
-fn holds(by: Comparison, order: Ordering) -> bool {
+fn satisfies_comparison(by: Comparison, order: Ordering) -> bool {
     match by {
         Comparison::Equal => order.is_eq(),
         Comparison::Less => order.is_lt(),
@@ -135,7 +136,7 @@ pub fn title_contains(title: Option<&str>, text: &str) -> bool {
 
 /// Whether a list shows this conversation; where its page begins is not asked.
 #[must_use]
-pub fn lists(list: &ListConversations, one: &Conversation) -> bool {
+pub fn is_listed_by(list: &ListConversations, one: &Conversation) -> bool {
     let resource = list.resource.is_none() || list.resource == one.resource;
     let since = list.updated_since.is_none_or(|ms| one.updated_ms >= ms);
     let before = list.updated_before.is_none_or(|ms| one.updated_ms < ms);
@@ -147,7 +148,7 @@ pub fn lists(list: &ListConversations, one: &Conversation) -> bool {
         && list
             .metadata
             .as_ref()
-            .is_none_or(|filter| matches(filter, &attributes(&one.metadata)))
+            .is_none_or(|filter| matches_filter(filter, &filter_attributes(&one.metadata)))
 }
 
 #[cfg(test)]
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn filters_compare_within_a_kind() {
-        let attributes = attributes(&metadata(&[
+        let attributes = filter_attributes(&metadata(&[
             ("n", "3"),
             ("big", "12345678901234567890123"),
             ("huge", "1e999"),
@@ -180,9 +181,9 @@ mod tests {
                 by: by.parse().unwrap(),
                 value,
             };
-            assert_eq!(matches(&filter, &attributes), expected, "{filter:?}");
+            assert_eq!(matches_filter(&filter, &attributes), expected, "{filter:?}");
             let not = MetadataFilter::Not(Box::new(filter));
-            assert_eq!(matches(&not, &attributes), !expected, "{not:?}");
+            assert_eq!(matches_filter(&not, &attributes), !expected, "{not:?}");
         };
         check("n", "=", 3.0.into(), true);
         check("n", "<", 3.0.into(), false);
@@ -197,10 +198,19 @@ mod tests {
         check("z", "=", MetadataValue::Null, true);
         check("o", "=", MetadataValue::Null, false);
         check("missing", "<=", 3.0.into(), false);
-        assert!(matches(&MetadataFilter::Has(key("o")), &attributes));
-        assert!(matches(&MetadataFilter::Has(key("huge")), &attributes));
-        assert!(matches(&MetadataFilter::All(Vec::new()), &attributes));
-        assert!(!matches(&MetadataFilter::Any(Vec::new()), &attributes));
+        assert!(matches_filter(&MetadataFilter::Has(key("o")), &attributes));
+        assert!(matches_filter(
+            &MetadataFilter::Has(key("huge")),
+            &attributes
+        ));
+        assert!(matches_filter(
+            &MetadataFilter::All(Vec::new()),
+            &attributes
+        ));
+        assert!(!matches_filter(
+            &MetadataFilter::Any(Vec::new()),
+            &attributes
+        ));
     }
 
     #[test]
@@ -226,7 +236,7 @@ mod tests {
             MetadataFilter::Any((0..70).map(|_| has()).collect()),
             "filter_conditions",
         );
-        let nan = MetadataFilter::equal("k", f64::NAN).unwrap();
+        let nan = MetadataFilter::field_equals("k", f64::NAN).unwrap();
         check(nan, "finite");
     }
 }

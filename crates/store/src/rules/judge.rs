@@ -9,13 +9,13 @@
 
 use std::ops::Range;
 
-use super::query::{Condition, Extent, Piece, Query, Wanted};
-use super::rarity::{ONE, Weight};
-use super::terms::{Purpose, Term, terms};
+use super::query::{IndexCondition, Query, QueryPhrase, QueryTerm, TermExtent};
+use super::rarity::{IdfWeight, ONE};
+use super::terms::{Purpose, Term, visit_terms};
 
 /// A text that is what was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct TextMatch {
     /// How well; more is better. Comparable within one query only.
     pub score: u32,
     /// Where the pieces stand in the text, in bytes: by place, not overlapping.
@@ -24,7 +24,7 @@ pub struct Found {
 
 /// A wanted term where it occurs.
 #[derive(Clone, Copy)]
-struct Occurrence {
+struct MatchRange {
     position: u32,
     start: usize,
     end: usize,
@@ -32,30 +32,30 @@ struct Occurrence {
 
 /// Looks for all pieces of a query; `None` if one is missing.
 #[must_use]
-pub fn judge(query: &Query, text: &str) -> Option<Found> {
+pub fn match_all(query: &Query, text: &str) -> Option<TextMatch> {
     if query.is_empty() {
         return None;
     }
-    let seen = look(query, text);
+    let seen = find_phrases(query, text);
     let has_all = seen.pieces.iter().all(|places| !places.is_empty());
-    has_all.then(|| seen.found(|_| ONE))
+    has_all.then(|| seen.into_text_match(|_| ONE))
 }
 
 /// Looks for any piece of a query, each weighing what it is given; `None` if all are missing that are
 /// looked for.
-pub(super) fn judge_any(query: &Query, weights: &[Weight], text: &str) -> Option<Found> {
-    let seen = look(query, text);
+pub(super) fn match_any(query: &Query, weights: &[IdfWeight], text: &str) -> Option<TextMatch> {
+    let seen = find_phrases(query, text);
     let mut both = seen.pieces.iter().zip(weights);
     let has_any = both.any(|(places, weight)| weight.looked_for && !places.is_empty());
-    has_any.then(|| seen.found(|piece| weights.get(piece).map_or(0, |one| one.factor)))
+    has_any.then(|| seen.into_text_match(|piece| weights.get(piece).map_or(0, |one| one.factor)))
 }
 
 /// Which pieces of a query an index proposes a text for: those all of whose terms it has, side by side
 /// or not.
 #[must_use]
-pub fn proposed(query: &Query, text: &str) -> Vec<bool> {
-    let mut missing: Vec<Vec<Condition<'_>>> = query.alternatives();
-    terms(text, Purpose::Index, |term| {
+pub fn phrases_with_all_terms(query: &Query, text: &str) -> Vec<bool> {
+    let mut missing: Vec<Vec<IndexCondition<'_>>> = query.phrase_conditions();
+    visit_terms(text, Purpose::Index, |term| {
         for conditions in &mut missing {
             conditions.retain(|wanted| match wanted.prefix {
                 true => !term.text.starts_with(wanted.term),
@@ -67,35 +67,35 @@ pub fn proposed(query: &Query, text: &str) -> Vec<bool> {
 }
 
 /// What was seen in a text.
-struct Seen {
+struct QueryMatches {
     /// Where each piece stands.
     pieces: Vec<Vec<Range<usize>>>,
     /// Its terms.
     length: u64,
 }
 
-impl Seen {
-    fn found(self, factor: impl Fn(usize) -> u32) -> Found {
-        let mut found = Found {
+impl QueryMatches {
+    fn into_text_match(self, factor: impl Fn(usize) -> u32) -> TextMatch {
+        let mut found = TextMatch {
             score: 0,
             places: Vec::new(),
         };
         for (piece, places) in self.pieces.into_iter().enumerate() {
-            let score = score(places.len() as u64, self.length);
+            let score = bm25_score(places.len() as u64, self.length);
             let weighted = score.saturating_mul(factor(piece)) / ONE;
             found.score = found.score.saturating_add(weighted);
             found.places.extend(places);
         }
-        found.places = joined(found.places);
+        found.places = merge_ranges(found.places);
         found
     }
 }
 
-fn look(query: &Query, text: &str) -> Seen {
-    let wanted: Vec<&Wanted> = query.pieces.iter().flat_map(|piece| &piece.terms).collect();
-    let mut occurrences: Vec<Vec<Occurrence>> = vec![Vec::new(); wanted.len()];
+fn find_phrases(query: &Query, text: &str) -> QueryMatches {
+    let wanted: Vec<&QueryTerm> = query.pieces.iter().flat_map(|piece| &piece.terms).collect();
+    let mut occurrences: Vec<Vec<MatchRange>> = vec![Vec::new(); wanted.len()];
     let mut length: u64 = 0;
-    terms(text, Purpose::Index, |term| {
+    visit_terms(text, Purpose::Index, |term| {
         length += 1;
         for (wanted, occurrences) in wanted.iter().zip(&mut occurrences) {
             let Some(end) = wanted.end_in(&term) else {
@@ -104,7 +104,7 @@ fn look(query: &Query, text: &str) -> Seen {
             match occurrences.last_mut() {
                 // `c` and `c++` have one position.
                 Some(last) if last.position == term.position => last.end = last.end.max(end),
-                _ => occurrences.push(Occurrence {
+                _ => occurrences.push(MatchRange {
                     position: term.position,
                     start: term.start,
                     end,
@@ -116,9 +116,9 @@ fn look(query: &Query, text: &str) -> Seen {
     let pieces = query.pieces.iter().map(|piece| {
         let (own, others) = rest.split_at(piece.terms.len().min(rest.len()));
         rest = others;
-        piece.find(own)
+        piece.find_ranges(own)
     });
-    Seen {
+    QueryMatches {
         pieces: pieces.collect(),
         length,
     }
@@ -126,33 +126,35 @@ fn look(query: &Query, text: &str) -> Seen {
 
 /// BM25's curve with k = 1.2 and b = 0.75 for an average text of 100 terms, times 1,000; at most
 /// 2,200.
-fn score(times: u64, length: u64) -> u32 {
+fn bm25_score(times: u64, length: u64) -> u32 {
     let times = times.saturating_mul(1000);
     let norm = 300 + length.saturating_mul(9);
     let score = times.saturating_mul(2200) / times.saturating_add(norm);
     u32::try_from(score).unwrap_or(u32::MAX)
 }
 
-impl Wanted {
+impl QueryTerm {
     /// Where the wanted part of a term ends, if the term is the one.
     fn end_in(&self, term: &Term<'_>) -> Option<usize> {
         match self.extent {
-            Extent::Whole => (term.text == self.text).then_some(term.end),
-            Extent::Beginning => term.text.starts_with(&self.text).then_some(term.end),
-            Extent::FirstCharacter => term.text.starts_with(&self.text).then_some(term.first_end),
+            TermExtent::Whole => (term.text == self.text).then_some(term.end),
+            TermExtent::Beginning => term.text.starts_with(&self.text).then_some(term.end),
+            TermExtent::FirstCharacter => {
+                term.text.starts_with(&self.text).then_some(term.first_end)
+            }
         }
     }
 }
 
-impl Piece {
+impl QueryPhrase {
     /// Where the terms stand side by side; `occurrences` are those of each term, by position.
-    fn find(&self, occurrences: &[Vec<Occurrence>]) -> Vec<Range<usize>> {
+    fn find_ranges(&self, occurrences: &[Vec<MatchRange>]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         let Some((first, others)) = occurrences.split_first() else {
             return places;
         };
         let offsets = self.terms.iter().skip(1).map(|wanted| wanted.offset);
-        let others: Vec<(u32, &Vec<Occurrence>)> = offsets.zip(others).collect();
+        let others: Vec<(u32, &Vec<MatchRange>)> = offsets.zip(others).collect();
         for begin in first {
             let mut end = begin.end;
             let side_by_side = others.iter().all(|(offset, occurrences)| {
@@ -173,7 +175,7 @@ impl Piece {
 }
 
 /// By place; what overlaps becomes one.
-fn joined(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merge_ranges(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_unstable_by_key(|place| (place.start, place.end));
     let mut out: Vec<Range<usize>> = Vec::with_capacity(places.len());
     for place in places {
@@ -190,8 +192,8 @@ mod tests {
     use super::*;
 
     fn places(query: &str, text: &str) -> String {
-        let found = judge(&Query::parse(query), text);
-        let shown = |found: Found| {
+        let found = match_all(&Query::parse(query), text);
+        let shown = |found: TextMatch| {
             let places = found.places.into_iter();
             let places: Vec<&str> = places.map(|place| &text[place]).collect();
             places.join("|")
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn more_and_denser_is_better() {
-        let score = |text: &str| judge(&Query::parse("a"), text).unwrap().score;
+        let score = |text: &str| match_all(&Query::parse("a"), text).unwrap().score;
         assert!(score("a a b") > score("a b b"));
         assert!(score("a b") > score(&format!("a {}", "b ".repeat(100))));
         assert!(score(&"a ".repeat(100_000)) <= 2200);

@@ -2,8 +2,8 @@
 
 use contexture_ir::NodeId;
 
-use crate::append::{AppendAt, AppendRequest, OnMoved};
-use crate::error::{Error, Thing};
+use crate::append::{AppendPoint, AppendRequest, OnMoved};
+use crate::error::{EntityKind, Error};
 use crate::refs::{Activation, BranchLabel, Fence, NewBranch};
 
 /// What must be known of the branch an append names.
@@ -17,7 +17,7 @@ pub struct BranchFacts {
 
 /// Where an append lands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Landing {
+pub enum AppendTarget {
     /// After the branch's head.
     Extend,
     /// On this new branch.
@@ -27,14 +27,17 @@ pub enum Landing {
 }
 
 /// Decides where an append that is no repetition lands. `branch`: the branch it names, if there is
-/// one; not asked for by [`AppendAt::New`].
-pub fn land(request: &AppendRequest, branch: Option<BranchFacts>) -> Result<Landing, Error> {
+/// one; not asked for by [`AppendPoint::New`].
+pub fn append_target(
+    request: &AppendRequest,
+    branch: Option<BranchFacts>,
+) -> Result<AppendTarget, Error> {
     let (name, expected) = match &request.at {
-        AppendAt::New(new) => return Ok(Landing::Open(new.clone())),
-        AppendAt::Tip { branch } => (branch, None),
-        AppendAt::Head { branch, head } => (branch, Some(*head)),
+        AppendPoint::New(new) => return Ok(AppendTarget::Open(new.clone())),
+        AppendPoint::Tip { branch } => (branch, None),
+        AppendPoint::Head { branch, head } => (branch, Some(*head)),
     };
-    let facts = branch.ok_or_else(|| Error::not_found(Thing::Branch, name))?;
+    let facts = branch.ok_or_else(|| Error::not_found(EntityKind::Branch, name))?;
     if let Some(held) = request.fence
         && held != facts.fence
     {
@@ -50,11 +53,13 @@ pub fn land(request: &AppendRequest, branch: Option<BranchFacts>) -> Result<Land
             expected: head,
             actual: facts.head,
         }),
-        (Some(head), OnMoved::Sibling) if head != facts.head => Ok(Landing::Sibling(NewBranch {
-            base: head,
-            label: BranchLabel::After(name.clone()),
-            activate: Activation::Keep,
-        })),
-        _ => Ok(Landing::Extend),
+        (Some(head), OnMoved::Sibling) if head != facts.head => {
+            Ok(AppendTarget::Sibling(NewBranch {
+                base: head,
+                label: BranchLabel::After(name.clone()),
+                activate: Activation::Keep,
+            }))
+        }
+        _ => Ok(AppendTarget::Extend),
     }
 }

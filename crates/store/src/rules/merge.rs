@@ -7,7 +7,7 @@ use contexture_ir::ContentHash;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::state::{StateEntry, StateOp, StatePatch, StateRoot};
-use crate::state_key::{Expect, StateKey};
+use crate::state_key::{StateExpectation, StateKey};
 
 /// What a patch makes of a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Merged {
 }
 
 /// Merges `patch` into `root`; `None` if nothing differs.
-pub fn merge(
+pub fn merge_patch(
     root: &StateRoot,
     patch: &StatePatch,
     limits: &Limits,
@@ -34,9 +34,9 @@ pub fn merge(
     for change in &patch.changes {
         let now = root.get(&change.key);
         let as_expected = match change.expect {
-            Expect::Any => true,
-            Expect::Absent => now.is_none(),
-            Expect::Hash(hash) => now.is_some_and(|entry| entry.hash == hash),
+            StateExpectation::Any => true,
+            StateExpectation::Absent => now.is_none(),
+            StateExpectation::Hash(hash) => now.is_some_and(|entry| entry.hash == hash),
         };
         if !as_expected {
             return Err(Error::StateConflict {

@@ -28,21 +28,23 @@ pub use check::{
     check_append, check_blob, check_delete_branch, check_new_conversation, check_path_hashes,
     check_prefix, check_put_entry, check_redact, check_update, check_version, merge_metadata,
 };
-pub use count::{Counters, count, follows};
-pub use filter::{Attributes, attributes, check_list, lists, matches, title_contains};
-pub use judge::{Found, judge, proposed};
-pub use land::{BranchFacts, Landing, land};
-pub use merge::{Merged, merge};
-pub use page::{Extent, extent};
-pub use query::{Condition, Query};
-pub use rank::{Candidate, Ranking, check_search};
-pub use replay::{Stored, replay};
-pub use response::first_passed;
-pub use root_record::{RootRecord, decode_root, encode_root};
-pub use said::{SAID_BYTES, said};
-pub use snippet::snippet;
-pub use stream::{
-    check_chunks, check_claim, check_finish, check_running, chunk_range, end_stream, known_chunks,
-    land_chunks,
+pub use count::{Counters, can_follow, counters_after_each};
+pub use filter::{
+    Attributes, check_list, filter_attributes, is_listed_by, matches_filter, title_contains,
 };
-pub use terms::{Purpose, Shape, TERM_BYTES, TERMS_VERSION, Term, index_terms, terms};
+pub use judge::{TextMatch, match_all, phrases_with_all_terms};
+pub use land::{AppendTarget, BranchFacts, append_target};
+pub use merge::{Merged, merge_patch};
+pub use page::{DepthRange, depth_range};
+pub use query::{IndexCondition, Query};
+pub use rank::{Ranking, SearchCandidate, check_search};
+pub use replay::{StoredItem, detect_replay};
+pub use response::first_on_path;
+pub use root_record::{RootRecord, decode_root, encode_root};
+pub use said::{SAID_BYTES, searchable_text};
+pub use snippet::build_snippet;
+pub use stream::{
+    check_chunk_append, check_chunks, check_claim, check_finish, check_running, check_stream_end,
+    chunk_range, stored_chunk_range,
+};
+pub use terms::{Purpose, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, visit_terms};

@@ -5,7 +5,7 @@ use crate::read::{ReadRequest, Span};
 
 /// Depths to be read: `from..=to`, empty if `from > to`, and where the next page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct DepthRange {
     /// The first depth.
     pub from: u64,
     /// The last depth.
@@ -16,7 +16,7 @@ pub struct Extent {
 
 /// The depths that `request` covers on a path whose end has these counters.
 #[must_use]
-pub fn extent(request: &ReadRequest, end: &Counters) -> Extent {
+pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
     let depth = end.depth;
     let (from, to) = match request.span {
         Span::Whole => (1, depth),
@@ -26,7 +26,7 @@ pub fn extent(request: &ReadRequest, end: &Counters) -> Extent {
         Span::SinceCompaction => (end.compacted.max(1), depth),
     };
     let Some(limit) = request.limit else {
-        return Extent {
+        return DepthRange {
             from,
             to,
             next: None,
@@ -34,13 +34,13 @@ pub fn extent(request: &ReadRequest, end: &Counters) -> Extent {
     };
     let end = from.saturating_add(limit as u64);
     if end > to {
-        return Extent {
+        return DepthRange {
             from,
             to,
             next: None,
         };
     }
-    Extent {
+    DepthRange {
         from,
         to: end - 1,
         next: Some(end),
@@ -50,14 +50,14 @@ pub fn extent(request: &ReadRequest, end: &Counters) -> Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::At;
+    use crate::read::PathEnd;
     use contexture_ir::BranchName;
 
     #[test]
     fn spans_stay_on_the_path() {
         let check_on = |compacted, span, limit, expected: (u64, u64, Option<u64>)| {
             let request = ReadRequest {
-                at: At::Branch(BranchName::main()),
+                at: PathEnd::Branch(BranchName::main()),
                 span,
                 limit,
             };
@@ -66,7 +66,7 @@ mod tests {
                 compacted,
                 ..Counters::default()
             };
-            let got = extent(&request, &end);
+            let got = depth_range(&request, &end);
             assert_eq!((got.from, got.to, got.next), expected, "{span:?} {limit:?}");
         };
         let check = |span, limit, expected| check_on(4, span, limit, expected);

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::terms::{Purpose, Shape, terms};
+use super::terms::{Purpose, TermShape, visit_terms};
 
 /// The most conditions an index is asked; whatever else a long query says is checked on what these
 /// find.
@@ -18,27 +18,27 @@ const INDEX_CONDITIONS: usize = 64;
 /// A query, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<QueryPhrase>,
 }
 
 /// Terms that stand side by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct QueryPhrase {
     /// Never empty; the first has the offset 0.
-    pub(super) terms: Vec<Wanted>,
+    pub(super) terms: Vec<QueryTerm>,
 }
 
 /// A term of a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct QueryTerm {
     pub(super) offset: u32,
     pub(super) text: String,
-    pub(super) extent: Extent,
+    pub(super) extent: TermExtent,
 }
 
 /// How much of a term in the text the wanted one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Extent {
+pub(super) enum TermExtent {
     /// All of it.
     Whole,
     /// Its beginning; the reader sees the whole word marked.
@@ -49,7 +49,7 @@ pub(super) enum Extent {
 
 /// What an index can be asked: a term that a text must have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Condition<'a> {
+pub struct IndexCondition<'a> {
     /// The term.
     pub term: &'a str,
     /// Whether a longer term that begins like this will do.
@@ -62,8 +62,8 @@ impl Query {
     pub fn parse(text: &str) -> Self {
         let mut query = Self::default();
         let mut rest = text;
-        while let Some((piece, prefix, after)) = next(rest) {
-            query.add(piece, prefix);
+        while let Some((piece, prefix, after)) = next_phrase(rest) {
+            query.add_phrase(piece, prefix);
             rest = after;
         }
         query
@@ -78,38 +78,38 @@ impl Query {
     /// What every text that is found has. A text that has it all is not found for sure: side by
     /// side is not asked.
     #[must_use]
-    pub fn conditions(&self) -> Vec<Condition<'_>> {
-        conditions(&self.pieces)
+    pub fn index_conditions(&self) -> Vec<IndexCondition<'_>> {
+        collect_conditions(&self.pieces)
     }
 
     /// The same of each piece: what every text has in which it stands.
     #[must_use]
-    pub fn alternatives(&self) -> Vec<Vec<Condition<'_>>> {
+    pub fn phrase_conditions(&self) -> Vec<Vec<IndexCondition<'_>>> {
         let pieces = self.pieces.iter();
-        pieces.map(|piece| conditions([piece])).collect()
+        pieces.map(|piece| collect_conditions([piece])).collect()
     }
 
-    fn add(&mut self, text: &str, prefix: bool) {
-        let mut piece = Piece::default();
+    fn add_phrase(&mut self, text: &str, prefix: bool) {
+        let mut piece = QueryPhrase::default();
         let mut first = None;
-        let mut last = Shape::Word;
-        terms(text, Purpose::Query, |term| {
+        let mut last = TermShape::Word;
+        visit_terms(text, Purpose::Query, |term| {
             let first = *first.get_or_insert(term.position);
             last = term.shape;
-            piece.terms.push(Wanted {
+            piece.terms.push(QueryTerm {
                 offset: term.position - first,
                 text: term.text.to_owned(),
                 extent: match term.shape {
-                    Shape::Character => Extent::FirstCharacter,
-                    Shape::Word | Shape::Pair | Shape::Symbol => Extent::Whole,
+                    TermShape::Character => TermExtent::FirstCharacter,
+                    TermShape::Word | TermShape::Pair | TermShape::Symbol => TermExtent::Whole,
                 },
             });
         });
         if let Some(wanted) = piece.terms.last_mut()
             && prefix
-            && last == Shape::Word
+            && last == TermShape::Word
         {
-            wanted.extent = Extent::Beginning;
+            wanted.extent = TermExtent::Beginning;
         }
         if !piece.terms.is_empty() && !self.pieces.contains(&piece) {
             self.pieces.push(piece);
@@ -117,24 +117,26 @@ impl Query {
     }
 }
 
-fn conditions<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> Vec<Condition<'a>> {
+fn collect_conditions<'a>(
+    pieces: impl IntoIterator<Item = &'a QueryPhrase>,
+) -> Vec<IndexCondition<'a>> {
     let wanted = pieces.into_iter().flat_map(|piece| &piece.terms);
-    let all: BTreeSet<Condition<'_>> = wanted
-        .map(|wanted| Condition {
+    let all: BTreeSet<IndexCondition<'_>> = wanted
+        .map(|wanted| IndexCondition {
             term: &wanted.text,
-            prefix: wanted.extent != Extent::Whole,
+            prefix: wanted.extent != TermExtent::Whole,
         })
         .collect();
     all.into_iter().take(INDEX_CONDITIONS).collect()
 }
 
 /// The next piece, whether its last word is a beginning, and what follows it.
-fn next(text: &str) -> Option<(&str, bool, &str)> {
+fn next_phrase(text: &str) -> Option<(&str, bool, &str)> {
     let text = text.trim_start();
     let first = text.chars().next()?;
     if is_quote(first) {
         let inside = text.get(first.len_utf8()..).unwrap_or_default();
-        let (piece, after) = split(inside, inside.find(is_quote));
+        let (piece, after) = split_or_end(inside, inside.find(is_quote));
         let after = after.strip_prefix(is_quote).unwrap_or(after);
         return Some(match after.strip_prefix('*') {
             Some(after) => (piece, true, after),
@@ -142,11 +144,11 @@ fn next(text: &str) -> Option<(&str, bool, &str)> {
         });
     }
     let end = text.find(|c: char| c.is_whitespace() || is_quote(c));
-    let (piece, after) = split(text, end);
+    let (piece, after) = split_or_end(text, end);
     Some((piece, piece.ends_with('*'), after))
 }
 
-fn split(text: &str, at: Option<usize>) -> (&str, &str) {
+fn split_or_end(text: &str, at: Option<usize>) -> (&str, &str) {
     text.split_at(at.unwrap_or(text.len()))
 }
 
@@ -161,15 +163,15 @@ mod tests {
 
     /// Pieces in brackets, beginnings with `*`, first characters with `^`.
     fn shown(text: &str) -> String {
-        let show = |wanted: &Wanted| {
+        let show = |wanted: &QueryTerm| {
             let mark = match wanted.extent {
-                Extent::Whole => "",
-                Extent::Beginning => "*",
-                Extent::FirstCharacter => "^",
+                TermExtent::Whole => "",
+                TermExtent::Beginning => "*",
+                TermExtent::FirstCharacter => "^",
             };
             format!("{}{}{mark}", wanted.offset, wanted.text)
         };
-        let piece = |piece: &Piece| {
+        let piece = |piece: &QueryPhrase| {
             let terms: Vec<String> = piece.terms.iter().map(show).collect();
             format!("[{}]", terms.join(" "))
         };
@@ -205,7 +207,7 @@ mod tests {
     fn an_index_is_asked_for_each_term_once() {
         let query = Query::parse("b a-b a* 東");
         let asked: Vec<(&str, bool)> = query
-            .conditions()
+            .index_conditions()
             .iter()
             .map(|condition| (condition.term, condition.prefix))
             .collect();
@@ -214,9 +216,12 @@ mod tests {
             [("a", false), ("a", true), ("b", false), ("東", true)]
         );
         let alone = Query::parse("b-a a*");
-        let alone: Vec<usize> = alone.alternatives().iter().map(Vec::len).collect();
+        let alone: Vec<usize> = alone.phrase_conditions().iter().map(Vec::len).collect();
         assert_eq!(alone, [2, 1]);
         let long: String = (0..1000).map(|n| format!("w{n} ")).collect();
-        assert_eq!(Query::parse(&long).conditions().len(), INDEX_CONDITIONS);
+        assert_eq!(
+            Query::parse(&long).index_conditions().len(),
+            INDEX_CONDITIONS
+        );
     }
 }

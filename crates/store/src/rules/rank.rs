@@ -10,35 +10,36 @@ use std::ops::ControlFlow;
 
 use contexture_ir::{Audience, ConversationId, MessageId, NodeId};
 
-use super::check::within;
-use super::judge::{Found, judge, judge_any};
-use super::query::{Condition, Query};
-use super::rarity::{Weight, weights};
-use super::said::said;
-use super::snippet::snippet;
+use super::check::check_limit;
+use super::judge::{TextMatch, match_all, match_any};
+use super::query::{IndexCondition, Query};
+use super::rarity::{IdfWeight, idf_weights};
+use super::said::searchable_text;
+use super::snippet::build_snippet;
 use crate::error::Error;
 use crate::node::{Node, NodeKind};
 use crate::search::{
-    Coverage, Hidden, Hit, SearchCursor, SearchLimits, SearchPage, SearchRequest, Words,
+    HiddenContent, Hit, MatchMode, SearchCoverage, SearchCursor, SearchLimits, SearchPage,
+    SearchRequest,
 };
 
 /// Whether a search is within the limits.
 pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<(), Error> {
-    within(
+    check_limit(
         "search_query_bytes",
         limits.query_bytes,
         request.query.len(),
     )?;
-    if request.words == Words::Any {
-        let words = Query::parse(&request.query).alternatives().len();
-        within("search_any_words", limits.any_words, words)?;
+    if request.words == MatchMode::Any {
+        let words = Query::parse(&request.query).phrase_conditions().len();
+        check_limit("search_any_words", limits.any_words, words)?;
     }
-    within("search_hits", limits.hits, request.limit)
+    check_limit("search_hits", limits.hits, request.limit)
 }
 
 /// A node that may be a hit.
 #[derive(Clone, Debug)]
-pub struct Candidate<'a> {
+pub struct SearchCandidate<'a> {
     /// Its conversation.
     pub conversation: &'a ConversationId,
     /// Its id.
@@ -53,10 +54,10 @@ pub struct Candidate<'a> {
     pub json: &'a str,
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> SearchCandidate<'a> {
     /// A stored node.
     #[must_use]
-    pub fn of(conversation: &'a ConversationId, node: &'a Node) -> Self {
+    pub fn from_node(conversation: &'a ConversationId, node: &'a Node) -> Self {
         Self {
             conversation,
             node: node.id,
@@ -75,12 +76,12 @@ pub struct Ranking {
     limits: SearchLimits,
     query: Query,
     /// What its pieces are worth, if any will do.
-    weights: Vec<Weight>,
+    weights: Vec<IdfWeight>,
     /// Best first, one more than asked for.
     hits: Vec<Hit>,
     nodes: usize,
     bytes: usize,
-    coverage: Coverage,
+    coverage: SearchCoverage,
 }
 
 impl Ranking {
@@ -95,7 +96,7 @@ impl Ranking {
             hits: Vec::new(),
             nodes: 0,
             bytes: 0,
-            coverage: Coverage::Whole,
+            coverage: SearchCoverage::Whole,
         }
     }
 
@@ -108,60 +109,64 @@ impl Ranking {
     /// What is to be counted before anything is offered: in how many nodes of the scope each of these
     /// stands, all its conditions. Nothing where all must be there.
     #[must_use]
-    pub fn to_count(&self) -> Vec<Vec<Condition<'_>>> {
+    pub fn terms_to_count(&self) -> Vec<Vec<IndexCondition<'_>>> {
         match self.request.words {
-            Words::All => Vec::new(),
-            Words::Any => self.query.alternatives(),
+            MatchMode::All => Vec::new(),
+            MatchMode::Any => self.query.phrase_conditions(),
         }
     }
 
     /// How far is counted: what is more frequent need not be known.
     #[must_use]
-    pub fn count_to(&self) -> usize {
+    pub fn count_limit(&self) -> usize {
         self.limits.any_nodes.saturating_add(1)
     }
 
-    /// Takes what was counted, in the order of [`to_count`](Self::to_count).
-    pub fn counted(&mut self, counts: &[usize]) {
-        self.weights = weights(counts, self.limits.any_nodes);
+    /// Takes what was counted, in the order of [`to_count`](Self::terms_to_count).
+    pub fn set_counts(&mut self, counts: &[usize]) {
+        self.weights = idf_weights(counts, self.limits.any_nodes);
     }
 
     /// What an index is asked for: texts that have all conditions of one of these. Nothing: there is
     /// nothing to find.
     #[must_use]
-    pub fn proposals(&self) -> Vec<Vec<Condition<'_>>> {
+    pub fn index_alternatives(&self) -> Vec<Vec<IndexCondition<'_>>> {
         if self.query.is_empty() {
             return Vec::new();
         }
         match self.request.words {
-            Words::All => vec![self.query.conditions()],
-            Words::Any => {
-                let both = self.query.alternatives().into_iter().zip(&self.weights);
+            MatchMode::All => vec![self.query.index_conditions()],
+            MatchMode::Any => {
+                let both = self
+                    .query
+                    .phrase_conditions()
+                    .into_iter()
+                    .zip(&self.weights);
                 let wanted = both.filter(|(_, weight)| weight.looked_for);
                 wanted.map(|(conditions, _)| conditions).collect()
             }
         }
     }
 
-    /// The same question without an index, of a text that has these of [`to_count`](Self::to_count).
+    /// The same question without an index, of a text that has these of [`to_count`](Self::terms_to_count).
     #[must_use]
-    pub fn proposes(&self, has: &[bool]) -> bool {
+    pub fn should_examine(&self, has: &[bool]) -> bool {
         let mut both = has.iter().zip(&self.weights);
         both.any(|(has, weight)| *has && weight.looked_for)
     }
 
     /// How many nodes are judged at most.
     #[must_use]
-    pub fn most_nodes(&self) -> usize {
+    pub fn node_limit(&self) -> usize {
         match self.request.words {
-            Words::All => self.limits.nodes,
-            Words::Any => self.limits.any_nodes,
+            MatchMode::All => self.limits.nodes,
+            MatchMode::Any => self.limits.any_nodes,
         }
     }
 
     /// Whether the request is about such nodes at all; only those are to be offered.
     #[must_use]
-    pub fn admits(&self, kind: NodeKind, audience: Audience, created_ms: i64) -> bool {
+    pub fn matches_filters(&self, kind: NodeKind, audience: Audience, created_ms: i64) -> bool {
         let SearchRequest {
             kinds,
             hidden,
@@ -170,32 +175,32 @@ impl Ranking {
             ..
         } = &self.request;
         (kinds.is_empty() || kinds.contains(&kind))
-            && (*hidden == Hidden::Include || audience.user)
+            && (*hidden == HiddenContent::Include || audience.user)
             && since_ms.is_none_or(|since| created_ms >= since)
             && before_ms.is_none_or(|before| created_ms < before)
     }
 
     /// Looks at a candidate; says when to stop.
-    pub fn offer(&mut self, candidate: &Candidate<'_>) -> ControlFlow<()> {
-        if self.nodes >= self.most_nodes() || self.bytes >= self.limits.bytes {
-            self.coverage = Coverage::Newest;
+    pub fn examine_candidate(&mut self, candidate: &SearchCandidate<'_>) -> ControlFlow<()> {
+        if self.nodes >= self.node_limit() || self.bytes >= self.limits.bytes {
+            self.coverage = SearchCoverage::Newest;
             return ControlFlow::Break(());
         }
         self.nodes += 1;
         self.bytes = self.bytes.saturating_add(candidate.json.len());
-        let text = said(candidate.json);
+        let text = searchable_text(candidate.json);
         let found = match self.request.words {
-            Words::All => judge(&self.query, &text),
-            Words::Any => judge_any(&self.query, &self.weights, &text),
+            MatchMode::All => match_all(&self.query, &text),
+            MatchMode::Any => match_any(&self.query, &self.weights, &text),
         };
         if let Some(found) = found {
-            self.place(candidate, &text, &found);
+            self.insert_hit(candidate, &text, &found);
         }
         ControlFlow::Continue(())
     }
 
     /// Keeps a hit if it belongs to the page.
-    fn place(&mut self, candidate: &Candidate<'_>, text: &str, found: &Found) {
+    fn insert_hit(&mut self, candidate: &SearchCandidate<'_>, text: &str, found: &TextMatch) {
         let mut hit = Hit {
             conversation: candidate.conversation.clone(),
             node: candidate.node,
@@ -206,36 +211,38 @@ impl Ranking {
             created_ms: candidate.created_ms,
         };
         let before = self.request.after.as_ref();
-        if before.is_some_and(|after| order(&place_of(&hit), after) != Ordering::Greater) {
+        if before
+            .is_some_and(|after| compare_cursors(&hit_cursor(&hit), after) != Ordering::Greater)
+        {
             return;
         }
-        let place = place_of(&hit);
+        let place = hit_cursor(&hit);
         let at = self
             .hits
-            .partition_point(|other| order(&place_of(other), &place) == Ordering::Less);
+            .partition_point(|other| compare_cursors(&hit_cursor(other), &place) == Ordering::Less);
         if at > self.request.limit {
             return;
         }
-        hit.snippet = snippet(text, &found.places);
+        hit.snippet = build_snippet(text, &found.places);
         self.hits.insert(at, hit);
         self.hits.truncate(self.request.limit.saturating_add(1));
     }
 
     /// The page.
     #[must_use]
-    pub fn page(self) -> SearchPage {
+    pub fn into_page(self) -> SearchPage {
         let mut hits = self.hits;
         let more = hits.len() > self.request.limit;
         hits.truncate(self.request.limit);
         SearchPage {
-            next: hits.last().filter(|_| more).map(place_of),
+            next: hits.last().filter(|_| more).map(hit_cursor),
             hits,
             coverage: self.coverage,
         }
     }
 }
 
-fn place_of(hit: &Hit) -> SearchCursor {
+fn hit_cursor(hit: &Hit) -> SearchCursor {
     SearchCursor {
         score: hit.score,
         created_ms: hit.created_ms,
@@ -245,7 +252,7 @@ fn place_of(hit: &Hit) -> SearchCursor {
 }
 
 /// Best first, then newest first, then by conversation and id.
-fn order(a: &SearchCursor, b: &SearchCursor) -> Ordering {
+fn compare_cursors(a: &SearchCursor, b: &SearchCursor) -> Ordering {
     let key = |place: &SearchCursor| (Reverse(place.score), Reverse(place.created_ms));
     key(a)
         .cmp(&key(b))

@@ -11,7 +11,7 @@ pub(super) const ONE: u32 = 16;
 
 /// What a piece is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Weight {
+pub(super) struct IdfWeight {
     /// Whether having it makes a text a hit.
     pub(super) looked_for: bool,
     /// In [`ONE`]ths.
@@ -19,7 +19,7 @@ pub(super) struct Weight {
 }
 
 /// What pieces are worth that so many texts have; of more than `most` it need not be known how many.
-pub(super) fn weights(counts: &[usize], most: usize) -> Vec<Weight> {
+pub(super) fn idf_weights(counts: &[usize], most: usize) -> Vec<IdfWeight> {
     let counts: Vec<usize> = counts.iter().map(|count| (*count).min(most + 1)).collect();
     let mut rarest: Vec<(usize, usize)> = counts.iter().copied().zip(0..).collect();
     rarest.sort_unstable();
@@ -37,16 +37,16 @@ pub(super) fn weights(counts: &[usize], most: usize) -> Vec<Weight> {
         }
     }
     let frequent = counts.iter().copied().max().unwrap_or(0);
-    let weight = |(count, looked_for): (&usize, bool)| Weight {
+    let weight = |(count, looked_for): (&usize, bool)| IdfWeight {
         // Nothing is rare: everything is looked for.
         looked_for: *count > 0 && (looked_for || !any),
-        factor: ONE + logarithm(frequent).saturating_sub(logarithm(*count)),
+        factor: ONE + scaled_log2(frequent).saturating_sub(scaled_log2(*count)),
     };
     counts.iter().zip(looked_for).map(weight).collect()
 }
 
 /// To the base 2, in [`ONE`]ths; between the powers of two by straight lines.
-fn logarithm(count: usize) -> u32 {
+fn scaled_log2(count: usize) -> u32 {
     let count = u64::try_from(count).unwrap_or(u64::MAX).clamp(1, 1 << 32);
     let whole = count.ilog2();
     let part = ((count - (1 << whole)) * u64::from(ONE)) >> whole;
@@ -58,11 +58,11 @@ mod tests {
     use super::*;
 
     fn shown(counts: &[usize], most: usize) -> String {
-        let show = |weight: Weight| {
+        let show = |weight: IdfWeight| {
             let mark = if weight.looked_for { "" } else { "-" };
             format!("{mark}{}", weight.factor)
         };
-        let shown: Vec<String> = weights(counts, most).into_iter().map(show).collect();
+        let shown: Vec<String> = idf_weights(counts, most).into_iter().map(show).collect();
         shown.join(" ")
     }
 

@@ -7,7 +7,7 @@ use crate::node::NewItem;
 
 /// What must be known of a stored node whose id an append carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredItem {
     /// Hash of its bytes.
     pub content_hash: ContentHash,
     /// The node before it.
@@ -18,7 +18,7 @@ pub struct Stored {
 
 /// Whether `items` repeat an earlier append: `stored` says, item by item, what is stored under its
 /// id. An append without items never does.
-pub fn replay(items: &[NewItem], stored: &[Option<Stored>]) -> Result<bool, Error> {
+pub fn detect_replay(items: &[NewItem], stored: &[Option<StoredItem>]) -> Result<bool, Error> {
     let Some(first) = stored.iter().position(Option::is_some) else {
         return Ok(false);
     };

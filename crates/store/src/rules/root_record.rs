@@ -38,12 +38,12 @@ pub fn encode_root(
 ) -> RootRecord {
     let mut whole = vec![WHOLE];
     for (key, entry) in root {
-        put(&mut whole, key, Some(entry));
+        put_entry(&mut whole, key, Some(entry));
     }
     if let Some(since_whole) = since_whole {
         let mut body = vec![DIFFERENCE];
         for (key, entry) in changed {
-            put(&mut body, key, entry.as_ref());
+            put_entry(&mut body, key, entry.as_ref());
         }
         let since_whole = since_whole.saturating_add(body.len());
         if since_whole <= whole.len() {
@@ -73,7 +73,7 @@ pub fn decode_root<B: AsRef<[u8]>>(newest_first: &[B]) -> Option<StateRoot> {
             return None;
         }
         while !rest.is_empty() {
-            match take(&mut rest)? {
+            match take_entry(&mut rest)? {
                 (key, Some(entry)) => root.insert(key, entry),
                 (key, None) => root.remove(&key),
             };
@@ -82,38 +82,38 @@ pub fn decode_root<B: AsRef<[u8]>>(newest_first: &[B]) -> Option<StateRoot> {
     Some(root)
 }
 
-fn put(out: &mut Vec<u8>, key: &StateKey, entry: Option<&StateEntry>) {
+fn put_entry(out: &mut Vec<u8>, key: &StateKey, entry: Option<&StateEntry>) {
     out.push(if entry.is_some() { PUT } else { REMOVED });
-    number(out, key.as_str().len() as u64);
+    put_number(out, key.as_str().len() as u64);
     out.extend_from_slice(key.as_str().as_bytes());
     if let Some(entry) = entry {
-        number(out, u64::from(entry.version));
+        put_number(out, u64::from(entry.version));
         out.extend_from_slice(entry.hash.as_bytes());
     }
 }
 
-fn take(rest: &mut &[u8]) -> Option<(StateKey, Option<StateEntry>)> {
-    let op = bytes(rest, 1)?.first().copied()?;
+fn take_entry(rest: &mut &[u8]) -> Option<(StateKey, Option<StateEntry>)> {
+    let op = take_bytes(rest, 1)?.first().copied()?;
     let length = usize::try_from(take_number(rest)?).ok()?;
-    let key = StateKey::new(std::str::from_utf8(bytes(rest, length)?).ok()?).ok()?;
+    let key = StateKey::new(std::str::from_utf8(take_bytes(rest, length)?).ok()?).ok()?;
     match op {
         REMOVED => Some((key, None)),
         PUT => {
             let version = u32::try_from(take_number(rest)?).ok()?;
-            let hash = ContentHash::from_bytes(bytes(rest, 16)?.try_into().ok()?);
+            let hash = ContentHash::from_bytes(take_bytes(rest, 16)?.try_into().ok()?);
             Some((key, Some(StateEntry { version, hash })))
         }
         _ => None,
     }
 }
 
-fn bytes<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+fn take_bytes<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, left) = rest.split_at_checked(count)?;
     *rest = left;
     Some(taken)
 }
 
-fn number(out: &mut Vec<u8>, mut value: u64) {
+fn put_number(out: &mut Vec<u8>, mut value: u64) {
     loop {
         let low = (value & 0x7f) as u8;
         value >>= 7;
@@ -128,7 +128,7 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
 fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
-        let byte = bytes(rest, 1)?.first().copied()?;
+        let byte = take_bytes(rest, 1)?.first().copied()?;
         value |= u64::from(byte & 0x7f).checked_shl(shift)?;
         if byte & 0x80 == 0 {
             return Some(value);

@@ -9,7 +9,7 @@
 
 use contexture_ir::{Item, Output, Raw};
 
-use super::snippet::floor;
+use super::snippet::floor_char_boundary;
 
 /// How many bytes of a text are searched. What follows is stored like everything else and not
 /// found: a constant, not a limit, since indexes are made of it.
@@ -17,7 +17,7 @@ pub const SAID_BYTES: usize = 512 << 10;
 
 /// The searched text of an item given as JSON; empty for what is no item.
 #[must_use]
-pub fn said(json: &str) -> String {
+pub fn searchable_text(json: &str) -> String {
     let item = Item::parse(json).or_else(|error| match without_lone_surrogates(json) {
         Some(json) => Item::parse(&json),
         None => Err(error),
@@ -26,39 +26,39 @@ pub fn said(json: &str) -> String {
         Ok(Item::FunctionCall(call)) => {
             let mut text = call.name;
             text.push('\n');
-            text.push_str(&leaves(call.arguments));
+            text.push_str(&json_leaves(call.arguments));
             text
         }
         Ok(Item::FunctionCallOutput(output)) => match output.output {
-            Output::Text(text) => leaves(text),
+            Output::Text(text) => json_leaves(text),
             Output::Parts(_) => Item::FunctionCallOutput(output).text(),
         },
         Ok(item) => item.text(),
         Err(_) => String::new(),
     };
-    text.truncate(floor(&text, SAID_BYTES));
+    text.truncate(floor_char_boundary(&text, SAID_BYTES));
     text
 }
 
 /// Names and values of an object or array; anything else as it is.
-fn leaves(text: String) -> String {
+fn json_leaves(text: String) -> String {
     if !text.trim_start().starts_with(['{', '[']) {
         return text;
     }
     match Raw::parse(text.as_str()) {
-        Ok(json) => scan(json.get()),
+        Ok(json) => scan_json(json.get()),
         Err(_) => text,
     }
 }
 
 /// The leaves of valid JSON: those of one object or array on a line each, names before values.
-fn scan(json: &str) -> String {
+fn scan_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(c) = rest.chars().next() {
         let after = rest.get(c.len_utf8()..).unwrap_or_default();
         rest = match c {
-            '"' => string(after, &mut out),
+            '"' => read_string(after, &mut out),
             ':' => {
                 out.push_str(": ");
                 after
@@ -81,7 +81,7 @@ fn scan(json: &str) -> String {
 }
 
 /// Reads a string's inside up to its closing quote and gives what follows.
-fn string<'a>(mut rest: &'a str, out: &mut String) -> &'a str {
+fn read_string<'a>(mut rest: &'a str, out: &mut String) -> &'a str {
     loop {
         let Some(at) = rest.find(['"', '\\']) else {
             out.push_str(rest);
@@ -94,7 +94,7 @@ fn string<'a>(mut rest: &'a str, out: &mut String) -> &'a str {
             return special.get(1..).unwrap_or_default();
         }
         let (read, c) = match bytes.next() {
-            Some(b'u') => unicode(special),
+            Some(b'u') => decode_unicode_escape(special),
             Some(b'n') => (2, '\n'),
             Some(b't') => (2, '\t'),
             Some(b'r') => (2, '\r'),
@@ -108,8 +108,11 @@ fn string<'a>(mut rest: &'a str, out: &mut String) -> &'a str {
 }
 
 /// Reads `\uXXXX`, or two of them that make one character.
-fn unicode(text: &str) -> (usize, char) {
-    match (escape(text), text.get(6..).and_then(escape)) {
+fn decode_unicode_escape(text: &str) -> (usize, char) {
+    match (
+        parse_hex_escape(text),
+        text.get(6..).and_then(parse_hex_escape),
+    ) {
         (Some(high @ 0xD800..=0xDBFF), Some(low @ 0xDC00..=0xDFFF)) => {
             let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
             (12, char::from_u32(code).unwrap_or('\u{FFFD}'))
@@ -120,7 +123,7 @@ fn unicode(text: &str) -> (usize, char) {
 }
 
 /// The number of `\uXXXX` at the beginning.
-fn escape(text: &str) -> Option<u32> {
+fn parse_hex_escape(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|_| hex)
@@ -136,11 +139,11 @@ fn without_lone_surrogates(json: &str) -> Option<String> {
         let (plain, special) = rest.split_at(at);
         out.push_str(plain);
         let (read, c) = if special.starts_with("\\u") {
-            unicode(special)
+            decode_unicode_escape(special)
         } else {
             (2, ' ')
         };
-        let lone = read == 6 && c == '\u{FFFD}' && escape(special) != Some(0xFFFD);
+        let lone = read == 6 && c == '\u{FFFD}' && parse_hex_escape(special) != Some(0xFFFD);
         found |= lone;
         out.push_str(if lone {
             "\\ufffd"
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: &str) {
-        assert_eq!(said(json), expected, "{json}");
+        assert_eq!(searchable_text(json), expected, "{json}");
     }
 
     #[test]
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     fn json_in_texts_is_its_leaves() {
         let call = |arguments: &str| {
-            let arguments = contexture_ir::quote(arguments);
+            let arguments = contexture_ir::quote_json(arguments);
             format!(
                 r#"{{"type":"function_call","call_id":"1","name":"sh","arguments":{arguments}}}"#
             )
@@ -204,7 +207,7 @@ mod tests {
         check(&call("not json {"), "sh\nnot json {");
         check(&call(""), "sh\n");
         let output = |text: &str| {
-            let text = contexture_ir::quote(text);
+            let text = contexture_ir::quote_json(text);
             format!(r#"{{"type":"function_call_output","call_id":"1","output":{text}}}"#)
         };
         check(&output(r#" ["\ud83d\ude00\ud83d"]"#), "😀\u{FFFD}");
@@ -221,6 +224,6 @@ mod tests {
     fn long_texts_are_cut_between_characters() {
         let text = format!("a{}", "é".repeat(SAID_BYTES / 2));
         let json = format!(r#"{{"type":"message","role":"user","content":"{text}"}}"#);
-        assert_eq!(said(&json).len(), SAID_BYTES - 1);
+        assert_eq!(searchable_text(&json).len(), SAID_BYTES - 1);
     }
 }

@@ -14,10 +14,10 @@ const SLACK: usize = 20;
 
 /// The stretch around the most matches, the first such.
 #[must_use]
-pub fn snippet(text: &str, places: &[Range<usize>]) -> Snippet {
-    let first = densest(places);
-    let from = begin(text, first.start.saturating_sub(BEFORE), first.start);
-    let to = end(
+pub fn build_snippet(text: &str, places: &[Range<usize>]) -> Snippet {
+    let first = densest_match(places);
+    let from = snippet_start(text, first.start.saturating_sub(BEFORE), first.start);
+    let to = snippet_end(
         text,
         from.saturating_add(LENGTH).min(text.len()),
         first.start,
@@ -44,7 +44,7 @@ pub fn snippet(text: &str, places: &[Range<usize>]) -> Snippet {
 }
 
 /// The match with the most others behind it within a snippet.
-fn densest(places: &[Range<usize>]) -> Range<usize> {
+fn densest_match(places: &[Range<usize>]) -> Range<usize> {
     let mut best = (0, 0..0);
     let mut last = 0;
     for (first, place) in places.iter().enumerate() {
@@ -64,12 +64,12 @@ fn densest(places: &[Range<usize>]) -> Range<usize> {
 
 /// A place to begin at, at or after `from` but not after `limit`: behind white space if there is
 /// some near.
-fn begin(text: &str, from: usize, limit: usize) -> usize {
+fn snippet_start(text: &str, from: usize, limit: usize) -> usize {
     if from == 0 {
         return 0;
     }
-    let near = floor(text, from.saturating_add(SLACK).min(limit));
-    let from = floor(text, from).min(near);
+    let near = floor_char_boundary(text, from.saturating_add(SLACK).min(limit));
+    let from = floor_char_boundary(text, from).min(near);
     let gap = text.get(from..near).unwrap_or_default();
     match gap.char_indices().find(|(_, c)| c.is_whitespace()) {
         Some((at, c)) => from + at + c.len_utf8(),
@@ -79,12 +79,12 @@ fn begin(text: &str, from: usize, limit: usize) -> usize {
 
 /// A place to end at, at or before `to`, before white space if there is some near; always behind
 /// `after`.
-fn end(text: &str, to: usize, after: usize) -> usize {
+fn snippet_end(text: &str, to: usize, after: usize) -> usize {
     if to >= text.len() {
         return text.len();
     }
-    let to = floor(text, to);
-    let near = floor(text, to.saturating_sub(SLACK).max(after));
+    let to = floor_char_boundary(text, to);
+    let near = floor_char_boundary(text, to.saturating_sub(SLACK).max(after));
     let gap = text.get(near..to).unwrap_or_default();
     match gap.rfind(char::is_whitespace) {
         Some(at) if near + at > after => near + at,
@@ -93,7 +93,7 @@ fn end(text: &str, to: usize, after: usize) -> usize {
 }
 
 /// The boundary between characters at or before `at`.
-pub(super) fn floor(text: &str, at: usize) -> usize {
+pub(super) fn floor_char_boundary(text: &str, at: usize) -> usize {
     let bounds = (0..=at.min(text.len())).rev();
     bounds
         .take(4)
@@ -104,11 +104,11 @@ pub(super) fn floor(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Query, judge};
+    use crate::rules::{Query, match_all};
 
     fn shown(query: &str, text: &str) -> String {
-        let found = judge(&Query::parse(query), text).unwrap();
-        let snippet = snippet(text, &found.places);
+        let found = match_all(&Query::parse(query), text).unwrap();
+        let snippet = build_snippet(text, &found.places);
         let mut out = String::new();
         let mut at = 0;
         for place in &snippet.matches {

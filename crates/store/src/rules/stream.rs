@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::check::within;
+use super::check::check_limit;
 use crate::error::{ChunkConflict, Error};
 use crate::stream::{AppendChunks, FinishStream, ReadChunks, StreamLimits, StreamRecord};
 use crate::stream_cursor::{StreamClaim, StreamEnd};
@@ -13,19 +13,19 @@ use crate::stream_cursor::{StreamClaim, StreamEnd};
 /// Whether chunks are within the limits; gives their size in bytes.
 pub fn check_chunks(append: &AppendChunks, limits: &StreamLimits) -> Result<usize, Error> {
     if append.chunks.is_empty() {
-        return Err(Error::invalid("chunks", "none"));
+        return Err(Error::invalid_argument("chunks", "none"));
     }
-    within(
+    check_limit(
         "stream_append_chunks",
         limits.append_chunks,
         append.chunks.len(),
     )?;
     let mut bytes = 0;
     for chunk in &append.chunks {
-        within("stream_chunk_bytes", limits.chunk_bytes, chunk.len())?;
+        check_limit("stream_chunk_bytes", limits.chunk_bytes, chunk.len())?;
         bytes += chunk.len();
     }
-    within("stream_bytes", limits.bytes, bytes)?;
+    check_limit("stream_bytes", limits.bytes, bytes)?;
     Ok(bytes)
 }
 
@@ -35,12 +35,12 @@ pub fn check_finish(finish: &FinishStream, limits: &StreamLimits) -> Result<(), 
         StreamEnd::Failed { message } => message.len(),
         StreamEnd::Completed | StreamEnd::Cancelled => 0,
     };
-    within("stream_message_bytes", limits.message_bytes, message)
+    check_limit("stream_message_bytes", limits.message_bytes, message)
 }
 
 /// Whether one more stream may run beside `running` others.
 pub fn check_running(running: usize, limits: &StreamLimits) -> Result<(), Error> {
-    within("streams_running", limits.running, running.saturating_add(1))
+    check_limit("streams_running", limits.running, running.saturating_add(1))
 }
 
 /// Whether the claim is the newest.
@@ -56,17 +56,17 @@ pub fn check_claim(record: &StreamRecord, claim: StreamClaim) -> Result<(), Erro
 }
 
 /// The numbers of the chunks of an append that are there already: their bytes are asked for by
-/// [`land_chunks`].
+/// [`check_chunk_append`].
 #[must_use]
-pub fn known_chunks(record: &StreamRecord, append: &AppendChunks) -> Range<u64> {
+pub fn stored_chunk_range(record: &StreamRecord, append: &AppendChunks) -> Range<u64> {
     let end = append.seq.saturating_add(append.chunks.len() as u64);
     let first = append.seq.max(record.first);
     first..end.min(record.next).max(first)
 }
 
 /// How many chunks of an append, from its front, are there already. `known`: what is stored under
-/// [`known_chunks`]. `append` is within the limits already.
-pub fn land_chunks(
+/// [`stored_chunk_range`]. `append` is within the limits already.
+pub fn check_chunk_append(
     record: &StreamRecord,
     append: &AppendChunks,
     known: &[Arc<[u8]>],
@@ -87,7 +87,7 @@ pub fn land_chunks(
     if let Some(end) = &record.end
         && (!whole || known.len() < append.chunks.len())
     {
-        return Err(ended(record, end));
+        return Err(stream_ended_error(record, end));
     }
     for (seq, (chunk, stored)) in (append.seq..).zip(append.chunks.iter().zip(known)) {
         if chunk != stored {
@@ -97,17 +97,17 @@ pub fn land_chunks(
     let new = append.chunks.iter().skip(known.len());
     let bytes: usize = new.map(|chunk| chunk.len()).sum();
     let held = usize::try_from(record.bytes).unwrap_or(usize::MAX);
-    within("stream_bytes", limits.bytes, held.saturating_add(bytes))?;
+    check_limit("stream_bytes", limits.bytes, held.saturating_add(bytes))?;
     Ok(known.len())
 }
 
 /// Whether an end changes the stream.
-pub fn end_stream(record: &StreamRecord, finish: &FinishStream) -> Result<bool, Error> {
+pub fn check_stream_end(record: &StreamRecord, finish: &FinishStream) -> Result<bool, Error> {
     check_claim(record, finish.claim)?;
     match &record.end {
         None => Ok(true),
         Some(end) if *end == finish.end => Ok(false),
-        Some(end) => Err(ended(record, end)),
+        Some(end) => Err(stream_ended_error(record, end)),
     }
 }
 
@@ -125,7 +125,7 @@ pub fn chunk_range(record: &StreamRecord, read: &ReadChunks) -> Result<Range<u64
         Some(cursor) => cursor.seq,
     };
     if from > record.next {
-        return Err(Error::invalid(
+        return Err(Error::invalid_argument(
             "cursor",
             format!("chunk {from} of a stream of {}", record.next),
         ));
@@ -141,7 +141,7 @@ pub fn chunk_range(record: &StreamRecord, read: &ReadChunks) -> Result<Range<u64
     Ok(from..end)
 }
 
-fn ended(record: &StreamRecord, end: &StreamEnd) -> Error {
+fn stream_ended_error(record: &StreamRecord, end: &StreamEnd) -> Error {
     Error::StreamEnded {
         stream: record.id,
         end: end.clone(),

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FinishReason, ResponseInfo, Usage};
 use contexture_telemetry::{
-    METRICS, MetricKind, ModelCall, Operation, cache_read, client_retried, compacted, compiled,
-    describe, items_appended, layer_failed,
+    METRICS, MetricKind, ModelCall, Operation, count_appended_items, count_client_retry,
+    count_compaction, count_layer_failure, describe_metrics, record_cache_read, record_compile,
 };
 use contexture_wire::{Format, StreamEvent};
 use metrics_util::MetricKind as Heard;
@@ -70,7 +70,7 @@ fn answer() -> ResponseInfo {
 fn a_call_says_how_long_it_took_and_what_it_used() {
     let heard = told(|| {
         let mut call = ModelCall::begin(Format::Anthropic, "fast", Some("c"));
-        call.answer(Some("fast-2"), &answer());
+        call.record_response(Some("fast-2"), &answer());
         call.end(None);
     });
     let who = format!("{ASKED} gen_ai.response.model=fast-2");
@@ -99,8 +99,8 @@ fn a_stream_says_when_it_began_and_its_usage_once() {
     let heard = told(|| {
         let mut call = ModelCall::begin(Format::Anthropic, "fast", None);
         // The beginning says what was read, the end what was written.
-        call.event(&usage(Some(24), Some(1)));
-        call.event(&usage(None, Some(3)));
+        call.record_event(&usage(Some(24), Some(1)));
+        call.record_event(&usage(None, Some(3)));
         drop(call);
     });
     assert_eq!(
@@ -123,10 +123,10 @@ fn a_stream_says_when_it_began_and_its_usage_once() {
 #[test]
 fn what_failed_says_how() {
     let heard = told(|| {
-        Operation::tool("search", "c1").end(Some("tool_failed"));
-        Operation::tool("search", "c2").end(None);
-        Operation::tool("search", "c3").end(None);
-        drop(Operation::agent("tester", "c", "r", 0));
+        Operation::for_tool("search", "c1").end(Some("tool_failed"));
+        Operation::for_tool("search", "c2").end(None);
+        Operation::for_tool("search", "c3").end(None);
+        drop(Operation::for_agent("tester", "c", "r", 0));
     });
     let tool = "gen_ai.tool.name=search gen_ai.tool.type=function";
     assert_eq!(
@@ -149,10 +149,10 @@ fn a_cache_that_was_not_reported_is_not_compared() {
         ..Usage::default()
     };
     let heard = told(|| {
-        cache_read(Format::OpenAiChat, "m", None, 100);
-        cache_read(Format::OpenAiChat, "m", Some(&read(None)), 100);
-        cache_read(Format::OpenAiChat, "m", Some(&read(Some(0))), 7);
-        cache_read(Format::OpenAiChat, "m", Some(&read(Some(5))), 6);
+        record_cache_read(Format::OpenAiChat, "m", None, 100);
+        record_cache_read(Format::OpenAiChat, "m", Some(&read(None)), 100);
+        record_cache_read(Format::OpenAiChat, "m", Some(&read(Some(0))), 7);
+        record_cache_read(Format::OpenAiChat, "m", Some(&read(Some(5))), 6);
     });
     let sums: Vec<_> = heard
         .into_iter()
@@ -171,25 +171,25 @@ fn a_cache_that_was_not_reported_is_not_compared() {
 fn all_that_is_told_is_listed() {
     let heard = told(|| {
         let mut call = ModelCall::begin(Format::Gemini, "m", None);
-        call.event(&StreamEvent::Started {
+        call.record_event(&StreamEvent::Started {
             id: None,
             model: Some("m-2".to_owned()),
         });
-        call.answer(Some("m-2"), &answer());
+        call.record_response(Some("m-2"), &answer());
         call.end(Some("model_timeout"));
-        Operation::tool("t", "c").end(Some("denied"));
-        Operation::agent("a", "c", "r", 1).end(Some("denied"));
-        Operation::compile(Format::Gemini, "m", Span::none()).end(Some("refused"));
-        compiled(Format::Gemini, "m", 10, 5);
+        Operation::for_tool("t", "c").end(Some("denied"));
+        Operation::for_agent("a", "c", "r", 1).end(Some("denied"));
+        Operation::for_compile(Format::Gemini, "m", Span::none()).end(Some("refused"));
+        record_compile(Format::Gemini, "m", 10, 5);
         let usage = Usage {
             cache_read_tokens: Some(1),
             ..Usage::default()
         };
-        cache_read(Format::Gemini, "m", Some(&usage), 1);
-        items_appended(2);
-        compacted();
-        layer_failed("memory", "recall", "timed_out");
-        client_retried(Format::Gemini, "m", "model_timeout");
+        record_cache_read(Format::Gemini, "m", Some(&usage), 1);
+        count_appended_items(2);
+        count_compaction();
+        count_layer_failure("memory", "recall", "timed_out");
+        count_client_retry(Format::Gemini, "m", "model_timeout");
     });
     let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (name, labels) in heard.keys() {
@@ -236,9 +236,9 @@ fn the_page_shows_every_metric_as_it_is() {
 fn a_recorder_is_told_what_metrics_are() {
     let recorder = DebuggingRecorder::new();
     metrics::with_local_recorder(&recorder, || {
-        describe();
-        items_appended(1);
-        drop(Operation::tool("t", "c"));
+        describe_metrics();
+        count_appended_items(1);
+        drop(Operation::for_tool("t", "c"));
     });
     let heard = recorder.snapshotter().snapshot().into_vec();
     let units: Vec<_> = heard

@@ -14,7 +14,7 @@ mod trie;
 mod vocabulary;
 mod words;
 
-pub(crate) use packed::number;
+pub(crate) use packed::take_leb128;
 pub(crate) use vocabulary::Vocabulary;
 
 use trie::NONE;
@@ -39,7 +39,7 @@ impl Scratch {
         bits >> (at % 64) & 1 == 1
     }
 
-    fn kill(&mut self, at: usize) {
+    fn mark_dead(&mut self, at: usize) {
         if let Some(bits) = self.dead.get_mut(at / 64) {
             *bits |= 1 << (at % 64);
         }
@@ -50,7 +50,7 @@ impl Vocabulary {
     /// How many tokens one piece encodes to.
     #[inline]
     pub(crate) fn count_piece(&self, piece: &[u8], scratch: &mut Scratch) -> usize {
-        if self.is_word(piece) {
+        if self.is_whole_token(piece) {
             return 1;
         }
         self.encode_piece(piece, scratch).len()
@@ -62,21 +62,21 @@ impl Vocabulary {
         let mut at = 0;
         let mut candidate = self.longest_prefix(piece);
         while at < piece.len() {
-            match self.fit(at, candidate, scratch) {
+            match self.longest_fitting_token(at, candidate, scratch) {
                 Some(token) => {
                     scratch.tokens.push(token);
-                    at += self.length(token);
+                    at += self.token_length(token);
                     candidate = self.longest_prefix(piece.get(at..).unwrap_or_default());
                 }
                 None => {
-                    scratch.kill(at);
+                    scratch.mark_dead(at);
                     // Every byte is a token, so the start is never given up.
                     let Some(last) = scratch.tokens.pop() else {
                         debug_assert!(false, "the empty prefix is dead");
                         break;
                     };
-                    at -= self.length(last);
-                    candidate = self.shorter(last);
+                    at -= self.token_length(last);
+                    candidate = self.shorter_prefix(last);
                 }
             }
         }
@@ -85,16 +85,21 @@ impl Vocabulary {
 
     /// The longest token, `candidate` or shorter, that can stand at `at` behind the tokens laid so far.
     #[inline]
-    fn fit(&self, at: usize, mut candidate: u32, scratch: &Scratch) -> Option<u32> {
+    fn longest_fitting_token(
+        &self,
+        at: usize,
+        mut candidate: u32,
+        scratch: &Scratch,
+    ) -> Option<u32> {
         let before = scratch.tokens.last().copied();
         while candidate != NONE {
-            let end = at + self.length(candidate);
+            let end = at + self.token_length(candidate);
             if !scratch.is_dead(end)
-                && before.is_none_or(|before| self.compatible(before, candidate))
+                && before.is_none_or(|before| self.can_be_adjacent(before, candidate))
             {
                 return Some(candidate);
             }
-            candidate = self.shorter(candidate);
+            candidate = self.shorter_prefix(candidate);
         }
         None
     }
@@ -126,8 +131,8 @@ mod tests {
             let count = theirs.bpe.num_tokens() as u32;
             for token in 0..count {
                 let bytes = theirs.bpe.token_bytes(token);
-                assert_eq!(ours.bytes(token), bytes, "{token}");
-                assert_eq!(ours.word(bytes), Some(token));
+                assert_eq!(ours.token_bytes(token), bytes, "{token}");
+                assert_eq!(ours.whole_token(bytes), Some(token));
                 // By merging as well, not only by looking the word up.
                 assert_eq!(
                     ours.encode_piece(bytes, &mut Scratch::default()),
@@ -135,7 +140,7 @@ mod tests {
                     "{bytes:?}"
                 );
             }
-            assert!(ours.bytes(count).is_empty());
+            assert!(ours.token_bytes(count).is_empty());
         }
     }
 

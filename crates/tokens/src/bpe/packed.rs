@@ -5,14 +5,14 @@
 //! by copying. Layout: `CTXBPE1\n`; the number of tokens (LEB128); the 256 bytes that tokens 0..256 stand for; then
 //! for each further token its left and its right part (LEB128), both smaller than the token itself.
 
-use super::table::Index;
+use super::table::HashIndex;
 
 /// What every packed vocabulary begins with.
 pub(crate) const MAGIC: &[u8; 8] = b"CTXBPE1\n";
 /// Tokens that are one byte.
 pub(crate) const BYTES: u32 = 256;
 /// Tokens are values of an [`Index`].
-const MAX_TOKENS: u32 = Index::LIMIT;
+const MAX_TOKENS: u32 = HashIndex::LIMIT;
 /// Merges can double a length at each step; no real vocabulary comes near this.
 const MAX_LENGTH: usize = 1024;
 
@@ -48,7 +48,7 @@ impl Merges {
     /// Reads a packed vocabulary.
     pub(crate) fn unpack(packed: &[u8]) -> Result<Self, PackedError> {
         let mut rest = packed.strip_prefix(MAGIC).ok_or(PackedError::Magic)?;
-        let count = number(&mut rest).ok_or(PackedError::Truncated(0))?;
+        let count = take_leb128(&mut rest).ok_or(PackedError::Truncated(0))?;
         if !(BYTES..=MAX_TOKENS).contains(&count) {
             return Err(PackedError::Size(count));
         }
@@ -61,8 +61,8 @@ impl Merges {
         let mut parts = Vec::with_capacity(rest.len().min((count - BYTES) as usize));
         let mut lengths = vec![1; BYTES as usize];
         for token in BYTES..count {
-            let left = number(&mut rest).ok_or(PackedError::Truncated(token))?;
-            let right = number(&mut rest).ok_or(PackedError::Truncated(token))?;
+            let left = take_leb128(&mut rest).ok_or(PackedError::Truncated(token))?;
+            let right = take_leb128(&mut rest).ok_or(PackedError::Truncated(token))?;
             let length = |part: u32| lengths.get(part as usize).copied();
             let (Some(before), Some(after)) = (length(left), length(right)) else {
                 return Err(PackedError::Order(token));
@@ -84,7 +84,7 @@ impl Merges {
 }
 
 /// Takes one LEB128 number of at most 32 bits off the front.
-pub(crate) fn number(rest: &mut &[u8]) -> Option<u32> {
+pub(crate) fn take_leb128(rest: &mut &[u8]) -> Option<u32> {
     let mut value = 0u32;
     for shift in (0..32).step_by(7) {
         let (&byte, tail) = rest.split_first()?;

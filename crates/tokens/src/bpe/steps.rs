@@ -7,7 +7,7 @@
 
 /// The table of steps; keys are (node, code point), see [`key`].
 #[derive(Debug)]
-pub(crate) struct Steps {
+pub(crate) struct CharTrie {
     slots: Vec<(u64, u32)>,
     /// One bit per node.
     open: Vec<u64>,
@@ -15,7 +15,7 @@ pub(crate) struct Steps {
 
 const EMPTY: u64 = u64::MAX;
 
-impl Steps {
+impl CharTrie {
     /// Makes a table for up to `steps` steps between `nodes` nodes.
     pub(crate) fn with_capacity(steps: usize, nodes: usize) -> Self {
         Self {
@@ -26,10 +26,10 @@ impl Steps {
 
     /// The node that one character leads to.
     #[inline]
-    pub(crate) fn get(&self, node: u32, character: usize) -> Option<u32> {
-        let key = key(node, character);
+    pub(crate) fn next_node(&self, node: u32, character: usize) -> Option<u32> {
+        let key = step_key(node, character);
         let mask = self.slots.len() - 1;
-        let mut at = home(key) & mask;
+        let mut at = home_slot(key) & mask;
         for _ in 0..self.slots.len() {
             let (found, value) = *self.slots.get(at)?;
             if found == key {
@@ -44,10 +44,10 @@ impl Steps {
     }
 
     /// Adds a step unless it is there; the caller stays within the capacity it named.
-    pub(crate) fn insert(&mut self, node: u32, character: usize, next: u32) {
-        let key = key(node, character);
+    pub(crate) fn insert_step(&mut self, node: u32, character: usize, next: u32) {
+        let key = step_key(node, character);
         let mask = self.slots.len() - 1;
-        let mut at = home(key) & mask;
+        let mut at = home_slot(key) & mask;
         for _ in 0..self.slots.len() {
             match self.slots.get_mut(at) {
                 Some(slot) if slot.0 == EMPTY || slot.0 == key => {
@@ -68,7 +68,7 @@ impl Steps {
     }
 
     /// Marks a node as open.
-    pub(crate) fn open(&mut self, node: u32) {
+    pub(crate) fn mark_open(&mut self, node: u32) {
         if let Some(bits) = self.open.get_mut(node as usize / 64) {
             *bits |= 1 << (node % 64);
         }
@@ -76,11 +76,11 @@ impl Steps {
 }
 
 #[inline]
-fn key(node: u32, character: usize) -> u64 {
+fn step_key(node: u32, character: usize) -> u64 {
     u64::from(node) << 16 | character as u64
 }
 
 #[inline]
-fn home(key: u64) -> usize {
+fn home_slot(key: u64) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize
 }

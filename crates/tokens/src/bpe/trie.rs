@@ -4,8 +4,8 @@
 //! step takes one look-up; plain arrays over the first two bytes and over three-byte characters save the first
 //! steps, and text in such characters goes by whole characters ([`Steps`]). Not here: which of several matching tokens an encoding chooses.
 
-use super::steps::Steps;
-use super::table::Table;
+use super::steps::CharTrie;
+use super::table::CompactMap;
 
 /// Stands for "no token" and "no node".
 pub(crate) const NONE: u32 = u32::MAX;
@@ -14,7 +14,7 @@ const PAIRS: usize = 1 << 16;
 
 /// The prefix tree while tokens are added; nodes are numbered as they come, parents before children.
 pub(crate) struct TrieBuilder {
-    children: Table,
+    children: CompactMap,
     /// The parent and the byte that leads from it.
     ways: Vec<(u32, u8)>,
     tokens: Vec<u32>,
@@ -23,7 +23,7 @@ pub(crate) struct TrieBuilder {
 /// The finished prefix tree.
 #[derive(Debug)]
 pub(crate) struct Trie {
-    children: Table,
+    children: CompactMap,
     /// How many tokens there are: nodes from here on are only prefixes of tokens.
     count: u32,
     /// The token of each single byte.
@@ -32,7 +32,7 @@ pub(crate) struct Trie {
     pairs: Vec<u32>,
     /// The token of each three-byte character that is one.
     chars: Vec<u32>,
-    steps: Steps,
+    steps: CharTrie,
 }
 
 impl TrieBuilder {
@@ -40,7 +40,7 @@ impl TrieBuilder {
     pub(crate) fn with_capacity(nodes: usize) -> Self {
         let mut builder = Self {
             // The bound is generous, and this table is soon replaced.
-            children: Table::with_slots(nodes + 1),
+            children: CompactMap::with_slots(nodes + 1),
             ways: Vec::with_capacity(nodes + 1),
             tokens: Vec::with_capacity(nodes + 1),
         };
@@ -50,10 +50,10 @@ impl TrieBuilder {
     }
 
     /// Adds a token whose bytes are those on the way to `node` followed by `rest`, and returns the node it ends at.
-    pub(crate) fn insert(&mut self, node: Option<u32>, rest: &[u8], token: u32) -> u32 {
+    pub(crate) fn insert_token(&mut self, node: Option<u32>, rest: &[u8], token: u32) -> u32 {
         let mut at = node.unwrap_or(ROOT);
         for &byte in rest {
-            at = self.child(at, byte);
+            at = self.get_or_add_child(at, byte);
         }
         if let Some(slot) = self.tokens.get_mut(at as usize) {
             *slot = token;
@@ -62,7 +62,7 @@ impl TrieBuilder {
     }
 
     /// The longest token that is a proper prefix of each token, [`NONE`] for tokens without one.
-    pub(crate) fn shorter(&self, count: usize) -> Vec<u32> {
+    pub(crate) fn longest_proper_prefixes(&self, count: usize) -> Vec<u32> {
         let mut shorter = vec![NONE; count];
         let mut above: Vec<u32> = Vec::with_capacity(self.tokens.len());
         for (&token, way) in self.tokens.iter().zip(&self.ways) {
@@ -82,7 +82,7 @@ impl TrieBuilder {
         count: u32,
         words: impl Iterator<Item = &'w [u8]> + Clone,
     ) -> Trie {
-        let mut children = Table::with_capacity(self.ways.len());
+        let mut children = CompactMap::with_capacity(self.ways.len());
         let mut names: Vec<u32> = Vec::with_capacity(self.ways.len());
         let mut next = count;
         for (index, (&token, way)) in self.tokens.iter().zip(&self.ways).enumerate() {
@@ -95,25 +95,25 @@ impl TrieBuilder {
             names.push(name);
             if index > 0 {
                 let parent = names.get(way.0 as usize).copied().unwrap_or(count);
-                children.insert(key(parent, way.1), name);
+                children.insert(child_key(parent, way.1), name);
             }
         }
         // The root is the first node without a token.
         let steps = words
             .clone()
-            .filter(|word| character(word).is_some())
+            .filter(|word| take_three_byte_char(word).is_some())
             .map(|word| word.len() / 3 - 1)
             .sum();
-        let steps = Steps::with_capacity(steps, next as usize);
+        let steps = CharTrie::with_capacity(steps, next as usize);
         Trie::new(children, count, steps).with_steps(words)
     }
 
-    fn child(&mut self, node: u32, byte: u8) -> u32 {
-        if let Some(child) = self.children.get(key(node, byte)) {
+    fn get_or_add_child(&mut self, node: u32, byte: u8) -> u32 {
+        if let Some(child) = self.children.get(child_key(node, byte)) {
             return child;
         }
         let new = self.tokens.len() as u32;
-        self.children.insert(key(node, byte), new);
+        self.children.insert(child_key(node, byte), new);
         self.tokens.push(NONE);
         self.ways.push((node, byte));
         new
@@ -121,8 +121,8 @@ impl TrieBuilder {
 }
 
 impl Trie {
-    fn new(children: Table, count: u32, steps: Steps) -> Self {
-        let child = |node: u32, byte: u8| children.get(key(node, byte));
+    fn new(children: CompactMap, count: u32, steps: CharTrie) -> Self {
+        let child = |node: u32, byte: u8| children.get(child_key(node, byte));
         let bytes = || 0..=u8::MAX;
         let singles: Vec<u32> = bytes()
             .map(|byte| child(count, byte).unwrap_or(NONE))
@@ -134,9 +134,12 @@ impl Trie {
         let mut chars = vec![NONE; PAIRS];
         for lead in 0xe0..=0xef_u8 {
             for middle in 0x80..=0xbf_u8 {
-                let pair = pairs.get(two(lead, middle)).copied().unwrap_or(NONE);
+                let pair = pairs
+                    .get(byte_pair_index(lead, middle))
+                    .copied()
+                    .unwrap_or(NONE);
                 for last in 0x80..=0xbf_u8 {
-                    if let Some(slot) = chars.get_mut(three(lead, middle, last))
+                    if let Some(slot) = chars.get_mut(three_byte_code_point(lead, middle, last))
                         && let Some(node) = child(pair, last)
                         && node < count
                     {
@@ -158,26 +161,26 @@ impl Trie {
     /// Fills the table of steps by whole characters.
     fn with_steps<'w>(mut self, words: impl Iterator<Item = &'w [u8]>) -> Self {
         for word in words {
-            let Some((first, mut rest)) = character(word) else {
+            let Some((first, mut rest)) = take_three_byte_char(word) else {
                 continue;
             };
             let Some(mut node) = self.chars.get(first).copied().filter(|&node| node != NONE) else {
                 continue;
             };
             while !rest.is_empty() {
-                let step = character(rest).and_then(|(character, after)| {
+                let step = take_three_byte_char(rest).and_then(|(character, after)| {
                     let whole = rest.len() - after.len();
                     let next = rest
                         .iter()
                         .take(whole)
-                        .try_fold(node, |node, &byte| self.children.get(key(node, byte)))?;
+                        .try_fold(node, |node, &byte| self.children.get(child_key(node, byte)))?;
                     Some((character, after, next))
                 });
                 let Some((character, after, next)) = step else {
-                    self.steps.open(node);
+                    self.steps.mark_open(node);
                     break;
                 };
-                self.steps.insert(node, character, next);
+                self.steps.insert_step(node, character, next);
                 (node, rest) = (next, after);
             }
         }
@@ -187,22 +190,22 @@ impl Trie {
     /// The longest token that `bytes` begin with, [`NONE`] if they begin with none (which is when they are empty,
     /// every byte being a token).
     #[inline]
-    pub(crate) fn longest(&self, bytes: &[u8]) -> u32 {
-        if let Some((character, rest)) = character(bytes) {
+    pub(crate) fn longest_prefix(&self, bytes: &[u8]) -> u32 {
+        if let Some((character, rest)) = take_three_byte_char(bytes) {
             let token = self.chars.get(character).copied();
             if let Some(token) = token.filter(|&token| token != NONE) {
-                return self.stride(token, rest);
+                return self.walk_chars(token, rest);
             }
         }
         match bytes {
             [] => NONE,
-            [byte] => self.single(*byte),
+            [byte] => self.single_byte_token(*byte),
             [first, second, rest @ ..] => {
-                let best = self.single(*first);
-                match self.pairs.get(two(*first, *second)) {
+                let best = self.single_byte_token(*first);
+                match self.pairs.get(byte_pair_index(*first, *second)) {
                     None | Some(&NONE) => best,
-                    Some(&node) if node < self.count => self.walk(node, node, rest),
-                    Some(&node) => self.walk(node, best, rest),
+                    Some(&node) if node < self.count => self.walk_bytes(node, node, rest),
+                    Some(&node) => self.walk_bytes(node, best, rest),
                 }
             }
         }
@@ -210,14 +213,15 @@ impl Trie {
 
     /// The longest token on the way down from a token that is one character, by whole characters.
     #[inline]
-    fn stride(&self, token: u32, mut rest: &[u8]) -> u32 {
+    fn walk_chars(&self, token: u32, mut rest: &[u8]) -> u32 {
         let (mut node, mut best) = (token, token);
         loop {
             if self.steps.is_open(node) {
-                return self.walk(node, best, rest);
+                return self.walk_bytes(node, best, rest);
             }
-            let step = character(rest)
-                .and_then(|(character, after)| Some((self.steps.get(node, character)?, after)));
+            let step = take_three_byte_char(rest).and_then(|(character, after)| {
+                Some((self.steps.next_node(node, character)?, after))
+            });
             let Some((next, after)) = step else {
                 return best;
             };
@@ -230,9 +234,9 @@ impl Trie {
 
     /// The longest token on the way down from `node` along `rest`, `best` if there is none.
     #[inline]
-    fn walk(&self, mut node: u32, mut best: u32, rest: &[u8]) -> u32 {
+    fn walk_bytes(&self, mut node: u32, mut best: u32, rest: &[u8]) -> u32 {
         for &byte in rest {
-            match self.children.get(key(node, byte)) {
+            match self.children.get(child_key(node, byte)) {
                 Some(child) => node = child,
                 None => break,
             }
@@ -244,38 +248,38 @@ impl Trie {
     }
 
     #[inline]
-    fn single(&self, byte: u8) -> u32 {
+    fn single_byte_token(&self, byte: u8) -> u32 {
         self.singles.get(usize::from(byte)).copied().unwrap_or(NONE)
     }
 }
 
 /// Nodes are fewer than 2^24, so the key of [`NONE`] is no node's key.
 #[inline]
-fn key(node: u32, byte: u8) -> u32 {
+fn child_key(node: u32, byte: u8) -> u32 {
     node << 8 | u32::from(byte)
 }
 
 #[inline]
-fn two(first: u8, second: u8) -> usize {
+fn byte_pair_index(first: u8, second: u8) -> usize {
     usize::from(first) << 8 | usize::from(second)
 }
 
 /// Takes a three-byte character off the front, as its code point.
 #[inline]
-fn character(bytes: &[u8]) -> Option<(usize, &[u8])> {
+fn take_three_byte_char(bytes: &[u8]) -> Option<(usize, &[u8])> {
     match bytes {
         [
             lead @ 0xe0..=0xef,
             middle @ 0x80..=0xbf,
             last @ 0x80..=0xbf,
             rest @ ..,
-        ] => Some((three(*lead, *middle, *last), rest)),
+        ] => Some((three_byte_code_point(*lead, *middle, *last), rest)),
         _ => None,
     }
 }
 
 /// The code point of a three-byte character.
 #[inline]
-fn three(lead: u8, middle: u8, last: u8) -> usize {
+fn three_byte_code_point(lead: u8, middle: u8, last: u8) -> usize {
     usize::from(lead & 0x0f) << 12 | usize::from(middle & 0x3f) << 6 | usize::from(last & 0x3f)
 }

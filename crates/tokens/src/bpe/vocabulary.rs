@@ -4,27 +4,27 @@
 //! Invariant: tokens are numbered by rank, so "merged earlier" is "smaller number". Not here: the counting itself.
 
 use super::packed::{BYTES, Merges, PackedError};
-use super::table::Index;
+use super::table::HashIndex;
 use super::trie::{NONE, Trie, TrieBuilder};
-use super::words::Words;
+use super::words::WholeTokens;
 
 /// The tables of one byte-pair encoding.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     /// The bytes of all tokens, one after the other.
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<TokenEntry>,
     /// (left, right) → the token they merge to.
-    merges: Index,
+    merges: HashIndex,
     /// A token's bytes → the token.
-    words: Words,
+    words: WholeTokens,
     trie: Trie,
     longest: usize,
 }
 
 /// What there is to know about one token, in sixteen bytes because it is asked together.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct TokenEntry {
     /// Where the token begins in the bytes of all tokens.
     start: u32,
     /// The token's length in bytes, and above [`Entry::LENGTH_BITS`] the longest token that is a proper prefix of
@@ -35,22 +35,22 @@ struct Entry {
     right: u32,
 }
 
-impl Entry {
+impl TokenEntry {
     /// Lengths are at most 1,024, token numbers have 20 bits.
     const LENGTH_BITS: u32 = 11;
 
     #[inline]
-    fn parts(&self) -> (u32, u32) {
+    fn merge_parts(&self) -> (u32, u32) {
         (self.left, self.right)
     }
 
     #[inline]
-    fn length(&self) -> usize {
+    fn byte_length(&self) -> usize {
         (self.length_and_shorter & ((1 << Self::LENGTH_BITS) - 1)) as usize
     }
 
     #[inline]
-    fn shorter(&self) -> u32 {
+    fn shorter_prefix(&self) -> u32 {
         // None is stored as 0, so that this yields `NONE`.
         (self.length_and_shorter >> Self::LENGTH_BITS).wrapping_sub(1)
     }
@@ -59,47 +59,49 @@ impl Entry {
 impl Vocabulary {
     /// Builds the tables from a packed vocabulary.
     pub(crate) fn unpack(packed: &[u8]) -> Result<Self, PackedError> {
-        Ok(Self::build(&Merges::unpack(packed)?))
+        Ok(Self::from_merges(&Merges::unpack(packed)?))
     }
 
     /// The vocabulary in which every byte is a token.
     pub(crate) fn of_bytes() -> Self {
-        Self::build(&Merges {
+        Self::from_merges(&Merges {
             bytes: std::array::from_fn(|byte| byte as u8),
             parts: Vec::new(),
         })
     }
 
     /// Builds the tables from merges.
-    fn build(source: &Merges) -> Self {
+    fn from_merges(source: &Merges) -> Self {
         let count = source.bytes.len() + source.parts.len();
-        let (bytes, starts) = spell(source);
-        let builder = plant(source, &bytes, &starts);
-        let mut merges = Index::with_capacity(count);
-        let mut words = Words::sized_for(spelled(&bytes, &starts));
+        let (bytes, starts) = expand_token_bytes(source);
+        let builder = build_prefix_tree(source, &bytes, &starts);
+        let mut merges = HashIndex::with_capacity(count);
+        let mut words = WholeTokens::sized_for(token_slices(&bytes, &starts));
         let mut entries = Vec::with_capacity(count);
         let mut longest = 0;
         let parts = (0..BYTES).map(|byte| (byte, byte));
         let parts = parts.chain(source.parts.iter().copied());
-        let shorter = builder.shorter(count);
-        for (((token, word), (left, right)), shorter) in
-            (0..).zip(spelled(&bytes, &starts)).zip(parts).zip(shorter)
+        let shorter = builder.longest_proper_prefixes(count);
+        for (((token, word), (left, right)), shorter) in (0..)
+            .zip(token_slices(&bytes, &starts))
+            .zip(parts)
+            .zip(shorter)
         {
             if token >= BYTES {
-                merges.insert(pair(left, right), token);
+                merges.insert(merge_key(left, right), token);
             }
             words.insert(word, token);
             longest = longest.max(word.len());
-            entries.push(Entry {
+            entries.push(TokenEntry {
                 start: starts.get(token as usize).copied().unwrap_or(0),
                 length_and_shorter: word.len() as u32
-                    | shorter.wrapping_add(1) << Entry::LENGTH_BITS,
+                    | shorter.wrapping_add(1) << TokenEntry::LENGTH_BITS,
                 left,
                 right,
             });
         }
         Self {
-            trie: builder.finish(count as u32, spelled(&bytes, &starts)),
+            trie: builder.finish(count as u32, token_slices(&bytes, &starts)),
             bytes,
             entries,
             merges,
@@ -115,63 +117,66 @@ impl Vocabulary {
 
     /// The bytes of a token, none for a number that is no token.
     #[inline]
-    pub(crate) fn bytes(&self, token: u32) -> &[u8] {
+    pub(crate) fn token_bytes(&self, token: u32) -> &[u8] {
         self.entries
             .get(token as usize)
             .and_then(|entry| {
                 let start = entry.start as usize;
-                self.bytes.get(start..start + entry.length())
+                self.bytes.get(start..start + entry.byte_length())
             })
             .unwrap_or_default()
     }
 
     /// The length of a token in bytes, 0 for a number that is no token.
     #[inline]
-    pub(crate) fn length(&self, token: u32) -> usize {
-        self.entries.get(token as usize).map_or(0, Entry::length)
+    pub(crate) fn token_length(&self, token: u32) -> usize {
+        self.entries
+            .get(token as usize)
+            .map_or(0, TokenEntry::byte_length)
     }
 
     /// The token that is exactly these bytes.
     #[inline]
-    pub(crate) fn word(&self, bytes: &[u8]) -> Option<u32> {
+    pub(crate) fn whole_token(&self, bytes: &[u8]) -> Option<u32> {
         if bytes.is_empty() || bytes.len() > self.longest {
             return None;
         }
-        self.words.get(bytes, |token| self.bytes(token) == bytes)
+        self.words
+            .get(bytes, |token| self.token_bytes(token) == bytes)
     }
 
     /// Whether these bytes are exactly one token.
     #[inline]
-    pub(crate) fn is_word(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn is_whole_token(&self, bytes: &[u8]) -> bool {
         !bytes.is_empty()
             && bytes.len() <= self.longest
             && self
                 .words
-                .contains(bytes, |token| self.bytes(token) == bytes)
+                .contains(bytes, |token| self.token_bytes(token) == bytes)
     }
 
     /// The longest token that `bytes` begin with; [`NONE`] for no bytes.
     #[inline]
     pub(crate) fn longest_prefix(&self, bytes: &[u8]) -> u32 {
-        self.trie.longest(bytes)
+        self.trie.longest_prefix(bytes)
     }
 
     /// The next shorter token that `token` begins with, or [`NONE`].
     #[inline]
-    pub(crate) fn shorter(&self, token: u32) -> u32 {
+    pub(crate) fn shorter_prefix(&self, token: u32) -> u32 {
         self.entries
             .get(token as usize)
-            .map_or(NONE, Entry::shorter)
+            .map_or(NONE, TokenEntry::shorter_prefix)
     }
 
     /// The token that two tokens merge to.
     #[inline]
-    fn merge(&self, left: u32, right: u32) -> Option<u32> {
-        let pair = pair(left, right);
-        if !self.merges.maybe(pair) {
+    fn merged_token(&self, left: u32, right: u32) -> Option<u32> {
+        let pair = merge_key(left, right);
+        if !self.merges.may_contain(pair) {
             return None;
         }
-        self.merges.find(pair, |token| {
+        self.merges.find_value(pair, |token| {
             self.entries
                 .get(token as usize)
                 .is_some_and(|entry| entry.left == left && entry.right == right)
@@ -184,10 +189,10 @@ impl Vocabulary {
     /// have merged across the boundary. `limit` is the rank from which on a merge across comes too late; on equal
     /// rank the merge further left wins.
     #[inline]
-    pub(crate) fn compatible(&self, mut left: u32, mut right: u32) -> bool {
+    pub(crate) fn can_be_adjacent(&self, mut left: u32, mut right: u32) -> bool {
         let mut limit = u32::MAX;
         loop {
-            if let Some(across) = self.merge(left, right)
+            if let Some(across) = self.merged_token(left, right)
                 && across < limit
             {
                 return false;
@@ -201,7 +206,7 @@ impl Vocabulary {
             let parts = self
                 .entries
                 .get(latest as usize)
-                .map_or((0, 0), Entry::parts);
+                .map_or((0, 0), TokenEntry::merge_parts);
             limit = latest + u32::from(!undo_left);
             left = if undo_left { parts.1 } else { left };
             right = if undo_left { right } else { parts.0 };
@@ -210,7 +215,7 @@ impl Vocabulary {
 }
 
 /// Writes out the bytes of every token.
-fn spell(source: &Merges) -> (Vec<u8>, Vec<u32>) {
+fn expand_token_bytes(source: &Merges) -> (Vec<u8>, Vec<u32>) {
     let count = source.bytes.len() + source.parts.len();
     let mut bytes = Vec::with_capacity(count * 8);
     let mut starts = Vec::with_capacity(count + 1);
@@ -230,7 +235,7 @@ fn spell(source: &Merges) -> (Vec<u8>, Vec<u32>) {
     (bytes, starts)
 }
 
-fn spelled<'a>(bytes: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]> + Clone {
+fn token_slices<'a>(bytes: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]> + Clone {
     starts
         .iter()
         .zip(starts.iter().skip(1))
@@ -238,7 +243,7 @@ fn spelled<'a>(bytes: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [
 }
 
 /// Adds all tokens to a prefix tree, each below the node of its left part.
-fn plant(source: &Merges, bytes: &[u8], starts: &[u32]) -> TrieBuilder {
+fn build_prefix_tree(source: &Merges, bytes: &[u8], starts: &[u32]) -> TrieBuilder {
     let right = |token: u32| {
         let at = token as usize;
         match (starts.get(at), starts.get(at + 1)) {
@@ -256,15 +261,15 @@ fn plant(source: &Merges, bytes: &[u8], starts: &[u32]) -> TrieBuilder {
     let mut builder = TrieBuilder::with_capacity(nodes);
     let mut ends: Vec<u32> = Vec::with_capacity(starts.len());
     for (token, &byte) in (0..).zip(&source.bytes) {
-        ends.push(builder.insert(None, &[byte], token));
+        ends.push(builder.insert_token(None, &[byte], token));
     }
     for (token, &(left, tail)) in (BYTES..).zip(&source.parts) {
         let node = ends.get(left as usize).copied();
-        ends.push(builder.insert(node, right(tail), token));
+        ends.push(builder.insert_token(node, right(tail), token));
     }
     builder
 }
 
-fn pair(left: u32, right: u32) -> u64 {
+fn merge_key(left: u32, right: u32) -> u64 {
     u64::from(left) << 20 | u64::from(right)
 }

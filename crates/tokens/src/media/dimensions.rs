@@ -29,11 +29,11 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 impl Dimensions {
     /// Reads the header of a PNG, JPEG, GIF or WebP file; `None` if there is none or it says nothing sensible.
     #[must_use]
-    pub fn read(bytes: &[u8]) -> Option<Self> {
+    pub fn read_header(bytes: &[u8]) -> Option<Self> {
         let (width, height) = match bytes {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png(bytes),
-            [0xff, 0xd8, ..] => jpeg(bytes),
-            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => gif(bytes),
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png_size(bytes),
+            [0xff, 0xd8, ..] => jpeg_size(bytes),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => gif_size(bytes),
             [
                 b'R',
                 b'I',
@@ -48,7 +48,7 @@ impl Dimensions {
                 b'B',
                 b'P',
                 ..,
-            ] => webp(bytes),
+            ] => webp_size(bytes),
             _ => None,
         }?;
         (width > 0 && height > 0).then_some(Self { width, height })
@@ -58,7 +58,7 @@ impl Dimensions {
     ///
     /// The text is standard base64, padded or not, without line breaks, as in the data of a `data:` URL.
     #[must_use]
-    pub fn read_base64(text: &str) -> Option<Self> {
+    pub fn read_base64_header(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         let whole = text.len().min(MOST_BASE64);
         // Decoding goes by groups of four; the rest of a cut text is not needed.
@@ -68,23 +68,23 @@ impl Dimensions {
             whole
         };
         let bytes = LENIENT.decode(text.get(..cut)?).ok()?;
-        Self::read(&bytes)
+        Self::read_header(&bytes)
     }
 }
 
-fn png(bytes: &[u8]) -> Option<(u32, u32)> {
+fn png_size(bytes: &[u8]) -> Option<(u32, u32)> {
     if bytes.get(12..16)? != b"IHDR" {
         return None;
     }
-    Some((big(bytes, 16, 4)?, big(bytes, 20, 4)?))
+    Some((big_endian(bytes, 16, 4)?, big_endian(bytes, 20, 4)?))
 }
 
-fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
-    Some((little(bytes, 6, 2)?, little(bytes, 8, 2)?))
+fn gif_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    Some((little_endian(bytes, 6, 2)?, little_endian(bytes, 8, 2)?))
 }
 
 /// Walks the segments up to the first frame header.
-fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
+fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
         if *bytes.get(at)? != 0xff {
@@ -99,44 +99,47 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
         match marker {
             // Frame headers, without the tables that share their range.
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
-                return Some((big(bytes, at + 5, 2)?, big(bytes, at + 3, 2)?));
+                return Some((big_endian(bytes, at + 5, 2)?, big_endian(bytes, at + 3, 2)?));
             }
             // Markers without a segment.
             0x01 | 0xd0..=0xd8 => {}
             // End of the image, or its data begin before any frame.
             0xd9 | 0xda => return None,
             _ => {
-                let length = big(bytes, at, 2)?;
+                let length = big_endian(bytes, at, 2)?;
                 at = at.checked_add(length.max(2) as usize)?;
             }
         }
     }
 }
 
-fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
+fn webp_size(bytes: &[u8]) -> Option<(u32, u32)> {
     match bytes.get(12..16)? {
         b"VP8 " => {
             if bytes.get(23..26)? != [0x9d, 0x01, 0x2a] {
                 return None;
             }
             Some((
-                little(bytes, 26, 2)? & 0x3fff,
-                little(bytes, 28, 2)? & 0x3fff,
+                little_endian(bytes, 26, 2)? & 0x3fff,
+                little_endian(bytes, 28, 2)? & 0x3fff,
             ))
         }
         b"VP8L" => {
             if *bytes.get(20)? != 0x2f {
                 return None;
             }
-            let bits = little(bytes, 21, 4)?;
+            let bits = little_endian(bytes, 21, 4)?;
             Some(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
         }
-        b"VP8X" => Some((little(bytes, 24, 3)? + 1, little(bytes, 27, 3)? + 1)),
+        b"VP8X" => Some((
+            little_endian(bytes, 24, 3)? + 1,
+            little_endian(bytes, 27, 3)? + 1,
+        )),
         _ => None,
     }
 }
 
-fn big(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
+fn big_endian(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     Some(
         bytes
@@ -145,7 +148,7 @@ fn big(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     )
 }
 
-fn little(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
+fn little_endian(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     Some(
         bytes

@@ -2,7 +2,7 @@
 
 use contexture_catalogue::MediaRules;
 
-use super::rules::bounded;
+use super::rules::multiply_bounds;
 use crate::count::TokenCount;
 use crate::counter::TokenCounter;
 
@@ -17,21 +17,21 @@ const USUAL_PAGE: u64 = 50_000;
 /// A PDF that hides its page objects in compressed streams counts by its length: one page for every 1,500 bytes, at most
 /// 1,000, is the upper bound. Other bytes count as one token each at most.
 #[must_use]
-pub fn document(rules: &MediaRules, bytes: &[u8], counter: &dyn TokenCounter) -> TokenCount {
+pub fn document_tokens(rules: &MediaRules, bytes: &[u8], counter: &dyn TokenCounter) -> TokenCount {
     let head = bytes.get(..bytes.len().min(1024)).unwrap_or_default();
     let length = bytes.len() as u64;
-    if find(head, b"%PDF-").is_some() {
+    if find_bytes(head, b"%PDF-").is_some() {
         return match pdf_pages(bytes) {
-            Some((pages, most)) => bounded(rules.page, (pages, pages, most)),
+            Some((pages, most)) => multiply_bounds(rules.page, (pages, pages, most)),
             None => {
                 let most = (length / SMALL_PAGE + 1).min(MOST_PAGES);
-                bounded(rules.page, (1, (length / USUAL_PAGE + 1).min(most), most))
+                multiply_bounds(rules.page, (1, (length / USUAL_PAGE + 1).min(most), most))
             }
         };
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => counter.count(text),
-        Err(_) => TokenCount::estimated(0, length / 3, length),
+        Err(_) => TokenCount::estimate(0, length / 3, length),
     }
 }
 
@@ -54,7 +54,7 @@ pub fn pdf_pages(bytes: &[u8]) -> Option<(u64, u64)> {
                 pages += 1;
             }
         } else if let Some(tail) = rest.strip_prefix(b"Count") {
-            announced = announced.max(number(tail));
+            announced = announced.max(leading_number(tail));
         }
     }
     match (pages, announced.min(MOST_PAGES)) {
@@ -65,7 +65,7 @@ pub fn pdf_pages(bytes: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// The number behind white space; 0 if there is none, and for numbers of more than six digits.
-fn number(bytes: &[u8]) -> u64 {
+fn leading_number(bytes: &[u8]) -> u64 {
     // White space is only looked at as far as a writer would put it, so that blanks cannot be read again and again.
     let bytes = bytes.get(..bytes.len().min(16)).unwrap_or_default();
     let digits = bytes.trim_ascii_start();
@@ -82,7 +82,7 @@ fn number(bytes: &[u8]) -> u64 {
         .fold(0, |sum, &digit| sum * 10 + u64::from(digit - b'0'))
 }
 
-fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+fn find_bytes(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     bytes
         .windows(needle.len())
         .position(|window| window == needle)

@@ -51,9 +51,9 @@ impl FromStr for Detail {
 
 /// The tokens of one image; without dimensions, `high` is the most that the rule gives any image.
 #[must_use]
-pub fn image(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> TokenCount {
+pub fn image_tokens(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> TokenCount {
     match rules.image {
-        ImageRule::Tiles { base, tile } => tiles(base.into(), tile.into(), size, detail),
+        ImageRule::Tiles { base, tile } => tile_tokens(base.into(), tile.into(), size, detail),
         ImageRule::Patches {
             edge,
             limit,
@@ -69,11 +69,11 @@ pub fn image(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> To
                 (Detail::Original, _) | (Detail::Auto, AutoDetail::Original) => whole,
                 _ => limit,
             };
-            let squares = squares(edge, limit, size);
-            let most = squares.scaled(thousandths.into());
+            let squares = patch_count(edge, limit, size);
+            let most = squares.scale_by(thousandths.into());
             // Providers change the factor more often than the squares.
             let low = squares.low.min(most.low);
-            TokenCount::estimated(low, most.count, most.high.saturating_add(around.into()))
+            TokenCount::estimate(low, most.count, most.high.saturating_add(around.into()))
         }
         ImageRule::Crops {
             small,
@@ -82,11 +82,11 @@ pub fn image(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> To
             tokens,
             low,
         } => match detail {
-            Detail::Low => TokenCount::estimated(low.into(), low.into(), low.into()),
-            Detail::Medium => TokenCount::estimated(low.into(), tokens.into(), tokens.into()),
+            Detail::Low => TokenCount::estimate(low.into(), low.into(), low.into()),
+            Detail::Medium => TokenCount::estimate(low.into(), tokens.into(), tokens.into()),
             _ => {
-                let crops = crops(small, (crop_low, crop_high), tokens.into(), size);
-                TokenCount::estimated(low.into(), crops.count, crops.high)
+                let crops = crop_tokens(small, (crop_low, crop_high), tokens.into(), size);
+                TokenCount::estimate(low.into(), crops.count, crops.high)
             }
         },
         ImageRule::Fixed {
@@ -98,10 +98,10 @@ pub fn image(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> To
             // The published numbers are what an image of usual shape takes.
             let about = |tokens: u32| {
                 let tokens = u64::from(tokens);
-                TokenCount::estimated(tokens / 2, tokens, tokens + tokens / 10)
+                TokenCount::estimate(tokens / 2, tokens, tokens + tokens / 10)
             };
             match detail {
-                Detail::Auto => TokenCount::estimated(low.into(), high.into(), about(high).high),
+                Detail::Auto => TokenCount::estimate(low.into(), high.into(), about(high).high),
                 Detail::Low => about(low),
                 Detail::Medium => about(medium),
                 Detail::High => about(high),
@@ -109,27 +109,27 @@ pub fn image(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> To
             }
         }
         // A rule of a newer catalogue than this code: as careful as any known rule.
-        _ => TokenCount::estimated(1, 5_000, 10_000),
+        _ => TokenCount::estimate(1, 5_000, 10_000),
     }
 }
 
 impl TokenCount {
-    fn scaled(self, thousandths: u64) -> Self {
+    fn scale_by(self, thousandths: u64) -> Self {
         let scale = |squares: u64| squares.saturating_mul(thousandths).div_ceil(1000);
-        Self::estimated(scale(self.low), scale(self.count), scale(self.high))
+        Self::estimate(scale(self.low), scale(self.count), scale(self.high))
     }
 }
 
-fn tiles(base: u64, tile: u64, size: Option<Dimensions>, detail: Detail) -> TokenCount {
+fn tile_tokens(base: u64, tile: u64, size: Option<Dimensions>, detail: Detail) -> TokenCount {
     // 2,048 by 768 pixels are the most that is left after scaling: four by two squares.
     const MOST: u64 = 8;
     let of = |squares: u64| base.saturating_add(tile.saturating_mul(squares));
     if detail == Detail::Low {
-        return TokenCount::estimated(base, base, base);
+        return TokenCount::estimate(base, base, base);
     }
     let low = if detail == Detail::Auto { base } else { of(1) };
     let Some(size) = size else {
-        return TokenCount::estimated(low, of(4), of(MOST));
+        return TokenCount::estimate(low, of(4), of(MOST));
     };
     let (width, height) = (f64::from(size.width), f64::from(size.height));
     let boxed = (2048.0 / width.max(height)).min(1.0);
@@ -141,13 +141,13 @@ fn tiles(base: u64, tile: u64, size: Option<Dimensions>, detail: Detail) -> Toke
     let count = squares(boxed * short.min(1.0)).min(MOST);
     // Some models scale small images up to the 768 pixels as well.
     let high = squares(boxed * short).clamp(count, MOST);
-    TokenCount::estimated(low, of(count), of(high))
+    TokenCount::estimate(low, of(count), of(high))
 }
 
-fn squares(edge: u32, limit: PatchLimit, size: Option<Dimensions>) -> TokenCount {
+fn patch_count(edge: u32, limit: PatchLimit, size: Option<Dimensions>) -> TokenCount {
     let most = u64::from(limit.patches);
     let Some(size) = size else {
-        return TokenCount::estimated(1, most.min(1_500), most);
+        return TokenCount::estimate(1, most.min(1_500), most);
     };
     let (width, height) = (f64::from(size.width), f64::from(size.height));
     let longest = limit.longest.map_or(f64::INFINITY, f64::from);
@@ -156,19 +156,19 @@ fn squares(edge: u32, limit: PatchLimit, size: Option<Dimensions>) -> TokenCount
     let all = side(width).saturating_mul(side(height));
     // Scaling down keeps the shape, so a few squares less than the limit may be left.
     let low = if all > most { most * 9 / 10 } else { all };
-    TokenCount::estimated(low, all.min(most), all.min(most))
+    TokenCount::estimate(low, all.min(most), all.min(most))
 }
 
-fn crops(small: u32, crop: (u32, u32), tokens: u64, size: Option<Dimensions>) -> TokenCount {
+fn crop_tokens(small: u32, crop: (u32, u32), tokens: u64, size: Option<Dimensions>) -> TokenCount {
     // A 4K image has 15 crops; without dimensions we count on one of 8K.
     const UNKNOWN: u64 = 64;
     // Bounds what a header can claim.
     const MOST: u64 = 256;
     let Some(size) = size else {
-        return TokenCount::estimated(tokens, tokens * 4, tokens * UNKNOWN);
+        return TokenCount::estimate(tokens, tokens * 4, tokens * UNKNOWN);
     };
     if size.width <= small && size.height <= small {
-        return TokenCount::estimated(tokens, tokens, tokens);
+        return TokenCount::estimate(tokens, tokens, tokens);
     }
     let (crop_low, crop_high) = (crop.0.max(1), crop.1.max(crop.0).max(1));
     let unit = (size.width.min(size.height) / 3 * 2).clamp(crop_low, crop_high);
@@ -176,5 +176,5 @@ fn crops(small: u32, crop: (u32, u32), tokens: u64, size: Option<Dimensions>) ->
     let crops = side(size.width)
         .saturating_mul(side(size.height))
         .clamp(1, MOST);
-    TokenCount::estimated(tokens, tokens * crops, tokens * crops)
+    TokenCount::estimate(tokens, tokens * crops, tokens * crops)
 }

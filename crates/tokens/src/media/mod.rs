@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use contexture_catalogue::Catalogue;
-//! use contexture_tokens::media::{Detail, Dimensions, image, rules_of};
+//! use contexture_tokens::media::{Detail, Dimensions, image_tokens, rules_of};
 //!
 //! let model = Catalogue::builtin().resolve("gpt-4o")?;
 //! let size = Dimensions { width: 1024, height: 1024 };
-//! assert_eq!(image(rules_of(model), Some(size), Detail::High).count, 765);
+//! assert_eq!(image_tokens(rules_of(model), Some(size), Detail::High).count, 765);
 //! # Ok::<(), contexture_catalogue::CatalogueError>(())
 //! ```
 //!
@@ -21,7 +21,7 @@ mod rules;
 mod sound;
 
 pub use dimensions::Dimensions;
-pub use document::{document, pdf_pages};
-pub use image::{Detail, UnknownDetail, image};
+pub use document::{document_tokens, pdf_pages};
+pub use image::{Detail, UnknownDetail, image_tokens};
 pub use rules::rules_of;
-pub use sound::sound;
+pub use sound::audio_tokens;

@@ -9,11 +9,11 @@ use crate::count::TokenCount;
 /// The media rules of a model: its own, or the most careful ones if its provider publishes none.
 #[must_use]
 pub fn rules_of(model: &ModelSpec) -> &MediaRules {
-    model.media.as_ref().unwrap_or_else(|| careful())
+    model.media.as_ref().unwrap_or_else(|| fallback_rules())
 }
 
 /// The rules that the catalogue keeps for models without any.
-pub(super) fn careful() -> &'static MediaRules {
+pub(super) fn fallback_rules() -> &'static MediaRules {
     static CAREFUL: OnceLock<MediaRules> = OnceLock::new();
     CAREFUL.get_or_init(|| {
         let rules = Catalogue::builtin().media_rules("unknown").cloned();
@@ -36,8 +36,8 @@ pub(super) fn careful() -> &'static MediaRules {
 }
 
 /// So many units (low, usual, high) of so many tokens each.
-pub(super) fn bounded(unit: Bounds, (low, count, high): (u64, u64, u64)) -> TokenCount {
-    TokenCount::estimated(
+pub(super) fn multiply_bounds(unit: Bounds, (low, count, high): (u64, u64, u64)) -> TokenCount {
+    TokenCount::estimate(
         low.saturating_mul(unit.low.into()),
         count.saturating_mul(unit.count.into()),
         high.saturating_mul(unit.high.into()),

@@ -2,7 +2,7 @@
 
 use contexture_catalogue::MediaRules;
 
-use super::rules::{bounded, careful};
+use super::rules::{fallback_rules, multiply_bounds};
 use crate::count::TokenCount;
 
 /// Bytes per second of sound: hardly more than `DENSE`, usually `USUAL`, hardly less than `THIN` (8 kbit/s speech).
@@ -13,8 +13,8 @@ const THIN: u64 = 1_000;
 /// The tokens of a sound file, by its seconds: from the header of a WAV file, else bounded by its length in bytes at
 /// 8 to 1,536 kbit/s.
 #[must_use]
-pub fn sound(rules: &MediaRules, bytes: &[u8]) -> TokenCount {
-    let second = rules.audio_second.or(careful().audio_second);
+pub fn audio_tokens(rules: &MediaRules, bytes: &[u8]) -> TokenCount {
+    let second = rules.audio_second.or(fallback_rules().audio_second);
     let length = bytes.len() as u64;
     let seconds = match wav_bytes_per_second(bytes) {
         Some(rate) => {
@@ -28,8 +28,8 @@ pub fn sound(rules: &MediaRules, bytes: &[u8]) -> TokenCount {
         ),
     };
     match second {
-        Some(second) => bounded(second, seconds),
-        None => TokenCount::estimated(0, length / 500, length),
+        Some(second) => multiply_bounds(second, seconds),
+        None => TokenCount::estimate(0, length / 500, length),
     }
 }
 

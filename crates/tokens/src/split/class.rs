@@ -32,12 +32,12 @@ const CHARS: usize = 0x11_0000;
 
 /// The class of every character.
 #[derive(Debug)]
-pub(crate) struct Classes(Vec<u8>);
+pub(crate) struct CharClasses(Vec<u8>);
 
-impl Classes {
+impl CharClasses {
     /// The one table, made on first use.
     pub(crate) fn get() -> &'static Self {
-        static CLASSES: OnceLock<Classes> = OnceLock::new();
+        static CLASSES: OnceLock<CharClasses> = OnceLock::new();
         CLASSES.get_or_init(|| {
             let classes = Self::unpack(PACKED);
             debug_assert!(classes.is_some(), "data/classes.bin is damaged");
@@ -50,7 +50,7 @@ impl Classes {
         let mut table = vec![0; CHARS];
         let mut at = 0usize;
         while !packed.is_empty() {
-            let length = crate::bpe::number(&mut packed)? as usize;
+            let length = crate::bpe::take_leb128(&mut packed)? as usize;
             let (&class, rest) = packed.split_first()?;
             packed = rest;
             let end = at.checked_add(length)?;
@@ -62,27 +62,27 @@ impl Classes {
 
     /// The class of the character that starts at `at` and its length in bytes; `(0, 0)` at the end.
     #[inline]
-    pub(crate) fn at(&self, text: &[u8], at: usize) -> (u8, usize) {
+    pub(crate) fn class_and_length(&self, text: &[u8], at: usize) -> (u8, usize) {
         match text.get(at) {
             None => (0, 0),
-            Some(&byte) if byte < 0x80 => (self.of(u32::from(byte)), 1),
+            Some(&byte) if byte < 0x80 => (self.class_of(u32::from(byte)), 1),
             Some(&lead) => {
-                let (code, length) = decode(lead, text, at);
-                (self.of(code), length)
+                let (code, length) = decode_char(lead, text, at);
+                (self.class_of(code), length)
             }
         }
     }
 
     /// The class of a code point.
     #[inline]
-    pub(crate) fn of(&self, code: u32) -> u8 {
+    pub(crate) fn class_of(&self, code: u32) -> u8 {
         self.0.get(code as usize).copied().unwrap_or(OTHER)
     }
 }
 
 /// Decodes the multi-byte character at `at`. The text is valid UTF-8 and `at` a boundary, as both come from a `str`.
 #[inline]
-fn decode(lead: u8, text: &[u8], at: usize) -> (u32, usize) {
+fn decode_char(lead: u8, text: &[u8], at: usize) -> (u32, usize) {
     let tail = |offset: usize| u32::from(text.get(at + offset).copied().unwrap_or(0) & 0x3f);
     let lead = u32::from(lead);
     if lead < 0xe0 {
@@ -131,7 +131,7 @@ mod tests {
             std::fs::write(path, &packed).unwrap();
         }
         assert!(packed == PACKED, "run again with UPDATE_TABLES=1");
-        assert!(Classes::get().0 == expected);
+        assert!(CharClasses::get().0 == expected);
     }
 
     fn pack(classes: &[u8]) -> Vec<u8> {
@@ -155,16 +155,19 @@ mod tests {
                 continue;
             };
             let text = c.to_string();
-            let (class, length) = Classes::get().at(text.as_bytes(), 0);
-            assert_eq!((class, length), (Classes::get().of(code), c.len_utf8()));
+            let (class, length) = CharClasses::get().class_and_length(text.as_bytes(), 0);
+            assert_eq!(
+                (class, length),
+                (CharClasses::get().class_of(code), c.len_utf8())
+            );
         }
     }
 
     #[test]
     fn damaged_tables_are_refused() {
-        assert!(Classes::unpack(&[]).is_none());
-        assert!(Classes::unpack(&[0x80]).is_none());
-        assert!(Classes::unpack(&[0xff; 9]).is_none());
-        assert!(Classes::unpack(&[1, OTHER]).is_none());
+        assert!(CharClasses::unpack(&[]).is_none());
+        assert!(CharClasses::unpack(&[0x80]).is_none());
+        assert!(CharClasses::unpack(&[0xff; 9]).is_none());
+        assert!(CharClasses::unpack(&[1, OTHER]).is_none());
     }
 }

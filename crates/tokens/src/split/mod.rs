@@ -8,11 +8,11 @@
 
 mod class;
 
-use class::{CASELESS, Classes, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, UPPER, WHITE};
+use class::{CASELESS, CharClasses, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, UPPER, WHITE};
 
 /// Which pattern splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pattern {
+pub(crate) enum SplitPattern {
     /// The pattern of `cl100k_base`.
     Cl100k,
     /// The pattern of `o200k_base`.
@@ -21,17 +21,17 @@ pub(crate) enum Pattern {
 
 /// The pieces of a text, as byte slices on character boundaries.
 #[derive(Debug)]
-pub(crate) struct Pieces<'t> {
-    classes: &'static Classes,
-    pattern: Pattern,
+pub(crate) struct TextPieces<'t> {
+    classes: &'static CharClasses,
+    pattern: SplitPattern,
     text: &'t [u8],
     at: usize,
 }
 
-impl<'t> Pieces<'t> {
-    pub(crate) fn new(pattern: Pattern, text: &'t str) -> Self {
+impl<'t> TextPieces<'t> {
+    pub(crate) fn new(pattern: SplitPattern, text: &'t str) -> Self {
         Self {
-            classes: Classes::get(),
+            classes: CharClasses::get(),
             pattern,
             text: text.as_bytes(),
             at: 0,
@@ -39,19 +39,19 @@ impl<'t> Pieces<'t> {
     }
 }
 
-impl<'t> Iterator for Pieces<'t> {
+impl<'t> Iterator for TextPieces<'t> {
     type Item = &'t [u8];
 
     #[inline]
     fn next(&mut self) -> Option<&'t [u8]> {
-        let scan = Scan {
+        let scan = PieceScanner {
             classes: self.classes,
             text: self.text,
         };
         let start = self.at;
         self.at = match self.pattern {
-            Pattern::O200k => scan.o200k(start)?,
-            Pattern::Cl100k => scan.cl100k(start)?,
+            SplitPattern::O200k => scan.o200k_piece_end(start)?,
+            SplitPattern::Cl100k => scan.cl100k_piece_end(start)?,
         };
         debug_assert!(self.at > start);
         self.text.get(start..self.at)
@@ -59,54 +59,54 @@ impl<'t> Iterator for Pieces<'t> {
 }
 
 #[derive(Clone, Copy)]
-struct Scan<'t> {
-    classes: &'static Classes,
+struct PieceScanner<'t> {
+    classes: &'static CharClasses,
     text: &'t [u8],
 }
 
 /// What a run of letters matched.
-enum Word {
+enum LetterRun {
     /// The first alternative: it ends in a letter that may be lower case.
     Lower(usize),
     /// The second alternative: capitals only.
     Upper(usize),
 }
 
-impl Scan<'_> {
+impl PieceScanner<'_> {
     /// The end of the piece of `o200k_base` that begins at `start`, `None` at the end of the text.
     #[inline]
-    fn o200k(self, start: usize) -> Option<usize> {
-        let (class, length) = self.classes.at(self.text, start);
+    fn o200k_piece_end(self, start: usize) -> Option<usize> {
+        let (class, length) = self.classes.class_and_length(self.text, start);
         if length == 0 {
             return None;
         }
         let end = if class & LETTER != 0 {
-            self.word(start)
+            self.letter_run(start)
         } else if class & (NUMBER | NEWLINE) != 0 {
             None
         } else {
             // One character other than a letter, number or line break may lead the word.
-            match self.word(start + length) {
-                Some(Word::Upper(_)) | None if class == MARK => self.word(start),
+            match self.letter_run(start + length) {
+                Some(LetterRun::Upper(_)) | None if class == MARK => self.letter_run(start),
                 word => word,
             }
         };
         match end {
-            Some(Word::Lower(end) | Word::Upper(end)) => {
-                Some(end + self.contraction(end).unwrap_or(0))
+            Some(LetterRun::Lower(end) | LetterRun::Upper(end)) => {
+                Some(end + self.contraction_length(end).unwrap_or(0))
             }
-            None => Some(self.rest(start, class, length, Pattern::O200k)),
+            None => Some(self.other_piece_end(start, class, length, SplitPattern::O200k)),
         }
     }
 
     /// The end of the piece of `cl100k_base` that begins at `start`, `None` at the end of the text.
     #[inline]
-    fn cl100k(self, start: usize) -> Option<usize> {
-        let (class, length) = self.classes.at(self.text, start);
+    fn cl100k_piece_end(self, start: usize) -> Option<usize> {
+        let (class, length) = self.classes.class_and_length(self.text, start);
         if length == 0 {
             return None;
         }
-        if let Some(length) = self.contraction(start) {
+        if let Some(length) = self.contraction_length(start) {
             return Some(start + length);
         }
         if class & (NUMBER | NEWLINE) == 0 {
@@ -115,12 +115,12 @@ impl Scan<'_> {
             } else {
                 start + length
             };
-            let end = self.run(body, LETTER);
+            let end = self.run_end(body, LETTER);
             if end > body {
                 return Some(end);
             }
         }
-        Some(self.rest(start, class, length, Pattern::Cl100k))
+        Some(self.other_piece_end(start, class, length, SplitPattern::Cl100k))
     }
 
     /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`, else
@@ -129,14 +129,16 @@ impl Scan<'_> {
     /// The first run is greedy and gives back characters until the second can begin: at the lower-case letter behind
     /// it, or else at its own last character that both sets contain, where the second run also ends.
     #[inline]
-    fn word(self, start: usize) -> Option<Word> {
+    fn letter_run(self, start: usize) -> Option<LetterRun> {
         let mut at = start;
         let mut shared = None;
         loop {
-            let (class, length) = self.classes.at(self.text, at);
+            let (class, length) = self.classes.class_and_length(self.text, at);
             if class & (UPPER | CASELESS | MARK) == 0 {
                 if class & LOWER != 0 {
-                    return Some(Word::Lower(self.run(at + length, LOWER | CASELESS | MARK)));
+                    return Some(LetterRun::Lower(
+                        self.run_end(at + length, LOWER | CASELESS | MARK),
+                    ));
                 }
                 break;
             }
@@ -146,19 +148,25 @@ impl Scan<'_> {
             }
         }
         match shared {
-            Some(end) => Some(Word::Lower(end)),
-            None => (at > start).then_some(Word::Upper(at)),
+            Some(end) => Some(LetterRun::Lower(end)),
+            None => (at > start).then_some(LetterRun::Upper(at)),
         }
     }
 
     /// The alternatives that both patterns end with: numbers, other characters, white space.
     #[inline]
-    fn rest(self, start: usize, class: u8, length: usize, pattern: Pattern) -> usize {
+    fn other_piece_end(
+        self,
+        start: usize,
+        class: u8,
+        length: usize,
+        pattern: SplitPattern,
+    ) -> usize {
         if class == NUMBER {
             // \p{N}{1,3}
             let mut end = start + length;
             for _ in 0..2 {
-                let (class, length) = self.classes.at(self.text, end);
+                let (class, length) = self.classes.class_and_length(self.text, end);
                 if class != NUMBER {
                     break;
                 }
@@ -172,22 +180,22 @@ impl Scan<'_> {
         } else {
             start
         };
-        let end = self.run(body, OTHER | MARK);
+        let end = self.run_end(body, OTHER | MARK);
         if end > body {
-            return self.trail(end, pattern);
+            return self.newlines_end(end, pattern);
         }
-        self.white(start, length, pattern)
+        self.whitespace_end(start, length, pattern)
     }
 
     /// `[\r\n/]*` or `[\r\n]*`.
     #[inline]
-    fn trail(self, start: usize, pattern: Pattern) -> usize {
+    fn newlines_end(self, start: usize, pattern: SplitPattern) -> usize {
         let tail = self.text.get(start..).unwrap_or_default();
         let length = tail
             .iter()
             .take_while(|&&byte| match byte {
                 b'\r' | b'\n' => true,
-                b'/' => pattern == Pattern::O200k,
+                b'/' => pattern == SplitPattern::O200k,
                 _ => false,
             })
             .count();
@@ -195,12 +203,12 @@ impl Scan<'_> {
     }
 
     /// `\s*[\r\n]+`, else `\s+(?!\S)`, else `\s+`; in `cl100k_base`, `\s+$` comes before all of them.
-    fn white(self, start: usize, first: usize, pattern: Pattern) -> usize {
+    fn whitespace_end(self, start: usize, first: usize, pattern: SplitPattern) -> usize {
         let mut end = start;
         let mut last = start;
         let mut broken = None;
         loop {
-            let (class, length) = self.classes.at(self.text, end);
+            let (class, length) = self.classes.class_and_length(self.text, end);
             if class & WHITE == 0 {
                 break;
             }
@@ -212,7 +220,7 @@ impl Scan<'_> {
         }
         let all = end == self.text.len();
         match broken {
-            Some(end) if pattern == Pattern::O200k || !all => end,
+            Some(end) if pattern == SplitPattern::O200k || !all => end,
             _ if all => end,
             // The run gives its last character back to the word behind it, unless nothing would be left.
             _ if last > start => last,
@@ -222,7 +230,7 @@ impl Scan<'_> {
 
     /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)`: the length of a contraction at `start`.
     #[inline]
-    fn contraction(self, start: usize) -> Option<usize> {
+    fn contraction_length(self, start: usize) -> Option<usize> {
         let (&mark, tail) = self.text.get(start..)?.split_first()?;
         if mark != b'\'' {
             return None;
@@ -239,10 +247,10 @@ impl Scan<'_> {
 
     /// The end of the run of characters of these classes that begins at `start`.
     #[inline]
-    fn run(self, start: usize, classes: u8) -> usize {
+    fn run_end(self, start: usize, classes: u8) -> usize {
         let mut at = start;
         loop {
-            let (class, length) = self.classes.at(self.text, at);
+            let (class, length) = self.classes.class_and_length(self.text, at);
             if class & classes == 0 {
                 return at;
             }

@@ -114,7 +114,7 @@ fn lines_add_up() {
         "    return self.items[index].clone();\n",
         "以上です。よろしくお願いします。\n",
     ];
-    let counter = EstimatingCounter::of(Encoding::ClaudeV2);
+    let counter = EstimatingCounter::for_encoding(Encoding::ClaudeV2);
     let whole = counter.count(&lines.concat());
     let sum: TokenCount = lines.iter().map(|line| counter.count(line)).sum();
     assert!(
@@ -135,13 +135,10 @@ fn the_limit_holds_against_the_upper_bound() {
 
 #[test]
 fn sums_are_as_good_as_their_worst_part() {
-    let sum = TokenCount::exact(5) + TokenCount::estimated(1, 2, 4);
+    let sum = TokenCount::exact(5) + TokenCount::estimate(1, 2, 4);
     assert_eq!((sum.low, sum.count, sum.high), (6, 7, 9));
     assert_eq!(sum.kind, CountKind::Estimated);
-    assert_eq!(
-        TokenCount::estimated(9, 5, 1),
-        TokenCount::estimated(5, 5, 5)
-    );
+    assert_eq!(TokenCount::estimate(9, 5, 1), TokenCount::estimate(5, 5, 5));
     let most = TokenCount::exact(u64::MAX) + TokenCount::exact(1);
     assert_eq!(most.count, u64::MAX);
 }

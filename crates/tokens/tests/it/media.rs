@@ -1,7 +1,9 @@
 //! Tokens of images, files and sound.
 
 use contexture_catalogue::{Catalogue, Encoding, MediaRules, ModelSpec};
-use contexture_tokens::media::{Detail, Dimensions, document, image, pdf_pages, rules_of, sound};
+use contexture_tokens::media::{
+    Detail, Dimensions, audio_tokens, document_tokens, image_tokens, pdf_pages, rules_of,
+};
 use contexture_tokens::{ExactCounter, TokenCount};
 use proptest::prelude::*;
 
@@ -81,10 +83,10 @@ fn headers_are_read() {
         ("jpeg of nothing but fill", vec![0xff; 1_000_000], None),
         ("empty", Vec::new(), None),
     ] {
-        assert_eq!(Dimensions::read(&bytes), expected, "{name}");
+        assert_eq!(Dimensions::read_header(&bytes), expected, "{name}");
         let cut = bytes.len().saturating_sub(bytes.len() / 2);
         assert!(
-            Dimensions::read(&bytes[..cut]).is_none() || cut > 24,
+            Dimensions::read_header(&bytes[..cut]).is_none() || cut > 24,
             "{name}"
         );
     }
@@ -93,17 +95,17 @@ fn headers_are_read() {
 #[test]
 fn base64_is_decoded_as_far_as_needed() {
     let one_pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
-    assert_eq!(Dimensions::read_base64(one_pixel), size(1, 1));
-    assert_eq!(Dimensions::read_base64(&one_pixel[..42]), size(1, 1));
+    assert_eq!(Dimensions::read_base64_header(one_pixel), size(1, 1));
+    assert_eq!(Dimensions::read_base64_header(&one_pixel[..42]), size(1, 1));
     let long = format!("{}{}", &one_pixel[..80], "A".repeat(5_000_000));
-    assert_eq!(Dimensions::read_base64(&long), size(1, 1));
+    assert_eq!(Dimensions::read_base64_header(&long), size(1, 1));
     for broken in [
         "",
         "=",
         "****",
         "iVBORw0K GgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe",
     ] {
-        assert_eq!(Dimensions::read_base64(broken), None, "{broken}");
+        assert_eq!(Dimensions::read_base64_header(broken), None, "{broken}");
     }
 }
 
@@ -141,7 +143,7 @@ fn images_count_as_documented() {
         ("gemini-3.1-pro-preview", size(5, 5), Detail::Auto, 1120),
         ("gemini-3.1-pro-preview", None, Detail::Low, 280),
     ] {
-        let tokens = image(rules(model), size, detail);
+        let tokens = image_tokens(rules(model), size, detail);
         assert_eq!(tokens.count, expected, "{model} {size:?} {detail:?}");
         assert!(!tokens.is_exact());
     }
@@ -160,7 +162,7 @@ fn scaled_images_are_within_the_bounds() {
         ("claude-haiku-4-5", size(4032, 3024), Detail::Auto, 1596),
         ("claude-opus-5", size(1080, 1920), Detail::Auto, 2691),
     ] {
-        let tokens = image(rules(model), size, detail);
+        let tokens = image_tokens(rules(model), size, detail);
         assert!(
             tokens.low <= documented && documented <= tokens.high,
             "{model} {size:?}: {tokens:?}, documented {documented}"
@@ -171,7 +173,10 @@ fn scaled_images_are_within_the_bounds() {
 #[test]
 fn a_model_without_rules_gets_careful_ones() {
     let model = ModelSpec::new("ours", 8_000, Encoding::Other);
-    assert_eq!(image(rules_of(&model), None, Detail::Auto).high, 4834);
+    assert_eq!(
+        image_tokens(rules_of(&model), None, Detail::Auto).high,
+        4834
+    );
 }
 
 #[test]
@@ -217,18 +222,18 @@ fn files_count_by_what_they_are() {
     let counter = ExactCounter::o200k_base();
     let gemini = rules("gemini-2.5-pro");
     let pdf = b"%PDF-1.7 /Type /Page /Type /Page /Type /Page";
-    assert_eq!(document(gemini, pdf, counter).count, 3 * 258);
+    assert_eq!(document_tokens(gemini, pdf, counter).count, 3 * 258);
     let mut compressed = b"%PDF-1.7 ".to_vec();
     compressed.resize(600_000, 7);
-    let tokens = document(gemini, &compressed, counter);
+    let tokens = document_tokens(gemini, &compressed, counter);
     assert_eq!((tokens.low, tokens.count), (64, 13 * 258));
     assert_eq!(tokens.high, 401 * 3300);
     let text = "A plain text file.";
     assert_eq!(
-        document(gemini, text.as_bytes(), counter),
+        document_tokens(gemini, text.as_bytes(), counter),
         TokenCount::exact(5)
     );
-    assert_eq!(document(gemini, &[0xff; 30], counter).high, 30);
+    assert_eq!(document_tokens(gemini, &[0xff; 30], counter).high, 30);
 }
 
 #[test]
@@ -236,10 +241,10 @@ fn sound_counts_by_its_seconds() {
     let gemini = rules("gemini-2.5-pro");
     let mut wav = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\0\x7d\0\0".to_vec();
     wav.resize(32_000 * 10, 0);
-    assert_eq!(sound(gemini, &wav).count, 320);
-    let other = sound(gemini, &[0; 160_000]);
+    assert_eq!(audio_tokens(gemini, &wav).count, 320);
+    let other = audio_tokens(gemini, &[0; 160_000]);
     assert_eq!((other.low, other.count, other.high), (0, 320, 160 * 32));
-    assert!(sound(rules("claude-opus-4-8"), &[0; 160_000]).high > 0);
+    assert!(audio_tokens(rules("claude-opus-4-8"), &[0; 160_000]).high > 0);
 }
 
 proptest! {
@@ -247,7 +252,7 @@ proptest! {
     fn any_header_is_survived(kind in 0usize..5, tail in proptest::collection::vec(any::<u8>(), 0..80)) {
         let head: &[u8] = [b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".as_slice(), b"\xff\xd8", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8", b""][kind];
         let bytes = [head, &tail].concat();
-        if let Some(size) = Dimensions::read(&bytes) {
+        if let Some(size) = Dimensions::read_header(&bytes) {
             prop_assert!(size.width > 0 && size.height > 0);
         }
     }
@@ -257,8 +262,8 @@ proptest! {
         let model = Catalogue::builtin().models().nth(model).unwrap();
         let (width, height) = if small { (width % 4096 + 1, height % 4096 + 1) } else { (width, height) };
         for detail in [Detail::Auto, Detail::Low, Detail::Medium, Detail::High, Detail::Original] {
-            let known = image(rules_of(model), size(width, height), detail);
-            let unknown = image(rules_of(model), None, detail);
+            let known = image_tokens(rules_of(model), size(width, height), detail);
+            let unknown = image_tokens(rules_of(model), None, detail);
             prop_assert!(known.low <= known.count && known.count <= known.high);
             prop_assert!(known.high > 0 && known.high < 100_000);
             // What cannot be measured counts at least as much as an image of any usual size.

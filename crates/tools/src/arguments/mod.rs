@@ -1,6 +1,6 @@
 //! The arguments of a call, read as the model wrote them.
 //!
-//! Models and cut streams leave arguments that are not quite JSON. [`read`] gives back a valid document untouched, byte
+//! Models and cut streams leave arguments that are not quite JSON. [`parse_arguments`] gives back a valid document untouched, byte
 //! for byte, large integers and repeated keys included; anything else is mended where only one reading is possible, and
 //! every change is an [`Issue`] with its place. Where a value would have to be guessed there is an error instead.
 //!
@@ -13,7 +13,7 @@ use contexture_ir::{Fields, Raw};
 
 use crate::definition::nests_at_most;
 use contexture_ir::excerpt;
-use outcome::{DEPTH, empty};
+use outcome::{DEPTH, empty_object};
 
 pub use outcome::{Arguments, ArgumentsError, Issue, IssueKind};
 
@@ -22,27 +22,27 @@ pub use outcome::{Arguments, ArgumentsError, Issue, IssueKind};
 /// ```
 /// use contexture_tools::{IssueKind, arguments};
 ///
-/// let read = arguments::read(r#"{city: 'Oslo', "days": 3,"#)?;
+/// let read = arguments::parse_arguments(r#"{city: 'Oslo', "days": 3,"#)?;
 /// assert_eq!(read.raw.get(), r#"{"city":"Oslo","days":3}"#);
 /// assert_eq!(read.issues[0].kind, IssueKind::UnquotedKey);
-/// assert!(!read.is_whole());
+/// assert!(!read.is_complete());
 /// # Ok::<(), contexture_tools::ArgumentsError>(())
 /// ```
-pub fn read(text: &str) -> Result<Arguments, ArgumentsError> {
-    read_nested(text, 2)
+pub fn parse_arguments(text: &str) -> Result<Arguments, ArgumentsError> {
+    parse_nested(text, 2)
 }
 
-fn read_nested(text: &str, unpack: usize) -> Result<Arguments, ArgumentsError> {
+fn parse_nested(text: &str, unpack: usize) -> Result<Arguments, ArgumentsError> {
     let inner = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}');
     let note = |kind| vec![Issue { at: 0, kind }];
     if inner.is_empty() || inner == "null" {
         return Ok(Arguments {
-            raw: empty(),
+            raw: empty_object(),
             issues: note(IssueKind::Empty),
         });
     }
     let Ok(raw) = Raw::parse(inner) else {
-        return repair::repair(text);
+        return repair::repair_arguments(text);
     };
     if !nests_at_most(inner, DEPTH) {
         return Err(ArgumentsError::TooDeep);
@@ -53,7 +53,7 @@ fn read_nested(text: &str, unpack: usize) -> Result<Arguments, ArgumentsError> {
     }
     match (raw.as_string(), unpack.checked_sub(1)) {
         (Some(packed), Some(unpack)) if packed.trim_start().starts_with('{') => {
-            let mut read = read_nested(&packed, unpack)?;
+            let mut read = parse_nested(&packed, unpack)?;
             read.issues.splice(0..0, note(IssueKind::DoublyEncoded));
             Ok(read)
         }

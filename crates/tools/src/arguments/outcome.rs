@@ -22,19 +22,19 @@ impl Arguments {
     #[must_use]
     pub fn none() -> Self {
         Self {
-            raw: empty(),
+            raw: empty_object(),
             issues: Vec::new(),
         }
     }
 
     /// Whether all that the model meant to say is there: nothing suggests that the text was cut off.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        !self.issues.iter().any(|issue| issue.kind.is_cut())
+    pub fn is_complete(&self) -> bool {
+        !self.issues.iter().any(|issue| issue.kind.is_truncation())
     }
 
     /// As a value. Integers beyond 64 bits are rounded, and of a repeated key the last counts; [`Self::raw`] has them all.
-    pub fn value(&self) -> Result<serde_json::Value, serde_json::Error> {
+    pub fn to_value(&self) -> Result<serde_json::Value, serde_json::Error> {
         serde_json::from_str(self.raw.get())
     }
 }
@@ -92,7 +92,7 @@ pub enum IssueKind {
 impl IssueKind {
     /// Whether it suggests that the text was cut off.
     #[must_use]
-    pub fn is_cut(self) -> bool {
+    pub fn is_truncation(self) -> bool {
         matches!(
             self,
             Self::CutString | Self::CutNumber | Self::CutMember | Self::CutBrackets
@@ -129,6 +129,6 @@ pub enum ArgumentsError {
 }
 
 /// The object without members.
-pub(super) fn empty() -> Raw {
+pub(super) fn empty_object() -> Raw {
     Raw::parse("{}").unwrap_or_else(|_| Raw::null())
 }

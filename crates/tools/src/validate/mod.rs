@@ -27,7 +27,7 @@ const PATTERN_BYTES: usize = 1 << 20;
 
 /// What is wrong with arguments, at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct ArgumentFault {
     /// Where, as a JSON pointer; empty for the arguments as a whole.
     pub path: String,
     /// What the schema wants there.
@@ -36,7 +36,7 @@ pub struct Finding {
     pub found: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ArgumentFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() {
             "the arguments"
@@ -62,10 +62,10 @@ pub enum SchemaError {
         reason: String,
     },
     /// A value is not of the schema.
-    #[error("not of its schema: {}", told(findings))]
+    #[error("not of its schema: {}", format_faults(findings))]
     Mismatch {
         /// What is wrong with it: the path, what is expected there, and what was found.
-        findings: Vec<Finding>,
+        findings: Vec<ArgumentFault>,
     },
     /// Checking would take more steps than are allowed.
     #[error(
@@ -83,14 +83,14 @@ pub enum SchemaError {
 
 /// A schema made ready to check arguments.
 #[derive(Debug)]
-pub struct Checker {
+pub struct SchemaValidator {
     /// Absent: everything goes.
     compiled: Option<(Value, Validator)>,
 }
 
-impl Checker {
+impl SchemaValidator {
     /// A checker to which everything is right.
-    pub(crate) fn anything() -> Self {
+    pub(crate) fn accept_all() -> Self {
         Self { compiled: None }
     }
 
@@ -117,7 +117,7 @@ impl Checker {
     }
 
     /// What is wrong with these arguments; at most 20 findings, none if all is well.
-    pub fn check(&self, arguments: &Raw) -> Result<Vec<Finding>, SchemaError> {
+    pub fn check_arguments(&self, arguments: &Raw) -> Result<Vec<ArgumentFault>, SchemaError> {
         let Some((schema, validator)) = &self.compiled else {
             return Ok(Vec::new());
         };
@@ -129,7 +129,7 @@ impl Checker {
             return Err(SchemaError::TooCostly);
         }
         let errors = validator.iter_errors(&arguments).take(FINDINGS);
-        Ok(errors.map(|error| finding(schema, &error)).collect())
+        Ok(errors.map(|error| argument_fault(schema, &error)).collect())
     }
 
     /// Refuses a value that is not of the schema, naming each path with what is expected and what was found:
@@ -137,15 +137,15 @@ impl Checker {
     ///
     /// ```
     /// use contexture_ir::Raw;
-    /// use contexture_tools::Checker;
+    /// use contexture_tools::SchemaValidator;
     ///
     /// let schema = Raw::parse(r#"{"type":"object","properties":{"open":{"type":"integer"}}}"#)?;
-    /// let error = Checker::new(&schema)?.require(&Raw::parse(r#"{"open":"two"}"#)?).unwrap_err();
+    /// let error = SchemaValidator::new(&schema)?.check_value(&Raw::parse(r#"{"open":"two"}"#)?).unwrap_err();
     /// assert_eq!(error.to_string(), r#"not of its schema: /open: expected integer, found "two""#);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn require(&self, value: &Raw) -> Result<(), SchemaError> {
-        let findings = self.check(value)?;
+    pub fn check_value(&self, value: &Raw) -> Result<(), SchemaError> {
+        let findings = self.check_arguments(value)?;
         if findings.is_empty() {
             Ok(())
         } else {
@@ -154,7 +154,7 @@ impl Checker {
     }
 }
 
-fn told(findings: &[Finding]) -> String {
+fn format_faults(findings: &[ArgumentFault]) -> String {
     let all = findings.iter().map(|finding| match finding.path.as_str() {
         "" => format!("expected {}, found {}", finding.expected, finding.found),
         _ => finding.to_string(),
@@ -162,7 +162,7 @@ fn told(findings: &[Finding]) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-fn finding(schema: &Value, error: &ValidationError<'_>) -> Finding {
+fn argument_fault(schema: &Value, error: &ValidationError<'_>) -> ArgumentFault {
     let shown = |value: &Value| excerpt(&value.to_string(), 80);
     let mut path = error.instance_path().as_str().to_owned();
     let instance = error.instance();
@@ -200,7 +200,7 @@ fn finding(schema: &Value, error: &ValidationError<'_>) -> Finding {
             format!("{} {value}", kind.keyword())
         }
     };
-    Finding {
+    ArgumentFault {
         path,
         expected,
         found,

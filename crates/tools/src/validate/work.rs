@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::keywords::{Place, inside};
+use crate::keywords::{SchemaPosition, member_position};
 
 /// The most evaluations of a schema against a value in one check.
 pub(super) const STEPS: u32 = 1_000_000;
@@ -15,33 +15,40 @@ const DEPTH: usize = 400;
 
 /// Checks that every reference is a JSON pointer to something in the schema, and that no part renames the whole.
 pub(super) fn check_references(schema: &Value) -> Result<(), String> {
-    scan(schema, schema, Place::Schema, true)
+    scan_references(schema, schema, SchemaPosition::Schema, true)
 }
 
 /// Nesting is bounded by the reader of JSON.
-fn scan(root: &Value, value: &Value, place: Place, outermost: bool) -> Result<(), String> {
+fn scan_references(
+    root: &Value,
+    value: &Value,
+    place: SchemaPosition,
+    outermost: bool,
+) -> Result<(), String> {
     match value {
-        Value::Array(values) if place != Place::Data => values
+        Value::Array(values) if place != SchemaPosition::Data => values
             .iter()
-            .try_for_each(|value| scan(root, value, place, false)),
-        Value::Object(members) if place != Place::Data => {
+            .try_for_each(|value| scan_references(root, value, place, false)),
+        Value::Object(members) if place != SchemaPosition::Data => {
             members.iter().try_for_each(|(key, value)| {
                 match (place, key.as_str(), value) {
-                    (Place::Schema, "$ref", Value::String(reference)) => {
-                        let known = target(root, reference).is_some();
+                    (SchemaPosition::Schema, "$ref", Value::String(reference)) => {
+                        let known = reference_target(root, reference).is_some();
                         return known.then_some(()).ok_or_else(|| {
                             format!("$ref {reference:?} is no JSON pointer to a part of the schema")
                         });
                     }
-                    (Place::Schema, "$id" | "id", Value::String(_)) if outermost => return Ok(()),
+                    (SchemaPosition::Schema, "$id" | "id", Value::String(_)) if outermost => {
+                        return Ok(());
+                    }
                     (
-                        Place::Schema,
+                        SchemaPosition::Schema,
                         "$id" | "$dynamicRef" | "$recursiveRef" | "$dynamicAnchor" | "$vocabulary",
                         _,
                     ) => return Err(format!("{key} is not supported here")),
                     _ => {}
                 }
-                scan(root, value, inside(place, key), false)
+                scan_references(root, value, member_position(place, key), false)
             })
         }
         _ => Ok(()),
@@ -49,7 +56,7 @@ fn scan(root: &Value, value: &Value, place: Place, outermost: bool) -> Result<()
 }
 
 /// What a reference within the schema stands for.
-fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+fn reference_target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.contains('%') {
         return None;
@@ -59,20 +66,20 @@ fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
 
 /// Whether checking `value` takes no more than [`STEPS`] evaluations.
 pub(super) fn is_bounded(schema: &Value, value: &Value) -> bool {
-    let mut walk = Walk {
+    let mut walk = CostCounter {
         root: schema,
         left: STEPS,
     };
-    walk.visit(schema, value, DEPTH).is_some()
+    walk.visit_schema(schema, value, DEPTH).is_some()
 }
 
-struct Walk<'s> {
+struct CostCounter<'s> {
     root: &'s Value,
     left: u32,
 }
 
-impl<'s> Walk<'s> {
-    fn visit(&mut self, schema: &'s Value, value: &Value, depth: usize) -> Option<()> {
+impl<'s> CostCounter<'s> {
+    fn visit_schema(&mut self, schema: &'s Value, value: &Value, depth: usize) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         let depth = depth.checked_sub(1)?;
         let Value::Object(keywords) = schema else {
@@ -81,37 +88,39 @@ impl<'s> Walk<'s> {
         for (keyword, inner) in keywords {
             match (keyword.as_str(), inner) {
                 ("$ref", Value::String(reference)) => {
-                    if let Some(target) = target(self.root, reference) {
-                        self.visit(target, value, depth)?;
+                    if let Some(target) = reference_target(self.root, reference) {
+                        self.visit_schema(target, value, depth)?;
                     }
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
                     for schema in schemas {
-                        self.visit(schema, value, depth)?;
+                        self.visit_schema(schema, value, depth)?;
                     }
                 }
-                ("not" | "if" | "then" | "else", schema) => self.visit(schema, value, depth)?,
+                ("not" | "if" | "then" | "else", schema) => {
+                    self.visit_schema(schema, value, depth)?
+                }
                 ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
                     for schema in schemas.values() {
-                        self.visit(schema, value, depth)?;
+                        self.visit_schema(schema, value, depth)?;
                     }
                 }
                 ("properties", Value::Object(schemas)) => {
                     for (name, schema) in schemas {
                         if let Some(value) = value.get(name) {
-                            self.visit(schema, value, depth)?;
+                            self.visit_schema(schema, value, depth)?;
                         }
                     }
                 }
                 ("patternProperties", Value::Object(schemas)) => {
                     for schema in schemas.values() {
-                        self.members(schema, value, depth)?;
+                        self.visit_members(schema, value, depth)?;
                     }
                 }
                 ("prefixItems" | "items", Value::Array(schemas)) => {
                     let values = value.as_array().map_or(&[][..], Vec::as_slice);
                     for (schema, value) in schemas.iter().zip(values) {
-                        self.visit(schema, value, depth)?;
+                        self.visit_schema(schema, value, depth)?;
                     }
                 }
                 (
@@ -123,7 +132,7 @@ impl<'s> Walk<'s> {
                     | "unevaluatedItems"
                     | "contains",
                     schema,
-                ) => self.members(schema, value, depth)?,
+                ) => self.visit_members(schema, value, depth)?,
                 _ => {}
             }
         }
@@ -131,14 +140,14 @@ impl<'s> Walk<'s> {
     }
 
     /// Each member or element.
-    fn members(&mut self, schema: &'s Value, value: &Value, depth: usize) -> Option<()> {
+    fn visit_members(&mut self, schema: &'s Value, value: &Value, depth: usize) -> Option<()> {
         match value {
             Value::Object(members) => members
                 .values()
-                .try_for_each(|value| self.visit(schema, value, depth)),
+                .try_for_each(|value| self.visit_schema(schema, value, depth)),
             Value::Array(values) => values
                 .iter()
-                .try_for_each(|value| self.visit(schema, value, depth)),
+                .try_for_each(|value| self.visit_schema(schema, value, depth)),
             _ => Some(()),
         }
     }

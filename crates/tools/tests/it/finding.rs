@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_tools::{Registry, Tool, Unit};
+use contexture_tools::{IndexedUnit, Registry, Tool};
 
 use crate::material::with_parameters;
 use crate::thousand;
@@ -292,9 +292,9 @@ const AIRLINE: &[(&str, &str, &[&str])] = &[
 
 /// How many of a task's tools are among the `limit` best, of how many.
 fn found(registry: &Registry, task: &str, needed: &BTreeSet<String>, limit: usize) -> usize {
-    let best = registry.index().rank(task, limit);
+    let best = registry.index().rank_units(task, limit);
     best.iter()
-        .filter(|ranked| matches!(ranked.unit, Unit::Tool(id) if needed.contains(id.name.as_str())))
+        .filter(|ranked| matches!(ranked.unit, IndexedUnit::Tool(id) if needed.contains(id.name.as_str())))
         .count()
 }
 
@@ -359,7 +359,7 @@ fn people_are_understood() {
 fn an_airline_is_found_among_a_thousand() {
     let mut registry = thousand::registry();
     for (name, text, parameters) in AIRLINE {
-        let tool = with_parameters(name, text, parameters).tagged(["airline"]);
+        let tool = with_parameters(name, text, parameters).with_tags(["airline"]);
         registry.register(tool).unwrap();
     }
     let sessions: serde_json::Value =

@@ -5,9 +5,10 @@ use contexture_ir::{RequestOptions, ToolDefinition, Transcript};
 use contexture_render::{Format as Rendering, Grouping};
 use contexture_testdata::request_validator;
 use contexture_tools::{
-    ArgsSchema, Choice, Criterion, Group, Loaded, Manner, Name, Offer, Registry, Search, Tool, Wish,
+    ArgsSchema, Choice, Criterion, LoadedToolkits, Name, Offer, OfferRequest, Registry, Tool,
+    ToolGroup, ToolSearchMode, ToolSupport,
 };
-use contexture_wire::{Dialect, Format, Kind, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lower};
 use serde_json::{Value, json};
 
 use crate::material::{names, raw, tool};
@@ -15,7 +16,7 @@ use crate::material::{names, raw, tool};
 fn crm() -> Registry {
     let mut registry = Registry::new();
     registry
-        .register_group(Group::namespace("crm", "Customers and orders."))
+        .register_group(ToolGroup::namespace("crm", "Customers and orders."))
         .unwrap();
     let find = Tool::function(
         "find",
@@ -35,18 +36,18 @@ fn crm() -> Registry {
         ),
     );
     for tool in [find, drop] {
-        registry.register(tool.within("crm")).unwrap();
+        registry.register(tool.in_group("crm")).unwrap();
     }
     registry.register(tool("think", "Notes a thought")).unwrap();
     registry
 }
 
-fn with(registry: &Registry, loaded: &Loaded, manner: Manner) -> Offer {
-    registry.offer(Wish {
-        choice: &Choice::all(),
+fn with(registry: &Registry, loaded: &LoadedToolkits, manner: ToolSupport) -> Offer {
+    registry.offer(OfferRequest {
+        choice: &Choice::all_tools(),
         loaded,
         latched: None,
-        manner,
+        support: manner,
     })
 }
 
@@ -54,7 +55,7 @@ fn schema(definition: &ToolDefinition) -> Value {
     let ToolDefinition::Function(function) = definition else {
         panic!("{definition:?}");
     };
-    function.parameters.as_ref().unwrap().to().unwrap()
+    function.parameters.as_ref().unwrap().parse_as().unwrap()
 }
 
 #[test]
@@ -110,11 +111,11 @@ fn actions_are_described_from_their_schemas() {
 
 #[test]
 fn where_schemas_cannot_be_joined_arguments_are_any_object() {
-    let flat = Manner {
+    let flat = ToolSupport {
         args: ArgsSchema::Flat,
-        ..Manner::default()
+        ..ToolSupport::default()
     };
-    let offer = with(&crm(), &Loaded::default(), flat);
+    let offer = with(&crm(), &LoadedToolkits::default(), flat);
     assert_eq!(
         schema(&offer.tools[0])["properties"]["args"],
         json!({"type": "object"})
@@ -123,7 +124,7 @@ fn where_schemas_cannot_be_joined_arguments_are_any_object() {
     let named =
         raw(r#"{"type":"object","$id":"https://example.org/x","properties":{"a":{"$ref":"y"}}}"#);
     registry
-        .register(Tool::function("odd", "", named).within("crm"))
+        .register(Tool::function("odd", "", named).in_group("crm"))
         .unwrap();
     let offer = registry.offer_all();
     assert_eq!(
@@ -134,17 +135,17 @@ fn where_schemas_cannot_be_joined_arguments_are_any_object() {
 
 #[test]
 fn actions_are_chosen_one_by_one_and_ranked_together() {
-    let offer = crm().offer(Wish {
-        choice: &Choice::names(["crm/find"]),
-        loaded: &Loaded::default(),
+    let offer = crm().offer(OfferRequest {
+        choice: &Choice::by_names(["crm/find"]),
+        loaded: &LoadedToolkits::default(),
         latched: None,
-        manner: Manner::default(),
+        support: ToolSupport::default(),
     });
     assert_eq!(names(&offer.tools), ["crm"]);
     let schema = schema(&offer.tools[0]);
     assert_eq!(schema["properties"]["action"]["enum"], json!(["find"]));
     assert_eq!(schema["properties"]["args"]["required"], json!(["query"]));
-    let task = Choice::task("delete that customer", 1);
+    let task = Choice::by_task("delete that customer", 1);
     let offer = crate::material::offer(&crm(), &task, None);
     assert_eq!(names(&offer.tools), ["crm"]);
     let removed: Vec<String> = offer.removed.iter().map(|r| r.tool.to_string()).collect();
@@ -154,38 +155,42 @@ fn actions_are_chosen_one_by_one_and_ranked_together() {
 fn kits() -> Registry {
     let mut registry = crm();
     registry
-        .register_group(Group::toolkit("git", "Version <control> & history"))
+        .register_group(ToolGroup::toolkit("git", "Version <control> & history"))
         .unwrap();
     registry
-        .register_group(Group::toolkit("audio", "Sound"))
+        .register_group(ToolGroup::toolkit("audio", "Sound"))
         .unwrap();
     for (name, kit) in [("commit", "git"), ("blame", "git"), ("a_beep", "audio")] {
-        let tool = tool(name, "A tool").within(kit).tagged([kit]);
+        let tool = tool(name, "A tool").in_group(kit).with_tags([kit]);
         registry.register(tool).unwrap();
     }
     registry
 }
 
-fn loaded(kits: &[&str]) -> Loaded {
+fn loaded(kits: &[&str]) -> LoadedToolkits {
     kits.iter().map(Name::from).collect()
 }
 
 #[test]
 fn toolkits_are_loaded_at_the_end_and_rewind() {
     let registry = kits();
-    let start = with(&registry, &Loaded::default(), Manner::default());
+    let start = with(
+        &registry,
+        &LoadedToolkits::default(),
+        ToolSupport::default(),
+    );
     assert_eq!(names(&start.tools), ["crm", "load_toolkit", "think"]);
     assert_eq!(start.removed.len(), 3);
     assert_eq!(
         schema(&start.tools[1])["properties"]["toolkit"]["enum"],
         json!(["audio", "git"])
     );
-    let next = |loaded: &Loaded, latched: &Offer| {
-        registry.offer(Wish {
-            choice: &Choice::all(),
+    let next = |loaded: &LoadedToolkits, latched: &Offer| {
+        registry.offer(OfferRequest {
+            choice: &Choice::all_tools(),
             loaded,
             latched: Some(&latched.selection),
-            manner: Manner::default(),
+            support: ToolSupport::default(),
         })
     };
     let git = next(&loaded(&["git"]), &start);
@@ -197,17 +202,18 @@ fn toolkits_are_loaded_at_the_end_and_rewind() {
     assert!(both.tools.starts_with(&git.tools) && git.tools.starts_with(&start.tools));
     assert_eq!(both.tools.len(), 6);
     // A loaded toolkit is not measured against tags and tasks: the model asked for it.
-    let choice = Choice::task("think", 1).and(Criterion::Tags(["other".to_owned()].into()));
-    let asked = registry.offer(Wish {
+    let choice =
+        Choice::by_task("think", 1).with_criterion(Criterion::Tags(["other".to_owned()].into()));
+    let asked = registry.offer(OfferRequest {
         choice: &choice,
         loaded: &loaded(&["audio"]),
         latched: None,
-        manner: Manner::default(),
+        support: ToolSupport::default(),
     });
     assert_eq!(names(&asked.tools), ["load_toolkit", "think", "a_beep"]);
     // Rewound: the state says that nothing is loaded, and the offer is the first one again.
-    let text = serde_json::to_string(&Loaded::default()).unwrap();
-    let rewound: Loaded = serde_json::from_str(&text).unwrap();
+    let text = serde_json::to_string(&LoadedToolkits::default()).unwrap();
+    let rewound: LoadedToolkits = serde_json::from_str(&text).unwrap();
     assert_eq!(next(&rewound, &both).tools, start.tools);
 }
 
@@ -240,17 +246,17 @@ fn lowered(tools: Vec<ToolDefinition>, format: Format, name: &str) -> Value {
         },
         ..Transcript::default()
     };
-    let lowered = lower(&Dialect::of(format), Kind::Request, &transcript);
+    let lowered = lower(&Dialect::of(format), DocumentKind::Request, &transcript);
     assert_eq!(lowered.losses, []);
     let document: Value = serde_json::from_str(&lowered.json).unwrap();
-    let findings = request_validator(name).findings(&document);
+    let findings = request_validator(name).validation_errors(&document);
     assert!(findings.is_empty(), "{findings:?} {document}");
     document
 }
 
 #[test]
 fn every_target_takes_namespaces_and_loaders() {
-    let tools = with(&kits(), &loaded(&["git"]), Manner::default()).tools;
+    let tools = with(&kits(), &loaded(&["git"]), ToolSupport::default()).tools;
     for (format, name) in [
         (Format::OpenAiChat, "openai-chat"),
         (Format::OpenAiResponses, "openai-responses"),
@@ -268,14 +274,22 @@ fn model(name: &str) -> &'static ModelSpec {
 #[test]
 fn the_catalogue_says_who_searches() {
     for (name, format, expected) in [
-        ("claude-opus-4-8", "anthropic", Search::AnthropicBm25),
-        ("claude-sonnet-4-20250514", "anthropic", Search::Loader),
-        ("gpt-5.4", "openai-responses", Search::OpenAi),
-        ("gpt-5.4", "openai-chat", Search::Loader),
-        ("gpt-5.1", "openai-responses", Search::Loader),
+        (
+            "claude-opus-4-8",
+            "anthropic",
+            ToolSearchMode::AnthropicBm25,
+        ),
+        (
+            "claude-sonnet-4-20250514",
+            "anthropic",
+            ToolSearchMode::Loader,
+        ),
+        ("gpt-5.4", "openai-responses", ToolSearchMode::OpenAi),
+        ("gpt-5.4", "openai-chat", ToolSearchMode::Loader),
+        ("gpt-5.1", "openai-responses", ToolSearchMode::Loader),
     ] {
         assert_eq!(
-            Manner::of(model(name), format).search,
+            ToolSupport::for_model(model(name), format).search,
             expected,
             "{name} {format}"
         );
@@ -285,8 +299,8 @@ fn the_catalogue_says_who_searches() {
 #[test]
 fn providers_search_deferred_tools() {
     let registry = kits();
-    let anthropic = Manner::of(model("claude-opus-4-8"), "anthropic");
-    let offer = with(&registry, &Loaded::default(), anthropic);
+    let anthropic = ToolSupport::for_model(model("claude-opus-4-8"), "anthropic");
+    let offer = with(&registry, &LoadedToolkits::default(), anthropic);
     assert!(offer.removed.is_empty());
     let document = lowered(offer.tools.clone(), Format::Anthropic, "anthropic");
     let tools = document["tools"].as_array().unwrap();
@@ -307,8 +321,8 @@ fn providers_search_deferred_tools() {
         offer.tools
     );
 
-    let openai = Manner::of(model("gpt-5.4"), "openai-responses");
-    let offer = with(&registry, &Loaded::default(), openai);
+    let openai = ToolSupport::for_model(model("gpt-5.4"), "openai-responses");
+    let offer = with(&registry, &LoadedToolkits::default(), openai);
     let document = lowered(offer.tools, Format::OpenAiResponses, "openai-responses");
     let tools = document["tools"].as_array().unwrap();
     let kit = tools.iter().find(|tool| tool["name"] == "git").unwrap();
@@ -320,15 +334,15 @@ fn providers_search_deferred_tools() {
     // Names that OpenAI refuses are deferred one by one, where wire writes them otherwise.
     let mut registry = kits();
     registry
-        .register(tool("git.log", "").within("git"))
+        .register(tool("git.log", "").in_group("git"))
         .unwrap();
-    let offer = with(&registry, &Loaded::default(), openai);
+    let offer = with(&registry, &LoadedToolkits::default(), openai);
     let document = {
         let ToolDefinition::Function(log) = &offer.tools[4] else {
             panic!("{:?}", offer.tools);
         };
         assert_eq!(log.name, "git.log");
-        log.extra.wire("openai-responses")
+        log.extra.wire_fields("openai-responses")
     };
     assert_eq!(document.get("defer_loading").unwrap().get(), "true");
 }

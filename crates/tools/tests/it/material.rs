@@ -1,7 +1,9 @@
 //! Tools for the tests.
 
 use contexture_ir::{Raw, ToolDefinition};
-use contexture_tools::{Choice, Loaded, Manner, Offer, Registry, Selection, Tool, Wish};
+use contexture_tools::{
+    Choice, LoadedToolkits, Offer, OfferRequest, Registry, Selection, Tool, ToolSupport,
+};
 
 pub(crate) fn raw(text: &str) -> Raw {
     Raw::parse(text).unwrap()
@@ -34,11 +36,11 @@ pub(crate) fn registry(tools: impl IntoIterator<Item = Tool>) -> Registry {
 }
 
 pub(crate) fn offer(registry: &Registry, choice: &Choice, latched: Option<&Selection>) -> Offer {
-    registry.offer(Wish {
+    registry.offer(OfferRequest {
         choice,
-        loaded: &Loaded::default(),
+        loaded: &LoadedToolkits::default(),
         latched,
-        manner: Manner::default(),
+        support: ToolSupport::default(),
     })
 }
 

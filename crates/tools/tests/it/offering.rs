@@ -1,29 +1,29 @@
 //! Which tools are offered, why others are not, and that the order holds.
 
-use contexture_tools::{Choice, Combine, Criterion, Policy, Tool, ToolId, Why};
+use contexture_tools::{Choice, Combine, Criterion, ExclusionReason, Policy, Tool, ToolId};
 use proptest::prelude::*;
 
 use crate::material::{names, offer, registry, tool};
 
 fn mixed() -> contexture_tools::Registry {
     registry([
-        tool("read_file", "Reads a file from disk").tagged(["files"]),
-        tool("write_file", "Writes text to a file").tagged(["files", "danger"]),
-        tool("get_weather", "Weather forecast for a place").tagged(["weather"]),
+        tool("read_file", "Reads a file from disk").with_tags(["files"]),
+        tool("write_file", "Writes text to a file").with_tags(["files", "danger"]),
+        tool("get_weather", "Weather forecast for a place").with_tags(["weather"]),
         tool("think", "Notes a thought"),
-        tool("send_mail", "Sends an e-mail to somebody").tagged(["mail"]),
+        tool("send_mail", "Sends an e-mail to somebody").with_tags(["mail"]),
     ])
 }
 
 #[track_caller]
-fn check(choice: &Choice, kept: &[&str], removed: &[(&str, &[Why])]) {
+fn check(choice: &Choice, kept: &[&str], removed: &[(&str, &[ExclusionReason])]) {
     let offer = offer(&mixed(), choice, None);
     assert_eq!(names(&offer.tools), kept);
     let told = offer.removed.iter();
-    let told: Vec<(String, Vec<Why>)> = told
+    let told: Vec<(String, Vec<ExclusionReason>)> = told
         .map(|removed| (removed.tool.to_string(), removed.why.iter().collect()))
         .collect();
-    let removed: Vec<(String, Vec<Why>)> = removed
+    let removed: Vec<(String, Vec<ExclusionReason>)> = removed
         .iter()
         .map(|(name, why)| ((*name).to_owned(), why.to_vec()))
         .collect();
@@ -43,55 +43,64 @@ fn everything_by_default() {
         "think",
         "write_file",
     ];
-    check(&Choice::all(), &all, &[]);
+    check(&Choice::all_tools(), &all, &[]);
 }
 
 #[test]
 fn untagged_tools_are_kept_by_tags() {
     check(
-        &Choice::tags(["Files", "nothing"]),
+        &Choice::by_tags(["Files", "nothing"]),
         &["read_file", "think", "write_file"],
-        &[("get_weather", &[Why::Tags]), ("send_mail", &[Why::Tags])],
+        &[
+            ("get_weather", &[ExclusionReason::Tags]),
+            ("send_mail", &[ExclusionReason::Tags]),
+        ],
     );
 }
 
 #[test]
 fn lists_meet_and_join() {
-    let tags = || Choice::tags(["files"]);
+    let tags = || Choice::by_tags(["files"]);
     let names = Criterion::Names(vec!["READ_*".into(), "send_mail".into()]);
     check(
-        &tags().and(names.clone()),
+        &tags().with_criterion(names.clone()),
         &["read_file"],
         &[
-            ("get_weather", &[Why::Tags, Why::Names]),
-            ("send_mail", &[Why::Tags]),
-            ("think", &[Why::Names]),
-            ("write_file", &[Why::Names]),
+            (
+                "get_weather",
+                &[ExclusionReason::Tags, ExclusionReason::Names],
+            ),
+            ("send_mail", &[ExclusionReason::Tags]),
+            ("think", &[ExclusionReason::Names]),
+            ("write_file", &[ExclusionReason::Names]),
         ],
     );
     check(
-        &tags().and(names).combined(Combine::Union),
+        &tags().with_criterion(names).with_combine(Combine::Union),
         &["read_file", "send_mail", "think", "write_file"],
-        &[("get_weather", &[Why::Tags, Why::Names])],
+        &[(
+            "get_weather",
+            &[ExclusionReason::Tags, ExclusionReason::Names],
+        )],
     );
 }
 
 #[test]
 fn a_task_keeps_the_best() {
-    let others: &[(&str, &[Why])] = &[
-        ("read_file", &[Why::Task]),
-        ("send_mail", &[Why::Task]),
-        ("think", &[Why::Task]),
-        ("write_file", &[Why::Task]),
+    let others: &[(&str, &[ExclusionReason])] = &[
+        ("read_file", &[ExclusionReason::Task]),
+        ("send_mail", &[ExclusionReason::Task]),
+        ("think", &[ExclusionReason::Task]),
+        ("write_file", &[ExclusionReason::Task]),
     ];
     check(
-        &Choice::task("what's the weather like?", 1),
+        &Choice::by_task("what's the weather like?", 1),
         &["get_weather"],
         others,
     );
     // Nothing matches: the number of tools is still the one asked for.
-    check(&Choice::task("hm", 1), &["get_weather"], others);
-    let none = offer(&mixed(), &Choice::task("weather", 0), None);
+    check(&Choice::by_task("hm", 1), &["get_weather"], others);
+    let none = offer(&mixed(), &Choice::by_task("weather", 0), None);
     assert!(none.tools.is_empty());
 }
 
@@ -99,11 +108,11 @@ fn a_task_keeps_the_best() {
 fn denied_tools_are_hidden_only_when_asked() {
     let policy = Policy::default().deny("*_file");
     check(
-        &Choice::all().hiding(policy),
+        &Choice::all_tools().excluding(policy),
         &["get_weather", "send_mail", "think"],
         &[
-            ("read_file", &[Why::Denied]),
-            ("write_file", &[Why::Denied]),
+            ("read_file", &[ExclusionReason::Denied]),
+            ("write_file", &[ExclusionReason::Denied]),
         ],
     );
 }
@@ -111,7 +120,7 @@ fn denied_tools_are_hidden_only_when_asked() {
 #[test]
 fn new_tools_come_last_and_nothing_moves() {
     let mut registry = mixed();
-    let choice = Choice::task("weather forecast", 2);
+    let choice = Choice::by_task("weather forecast", 2);
     let first = offer(&registry, &choice, None);
     assert_eq!(names(&first.tools), ["get_weather", "read_file"]);
     // Two tools that fit better push the second out of the two best, but not out of the offer.
@@ -132,7 +141,7 @@ fn new_tools_come_last_and_nothing_moves() {
         (&second.tools, &second.selection)
     );
     // Asked anew, what stays keeps its order.
-    let wider = Choice::task("weather forecast", 3);
+    let wider = Choice::by_task("weather forecast", 3);
     let anew = offer(&registry, &wider, Some(&second.selection));
     assert_eq!(
         names(&anew.tools),
@@ -157,7 +166,7 @@ proptest! {
         limit in 0usize..6,
     ) {
         let mut registry = registry(before.iter().map(|name| tool(name, name)));
-        let choice = Choice::task(task, limit);
+        let choice = Choice::by_task(task, limit);
         let first = offer(&registry, &choice, None);
         prop_assert_eq!(first.tools.len(), limit.min(before.len()));
         for name in after.difference(&before) {
@@ -191,8 +200,8 @@ fn words_of_any_script_find() {
         ("I need a room in a HOTEL", "hotelBooking"),
         ("booking flights", "book_flight"),
     ] {
-        let best = registry.index().rank(task, 1);
-        let contexture_tools::Unit::Tool(id) = best[0].unit else {
+        let best = registry.index().rank_units(task, 1);
+        let contexture_tools::IndexedUnit::Tool(id) = best[0].unit else {
             panic!("{task}");
         };
         assert_eq!(id.name, expected, "{task}");
@@ -207,6 +216,6 @@ fn provider_tools_are_kept_by_every_task() {
         raw: crate::material::raw(r#"{"type":"web_search_20250305","name":"web_search"}"#),
     });
     let registry = registry([Tool::new(search), tool("a", ""), tool("b", "")]);
-    let offer = offer(&registry, &Choice::task("b", 1), None);
+    let offer = offer(&registry, &Choice::by_task("b", 1), None);
     assert_eq!(names(&offer.tools), ["b", "web_search_20250305"]);
 }

@@ -1,14 +1,14 @@
 //! Arguments as models and cut streams leave them; schemas as strangers write them.
 
 use contexture_ir::Raw;
-use contexture_tools::{Checker, IssueKind, SchemaError, arguments};
+use contexture_tools::{IssueKind, SchemaError, SchemaValidator, arguments};
 use proptest::prelude::*;
 
 use IssueKind::*;
 
 #[track_caller]
 fn check(text: &str, expected: &str, issues: &[IssueKind]) {
-    let read = arguments::read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let read = arguments::parse_arguments(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(read.raw.get(), expected, "{text}");
     let kinds: Vec<IssueKind> = read.issues.iter().map(|issue| issue.kind).collect();
     assert_eq!(kinds, issues, "{text}");
@@ -118,7 +118,7 @@ fn what_was_cut_off_is_closed_and_said() {
         &[CutNumber, CutBrackets, CutBrackets],
     );
     check(r#"{"a":1,"#, r#"{"a":1}"#, &[TrailingComma, CutBrackets]);
-    let whole = |text: &str| arguments::read(text).unwrap().is_whole();
+    let whole = |text: &str| arguments::parse_arguments(text).unwrap().is_complete();
     assert!(whole("{a:1}") && whole("") && !whole(r#"{"a":1"#));
 }
 
@@ -141,7 +141,7 @@ fn what_would_be_guessed_is_refused() {
         (r#"{1:2}"#, "byte 1: expected a key"),
         ("{\"a\":[1}", "byte 7: expected a value or its end"),
     ] {
-        let error = arguments::read(text).unwrap_err().to_string();
+        let error = arguments::parse_arguments(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");
     }
     for deep in [
@@ -150,10 +150,10 @@ fn what_would_be_guessed_is_refused() {
         format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000)),
     ] {
         let text = format!("{{\"a\":{deep}");
-        arguments::read(&text).unwrap_err();
+        arguments::parse_arguments(&text).unwrap_err();
     }
     let many = format!("{{{}}}", "a:1,".repeat(2_000));
-    let error = arguments::read(&many).unwrap_err().to_string();
+    let error = arguments::parse_arguments(&many).unwrap_err().to_string();
     assert!(error.contains("1000 faults"), "{error}");
 }
 
@@ -195,11 +195,11 @@ proptest! {
     #[test]
     fn hostile_text_is_read_or_refused(text in hostile(), brace in any::<bool>()) {
         let text = if brace { format!("{{{text}") } else { text };
-        if let Ok(read) = arguments::read(&text) {
+        if let Ok(read) = arguments::parse_arguments(&text) {
             prop_assert!(read.raw.fields().is_some());
-            let again = arguments::read(read.raw.get()).unwrap();
+            let again = arguments::parse_arguments(read.raw.get()).unwrap();
             prop_assert_eq!(&again.raw, &read.raw);
-            prop_assert!(again.is_whole());
+            prop_assert!(again.is_complete());
             if Raw::parse(text.trim()).is_err() {
                 prop_assert!(!read.issues.is_empty(), "mended in silence: {}", text);
             }
@@ -211,7 +211,7 @@ proptest! {
     fn valid_objects_stay(value in prop::collection::vec(("\\PC{0,4}", json()), 0..4)) {
         let object = serde_json::Value::Object(value.into_iter().collect());
         for text in [object.to_string(), format!("{object:#}")] {
-            let read = arguments::read(&text).unwrap();
+            let read = arguments::parse_arguments(&text).unwrap();
             prop_assert_eq!(read.raw.get(), &text);
             prop_assert!(read.issues.is_empty());
         }
@@ -223,9 +223,9 @@ proptest! {
         let object = serde_json::Value::Object(value.into_iter().collect());
         let text = object.to_string();
         let cut: String = text.chars().take(at.min(text.chars().count() - 1)).collect();
-        if let Ok(read) = arguments::read(&cut) {
-            prop_assert!(!read.is_whole(), "{}", cut);
-            let left = read.value();
+        if let Ok(read) = arguments::parse_arguments(&cut) {
+            prop_assert!(!read.is_complete(), "{}", cut);
+            let left = read.to_value();
             if let Ok(serde_json::Value::Object(left)) = left {
                 for key in left.keys() {
                     prop_assert!(object.get(key).is_some(), "{} in {}", key, cut);
@@ -243,15 +243,18 @@ fn a_hostile_megabyte_is_nothing() {
         "{", "[", "'", "\"", "\\", "a:", "{'a':", "\"\\u", ",", "1", "\n", "```",
     ] {
         let text = format!("{{\"x\":{}", piece.repeat(1_000_000 / piece.len()));
-        let _ = arguments::read(&text);
+        let _ = arguments::parse_arguments(&text);
     }
     let long = format!("{{'x':'{}", "ab\\n".repeat(250_000));
-    assert_eq!(arguments::read(&long).unwrap().raw.get().len(), 1_000_008);
+    assert_eq!(
+        arguments::parse_arguments(&long).unwrap().raw.get().len(),
+        1_000_008
+    );
 }
 
 #[test]
 fn hostile_schemas_are_bounded() {
-    let checker = |text: &str| Checker::new(&Raw::parse(text).unwrap());
+    let checker = |text: &str| SchemaValidator::new(&Raw::parse(text).unwrap());
     let value = Raw::parse(r#"{"a":{"a":{"a":{"a":{"a":1}}}}}"#).unwrap();
     for (remote, told) in [
         (
@@ -273,7 +276,10 @@ fn hostile_schemas_are_bounded() {
     let loops = checker(
         r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"}]}"##,
     );
-    assert_eq!(loops.unwrap().check(&value), Err(SchemaError::TooCostly));
+    assert_eq!(
+        loops.unwrap().check_arguments(&value),
+        Err(SchemaError::TooCostly)
+    );
     let doubling: Vec<String> = (0..40)
         .map(|n| {
             format!(
@@ -287,27 +293,33 @@ fn hostile_schemas_are_bounded() {
         doubling.join(",")
     );
     assert_eq!(
-        checker(&doubling).unwrap().check(&value),
+        checker(&doubling).unwrap().check_arguments(&value),
         Err(SchemaError::TooCostly)
     );
     let deeper = checker(
         r##"{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}"##,
     );
     let deep = Raw::parse(format!("{}1{}", "{\"a\":".repeat(90), "}".repeat(90))).unwrap();
-    assert_eq!(deeper.unwrap().check(&deep), Err(SchemaError::TooCostly));
+    assert_eq!(
+        deeper.unwrap().check_arguments(&deep),
+        Err(SchemaError::TooCostly)
+    );
     let pattern = checker(r#"{"properties":{"a":{"pattern":"^(?=(a+)+$)(a|aa)+$"}}}"#).unwrap();
     let long = Raw::parse(format!("{{\"a\":\"{}!\"}}", "a".repeat(5_000))).unwrap();
-    assert_eq!(pattern.check(&long).unwrap().len(), 1);
+    assert_eq!(pattern.check_arguments(&long).unwrap().len(), 1);
     // A tree as people write them is no hostile schema.
     let tree = checker(
         r##"{"type":"object","properties":{"left":{"$ref":"#"},"right":{"$ref":"#"},"name":{"type":"string"}}}"##,
     );
     let node = r#"{"left":{"left":{},"right":{"name":1}},"right":{}}"#;
-    let findings = tree.unwrap().check(&Raw::parse(node).unwrap()).unwrap();
+    let findings = tree
+        .unwrap()
+        .check_arguments(&Raw::parse(node).unwrap())
+        .unwrap();
     assert_eq!(findings[0].path, "/left/right/name");
     let huge = Raw::parse(r#"{"a":1e400}"#).unwrap();
     assert!(matches!(
-        checker("{}").unwrap().check(&huge),
+        checker("{}").unwrap().check_arguments(&huge),
         Err(SchemaError::Unreadable { .. })
     ));
 }

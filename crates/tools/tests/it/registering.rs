@@ -2,7 +2,7 @@
 
 use contexture_ir::{Extra, FunctionTool, ProviderTool, ToolDefinition};
 use contexture_tools::{
-    Batch, Choice, Group, Name, Policy, PropertyOrder, Registry, Tool, ToolError, ToolId,
+    Batch, Choice, Name, Policy, PropertyOrder, Registry, Tool, ToolError, ToolGroup, ToolId,
 };
 
 use crate::material::{names, offer, raw, registry, tool};
@@ -11,11 +11,15 @@ use crate::material::{names, offer, raw, registry, tool};
 fn names_that_could_be_confused_are_refused() {
     let mut registry = registry([tool("find", "")]);
     registry
-        .register_group(Group::namespace("crm", ""))
+        .register_group(ToolGroup::namespace("crm", ""))
         .unwrap();
-    registry.register_group(Group::toolkit("git", "")).unwrap();
-    registry.register(tool("find", "").within("crm")).unwrap();
-    registry.register(tool("commit", "").within("GIT")).unwrap();
+    registry
+        .register_group(ToolGroup::toolkit("git", ""))
+        .unwrap();
+    registry.register(tool("find", "").in_group("crm")).unwrap();
+    registry
+        .register(tool("commit", "").in_group("GIT"))
+        .unwrap();
     let before = registry.clone();
     for (tool, expected) in [
         (
@@ -23,11 +27,11 @@ fn names_that_could_be_confused_are_refused() {
             "\"FIND\" is already the name of the tool find",
         ),
         (
-            tool("Find", "").within("crm"),
+            tool("Find", "").in_group("crm"),
             "\"Find\" is already the name of the tool crm/find",
         ),
         (
-            tool("find", "").within("git"),
+            tool("find", "").in_group("git"),
             "\"find\" is already the name of the tool find",
         ),
         (
@@ -45,7 +49,7 @@ fn names_that_could_be_confused_are_refused() {
         (tool("", ""), "the name \"\" cannot be a tool's"),
         (tool("a\nb", ""), "the name \"a\\nb\" cannot be a tool's"),
         (
-            tool("x", "").within("none"),
+            tool("x", "").in_group("none"),
             "tool none/x belongs to the group \"none\", which is not registered",
         ),
     ] {
@@ -53,9 +57,9 @@ fn names_that_could_be_confused_are_refused() {
         assert!(error.starts_with(expected), "{error}");
     }
     for group in [
-        Group::namespace("Find", ""),
-        Group::toolkit("CRM", ""),
-        Group::namespace("Load_Toolkit", ""),
+        ToolGroup::namespace("Find", ""),
+        ToolGroup::toolkit("CRM", ""),
+        ToolGroup::namespace("Load_Toolkit", ""),
     ] {
         registry.register_group(group).unwrap_err();
     }
@@ -67,15 +71,15 @@ fn a_batch_comes_whole_or_not_at_all_and_goes_whole() {
     let mut registry = registry([tool("a", "")]);
     let before = registry.clone();
     let batch = |tools: Vec<Tool>| Batch {
-        groups: vec![Group::namespace("crm", "")],
+        groups: vec![ToolGroup::namespace("crm", "")],
         tools,
     };
     let bad = batch(vec![tool("b", ""), tool("A", "")]);
     registry.register_batch("server", bad).unwrap_err();
     assert_eq!(registry, before);
-    let good = batch(vec![tool("b", ""), tool("find", "").within("crm")]);
+    let good = batch(vec![tool("b", ""), tool("find", "").in_group("crm")]);
     registry.register_batch("server", good).unwrap();
-    registry.register(tool("own", "").within("crm")).unwrap();
+    registry.register(tool("own", "").in_group("crm")).unwrap();
     assert_eq!(registry.sources(), [Name::from("server")]);
     let gone = registry.unregister_source("server");
     let gone: Vec<String> = gone.iter().map(ToString::to_string).collect();
@@ -127,14 +131,14 @@ fn everything_survives_storage() {
         raw: raw(r#"{"type": "web_search", "name": "web_search"}"#),
     }));
     let mut registry = registry([
-        full.tagged(["t"])
-            .marked(["m"])
-            .ordered(PropertyOrder::AsWritten),
+        full.with_tags(["t"])
+            .with_marks(["m"])
+            .with_property_order(PropertyOrder::AsWritten),
         search,
     ]);
     let batch = Batch {
-        groups: vec![Group::toolkit("kit", "d")],
-        tools: vec![tool("in_kit", "d").within("kit")],
+        groups: vec![ToolGroup::toolkit("kit", "d")],
+        tools: vec![tool("in_kit", "d").in_group("kit")],
     };
     registry.register_batch("server", batch).unwrap();
     let text = serde_json::to_string(&registry).unwrap();
@@ -143,7 +147,7 @@ fn everything_survives_storage() {
     assert_eq!(serde_json::to_string(&again).unwrap(), text);
     assert!(text.contains("12345678901234567890123"));
 
-    let choice = Choice::task("x", 3).hiding(Policy::deny_all().allow("f*"));
+    let choice = Choice::by_task("x", 3).excluding(Policy::deny_all().allow("f*"));
     let selection = offer(&registry, &choice, None).selection;
     let text = serde_json::to_string(&selection).unwrap();
     assert_eq!(

@@ -2,8 +2,8 @@
 
 use contexture_ir::Item;
 use contexture_tools::{
-    Call, Group, IssueKind, Loaded, Name, Policy, Registry, Resolved, Route, Subject, Tool, ToolId,
-    Verdict,
+    Call, IssueKind, LoadedToolkits, Name, Policy, PolicyVerdict, Registry, Resolved, Route,
+    RuleTarget, Tool, ToolGroup, ToolId,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -13,16 +13,18 @@ use crate::material::{raw, tool};
 fn registry() -> Registry {
     let mut registry = Registry::new();
     registry
-        .register_group(Group::namespace("files", ""))
+        .register_group(ToolGroup::namespace("files", ""))
         .unwrap();
-    registry.register_group(Group::toolkit("git", "")).unwrap();
+    registry
+        .register_group(ToolGroup::toolkit("git", ""))
+        .unwrap();
     let schema = r#"{"type":"object","properties":{"path":{"type":"string"},"depth":{"type":"integer","minimum":0}},
         "required":["path"],"additionalProperties":false}"#;
-    let delete = Tool::function("delete_file", "", raw(schema)).within("files");
+    let delete = Tool::function("delete_file", "", raw(schema)).in_group("files");
     for tool in [
-        delete.marked(["destructive"]),
-        tool("read", "").within("files"),
-        tool("commit", "").within("git"),
+        delete.with_marks(["destructive"]),
+        tool("read", "").in_group("files"),
+        tool("commit", "").in_group("git"),
         tool("think", ""),
     ] {
         registry.register(tool).unwrap();
@@ -30,7 +32,7 @@ fn registry() -> Registry {
     registry
 }
 
-fn loaded() -> Loaded {
+fn loaded() -> LoadedToolkits {
     [Name::from("git")].into_iter().collect()
 }
 
@@ -47,7 +49,7 @@ fn check(name: &str, arguments: &str, expected: Result<(&str, &str, Route), &str
             assert_eq!(resolved.tool.to_string(), id);
             assert_eq!(resolved.arguments.raw.get(), arguments);
             assert_eq!(resolved.route, route);
-            assert_eq!(resolved.verdict, Verdict::Allow);
+            assert_eq!(resolved.verdict, PolicyVerdict::Allow);
         }
         (Err(error), Err(expected)) => assert_eq!(error, expected),
         (found, expected) => panic!("{found:?}, expected {expected:?}"),
@@ -127,7 +129,7 @@ fn errors_say_what_there_is() {
     let error = registry().resolve(
         &Call::new("commit", ""),
         &Policy::default(),
-        &Loaded::default(),
+        &LoadedToolkits::default(),
     );
     assert_eq!(
         error.unwrap_err().to_string(),
@@ -212,8 +214,14 @@ fn the_gate_stands_behind_every_route() {
         let error = resolve(call, &Policy::default().deny(pattern)).unwrap_err();
         assert!(error.contains("is denied by the rule"), "{error}");
     }
-    let marked = Policy::default().with(Subject::Mark("destructive".to_owned()), Verdict::Ask);
-    assert_eq!(resolve(&delete, &marked).unwrap().verdict, Verdict::Ask);
+    let marked = Policy::default().with_rule(
+        RuleTarget::Mark("destructive".to_owned()),
+        PolicyVerdict::Ask,
+    );
+    assert_eq!(
+        resolve(&delete, &marked).unwrap().verdict,
+        PolicyVerdict::Ask
+    );
     let error = resolve(&delete, &Policy::deny_all()).unwrap_err();
     assert_eq!(error, "files/delete_file is denied, for no rule allows it");
     // What is denied is still offered.
@@ -228,7 +236,7 @@ fn arguments_are_checked_against_the_tool_reached() {
             format!("{{\"action\":\"delete_file\",\"args\":{arguments}}}"),
         );
         let resolved = resolve(&call, &Policy::default()).unwrap();
-        let findings = registry().check(&resolved).unwrap();
+        let findings = registry().check_arguments(&resolved).unwrap();
         findings.iter().map(ToString::to_string).collect()
     };
     assert!(check(r#"{"path":"x","depth":3}"#).is_empty());
@@ -277,13 +285,13 @@ proptest! {
         packed in any::<bool>(),
     ) {
         let verdict = |number: u8| match number {
-            0 => Verdict::Allow,
-            1 => Verdict::Ask,
-            _ => Verdict::Deny,
+            0 => PolicyVerdict::Allow,
+            1 => PolicyVerdict::Ask,
+            _ => PolicyVerdict::Deny,
         };
         let mut policy = Policy { otherwise: verdict(otherwise), ..Policy::default() };
         for (pattern, number) in patterns {
-            policy = policy.with(Subject::Name(pattern.into()), verdict(number));
+            policy = policy.with_rule(RuleTarget::Name(pattern.into()), verdict(number));
         }
         let mut arguments = json!({"action": action, "args": {"action": "delete_file"}, "toolkit": kit}).to_string();
         if packed {
@@ -291,14 +299,14 @@ proptest! {
         }
         let call = Call { name, group, arguments };
         let registry = registry();
-        for loaded in [loaded(), Loaded::default()] {
+        for loaded in [loaded(), LoadedToolkits::default()] {
             if let Ok(resolved) = registry.resolve(&call, &policy, &loaded) {
                 let decided = match registry.get(&resolved.tool) {
-                    Some(tool) => policy.decide(tool).verdict,
+                    Some(tool) => policy.decide_tool(tool).verdict,
                     None => policy.decide_name(&ToolId::flat("load_toolkit")).verdict,
                 };
                 prop_assert_eq!(decided, resolved.verdict);
-                prop_assert_ne!(decided, Verdict::Deny);
+                prop_assert_ne!(decided, PolicyVerdict::Deny);
             }
         }
     }

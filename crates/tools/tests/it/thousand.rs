@@ -349,7 +349,7 @@ pub(crate) fn tools() -> impl Iterator<Item = Tool> {
                      \"description\":\"The {spaced} to work on\"}},\"dry_run\":{{\"type\":\"boolean\"}}}}}}"
                 );
                 let schema = Raw::parse(schema).unwrap_or_else(|_| Raw::null());
-                Tool::function(&name, &text, schema).tagged([*service])
+                Tool::function(&name, &text, schema).with_tags([*service])
             })
         })
     })

@@ -2,22 +2,25 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::scripted::reply::{Call, Reply};
+use crate::answer::UpstreamResponse;
+use crate::scripted::reply::{ScriptedReply, ScriptedToolCall};
 
-pub(crate) fn whole(reply: &Reply) -> Value {
+pub(crate) fn completion_json(reply: &ScriptedReply) -> Value {
     let text = json!({"type": "text", "text": reply.text});
-    let calls = reply.calls.iter().map(|made| call(made, &made.input()));
+    let calls = reply
+        .calls
+        .iter()
+        .map(|made| tool_call_json(made, &made.parse_arguments()));
     let content: Vec<Value> = [text].into_iter().chain(calls).collect();
-    message(
+    message_json(
         reply,
         &content,
-        stop(reply).into(),
-        &usage(reply, reply.usage.output),
+        stop_reason(reply).into(),
+        &usage_json(reply, reply.usage.output),
     )
 }
 
-pub(crate) fn stream(reply: &Reply) -> Answer {
+pub(crate) fn completion_stream(reply: &ScriptedReply) -> UpstreamResponse {
     let event = |kind: &str, mut event: Value| {
         event["type"] = kind.into();
         format!("event: {kind}\ndata: {event}\n\n")
@@ -28,7 +31,7 @@ pub(crate) fn stream(reply: &Reply) -> Answer {
             json!({"index": index, "delta": delta}),
         )
     };
-    let begun = message(reply, &[], Value::Null, &usage(reply, 1));
+    let begun = message_json(reply, &[], Value::Null, &usage_json(reply, 1));
     let text = json!({"type": "text", "text": ""});
     let mut events = vec![
         event("message_start", json!({"message": begun})),
@@ -40,13 +43,13 @@ pub(crate) fn stream(reply: &Reply) -> Answer {
     ];
     events.extend(
         reply
-            .deltas()
+            .text_deltas()
             .map(|text| delta(0, json!({"type": "text_delta", "text": text}))),
     );
     events.push(event("content_block_stop", json!({"index": 0})));
     for (number, made) in reply.calls.iter().enumerate() {
         let index = number + 1;
-        let block = call(made, &json!({}));
+        let block = tool_call_json(made, &json!({}));
         events.push(event(
             "content_block_start",
             json!({"index": index, "content_block": block}),
@@ -60,28 +63,28 @@ pub(crate) fn stream(reply: &Reply) -> Answer {
         }));
         events.push(event("content_block_stop", json!({"index": index})));
     }
-    let stopped = json!({"stop_reason": stop(reply), "stop_sequence": null});
-    let usage = usage(reply, reply.usage.output);
+    let stopped = json!({"stop_reason": stop_reason(reply), "stop_sequence": null});
+    let usage = usage_json(reply, reply.usage.output);
     events.push(event(
         "message_delta",
         json!({"delta": stopped, "usage": usage}),
     ));
     events.push(event("message_stop", json!({})));
-    Answer::events(events)
+    UpstreamResponse::event_stream(events)
 }
 
-fn message(reply: &Reply, content: &[Value], stop: Value, usage: &Value) -> Value {
+fn message_json(reply: &ScriptedReply, content: &[Value], stop: Value, usage: &Value) -> Value {
     json!({
         "id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": reply.model,
         "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage
     })
 }
 
-fn call(call: &Call, input: &Value) -> Value {
+fn tool_call_json(call: &ScriptedToolCall, input: &Value) -> Value {
     json!({"type": "tool_use", "id": format!("toolu_{}", call.id), "name": call.name, "input": input})
 }
 
-fn stop(reply: &Reply) -> &'static str {
+fn stop_reason(reply: &ScriptedReply) -> &'static str {
     if reply.calls.is_empty() {
         "end_turn"
     } else {
@@ -90,7 +93,7 @@ fn stop(reply: &Reply) -> &'static str {
 }
 
 /// Input is what did not come from the cache, and what is new is written to it.
-fn usage(reply: &Reply, output: usize) -> Value {
+fn usage_json(reply: &ScriptedReply, output: usize) -> Value {
     json!({
         "input_tokens": reply.usage.input - reply.usage.cached, "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": reply.usage.cached, "output_tokens": output, "service_tier": "standard"

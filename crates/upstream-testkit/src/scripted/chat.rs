@@ -2,23 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
-use crate::scripted::reply::{CREATED, Call, Reply};
+use crate::answer::UpstreamResponse;
+use crate::scripted::reply::{CREATED, ScriptedReply, ScriptedToolCall};
 
-pub(crate) fn whole(reply: &Reply) -> Value {
+pub(crate) fn completion_json(reply: &ScriptedReply) -> Value {
     let mut message = json!({"role": "assistant", "content": reply.text, "refusal": null});
     if !reply.calls.is_empty() {
-        message["tool_calls"] = reply.calls.iter().map(call).collect();
+        message["tool_calls"] = reply.calls.iter().map(tool_call_json).collect();
     }
-    let choice =
-        json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish(reply)});
+    let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(reply)});
     json!({
         "id": format!("chatcmpl-{}", reply.id), "object": "chat.completion", "created": CREATED,
-        "model": reply.model, "choices": [choice], "usage": usage(reply)
+        "model": reply.model, "choices": [choice], "usage": usage_json(reply)
     })
 }
 
-pub(crate) fn stream(reply: &Reply, request: &Value) -> Answer {
+pub(crate) fn completion_stream(reply: &ScriptedReply, request: &Value) -> UpstreamResponse {
     let with_usage = request["stream_options"]["include_usage"] == true;
     let event = |choices: Value, usage: Option<Value>| {
         let mut chunk = json!({
@@ -38,11 +37,11 @@ pub(crate) fn stream(reply: &Reply, request: &Value) -> Answer {
         json!({"role": "assistant", "content": ""}),
         Value::Null,
     )];
-    for delta in reply.deltas() {
+    for delta in reply.text_deltas() {
         events.push(choice(json!({"content": delta}), Value::Null));
     }
     for (index, made) in reply.calls.iter().enumerate() {
-        let mut begun = call(made);
+        let mut begun = tool_call_json(made);
         begun["index"] = index.into();
         begun["function"]["arguments"] = "".into();
         events.push(choice(json!({"tool_calls": [begun]}), Value::Null));
@@ -51,20 +50,20 @@ pub(crate) fn stream(reply: &Reply, request: &Value) -> Answer {
             events.push(choice(json!({"tool_calls": [delta]}), Value::Null));
         }
     }
-    events.push(choice(json!({}), finish(reply).into()));
+    events.push(choice(json!({}), finish_reason(reply).into()));
     if with_usage {
-        events.push(event(json!([]), Some(usage(reply))));
+        events.push(event(json!([]), Some(usage_json(reply))));
     }
     events.push("data: [DONE]\n\n".to_owned());
-    Answer::events(events)
+    UpstreamResponse::event_stream(events)
 }
 
-fn call(call: &Call) -> Value {
+fn tool_call_json(call: &ScriptedToolCall) -> Value {
     let function = json!({"name": call.name, "arguments": call.arguments});
     json!({"id": format!("call_{}", call.id), "type": "function", "function": function})
 }
 
-fn finish(reply: &Reply) -> &'static str {
+fn finish_reason(reply: &ScriptedReply) -> &'static str {
     if reply.calls.is_empty() {
         "stop"
     } else {
@@ -72,7 +71,7 @@ fn finish(reply: &Reply) -> &'static str {
     }
 }
 
-fn usage(reply: &Reply) -> Value {
+fn usage_json(reply: &ScriptedReply) -> Value {
     let usage = reply.usage;
     json!({
         "prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": usage.total(),

@@ -4,7 +4,7 @@ use crate::received::Received;
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ProviderApi {
     Chat,
     Responses,
     Anthropic,
@@ -22,7 +22,7 @@ pub(crate) enum Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    pub(crate) fn of(request: &'a Received) -> Self {
+    pub(crate) fn from_request(request: &'a Received) -> Self {
         let (path, is_post) = (request.path(), request.method == "POST");
         let ends = |endings: &[&str]| is_post && endings.iter().any(|end| path.ends_with(end));
         if ends(&["/count_tokens", ":countTokens"]) {
@@ -42,8 +42,8 @@ impl<'a> Operation<'a> {
     }
 }
 
-impl Dialect {
-    pub(crate) fn of(request: &Received) -> Self {
+impl ProviderApi {
+    pub(crate) fn from_request(request: &Received) -> Self {
         let path = request.path();
         let is_verb = path
             .rsplit('/')
@@ -61,7 +61,7 @@ impl Dialect {
     }
 
     /// The field with what was said.
-    pub(crate) fn messages(self) -> &'static str {
+    pub(crate) fn messages_field(self) -> &'static str {
         match self {
             Self::Chat | Self::Anthropic => "messages",
             Self::Responses => "input",

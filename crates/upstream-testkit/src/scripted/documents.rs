@@ -2,36 +2,42 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::UpstreamResponse;
 use crate::received::Received;
-use crate::scripted::dialect::Dialect;
-use crate::scripted::reply::{CREATED, Reply};
+use crate::scripted::dialect::ProviderApi;
+use crate::scripted::reply::{CREATED, ScriptedReply};
 use crate::scripted::{anthropic, chat, gemini, responses};
 
 const MODELS: [&str; 2] = ["scripted", "scripted-mini"];
 
-pub(crate) fn answer(dialect: Dialect, request: &Received, reply: &Reply) -> Answer {
+pub(crate) fn completion_response(
+    dialect: ProviderApi,
+    request: &Received,
+    reply: &ScriptedReply,
+) -> UpstreamResponse {
     let body = request.json();
     let streams = body["stream"] == true;
     match dialect {
-        Dialect::Chat if streams => chat::stream(reply, &body),
-        Dialect::Chat => Answer::json(200, &chat::whole(reply)),
-        Dialect::Responses if streams => responses::stream(reply),
-        Dialect::Responses => Answer::json(200, &responses::whole(reply)),
-        Dialect::Anthropic if streams => anthropic::stream(reply),
-        Dialect::Anthropic => Answer::json(200, &anthropic::whole(reply)),
-        Dialect::Gemini if !request.path().ends_with(":streamGenerateContent") => {
-            Answer::json(200, &gemini::whole(reply))
+        ProviderApi::Chat if streams => chat::completion_stream(reply, &body),
+        ProviderApi::Chat => UpstreamResponse::json(200, &chat::completion_json(reply)),
+        ProviderApi::Responses if streams => responses::completion_stream(reply),
+        ProviderApi::Responses => UpstreamResponse::json(200, &responses::completion_json(reply)),
+        ProviderApi::Anthropic if streams => anthropic::completion_stream(reply),
+        ProviderApi::Anthropic => UpstreamResponse::json(200, &anthropic::completion_json(reply)),
+        ProviderApi::Gemini if !request.path().ends_with(":streamGenerateContent") => {
+            UpstreamResponse::json(200, &gemini::completion_json(reply))
         }
-        Dialect::Gemini if request.target.contains("alt=sse") => gemini::stream(reply),
-        Dialect::Gemini => gemini::array(reply),
+        ProviderApi::Gemini if request.target.contains("alt=sse") => {
+            gemini::completion_stream(reply)
+        }
+        ProviderApi::Gemini => gemini::completion_array(reply),
     }
     .with_header("x-request-id", &format!("req_{}", reply.id))
 }
 
-pub(crate) fn error(dialect: Dialect, status: u16, message: &str) -> Answer {
+pub(crate) fn error_response(dialect: ProviderApi, status: u16, message: &str) -> UpstreamResponse {
     let document = match dialect {
-        Dialect::Chat | Dialect::Responses => {
+        ProviderApi::Chat | ProviderApi::Responses => {
             let kind = match status {
                 429 => "rate_limit_exceeded",
                 400..500 => "invalid_request_error",
@@ -39,7 +45,7 @@ pub(crate) fn error(dialect: Dialect, status: u16, message: &str) -> Answer {
             };
             json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
         }
-        Dialect::Anthropic => {
+        ProviderApi::Anthropic => {
             let kind = match status {
                 429 => "rate_limit_error",
                 404 => "not_found_error",
@@ -49,7 +55,7 @@ pub(crate) fn error(dialect: Dialect, status: u16, message: &str) -> Answer {
             };
             json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_error"})
         }
-        Dialect::Gemini => {
+        ProviderApi::Gemini => {
             let kind = match status {
                 429 => "RESOURCE_EXHAUSTED",
                 404 => "NOT_FOUND",
@@ -60,30 +66,33 @@ pub(crate) fn error(dialect: Dialect, status: u16, message: &str) -> Answer {
             json!({"error": {"code": status, "message": message, "status": kind}})
         }
     };
-    Answer::json(status, &document)
+    UpstreamResponse::json(status, &document)
 }
 
-pub(crate) fn models(dialect: Dialect) -> Value {
-    let models: Vec<Value> = MODELS.iter().map(|name| model(dialect, name)).collect();
+pub(crate) fn model_list_json(dialect: ProviderApi) -> Value {
+    let models: Vec<Value> = MODELS
+        .iter()
+        .map(|name| model_json(dialect, name))
+        .collect();
     match dialect {
-        Dialect::Chat | Dialect::Responses => json!({"object": "list", "data": models}),
-        Dialect::Anthropic => {
+        ProviderApi::Chat | ProviderApi::Responses => json!({"object": "list", "data": models}),
+        ProviderApi::Anthropic => {
             let [first, last] = MODELS;
             json!({"data": models, "has_more": false, "first_id": first, "last_id": last})
         }
-        Dialect::Gemini => json!({"models": models}),
+        ProviderApi::Gemini => json!({"models": models}),
     }
 }
 
-pub(crate) fn model(dialect: Dialect, name: &str) -> Value {
+pub(crate) fn model_json(dialect: ProviderApi, name: &str) -> Value {
     match dialect {
-        Dialect::Chat | Dialect::Responses => {
+        ProviderApi::Chat | ProviderApi::Responses => {
             json!({"id": name, "object": "model", "created": CREATED, "owned_by": "script"})
         }
-        Dialect::Anthropic => {
+        ProviderApi::Anthropic => {
             json!({"type": "model", "id": name, "display_name": name, "created_at": "2025-10-09T08:53:20Z"})
         }
-        Dialect::Gemini => json!({
+        ProviderApi::Gemini => json!({
             "name": format!("models/{name}"), "version": "1", "displayName": name,
             "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536,
             "supportedGenerationMethods": ["generateContent", "countTokens"]
@@ -91,13 +100,13 @@ pub(crate) fn model(dialect: Dialect, name: &str) -> Value {
     }
 }
 
-pub(crate) fn count(dialect: Dialect, tokens: usize) -> Value {
+pub(crate) fn token_count_json(dialect: ProviderApi, tokens: usize) -> Value {
     match dialect {
-        Dialect::Chat | Dialect::Responses => {
+        ProviderApi::Chat | ProviderApi::Responses => {
             json!({"object": "response.input_tokens", "input_tokens": tokens})
         }
-        Dialect::Anthropic => json!({"input_tokens": tokens}),
-        Dialect::Gemini => {
+        ProviderApi::Anthropic => json!({"input_tokens": tokens}),
+        ProviderApi::Gemini => {
             json!({"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]})
         }
     }

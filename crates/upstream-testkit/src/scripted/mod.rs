@@ -19,13 +19,13 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-use crate::answer::Answer;
+use crate::answer::UpstreamResponse;
 use crate::provider::Provider;
 use crate::received::Received;
-use dialect::{Dialect, Operation};
-use order::{Failure, Order};
+use dialect::{Operation, ProviderApi};
+use order::{Failure, ScriptDirectives};
 use prompt::Prompt;
-use reply::Reply;
+use reply::ScriptedReply;
 
 /// Prompts that are remembered as in a provider's cache.
 const REMEMBERED: usize = 64;
@@ -62,47 +62,62 @@ struct Memory {
 }
 
 impl Provider for ScriptedProvider {
-    fn answer(&self, request: &Received) -> Answer {
-        let dialect = Dialect::of(request);
+    fn respond_to(&self, request: &Received) -> UpstreamResponse {
+        let dialect = ProviderApi::from_request(request);
         let document = request.json();
-        match Operation::of(request) {
-            Operation::Unknown => documents::error(dialect, 404, "there is nothing at this path"),
-            Operation::Models(None) => Answer::json(200, &documents::models(dialect)),
-            Operation::Models(Some(name)) => Answer::json(200, &documents::model(dialect, name)),
-            Operation::Count => Answer::json(
+        match Operation::from_request(request) {
+            Operation::Unknown => {
+                documents::error_response(dialect, 404, "there is nothing at this path")
+            }
+            Operation::Models(None) => {
+                UpstreamResponse::json(200, &documents::model_list_json(dialect))
+            }
+            Operation::Models(Some(name)) => {
+                UpstreamResponse::json(200, &documents::model_json(dialect, name))
+            }
+            Operation::Count => UpstreamResponse::json(
                 200,
-                &documents::count(dialect, Prompt::of(dialect, &document).tokens()),
+                &documents::token_count_json(
+                    dialect,
+                    Prompt::from_body(dialect, &document).token_count(),
+                ),
             ),
-            Operation::Generate => self.generate(dialect, request, &document),
+            Operation::Generate => self.generate_response(dialect, request, &document),
         }
     }
 }
 
 impl ScriptedProvider {
-    fn generate(&self, dialect: Dialect, request: &Received, document: &Value) -> Answer {
-        let prompt = &Prompt::of(dialect, document);
-        let order = Order::of(&prompt.said).in_round(&prompt.asked, prompt.outputs);
-        let key = key(request, document);
+    fn generate_response(
+        &self,
+        dialect: ProviderApi,
+        request: &Received,
+        document: &Value,
+    ) -> UpstreamResponse {
+        let prompt = &Prompt::from_body(dialect, document);
+        let order = ScriptDirectives::from_message(&prompt.last_text)
+            .in_round(&prompt.last_user_text, prompt.outputs);
+        let key = request_key(request, document);
         let mut memory = self.memory.lock().unwrap();
         let attempt = memory.attempts.entry(key).or_default();
         *attempt += 1;
         let failure = order.failure_of(*attempt);
         if let Some(Failure::Status(status)) = failure {
             // The SDKs read one or the other.
-            return documents::error(dialect, status, "the script asks for an error")
+            return documents::error_response(dialect, status, "the script asks for an error")
                 .with_header("retry-after", "1")
                 .with_header("retry-after-ms", "20");
         }
-        let cached = memory.cached(&prompt.text);
+        let cached = memory.remember_prompt(&prompt.text);
         drop(memory);
-        let reply = Reply::to(prompt, &order, key, cached);
-        let answer = documents::answer(dialect, request, &reply);
+        let reply = ScriptedReply::for_prompt(prompt, &order, key, cached);
+        let answer = documents::completion_response(dialect, request, &reply);
         let answer = match order.pieces {
             Some(bytes) => answer.in_pieces_of(bytes),
             None => answer,
         };
         match failure {
-            Some(Failure::Silence) => Answer::silence(),
+            Some(Failure::Silence) => UpstreamResponse::no_response(),
             Some(Failure::Drop(bytes)) => answer.dropped_at(bytes),
             Some(Failure::Stall(bytes)) => answer.stalled_at(bytes),
             Some(Failure::Status(_)) | None => answer,
@@ -112,7 +127,7 @@ impl ScriptedProvider {
 
 impl Memory {
     /// The tokens of the prompt that are known from others; it is known from now on.
-    fn cached(&mut self, prompt: &str) -> usize {
+    fn remember_prompt(&mut self, prompt: &str) -> usize {
         let shared = |known: &String| {
             let pairs = known.bytes().zip(prompt.bytes());
             pairs.take_while(|(left, right)| left == right).count()
@@ -127,7 +142,7 @@ impl Memory {
 }
 
 /// What stands for the request: equal requests have equal ones, in whatever order their fields are written.
-fn key(request: &Received, document: &Value) -> u64 {
+fn request_key(request: &Received, document: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&request.target, document).hash(&mut hasher);
     hasher.finish()

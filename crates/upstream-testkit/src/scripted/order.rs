@@ -2,7 +2,7 @@
 
 /// What the lines of a message that begin with `upstream:` say.
 #[derive(Debug, Default)]
-pub(crate) struct Order {
+pub(crate) struct ScriptDirectives {
     /// Tools to call: names and arguments, JSON.
     pub(crate) calls: Vec<(String, String)>,
     /// A tool to call in each round, until there were so many.
@@ -26,18 +26,18 @@ enum When {
     Once,
 }
 
-impl Order {
-    pub(crate) fn of(message: &str) -> Self {
+impl ScriptDirectives {
+    pub(crate) fn from_message(message: &str) -> Self {
         let mut order = Self::default();
         for line in message.lines() {
             if let Some(words) = line.trim().strip_prefix("upstream:") {
-                order.read(words.trim());
+                order.read_directive(words.trim());
             }
         }
         order
     }
 
-    fn read(&mut self, line: &str) {
+    fn read_directive(&mut self, line: &str) {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         let number = || -> usize {
             let first = rest.split(' ').next().unwrap_or_default();
@@ -45,37 +45,37 @@ impl Order {
             parsed.unwrap_or_else(|_| panic!("`upstream: {line}`: a number follows `{verb}`"))
         };
         match verb {
-            "call" => self.call(rest),
+            "call" => self.add_call(rest),
             "again" => {
                 let (_, call) = rest.split_once(' ').unwrap_or((rest, ""));
                 self.again = Some((number(), call.to_owned()));
             }
             "words" => self.words = Some(number()),
             "pieces" => self.pieces = Some(number()),
-            "status" => self.fail(Failure::Status(u16::try_from(number()).unwrap()), rest),
-            "silence" => self.fail(Failure::Silence, rest),
-            "drop" => self.fail(Failure::Drop(number()), rest),
-            "stall" => self.fail(Failure::Stall(number()), rest),
+            "status" => self.set_failure(Failure::Status(u16::try_from(number()).unwrap()), rest),
+            "silence" => self.set_failure(Failure::Silence, rest),
+            "drop" => self.set_failure(Failure::Drop(number()), rest),
+            "stall" => self.set_failure(Failure::Stall(number()), rest),
             _ => panic!("`upstream: {line}`: no such order"),
         }
     }
 
-    fn call(&mut self, call: &str) {
+    fn add_call(&mut self, call: &str) {
         let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
         self.calls.push((name.to_owned(), arguments.to_owned()));
     }
 
     /// What is asked for in the round behind so many outputs of tools.
     pub(crate) fn in_round(mut self, of_person: &str, outputs: usize) -> Self {
-        if let Some((rounds, call)) = Self::of(of_person).again
+        if let Some((rounds, call)) = Self::from_message(of_person).again
             && outputs < rounds
         {
-            self.call(&call);
+            self.add_call(&call);
         }
         self
     }
 
-    fn fail(&mut self, failure: Failure, rest: &str) {
+    fn set_failure(&mut self, failure: Failure, rest: &str) {
         let when = if rest.ends_with("once") {
             When::Once
         } else {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::scripted::dialect::Dialect;
+use crate::scripted::dialect::ProviderApi;
 
 /// What a request says.
 #[derive(Debug)]
@@ -12,11 +12,11 @@ pub(crate) struct Prompt {
     /// How many messages are a person's.
     pub(crate) turns: usize,
     /// The texts of the last message, a person's or a tool's.
-    pub(crate) said: String,
+    pub(crate) last_text: String,
     /// Whether that is the output of tools.
-    pub(crate) by: Speaker,
+    pub(crate) last_speaker: Speaker,
     /// The texts of the last message of a person.
-    pub(crate) asked: String,
+    pub(crate) last_user_text: String,
     /// How many messages of tools came since.
     pub(crate) outputs: usize,
     /// Everything a model reads, in the order in which a cache knows it.
@@ -30,61 +30,61 @@ pub(crate) enum Speaker {
 }
 
 impl Prompt {
-    pub(crate) fn of(dialect: Dialect, body: &Value) -> Self {
+    pub(crate) fn from_body(dialect: ProviderApi, body: &Value) -> Self {
         let no_one = Vec::new();
-        let given = &body[dialect.messages()];
+        let given = &body[dialect.messages_field()];
         // One string stands for one message.
         let messages = given.as_array().unwrap_or(&no_one);
         let mut last = Vec::new();
         let mut by = Speaker::Person;
         let trailing = messages.iter().rev();
-        for message in trailing.take_while(|message| speaker(message).is_some()) {
-            let speaker = speaker(message).unwrap_or(Speaker::Person);
+        for message in trailing.take_while(|message| message_speaker(message).is_some()) {
+            let speaker = message_speaker(message).unwrap_or(Speaker::Person);
             // Outputs of one round of calls may be several messages; of a person's only the last counts.
             if !last.is_empty() && (speaker != by || by == Speaker::Person) {
                 break;
             }
             by = speaker;
-            last.push(texts(message));
+            last.push(joined_texts(message));
         }
         last.reverse();
         let said = given.as_str().map_or(last.concat(), str::to_owned);
         let spoken = messages
             .iter()
             .rev()
-            .filter_map(|message| Some((speaker(message)?, message)));
+            .filter_map(|message| Some((message_speaker(message)?, message)));
         let mut since = spoken.skip_while(|(speaker, _)| *speaker == Speaker::Tool);
-        let asked = since.next().map(|(_, message)| texts(message));
-        let of_tools = messages.iter().rev().filter_map(speaker);
+        let asked = since.next().map(|(_, message)| joined_texts(message));
+        let of_tools = messages.iter().rev().filter_map(message_speaker);
         let outputs = of_tools
             .take_while(|speaker| *speaker == Speaker::Tool)
             .count();
-        let is_persons = |message: &&Value| speaker(message) == Some(Speaker::Person);
+        let is_persons = |message: &&Value| message_speaker(message) == Some(Speaker::Person);
         let parts = ["tools", "system", "instructions", "systemInstruction"];
         let parts = parts.iter().map(|part| body[part].to_string());
         let history = messages.iter().map(Value::to_string);
         Self {
             model: body["model"].as_str().map(str::to_owned),
             turns: messages.iter().filter(is_persons).count().max(1),
-            by,
-            asked: asked.unwrap_or_else(|| said.clone()),
+            last_speaker: by,
+            last_user_text: asked.unwrap_or_else(|| said.clone()),
             outputs,
             text: parts
                 .chain(history)
                 .chain([given.as_str().unwrap_or_default().to_owned()])
                 .collect(),
-            said,
+            last_text: said,
         }
     }
 
     /// Four bytes are a token.
-    pub(crate) fn tokens(&self) -> usize {
+    pub(crate) fn token_count(&self) -> usize {
         self.text.len().div_ceil(4)
     }
 }
 
 /// Who speaks in a message; nothing if it is the model.
-fn speaker(message: &Value) -> Option<Speaker> {
+fn message_speaker(message: &Value) -> Option<Speaker> {
     let kind = message["type"].as_str().unwrap_or("message");
     if kind.ends_with("_output") || message["role"] == "tool" {
         return Some(Speaker::Tool);
@@ -104,13 +104,17 @@ fn speaker(message: &Value) -> Option<Speaker> {
 }
 
 /// The texts of a message, an output's included.
-fn texts(value: &Value) -> String {
+fn joined_texts(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(texts).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts
+            .iter()
+            .map(joined_texts)
+            .collect::<Vec<_>>()
+            .join("\n"),
         Value::Object(fields) => {
             let inner = ["content", "parts", "text", "output"].iter();
-            let inner = inner.filter_map(|name| fields.get(*name)).map(texts);
+            let inner = inner.filter_map(|name| fields.get(*name)).map(joined_texts);
             let output = fields
                 .get("functionResponse")
                 .map(|output| output["response"].to_string());

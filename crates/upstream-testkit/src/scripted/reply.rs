@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::scripted::order::Order;
+use crate::scripted::order::ScriptDirectives;
 use crate::scripted::prompt::{Prompt, Speaker};
 
 /// When everything was made that has a time: seconds since 1970.
@@ -10,25 +10,25 @@ pub(crate) const CREATED: u64 = 1_760_000_000;
 
 /// What is answered.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct ScriptedReply {
     pub(crate) model: String,
     /// Follows from the request; formats put their prefix before it.
     pub(crate) id: String,
     pub(crate) text: String,
-    pub(crate) calls: Vec<Call>,
-    pub(crate) usage: Usage,
+    pub(crate) calls: Vec<ScriptedToolCall>,
+    pub(crate) usage: ScriptedUsage,
 }
 
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct ScriptedToolCall {
     pub(crate) id: String,
     pub(crate) name: String,
     /// JSON as text.
     pub(crate) arguments: String,
 }
 
-impl Call {
-    pub(crate) fn input(&self) -> Value {
+impl ScriptedToolCall {
+    pub(crate) fn parse_arguments(&self) -> Value {
         let parsed = serde_json::from_str(&self.arguments);
         parsed.unwrap_or_else(|error| panic!("arguments of `{}`: {error}", self.name))
     }
@@ -36,38 +36,43 @@ impl Call {
 
 /// Tokens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Usage {
+pub(crate) struct ScriptedUsage {
     /// Of the prompt, those from the cache included.
     pub(crate) input: usize,
     pub(crate) cached: usize,
     pub(crate) output: usize,
 }
 
-impl Usage {
+impl ScriptedUsage {
     pub(crate) fn total(self) -> usize {
         self.input + self.output
     }
 }
 
-impl Reply {
-    pub(crate) fn to(prompt: &Prompt, order: &Order, key: u64, cached: usize) -> Self {
+impl ScriptedReply {
+    pub(crate) fn for_prompt(
+        prompt: &Prompt,
+        order: &ScriptDirectives,
+        key: u64,
+        cached: usize,
+    ) -> Self {
         let id = format!("{key:016x}");
-        let call = |(number, (name, arguments)): (usize, &(String, String))| Call {
+        let call = |(number, (name, arguments)): (usize, &(String, String))| ScriptedToolCall {
             id: format!("{id}_{number}"),
             name: name.clone(),
             arguments: arguments.clone(),
         };
-        let calls: Vec<Call> = order.calls.iter().enumerate().map(call).collect();
-        let text = match (order.words, prompt.by) {
+        let calls: Vec<ScriptedToolCall> = order.calls.iter().enumerate().map(call).collect();
+        let text = match (order.words, prompt.last_speaker) {
             (Some(words), _) => (0..words).map(|number| format!("word{number} ")).collect(),
             (None, _) if !calls.is_empty() => "I look that up.".to_owned(),
-            (None, Speaker::Tool) => format!("The tool says: {}", prompt.said),
+            (None, Speaker::Tool) => format!("The tool says: {}", prompt.last_text),
             // Letters of two, three and four bytes: chunks may cut them.
             (None, Speaker::Person) => format!("Answer {}: naïve, 東京, 🦀.", prompt.turns),
         };
         let arguments: usize = calls.iter().map(|call| call.arguments.len()).sum();
-        let usage = Usage {
-            input: prompt.tokens(),
+        let usage = ScriptedUsage {
+            input: prompt.token_count(),
             cached,
             output: (text.len() + arguments).div_ceil(4),
         };
@@ -84,7 +89,7 @@ impl Reply {
     }
 
     /// The text as a model says it, some at a time.
-    pub(crate) fn deltas(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn text_deltas(&self) -> impl Iterator<Item = &str> {
         self.text.split_inclusive(' ')
     }
 }

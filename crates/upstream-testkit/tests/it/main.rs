@@ -21,7 +21,7 @@ async fn exchange(upstream: &Upstream, sent: &[u8]) -> Vec<u8> {
 }
 
 async fn connect(upstream: &Upstream) -> TcpStream {
-    let address = upstream.base();
+    let address = upstream.base_url();
     let address = address.strip_prefix("http://").unwrap();
     TcpStream::connect(address).await.unwrap()
 }

@@ -17,11 +17,11 @@ fn request(target: &str, body: &str) -> Received {
 #[test]
 fn every_recording_is_answered_as_it_was() {
     for format in ["openai-chat", "openai-responses", "anthropic", "gemini"] {
-        let provider = ReplayingProvider::of(format);
+        let provider = ReplayingProvider::for_format(format);
         let mut asked = BTreeSet::new();
         for recorded in exchanges(format) {
-            let (target, body) = (recorded.target(), recorded.request.get());
-            let answer = provider.answer(&request(target, body));
+            let (target, body) = (recorded.path_and_query(), recorded.request.get());
+            let answer = provider.respond_to(&request(target, body));
             if !asked.insert((target.to_owned(), body.to_owned())) {
                 continue;
             }
@@ -39,6 +39,9 @@ fn every_recording_is_answered_as_it_was() {
             );
         }
         assert!(!asked.is_empty());
-        assert_eq!(provider.answer(&request("/v1/else", "{}")).status(), 404);
+        assert_eq!(
+            provider.respond_to(&request("/v1/else", "{}")).status(),
+            404
+        );
     }
 }

@@ -55,7 +55,7 @@ async fn whole_answers_have_the_provider_s_shape() {
         for text in ["hello", "upstream: call weather {\"city\": \"Paris\"}"] {
             let document = document(&upstream, target, &says(target, text)).await;
             assert_eq!(
-                validator.findings(&document),
+                validator.validation_errors(&document),
                 Vec::<String>::new(),
                 "{name}: {document}"
             );

@@ -1,6 +1,6 @@
 //! What a client sends is kept, and comes through.
 
-use contexture_upstream_testkit::{Answer, Received, Tap, Upstream};
+use contexture_upstream_testkit::{Received, Tap, Upstream, UpstreamResponse};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -8,10 +8,12 @@ use crate::post;
 
 #[tokio::test]
 async fn what_is_sent_is_kept_and_passed_on() {
-    let upstream =
-        Upstream::start(|request: &Received| Answer::whole(200, "", request.body.clone())).await;
-    let tap = Tap::start(&upstream.base()).await;
-    let base = tap.base();
+    let upstream = Upstream::start(|request: &Received| {
+        UpstreamResponse::from_body(200, "", request.body.clone())
+    })
+    .await;
+    let tap = Tap::start(&upstream.base_url()).await;
+    let base = tap.base_url();
     let mut client = TcpStream::connect(base.strip_prefix("http://").unwrap())
         .await
         .unwrap();
@@ -19,14 +21,14 @@ async fn what_is_sent_is_kept_and_passed_on() {
         .write_all(b"GET /first HTTP/1.1\r\nx: y\r\n\r\n")
         .await
         .unwrap();
-    upstream.until(|seen| seen.answered == 1).await;
+    upstream.wait_until(|seen| seen.answered == 1).await;
     client.write_all(&post("/second", b"body")).await.unwrap();
     let mut answers = Vec::new();
     client.read_to_end(&mut answers).await.unwrap();
     assert!(answers.ends_with(b"\r\n\r\nbody"));
-    let sent = tap.sent().await;
+    let sent = tap.sent_requests().await;
     let received: Vec<Received> = upstream
-        .received()
+        .received_requests()
         .iter()
         .map(|request| (**request).clone())
         .collect();

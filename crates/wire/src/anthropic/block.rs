@@ -1,15 +1,15 @@
 //! Single blocks, written.
 
-use contexture_ir::{Extra, Raw, TextPart, quote};
+use contexture_ir::{Extra, Raw, TextPart, quote_json};
 
-use super::group::Block;
+use super::group::EncodedBlock;
 use super::words::{FORMAT, MESSAGE};
-use crate::json::{Object, as_object};
+use crate::json::{ObjectWriter, as_object};
 use crate::loss::{LossKind, Losses};
 
 /// What is being written; a response repeats what the provider said, blank or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum BodyKind {
     Request,
     Response,
 }
@@ -29,25 +29,25 @@ pub(super) fn own_block(kind: &str, raw: &Raw) -> Option<String> {
 }
 
 /// A text block; blank text is left out of requests, because the provider refuses it.
-pub(super) fn text_block(
+pub(super) fn encode_text_block(
     part: &TextPart,
-    purpose: Use,
+    purpose: BodyKind,
     path: &str,
     losses: &mut Losses,
-) -> Option<Block> {
-    if purpose == Use::Request && part.text.trim().is_empty() {
+) -> Option<EncodedBlock> {
+    if purpose == BodyKind::Request && part.text.trim().is_empty() {
         losses.push(path, LossKind::Part, "blank text is refused");
         return None;
     }
-    let wire = part.extra.wire(FORMAT);
-    let text = quote(&part.text);
-    let mut object = Object::new();
+    let wire = part.extra.wire_fields(FORMAT);
+    let text = quote_json(&part.text);
+    let mut object = ObjectWriter::new();
     object
         .string("type", "text")
         .raw("text", &text)
-        .carried(&wire);
+        .extra_fields(&wire);
     let plain = wire.is_empty().then_some(text);
-    Some(Block {
+    Some(EncodedBlock {
         json: object.finish(),
         plain,
     })

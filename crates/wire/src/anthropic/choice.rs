@@ -1,15 +1,18 @@
 //! Which tools may be used, and whether several at once.
 
-use contexture_ir::{Error, Fields, RequestOptions, ToolChoice, quote};
+use contexture_ir::{Error, Fields, RequestOptions, ToolChoice, quote_json};
 use serde_json::value::RawValue;
 
 use super::words::FORMAT;
 use crate::function_name::ANTHROPIC;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 
 /// Reads `tool_choice`.
-pub(super) fn read(value: &RawValue, options: &mut RequestOptions) -> Result<(), Error> {
+pub(super) fn parse_tool_choice(
+    value: &RawValue,
+    options: &mut RequestOptions,
+) -> Result<(), Error> {
     let mut fields = Fields::parse(value.get())?;
     let kind = fields.need_string(&["type"])?;
     let parallel = fields.take_as::<bool>(&["disable_parallel_tool_use"], "a boolean")?;
@@ -33,7 +36,7 @@ pub(super) fn read(value: &RawValue, options: &mut RequestOptions) -> Result<(),
 }
 
 /// Writes `tool_choice`; `None` where the provider's default says the same, or nothing is offered.
-pub(super) fn write(
+pub(super) fn encode_tool_choice(
     options: &RequestOptions,
     offered: bool,
     losses: &mut Losses,
@@ -61,14 +64,14 @@ pub(super) fn write(
         Some(ToolChoice::None) => return Some("{\"type\":\"none\"}".to_owned()),
         Some(ToolChoice::Required) => ("any", None),
         Some(ToolChoice::Function { name }) => {
-            let name = ANTHROPIC.write(name, "options.tool_choice", losses);
+            let name = ANTHROPIC.sanitize_name(name, "options.tool_choice", losses);
             ("tool", Some(name))
         }
     };
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", kind);
-    object.maybe("name", name.map(|name| quote(&name)).as_deref());
+    object.raw_if_some("name", name.map(|name| quote_json(&name)).as_deref());
     let disabled = parallel.map(|parallel| if parallel { "false" } else { "true" });
-    object.maybe("disable_parallel_tool_use", disabled);
+    object.raw_if_some("disable_parallel_tool_use", disabled);
     Some(object.finish())
 }

@@ -2,30 +2,30 @@
 
 use contexture_ir::Extra;
 
-use crate::json::{Object, array};
+use crate::json::{ObjectWriter, json_array};
 
 /// One native message being made.
-pub(super) struct Group {
+pub(super) struct MessageBuilder {
     pub(super) role: &'static str,
-    pub(super) results: Vec<Block>,
-    pub(super) rest: Vec<Block>,
+    pub(super) results: Vec<EncodedBlock>,
+    pub(super) rest: Vec<EncodedBlock>,
     pub(super) fields: Extra,
     pub(super) string: bool,
 }
 
 /// One block; `plain` is its quoted text if it is nothing but text.
-pub(super) struct Block {
+pub(super) struct EncodedBlock {
     pub(super) json: String,
     pub(super) plain: Option<String>,
 }
 
-impl Block {
+impl EncodedBlock {
     pub(super) fn new(json: String) -> Self {
         Self { json, plain: None }
     }
 }
 
-impl Group {
+impl MessageBuilder {
     pub(super) fn new(role: &'static str) -> Self {
         Self {
             role,
@@ -37,27 +37,27 @@ impl Group {
     }
 
     /// How many content blocks it will have.
-    pub(super) fn blocks(&self) -> usize {
+    pub(super) fn block_count(&self) -> usize {
         self.results.len() + self.rest.len()
     }
 
     /// The message, unless nothing stands in it.
     pub(super) fn finish(self) -> Option<String> {
-        let blocks: Vec<Block> = self.results.into_iter().chain(self.rest).collect();
+        let blocks: Vec<EncodedBlock> = self.results.into_iter().chain(self.rest).collect();
         let content = match blocks.as_slice() {
             [] => return None,
             [
-                Block {
+                EncodedBlock {
                     plain: Some(text), ..
                 },
             ] if self.string => text.clone(),
-            _ => array(blocks.into_iter().map(|block| block.json)),
+            _ => json_array(blocks.into_iter().map(|block| block.json)),
         };
-        let mut object = Object::new();
+        let mut object = ObjectWriter::new();
         object
             .string("role", self.role)
             .raw("content", &content)
-            .carried(&self.fields);
+            .extra_fields(&self.fields);
         Some(object.finish())
     }
 }

@@ -6,10 +6,10 @@
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use contexture_ir::{Extra, FilePart, ImagePart, quote};
+use contexture_ir::{Extra, FilePart, ImagePart, quote_json};
 
 use super::words::FORMAT;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 use crate::media::DataUrl;
 
@@ -20,7 +20,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// An image block; `None`, with a loss, if the provider would refuse it.
-pub(super) fn image(part: &ImagePart, path: &str, losses: &mut Losses) -> Option<String> {
+pub(super) fn encode_image(part: &ImagePart, path: &str, losses: &mut Losses) -> Option<String> {
     if part
         .detail
         .as_deref()
@@ -32,20 +32,20 @@ pub(super) fn image(part: &ImagePart, path: &str, losses: &mut Losses) -> Option
             "pictures have one level of detail",
         );
     }
-    let wire = part.extra.wire(FORMAT);
+    let wire = part.extra.wire_fields(FORMAT);
     let source = match wire.get("source") {
         Some(source) => Ok(source.get().to_owned()),
         None => image_source(part),
     };
-    block("image", source, &wire, None, path, losses)
+    encode_source_block("image", source, &wire, None, path, losses)
 }
 
 /// A document block, or an image block for a picture that came as a file.
-pub(super) fn file(part: &FilePart, path: &str, losses: &mut Losses) -> Option<String> {
-    let wire = part.extra.wire(FORMAT);
+pub(super) fn encode_file(part: &FilePart, path: &str, losses: &mut Losses) -> Option<String> {
+    let wire = part.extra.wire_fields(FORMAT);
     let title = part.filename.as_deref().filter(|name| !name.is_empty());
     if let Some(source) = wire.get("source") {
-        return block(
+        return encode_source_block(
             "document",
             Ok(source.get().to_owned()),
             &wire,
@@ -66,13 +66,13 @@ pub(super) fn file(part: &FilePart, path: &str, losses: &mut Losses) -> Option<S
             file_id: part.file_id.clone(),
             ..ImagePart::default()
         };
-        return block("image", image_source(&picture), &wire, None, path, losses);
+        return encode_source_block("image", image_source(&picture), &wire, None, path, losses);
     }
     let source = document_source(part, media_type, path, losses);
-    block("document", source, &wire, title, path, losses)
+    encode_source_block("document", source, &wire, title, path, losses)
 }
 
-fn block(
+fn encode_source_block(
     kind: &str,
     source: Result<String, String>,
     wire: &Extra,
@@ -82,11 +82,11 @@ fn block(
 ) -> Option<String> {
     match source {
         Ok(source) => {
-            let mut object = Object::new();
+            let mut object = ObjectWriter::new();
             object.string("type", kind).raw("source", &source);
             object
-                .maybe("title", title.map(quote).as_deref())
-                .carried(wire);
+                .raw_if_some("title", title.map(quote_json).as_deref())
+                .extra_fields(wire);
             Some(object.finish())
         }
         Err(why) => {
@@ -155,7 +155,7 @@ fn text_source(data: DataUrl<'_>, path: &str, losses: &mut Losses) -> Result<Str
         let why = format!("`{essence}` is written as plain text");
         losses.push(format!("{path}.media_type"), LossKind::Value, why);
     }
-    let mut source = Object::new();
+    let mut source = ObjectWriter::new();
     source
         .string("type", "text")
         .string("media_type", "text/plain")
@@ -180,7 +180,7 @@ fn is_textual(essence: &str) -> bool {
 }
 
 fn base64_source(data: DataUrl<'_>) -> String {
-    let mut source = Object::new();
+    let mut source = ObjectWriter::new();
     source
         .string("type", "base64")
         .string("media_type", data.media_type);
@@ -192,7 +192,7 @@ fn url_source(url: &str) -> Result<String, String> {
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return Err("only http addresses are fetched".to_owned());
     }
-    let mut source = Object::new();
+    let mut source = ObjectWriter::new();
     source.string("type", "url").string("url", url);
     Ok(source.finish())
 }
@@ -202,7 +202,7 @@ fn file_source(id: &str) -> Result<String, String> {
     if id.starts_with("file-") {
         return Err("the file is stored at another provider".to_owned());
     }
-    let mut source = Object::new();
+    let mut source = ObjectWriter::new();
     source.string("type", "file").string("file_id", id);
     Ok(source.finish())
 }

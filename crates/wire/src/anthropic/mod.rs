@@ -30,31 +30,31 @@ mod write;
 use contexture_ir::{Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
-use crate::entry::Run;
+use crate::entry::RoleRun;
 use crate::error::WireError;
-use crate::format::{Format, Kind};
+use crate::format::{DocumentKind, Format};
 use crate::{Chunk, Dialect, Envelope, Lifted, Lowered};
 
-pub(crate) use self::stream::Stream;
+pub(crate) use self::stream::AnthropicStream;
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim();
     if text.starts_with('[') {
-        let messages: &RawValue = serde_json::from_str(text).map_err(|_| shape())?;
-        let items = read::messages(messages).map_err(invalid)?;
-        return Ok(lifted(
-            Kind::Messages,
+        let messages: &RawValue = serde_json::from_str(text).map_err(|_| wrong_shape())?;
+        let items = read::parse_messages(messages).map_err(invalid_value)?;
+        return Ok(lifted_document(
+            DocumentKind::Messages,
             Transcript {
                 items,
                 ..Transcript::default()
             },
         ));
     }
-    let fields = Fields::parse(text).map_err(|_| shape())?;
+    let fields = Fields::parse(text).map_err(|_| wrong_shape())?;
     if fields.get(&["messages"]).is_some() {
-        return Ok(lifted(
-            Kind::Request,
-            request::lift(fields).map_err(invalid)?,
+        return Ok(lifted_document(
+            DocumentKind::Request,
+            request::lift_request(fields).map_err(invalid_value)?,
         ));
     }
     let is_message = fields
@@ -64,27 +64,27 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         .get(&["role"])
         .is_some_and(|role| role.get() == "\"assistant\"");
     if is_message && is_answer && fields.get(&["content"]).is_some() {
-        return Ok(lifted(
-            Kind::Response,
-            response::lift(fields).map_err(invalid)?,
+        return Ok(lifted_document(
+            DocumentKind::Response,
+            response::lift_response(fields).map_err(invalid_value)?,
         ));
     }
-    Err(shape())
+    Err(wrong_shape())
 }
 
-pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
-    write::run(dialect, run)
+pub(crate) fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+    write::encode_run(dialect, run)
 }
 
-pub(crate) fn envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {
-    request::envelope(request)
+pub(crate) fn lower_envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {
+    request::lower_envelope(request)
 }
 
 pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
-    response::lower(transcript)
+    response::lower_response(transcript)
 }
 
-fn lifted(kind: Kind, transcript: Transcript) -> Lifted {
+fn lifted_document(kind: DocumentKind, transcript: Transcript) -> Lifted {
     Lifted {
         kind,
         transcript,
@@ -92,14 +92,14 @@ fn lifted(kind: Kind, transcript: Transcript) -> Lifted {
     }
 }
 
-fn shape() -> WireError {
+fn wrong_shape() -> WireError {
     WireError::WrongShape {
         format: Format::Anthropic,
         expected: "a request with `messages`, a response of type `message`, or an array of messages",
     }
 }
 
-fn invalid(source: Error) -> WireError {
+fn invalid_value(source: Error) -> WireError {
     WireError::Invalid {
         format: Format::Anthropic,
         source,

@@ -4,13 +4,13 @@
 //! them and written again as long as the typed part still says the same.
 
 use contexture_ir::{
-    Error, Extra, Fields, Raw, ReasoningOptions, RequestOptions, ResponseFormat, quote,
+    Error, Extra, Fields, Raw, ReasoningOptions, RequestOptions, ResponseFormat, quote_json,
 };
 use serde_json::Number;
 
 use super::choice;
 use super::words::FORMAT;
-use crate::json::{Object, array};
+use crate::json::{ObjectWriter, json_array};
 use crate::loss::{LossKind, Losses};
 
 /// The least the provider accepts as a budget for thinking.
@@ -19,7 +19,7 @@ const LEAST_BUDGET: u64 = 1024;
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// Takes the options out of a request's fields; what stays goes to the caller.
-pub(super) fn read(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), Error> {
+pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), Error> {
     let mut options = RequestOptions {
         max_output_tokens: fields.take_as(&["max_tokens"], "a whole number")?,
         temperature: fields.take_as(&["temperature"], "a number")?,
@@ -40,11 +40,12 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), E
         }
     }
     if let Some(value) = fields.take_present(&["tool_choice"])? {
-        choice::read(value, &mut options).map_err(|error| error.at("tool_choice"))?;
+        choice::parse_tool_choice(value, &mut options)
+            .map_err(|error| error.at_segment("tool_choice"))?;
     }
     if let Some(value) = fields.take_present(&["output_config"])? {
         let raw = Raw::from(value);
-        let (effort, format, whole) = output_config(&raw);
+        let (effort, format, whole) = parse_output_config(&raw);
         if let Some(effort) = effort {
             options.reasoning.get_or_insert_default().effort = Some(effort);
         }
@@ -55,7 +56,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), E
     }
     if let Some(value) = fields.take_present(&["thinking"])? {
         let raw = Raw::from(value);
-        let (budget, off) = thinking(&raw);
+        let (budget, off) = parse_thinking(&raw);
         if budget.is_some() {
             options.reasoning.get_or_insert_default().budget_tokens = budget;
         }
@@ -66,8 +67,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), E
         if off && !spoken {
             options.reasoning.get_or_insert_default().effort = Some("none".to_owned());
         }
-        let plain = write_thinking(options.reasoning.as_ref(), None, &mut Losses::default());
-        if !plain.is_some_and(|plain| same(&plain, raw.get())) {
+        let plain = encode_typed_thinking(options.reasoning.as_ref(), None, &mut Losses::default());
+        if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
             kept.set("thinking", raw);
         }
     }
@@ -75,18 +76,18 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), E
 }
 
 /// Whether two texts are the same JSON value.
-fn same(a: &str, b: &str) -> bool {
+fn is_same_json(a: &str, b: &str) -> bool {
     let parse = |text| serde_json::from_str::<serde_json::Value>(text).ok();
     parse(a).is_some_and(|a| Some(a) == parse(b))
 }
 
 /// Effort and answer format of an `output_config`, and whether that was all of it.
-fn output_config(raw: &Raw) -> (Option<String>, Option<ResponseFormat>, bool) {
+fn parse_output_config(raw: &Raw) -> (Option<String>, Option<ResponseFormat>, bool) {
     let Some(mut fields) = raw.fields() else {
         return (None, None, false);
     };
     let effort = fields.take_string(&["effort"]).ok().flatten();
-    let format = fields.take(&["format"]).ok().flatten().map(Raw::from);
+    let format = fields.take_field(&["format"]).ok().flatten().map(Raw::from);
     let known = effort
         .as_deref()
         .is_none_or(|effort| EFFORTS.contains(&effort));
@@ -111,7 +112,7 @@ fn output_config(raw: &Raw) -> (Option<String>, Option<ResponseFormat>, bool) {
 }
 
 /// The budget of a `thinking` value, and whether it says not to think.
-fn thinking(raw: &Raw) -> (Option<u64>, bool) {
+fn parse_thinking(raw: &Raw) -> (Option<u64>, bool) {
     let Some(mut fields) = raw.fields() else {
         return (None, false);
     };
@@ -121,10 +122,10 @@ fn thinking(raw: &Raw) -> (Option<u64>, bool) {
 }
 
 /// Writes the options behind the messages; a limit on output is always among them.
-pub(super) fn write(
+pub(super) fn encode_options(
     options: &RequestOptions,
     kept: &Extra,
-    object: &mut Object,
+    object: &mut ObjectWriter,
     losses: &mut Losses,
 ) {
     match options.max_output_tokens {
@@ -139,23 +140,23 @@ pub(super) fn write(
         }
     }
     if let Some(temperature) = &options.temperature {
-        object.raw("temperature", &clamped(temperature, losses));
+        object.raw("temperature", &clamp_temperature(temperature, losses));
     }
-    object.maybe(
+    object.raw_if_some(
         "top_p",
         options.top_p.as_ref().map(Number::to_string).as_deref(),
     );
-    stop(&options.stop, object, losses);
+    encode_stop(&options.stop, object, losses);
     let limit = options.max_output_tokens;
-    object.maybe(
+    object.raw_if_some(
         "thinking",
-        thinking_text(options, kept, limit, losses).as_deref(),
+        encode_thinking(options, kept, limit, losses).as_deref(),
     );
-    object.maybe(
+    object.raw_if_some(
         "output_config",
-        output_text(options, kept, losses).as_deref(),
+        encode_output_config(options, kept, losses).as_deref(),
     );
-    object.maybe(
+    object.raw_if_some(
         "stream",
         options
             .stream
@@ -163,7 +164,7 @@ pub(super) fn write(
     );
 }
 
-fn clamped(temperature: &Number, losses: &mut Losses) -> String {
+fn clamp_temperature(temperature: &Number, losses: &mut Losses) -> String {
     if temperature.as_f64().is_some_and(|value| value > 1.0) {
         losses.push(
             "options.temperature",
@@ -175,11 +176,11 @@ fn clamped(temperature: &Number, losses: &mut Losses) -> String {
     temperature.to_string()
 }
 
-fn stop(stop: &[String], object: &mut Object, losses: &mut Losses) {
+fn encode_stop(stop: &[String], object: &mut ObjectWriter, losses: &mut Losses) {
     let said: Vec<String> = stop
         .iter()
         .filter(|s| !s.trim().is_empty())
-        .map(|s| quote(s))
+        .map(|s| quote_json(s))
         .collect();
     if said.len() < stop.len() {
         losses.push(
@@ -189,11 +190,11 @@ fn stop(stop: &[String], object: &mut Object, losses: &mut Losses) {
         );
     }
     if !said.is_empty() {
-        object.raw("stop_sequences", &array(said));
+        object.raw("stop_sequences", &json_array(said));
     }
 }
 
-fn thinking_text(
+fn encode_thinking(
     options: &RequestOptions,
     kept: &Extra,
     limit: Option<u64>,
@@ -201,7 +202,7 @@ fn thinking_text(
 ) -> Option<String> {
     let reasoning = options.reasoning.as_ref();
     if let Some(raw) = kept.get("thinking") {
-        let (budget, off) = thinking(raw);
+        let (budget, off) = parse_thinking(raw);
         let typed = reasoning.and_then(|reasoning| reasoning.budget_tokens);
         let none = reasoning.is_some_and(|r| r.effort.as_deref() == Some("none"));
         if budget == typed && (off || !none) {
@@ -212,11 +213,11 @@ fn thinking_text(
         let why = "how thoughts are shown is said differently";
         losses.push("options.reasoning.summary", LossKind::Option, why);
     }
-    write_thinking(reasoning, limit, losses)
+    encode_typed_thinking(reasoning, limit, losses)
 }
 
 /// `thinking` from the typed options alone.
-fn write_thinking(
+fn encode_typed_thinking(
     reasoning: Option<&ReasoningOptions>,
     limit: Option<u64>,
     losses: &mut Losses,
@@ -244,19 +245,23 @@ fn write_thinking(
     ))
 }
 
-fn output_text(options: &RequestOptions, kept: &Extra, losses: &mut Losses) -> Option<String> {
+fn encode_output_config(
+    options: &RequestOptions,
+    kept: &Extra,
+    losses: &mut Losses,
+) -> Option<String> {
     let effort = options
         .reasoning
         .as_ref()
         .and_then(|reasoning| reasoning.effort.as_deref());
     let effort = effort.filter(|effort| *effort != "none");
     if let Some(raw) = kept.get("output_config") {
-        let (own, format, _) = output_config(raw);
+        let (own, format, _) = parse_output_config(raw);
         if own.as_deref() == effort && format == options.response_format {
             return Some(raw.get().to_owned());
         }
     }
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     if let Some(word) = effort {
         match nearest_effort(word) {
             Some(nearest) => {
@@ -272,9 +277,9 @@ fn output_text(options: &RequestOptions, kept: &Extra, losses: &mut Losses) -> O
             }
         }
     }
-    object.maybe(
+    object.raw_if_some(
         "format",
-        format_text(options.response_format.as_ref(), losses).as_deref(),
+        encode_output_format(options.response_format.as_ref(), losses).as_deref(),
     );
     (!object.is_empty()).then(|| object.finish())
 }
@@ -286,7 +291,7 @@ fn nearest_effort(word: &str) -> Option<&str> {
     }
 }
 
-fn format_text(format: Option<&ResponseFormat>, losses: &mut Losses) -> Option<String> {
+fn encode_output_format(format: Option<&ResponseFormat>, losses: &mut Losses) -> Option<String> {
     let place = "options.response_format";
     match format? {
         ResponseFormat::Text => None,
@@ -304,7 +309,7 @@ fn format_text(format: Option<&ResponseFormat>, losses: &mut Losses) -> Option<S
                 let why = "a schema of an answer has no name, description or leniency";
                 losses.push(place, LossKind::Option, why);
             }
-            let mut object = Object::new();
+            let mut object = ObjectWriter::new();
             object
                 .string("type", "json_schema")
                 .raw("schema", schema.get());
@@ -314,9 +319,12 @@ fn format_text(format: Option<&ResponseFormat>, losses: &mut Losses) -> Option<S
 }
 
 /// Keeps what a request did not say although it must.
-pub(super) fn note_absent(options: &RequestOptions, kept: &mut Extra) {
+pub(super) fn record_missing_max_tokens(options: &RequestOptions, kept: &mut Extra) {
     if options.max_output_tokens.is_none() {
-        crate::carry::hint(kept, "~max_tokens", "absent");
+        crate::carry::set_hint(kept, "~max_tokens", "absent");
     }
-    debug_assert!(kept.wires().is_empty(), "{FORMAT}: kept fields are flat");
+    debug_assert!(
+        kept.wire_fields_by_format().is_empty(),
+        "{FORMAT}: kept fields are flat"
+    );
 }

@@ -8,49 +8,52 @@ use serde_json::value::RawValue;
 
 use super::source;
 use super::words::{FAMILY, FORMAT, MESSAGE};
-use crate::carry::{START, hint, keep};
+use crate::carry::{START, set_hint, to_extras};
 use crate::entry::{Side, side};
 use crate::format::Format;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 
 /// Reads the array of a request's messages.
-pub(super) fn messages(array: &RawValue) -> Result<Vec<Item>, Error> {
-    let messages = elements(array)?;
+pub(super) fn parse_messages(array: &RawValue) -> Result<Vec<Item>, Error> {
+    let messages = parse_elements(array)?;
     let mut items = Vec::with_capacity(messages.len());
     let mut before = None;
     for (index, message) in messages.into_iter().enumerate() {
-        let role = read_message(message, before, &mut items).map_err(|e| e.at_index(index))?;
+        let role = parse_message(message, before, &mut items).map_err(|e| e.at_index(index))?;
         before = Some(role);
     }
     Ok(items)
 }
 
 /// Reads the blocks of a response.
-pub(super) fn answer(content: &RawValue) -> Result<Vec<Item>, Error> {
+pub(super) fn parse_response_content(content: &RawValue) -> Result<Vec<Item>, Error> {
     if !content.get().starts_with('[') {
-        return Err(unexpected("an array of content blocks", content.get()));
+        return Err(unexpected_value(
+            "an array of content blocks",
+            content.get(),
+        ));
     }
-    let mut reader = Reader::new(Role::Assistant);
-    reader.content(content)?;
-    reader.flush();
+    let mut reader = MessageParser::new(Role::Assistant);
+    reader.parse_content(content)?;
+    reader.flush_parts();
     Ok(reader.items)
 }
 
 /// Reads `system`: a string or text blocks.
-pub(super) fn system(content: &RawValue) -> Result<Message, Error> {
-    let mut reader = Reader::new(Role::System);
-    reader.content(content)?;
+pub(super) fn parse_system_prompt(content: &RawValue) -> Result<Message, Error> {
+    let mut reader = MessageParser::new(Role::System);
+    reader.parse_content(content)?;
     let mut message = Message::new(Role::System, reader.parts);
-    message.extra.set_wire(FORMAT, reader.start);
+    message.extra.set_wire_fields(FORMAT, reader.start);
     Ok(message)
 }
 
-fn elements(array: &RawValue) -> Result<Vec<&RawValue>, Error> {
-    serde_json::from_str(array.get()).map_err(|_| unexpected("an array", array.get()))
+fn parse_elements(array: &RawValue) -> Result<Vec<&RawValue>, Error> {
+    serde_json::from_str(array.get()).map_err(|_| unexpected_value("an array", array.get()))
 }
 
 /// A value of the wrong type or an unknown word.
-pub(super) fn unexpected(expected: &'static str, found: &str) -> Error {
+pub(super) fn unexpected_value(expected: &'static str, found: &str) -> Error {
     let found = found.chars().take(60).collect();
     Error::Unexpected {
         path: String::new(),
@@ -59,7 +62,7 @@ pub(super) fn unexpected(expected: &'static str, found: &str) -> Error {
     }
 }
 
-fn read_message(
+fn parse_message(
     message: &RawValue,
     before: Option<Role>,
     items: &mut Vec<Item>,
@@ -70,91 +73,99 @@ fn read_message(
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "system" => Role::System,
-        _ => return Err(unexpected("`user`, `assistant` or `system`", &word).at("role")),
+        _ => {
+            return Err(
+                unexpected_value("`user`, `assistant` or `system`", &word).at_segment("role")
+            );
+        }
     };
     let content = fields.take_present(&["content"])?;
-    let mut reader = Reader::new(role);
+    let mut reader = MessageParser::new(role);
     if before == Some(role) && role != Role::System {
-        hint(&mut reader.start, START, "message");
+        set_hint(&mut reader.start, START, "message");
     }
-    let rest = keep(fields.rest());
+    let rest = to_extras(fields.into_extra());
     if !rest.is_empty() {
         reader.start.set(MESSAGE, Raw::from_value(&rest)?);
     }
     match content {
         Some(content) => reader
-            .content(content)
-            .map_err(|error| error.at("content"))?,
-        None => hint(&mut reader.start, "~content", "absent"),
+            .parse_content(content)
+            .map_err(|error| error.at_segment("content"))?,
+        None => set_hint(&mut reader.start, "~content", "absent"),
     }
     reader.finish(items);
     Ok(role)
 }
 
 /// Reads the blocks of one message.
-struct Reader {
+struct MessageParser {
     role: Role,
     /// What the first item carries for the whole message.
     start: Extra,
     parts: Vec<Part>,
     items: Vec<Item>,
     /// Whether something other than results came already.
-    spoke: bool,
+    has_non_result: bool,
 }
 
-impl Reader {
+impl MessageParser {
     fn new(role: Role) -> Self {
         Self {
             role,
             start: Extra::new(),
             parts: Vec::new(),
             items: Vec::new(),
-            spoke: false,
+            has_non_result: false,
         }
     }
 
-    fn content(&mut self, content: &RawValue) -> Result<(), Error> {
+    fn parse_content(&mut self, content: &RawValue) -> Result<(), Error> {
         if content.get().starts_with('"') {
             let text: String = serde_json::from_str(content.get())
-                .map_err(|_| unexpected("a string", content.get()))?;
-            hint(&mut self.start, "~content", "string");
-            self.parts.push(self.text(TextPart::new(text)));
+                .map_err(|_| unexpected_value("a string", content.get()))?;
+            set_hint(&mut self.start, "~content", "string");
+            self.parts.push(self.text_part(TextPart::new(text)));
             return Ok(());
         }
-        let blocks: Vec<&RawValue> = serde_json::from_str(content.get())
-            .map_err(|_| unexpected("a string or an array of content blocks", content.get()))?;
+        let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(|_| {
+            unexpected_value("a string or an array of content blocks", content.get())
+        })?;
         for (index, block) in blocks.into_iter().enumerate() {
-            self.block(block).map_err(|error| error.at_index(index))?;
+            self.parse_block(block)
+                .map_err(|error| error.at_index(index))?;
         }
         Ok(())
     }
 
-    fn block(&mut self, block: &RawValue) -> Result<(), Error> {
+    fn parse_block(&mut self, block: &RawValue) -> Result<(), Error> {
         let mut fields = Fields::parse(block.get())?;
         let kind = fields.need_string(&["type"])?;
         match (kind.as_str(), self.role) {
             ("text", _) => {
-                let part = text(fields)?;
-                self.parts.push(self.text(part));
+                let part = parse_text_block(fields)?;
+                self.parts.push(self.text_part(part));
             }
-            ("image", Role::User) => self.parts.push(source::image(fields)?),
-            ("document", Role::User) => self.parts.push(source::document(fields)?),
+            ("image", Role::User) => self.parts.push(source::parse_image(fields)?),
+            ("document", Role::User) => self.parts.push(source::parse_document(fields)?),
             ("tool_result", Role::User) => {
-                let item = self.tool_result(fields)?;
-                self.item(item);
+                let item = self.parse_tool_result(fields)?;
+                self.push_item(item);
                 return Ok(());
             }
-            ("thinking", Role::Assistant) => self.item(thinking(fields)?),
-            ("redacted_thinking", Role::Assistant) => self.item(redacted(fields)?),
-            ("tool_use", Role::Assistant) => self.item(tool_use(fields)?),
-            ("compaction", Role::Assistant) => self.item(compaction(fields)?),
-            _ => self.opaque(&kind, block),
+            ("thinking", Role::Assistant) => self.push_item(parse_thinking(fields)?),
+            ("redacted_thinking", Role::Assistant) => {
+                self.push_item(parse_redacted_thinking(fields)?)
+            }
+            ("tool_use", Role::Assistant) => self.push_item(parse_tool_use(fields)?),
+            ("compaction", Role::Assistant) => self.push_item(parse_compaction(fields)?),
+            _ => self.push_opaque_block(&kind, block),
         }
-        self.spoke = true;
+        self.has_non_result = true;
         Ok(())
     }
 
-    fn text(&self, part: TextPart) -> Part {
+    fn text_part(&self, part: TextPart) -> Part {
         if self.role == Role::Assistant {
             Part::OutputText(part)
         } else {
@@ -162,21 +173,21 @@ impl Reader {
         }
     }
 
-    fn item(&mut self, item: Item) {
-        self.flush();
-        self.push(item);
+    fn push_item(&mut self, item: Item) {
+        self.flush_parts();
+        self.append_item(item);
     }
 
     /// A block kept whole: an item of its own where it stands on the model's side, else a part.
-    fn opaque(&mut self, kind: &str, block: &RawValue) {
-        let (kind, raw) = opaque(kind, block);
+    fn push_opaque_block(&mut self, kind: &str, block: &RawValue) {
+        let (kind, raw) = wrap_opaque_block(kind, block);
         let item = Item::Extension(Extension {
             kind,
             id: None,
             raw,
         });
         if self.role == Role::Assistant && side(&item, Format::Anthropic) == Some(Side::Model) {
-            self.item(item);
+            self.push_item(item);
         } else if let Item::Extension(Extension { kind, raw, .. }) = item {
             self.parts
                 .push(Part::Extension(ExtensionPart { kind, raw }));
@@ -184,71 +195,76 @@ impl Reader {
     }
 
     /// Makes the pending parts a message.
-    fn flush(&mut self) {
+    fn flush_parts(&mut self) {
         if !self.parts.is_empty() {
             let parts = std::mem::take(&mut self.parts);
-            self.push(Item::Message(Message::new(self.role, parts)));
+            self.append_item(Item::Message(Message::new(self.role, parts)));
         }
     }
 
-    fn push(&mut self, mut item: Item) {
+    fn append_item(&mut self, mut item: Item) {
         if !self.start.is_empty() {
-            attach(&mut item, std::mem::take(&mut self.start));
+            attach_message_fields(&mut item, std::mem::take(&mut self.start));
         }
         self.items.push(item);
     }
 
     fn finish(mut self, items: &mut Vec<Item>) {
-        self.flush();
+        self.flush_parts();
         if self.items.is_empty() {
             // Nothing said: the message itself is still there.
-            self.push(Item::Message(Message::new(self.role, Vec::new())));
+            self.append_item(Item::Message(Message::new(self.role, Vec::new())));
         }
         items.append(&mut self.items);
     }
 
-    fn tool_result(&mut self, mut fields: Fields<'_>) -> Result<Item, Error> {
+    fn parse_tool_result(&mut self, mut fields: Fields<'_>) -> Result<Item, Error> {
         let id = fields.need_string(&["tool_use_id"])?;
         let is_error = fields.take_as(&["is_error"], "a boolean")?;
         let content = fields.take_present(&["content"])?;
-        let mut wire = keep(fields.rest());
+        let mut wire = to_extras(fields.into_extra());
         let output = match content {
             None => {
-                hint(&mut wire, "~content", "absent");
+                set_hint(&mut wire, "~content", "absent");
                 Output::Text(String::new())
             }
             Some(content) => {
-                let output = result_content(content).map_err(|error| error.at("content"))?;
+                let output =
+                    parse_result_content(content).map_err(|error| error.at_segment("content"))?;
                 if matches!(&output, Output::Text(_)) && !content.get().starts_with('"') {
-                    hint(&mut wire, "~content", "blocks");
+                    set_hint(&mut wire, "~content", "blocks");
                 }
                 output
             }
         };
-        if self.spoke {
-            hint(&mut wire, "~place", "here");
+        if self.has_non_result {
+            set_hint(&mut wire, "~place", "here");
         }
         let mut item = FunctionCallOutput::new(id, output);
         item.is_error = is_error;
-        item.extra.set_wire(FORMAT, wire);
+        item.extra.set_wire_fields(FORMAT, wire);
         Ok(item.into())
     }
 }
 
 /// A block kept whole, with its kind.
-fn opaque(kind: &str, block: &RawValue) -> (String, Raw) {
+fn wrap_opaque_block(kind: &str, block: &RawValue) -> (String, Raw) {
     let kind = format!("{FORMAT}:{kind}");
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", &kind).raw("block", block.get());
     let raw = Raw::parse(object.finish()).unwrap_or_else(|_| Raw::null());
     (kind, raw)
 }
 
 /// Hangs what concerns the whole message on its first item.
-fn attach(item: &mut Item, start: Extra) {
+fn attach_message_fields(item: &mut Item, start: Extra) {
     match item {
         Item::Extension(extension) => {
-            let mut fields = extension.raw.fields().map(Fields::rest).unwrap_or_default();
+            let mut fields = extension
+                .raw
+                .fields()
+                .map(Fields::into_extra)
+                .unwrap_or_default();
             fields.extend(start);
             if let Ok(raw) = Raw::from_value(&fields) {
                 extension.raw = raw;
@@ -256,7 +272,7 @@ fn attach(item: &mut Item, start: Extra) {
         }
         item => {
             if let Some(extra) = item.extra_mut() {
-                let mut wire = extra.wire(FORMAT);
+                let mut wire = extra.wire_fields(FORMAT);
                 // A result has a `~content` of its own; the message's is then not needed, because
                 // a message with a result in it is never a string.
                 for (key, value) in start.iter() {
@@ -264,31 +280,32 @@ fn attach(item: &mut Item, start: Extra) {
                         wire.set(key, value.clone());
                     }
                 }
-                extra.set_wire(FORMAT, wire);
+                extra.set_wire_fields(FORMAT, wire);
             }
         }
     }
 }
 
 /// A text block, `type` already taken.
-fn text(mut fields: Fields<'_>) -> Result<TextPart, Error> {
+fn parse_text_block(mut fields: Fields<'_>) -> Result<TextPart, Error> {
     let mut part = TextPart::new(fields.need_string(&["text"])?);
-    part.extra.set_wire(FORMAT, keep(fields.rest()));
+    part.extra
+        .set_wire_fields(FORMAT, to_extras(fields.into_extra()));
     Ok(part)
 }
 
 /// What a tool gave back: a single bare text block is its text.
-fn result_content(content: &RawValue) -> Result<Output, Error> {
+fn parse_result_content(content: &RawValue) -> Result<Output, Error> {
     if content.get().starts_with('"') {
         let text = serde_json::from_str(content.get());
         return text
             .map(Output::Text)
-            .map_err(|_| unexpected("a string", content.get()));
+            .map_err(|_| unexpected_value("a string", content.get()));
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get())
-        .map_err(|_| unexpected("a string or an array of content blocks", content.get()))?;
+        .map_err(|_| unexpected_value("a string or an array of content blocks", content.get()))?;
     let part = |(index, block): (usize, &RawValue)| {
-        result_part(block).map_err(|error| error.at_index(index))
+        parse_result_part(block).map_err(|error| error.at_index(index))
     };
     let mut parts: Vec<Part> = blocks
         .into_iter()
@@ -303,21 +320,21 @@ fn result_content(content: &RawValue) -> Result<Output, Error> {
     }
 }
 
-fn result_part(block: &RawValue) -> Result<Part, Error> {
+fn parse_result_part(block: &RawValue) -> Result<Part, Error> {
     let mut fields = Fields::parse(block.get())?;
     let kind = fields.need_string(&["type"])?;
     match kind.as_str() {
-        "text" => text(fields).map(Part::InputText),
-        "image" => source::image(fields),
-        "document" => source::document(fields),
+        "text" => parse_text_block(fields).map(Part::InputText),
+        "image" => source::parse_image(fields),
+        "document" => source::parse_document(fields),
         _ => {
-            let (kind, raw) = opaque(&kind, block);
+            let (kind, raw) = wrap_opaque_block(&kind, block);
             Ok(Part::Extension(ExtensionPart { kind, raw }))
         }
     }
 }
 
-fn thinking(mut fields: Fields<'_>) -> Result<Item, Error> {
+fn parse_thinking(mut fields: Fields<'_>) -> Result<Item, Error> {
     let text = fields.need_string(&["thinking"])?;
     let content = if text.is_empty() {
         Vec::new()
@@ -330,35 +347,37 @@ fn thinking(mut fields: Fields<'_>) -> Result<Item, Error> {
         format: Some(FAMILY.to_owned()),
         ..Reasoning::default()
     };
-    item.extra.set_wire(FORMAT, keep(fields.rest()));
+    item.extra
+        .set_wire_fields(FORMAT, to_extras(fields.into_extra()));
     Ok(item.into())
 }
 
-fn redacted(mut fields: Fields<'_>) -> Result<Item, Error> {
+fn parse_redacted_thinking(mut fields: Fields<'_>) -> Result<Item, Error> {
     let mut item = Reasoning {
         encrypted_content: Some(fields.need_string(&["data"])?),
         format: Some(FAMILY.to_owned()),
         ..Reasoning::default()
     };
-    item.extra.set_wire(FORMAT, keep(fields.rest()));
+    item.extra
+        .set_wire_fields(FORMAT, to_extras(fields.into_extra()));
     Ok(item.into())
 }
 
-fn tool_use(mut fields: Fields<'_>) -> Result<Item, Error> {
+fn parse_tool_use(mut fields: Fields<'_>) -> Result<Item, Error> {
     let id = fields.need_string(&["id"])?;
     let name = fields.need_string(&["name"])?;
-    let input = fields.take(&["input"])?;
-    let mut wire = keep(fields.rest());
+    let input = fields.take_field(&["input"])?;
+    let mut wire = to_extras(fields.into_extra());
     if input.is_none() {
-        hint(&mut wire, "~input", "absent");
+        set_hint(&mut wire, "~input", "absent");
     }
     let mut item = FunctionCall::new(id, name, input.map_or("{}", RawValue::get));
-    item.extra.set_wire(FORMAT, wire);
+    item.extra.set_wire_fields(FORMAT, wire);
     Ok(item.into())
 }
 
 /// The provider's own compaction: readable, so that other targets have the text.
-fn compaction(mut fields: Fields<'_>) -> Result<Item, Error> {
+fn parse_compaction(mut fields: Fields<'_>) -> Result<Item, Error> {
     let text = fields.take_string(&["content"])?;
     let sealed = text.is_none();
     let mut item = Compaction {
@@ -370,10 +389,10 @@ fn compaction(mut fields: Fields<'_>) -> Result<Item, Error> {
         format: Some(FAMILY.to_owned()),
         ..Compaction::default()
     };
-    let mut wire = keep(fields.rest());
+    let mut wire = to_extras(fields.into_extra());
     if sealed {
-        hint(&mut wire, "~content", "absent");
+        set_hint(&mut wire, "~content", "absent");
     }
-    item.extra.set_wire(FORMAT, wire);
+    item.extra.set_wire_fields(FORMAT, wire);
     Ok(item.into())
 }

@@ -5,11 +5,11 @@ use contexture_ir::{Error, Fields, Transcript};
 use super::words::FORMAT;
 use super::{choice, options, read, tools, write};
 use crate::Envelope;
-use crate::carry::{keep, tell_foreign_as};
-use crate::json::Object;
+use crate::carry::{report_foreign_fields_as, to_extras};
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
@@ -19,31 +19,33 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         .is_some_and(|system| system.get() != "[]")
         && let Some(system) = fields.take_present(&["system"])?
     {
-        let message = read::system(system).map_err(|error| error.at("system"))?;
+        let message =
+            read::parse_system_prompt(system).map_err(|error| error.at_segment("system"))?;
         transcript.instructions.push(message);
     }
-    if let Some(messages) = fields.take(&["messages"])? {
-        transcript.items = read::messages(messages).map_err(|error| error.at("messages"))?;
+    if let Some(messages) = fields.take_field(&["messages"])? {
+        transcript.items =
+            read::parse_messages(messages).map_err(|error| error.at_segment("messages"))?;
     }
     if fields
         .get(&["tools"])
         .is_some_and(|tools| tools.get() != "[]")
         && let Some(value) = fields.take_present(&["tools"])?
     {
-        transcript.tools = tools::read(value).map_err(|error| error.at("tools"))?;
+        transcript.tools = tools::parse_tools(value).map_err(|error| error.at_segment("tools"))?;
     }
-    let (typed, mut kept) = options::read(&mut fields)?;
-    options::note_absent(&typed, &mut kept);
-    kept.extend(keep(fields.rest()));
+    let (typed, mut kept) = options::parse_options(&mut fields)?;
+    options::record_missing_max_tokens(&typed, &mut kept);
+    kept.extend(to_extras(fields.into_extra()));
     transcript.options = typed;
-    transcript.extra.set_wire(FORMAT, kept);
+    transcript.extra.set_wire_fields(FORMAT, kept);
     Ok(transcript)
 }
 
-pub(super) fn envelope(request: &Transcript) -> Envelope {
+pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
-    let kept = request.extra.wire(FORMAT);
-    let mut before = Object::new();
+    let kept = request.extra.wire_fields(FORMAT);
+    let mut before = ObjectWriter::new();
     match &request.model {
         Some(model) => before.string("model", model),
         None => {
@@ -55,26 +57,26 @@ pub(super) fn envelope(request: &Transcript) -> Envelope {
             before.string("model", "")
         }
     };
-    let tools = tools::write(&request.tools, &mut losses);
-    before.maybe("tools", tools.as_deref());
-    before.maybe(
+    let tools = tools::encode_tools(&request.tools, &mut losses);
+    before.raw_if_some("tools", tools.as_deref());
+    before.raw_if_some(
         "system",
-        write::system(&request.instructions, &mut losses).as_deref(),
+        write::encode_system_prompt(&request.instructions, &mut losses).as_deref(),
     );
-    let mut after = Object::new();
-    options::write(&request.options, &kept, &mut after, &mut losses);
-    after.maybe(
+    let mut after = ObjectWriter::new();
+    options::encode_options(&request.options, &kept, &mut after, &mut losses);
+    after.raw_if_some(
         "tool_choice",
-        choice::write(&request.options, tools.is_some(), &mut losses).as_deref(),
+        choice::encode_tool_choice(&request.options, tools.is_some(), &mut losses).as_deref(),
     );
-    after.beside(&before, "messages").carried(&kept);
-    tell_foreign_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
-    let after = match after.members() {
+    after.mark_written(&before, "messages").extra_fields(&kept);
+    report_foreign_fields_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
+    let after = match after.inner_json() {
         "" => "]}".to_owned(),
         members => format!("],{members}}}"),
     };
     Envelope {
-        before: format!("{{{},\"messages\":[", before.members()),
+        before: format!("{{{},\"messages\":[", before.inner_json()),
         lead: String::new(),
         after,
         losses: losses.into_vec(),

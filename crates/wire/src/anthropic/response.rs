@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 use super::words::FORMAT;
 use super::{read, write};
 use crate::Lowered;
-use crate::carry::{hint, keep, tell_foreign_as};
-use crate::entry::entries;
-use crate::json::Object;
+use crate::carry::{report_foreign_fields_as, set_hint, to_extras};
+use crate::entry::paired_items;
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
@@ -26,17 +26,18 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         id: fields.take_string(&["id"])?,
         ..ResponseInfo::default()
     };
-    if fields.take(&["type"])?.is_none() {
-        hint(&mut kept, "~type", "absent");
+    if fields.take_field(&["type"])?.is_none() {
+        set_hint(&mut kept, "~type", "absent");
     }
-    fields.take(&["role"])?;
-    if let Some(content) = fields.take(&["content"])? {
-        transcript.items = read::answer(content).map_err(|error| error.at("content"))?;
+    fields.take_field(&["role"])?;
+    if let Some(content) = fields.take_field(&["content"])? {
+        transcript.items =
+            read::parse_response_content(content).map_err(|error| error.at_segment("content"))?;
     }
     if let Some(word) = fields.take_string(&["stop_reason"])? {
-        let finish = finish_from(&word);
-        if finish_word(&finish) != Some(word.as_str()) {
-            hint(&mut kept, "~stop_reason", &word);
+        let finish = parse_finish_reason(&word);
+        if finish_reason_word(&finish) != Some(word.as_str()) {
+            set_hint(&mut kept, "~stop_reason", &word);
         }
         info.finish = Some(finish);
     }
@@ -46,19 +47,19 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     ] {
         let said = field == "stop_reason" && info.finish.is_some();
         if !said && fields.get(&[field]).is_none() {
-            hint(&mut kept, mark, "absent");
+            set_hint(&mut kept, mark, "absent");
         }
     }
     if let Some(value) = fields.take_present(&["usage"])? {
-        info.usage = Some(usage(value).map_err(|error| error.at("usage"))?);
+        info.usage = Some(parse_usage(value).map_err(|error| error.at_segment("usage"))?);
     }
-    kept.extend(keep(fields.rest()));
+    kept.extend(to_extras(fields.into_extra()));
     transcript.response = Some(info);
-    transcript.extra.set_wire(FORMAT, kept);
+    transcript.extra.set_wire_fields(FORMAT, kept);
     Ok(transcript)
 }
 
-pub(super) fn finish_from(word: &str) -> FinishReason {
+pub(super) fn parse_finish_reason(word: &str) -> FinishReason {
     match word {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "tool_use" => FinishReason::ToolCalls,
@@ -69,7 +70,7 @@ pub(super) fn finish_from(word: &str) -> FinishReason {
 }
 
 /// The provider's word; `None` for another format's.
-fn finish_word(finish: &FinishReason) -> Option<&str> {
+fn finish_reason_word(finish: &FinishReason) -> Option<&str> {
     match finish {
         FinishReason::Stop => Some("end_turn"),
         FinishReason::ToolCalls => Some("tool_use"),
@@ -81,9 +82,9 @@ fn finish_word(finish: &FinishReason) -> Option<&str> {
     }
 }
 
-pub(super) fn usage(value: &RawValue) -> Result<Usage, Error> {
+pub(super) fn parse_usage(value: &RawValue) -> Result<Usage, Error> {
     let mut fields = Fields::parse(value.get())?;
-    let kept = Fields::parse(value.get())?.rest();
+    let kept = Fields::parse(value.get())?.into_extra();
     let mut count = |name: &'static str| fields.take_as::<u64>(&[name], "a whole number");
     let input = count("input_tokens")?;
     let output_tokens = count("output_tokens")?;
@@ -106,22 +107,22 @@ pub(super) fn usage(value: &RawValue) -> Result<Usage, Error> {
         reasoning_tokens,
         extra: Extra::new(),
     };
-    usage.extra.set_wire(FORMAT, kept);
+    usage.extra.set_wire_fields(FORMAT, kept);
     Ok(usage)
 }
 
-pub(super) fn lower(transcript: &Transcript) -> Lowered {
-    let kept = transcript.extra.wire(FORMAT);
+pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
+    let kept = transcript.extra.wire_fields(FORMAT);
     let none = ResponseInfo::default();
     let info = transcript.response.as_ref().unwrap_or(&none);
-    let entries = entries(&transcript.items);
-    let (content, inner) = write::answer(entries.into_iter());
+    let entries = paired_items(&transcript.items);
+    let (content, inner) = write::encode_response_content(entries.into_iter());
     let mut losses = Losses::default();
-    losses.absorb("items", inner);
-    tell_foreign_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);
+    losses.extend_with_prefix("items", inner);
+    report_foreign_fields_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);
 
-    let mut object = Object::new();
-    object.string("id", &id(info, &content, &mut losses));
+    let mut object = ObjectWriter::new();
+    object.string("id", &response_id(info, &content, &mut losses));
     if kept.get("~type").is_none() {
         object.string("type", "message");
     }
@@ -136,7 +137,7 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
     });
     object.string("model", model);
     object.raw("content", &content);
-    match stop_reason(info, &kept, &transcript.items, &mut losses) {
+    match encode_stop_reason(info, &kept, &transcript.items, &mut losses) {
         Some(word) => {
             object.string("stop_reason", &word);
         }
@@ -148,15 +149,15 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
     if kept.get("stop_sequence").is_none() && kept.get("~no_stop_sequence").is_none() {
         object.raw("stop_sequence", "null");
     }
-    object.raw("usage", &usage_text(info.usage.as_ref(), &mut losses));
-    object.carried(&kept);
+    object.raw("usage", &encode_usage(info.usage.as_ref(), &mut losses));
+    object.extra_fields(&kept);
     Lowered {
         json: object.finish(),
         losses: losses.into_vec(),
     }
 }
 
-fn id(info: &ResponseInfo, content: &str, losses: &mut Losses) -> String {
+fn response_id(info: &ResponseInfo, content: &str, losses: &mut Losses) -> String {
     if let Some(id) = &info.id {
         return id.clone();
     }
@@ -169,7 +170,7 @@ fn id(info: &ResponseInfo, content: &str, losses: &mut Losses) -> String {
     format!("msg_{}", hash.get(..24).unwrap_or_default())
 }
 
-fn stop_reason(
+fn encode_stop_reason(
     info: &ResponseInfo,
     kept: &Extra,
     items: &[Item],
@@ -177,10 +178,10 @@ fn stop_reason(
 ) -> Option<String> {
     let finish = info.finish.as_ref()?;
     let own = kept.get("~stop_reason").and_then(Raw::as_string);
-    if let Some(word) = own.filter(|word| finish_from(word) == *finish) {
+    if let Some(word) = own.filter(|word| parse_finish_reason(word) == *finish) {
         return Some(word);
     }
-    if let Some(word) = finish_word(finish) {
+    if let Some(word) = finish_reason_word(finish) {
         return Some(word.to_owned());
     }
     let calls = items
@@ -195,7 +196,7 @@ fn stop_reason(
     Some(word.to_owned())
 }
 
-fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
+fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
     let Some(usage) = usage else {
         losses.push(
             "response.usage",
@@ -206,17 +207,17 @@ fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
     };
     if usage
         .extra
-        .wires()
+        .wire_fields_by_format()
         .iter()
         .any(|(format, _)| format != FORMAT)
     {
         let why = "the counts are kept, the provider's own account of them is not";
         losses.push("response.usage", LossKind::Field, why);
     }
-    let mut object = Object::new();
-    let own = usage.extra.wire(FORMAT);
+    let mut object = ObjectWriter::new();
+    let own = usage.extra.wire_fields(FORMAT);
     if !own.is_empty() {
-        object.carried(&keep(own));
+        object.extra_fields(&to_extras(own));
         return object.finish();
     }
     let read = usage.cache_read_tokens.unwrap_or(0);
@@ -235,11 +236,11 @@ fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
         );
     }
     object.raw("input_tokens", &input.to_string());
-    object.maybe(
+    object.raw_if_some(
         "cache_creation_input_tokens",
         text(usage.cache_write_tokens).as_deref(),
     );
-    object.maybe(
+    object.raw_if_some(
         "cache_read_input_tokens",
         text(usage.cache_read_tokens).as_deref(),
     );

@@ -9,12 +9,12 @@ use contexture_ir::{Error, Extra, Fields, FilePart, ImagePart, Part, Raw};
 use serde_json::value::RawValue;
 
 use super::words::FORMAT;
-use crate::carry::keep;
+use crate::carry::to_extras;
 use crate::media::DataUrl;
 
 /// What a source points at.
 #[derive(Default)]
-struct Source {
+struct MediaSource {
     data: Option<String>,
     url: Option<String>,
     file_id: Option<String>,
@@ -23,20 +23,21 @@ struct Source {
 }
 
 /// An `image` block, `type` already taken.
-pub(super) fn image(mut fields: Fields<'_>) -> Result<Part, Error> {
-    let source = source(&mut fields)?;
+pub(super) fn parse_image(mut fields: Fields<'_>) -> Result<Part, Error> {
+    let source = take_source(&mut fields)?;
     let mut part = ImagePart {
         image_url: source.data.or(source.url),
         file_id: source.file_id,
         ..ImagePart::default()
     };
-    part.extra.set_wire(FORMAT, kept(fields, source.verbatim));
+    part.extra
+        .set_wire_fields(FORMAT, extra_with_source(fields, source.verbatim));
     Ok(Part::InputImage(part))
 }
 
 /// A `document` block, `type` already taken. Its title is the file's name.
-pub(super) fn document(mut fields: Fields<'_>) -> Result<Part, Error> {
-    let source = source(&mut fields)?;
+pub(super) fn parse_document(mut fields: Fields<'_>) -> Result<Part, Error> {
+    let source = take_source(&mut fields)?;
     let mut part = FilePart {
         // A document by URL is a PDF, always.
         media_type: source.url.is_some().then(|| "application/pdf".to_owned()),
@@ -46,30 +47,31 @@ pub(super) fn document(mut fields: Fields<'_>) -> Result<Part, Error> {
         filename: fields.take_string(&["title"])?,
         extra: Extra::new(),
     };
-    part.extra.set_wire(FORMAT, kept(fields, source.verbatim));
+    part.extra
+        .set_wire_fields(FORMAT, extra_with_source(fields, source.verbatim));
     Ok(Part::InputFile(part))
 }
 
-fn kept(fields: Fields<'_>, source: Option<Raw>) -> Extra {
-    let mut extra = keep(fields.rest());
+fn extra_with_source(fields: Fields<'_>, source: Option<Raw>) -> Extra {
+    let mut extra = to_extras(fields.into_extra());
     if let Some(source) = source {
         extra.set("source", source);
     }
     extra
 }
 
-fn source(block: &mut Fields<'_>) -> Result<Source, Error> {
+fn take_source(block: &mut Fields<'_>) -> Result<MediaSource, Error> {
     let raw = block.take_present(&["source"])?.ok_or(Error::Missing {
         path: String::new(),
         field: "source",
     })?;
-    read(raw).map_err(|error| error.at("source"))
+    parse_source(raw).map_err(|error| error.at_segment("source"))
 }
 
-fn read(raw: &RawValue) -> Result<Source, Error> {
+fn parse_source(raw: &RawValue) -> Result<MediaSource, Error> {
     let mut fields = Fields::parse(raw.get())?;
     let kind = fields.need_string(&["type"])?;
-    let mut source = Source::default();
+    let mut source = MediaSource::default();
     match kind.as_str() {
         "base64" => {
             let media_type = fields.need_string(&["media_type"])?;
@@ -90,14 +92,14 @@ fn read(raw: &RawValue) -> Result<Source, Error> {
             if media_type.as_deref() != Some("text/plain") {
                 source.verbatim = Some(raw.into());
             }
-            source.data = Some(text_url(&text));
+            source.data = Some(text_data_url(&text));
         }
         "content" => {
             let text = fields
                 .get(&["content"])
                 .map(nested_text)
                 .unwrap_or_default();
-            source.data = Some(text_url(&text));
+            source.data = Some(text_data_url(&text));
             source.verbatim = Some(raw.into());
             return Ok(source);
         }
@@ -112,7 +114,7 @@ fn read(raw: &RawValue) -> Result<Source, Error> {
 }
 
 /// Text as the `data:` URL of a plain text file.
-fn text_url(text: &str) -> String {
+fn text_data_url(text: &str) -> String {
     DataUrl::build("text/plain", &STANDARD.encode(text))
 }
 

@@ -6,112 +6,114 @@ use std::collections::BTreeMap;
 use contexture_ir::{Fields, Raw};
 
 use super::response;
-use crate::draft::Draft;
-use crate::json::{array, as_object};
-use crate::stream::{Heard, PieceKind, StreamEvent, failure, place, string};
+use crate::draft::JsonBuilder;
+use crate::json::{as_object, json_array};
+use crate::stream::{
+    ParsedEvent, PieceKind, StreamEvent, index_field, parse_failure, string_field,
+};
 use crate::unfinished::{self, INCOMPLETE, MARK};
 
 /// An answer being streamed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stream {
-    message: Draft,
-    blocks: BTreeMap<u64, Block>,
+pub(crate) struct AnthropicStream {
+    message: JsonBuilder,
+    blocks: BTreeMap<u64, StreamedBlock>,
     stopped: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Block {
-    draft: Draft,
+struct StreamedBlock {
+    draft: JsonBuilder,
     /// The text of a tool's input, as far as it came.
     input: String,
     open: bool,
     piece: usize,
 }
 
-impl Stream {
-    pub(crate) fn push(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Heard {
+impl AnthropicStream {
+    pub(crate) fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
-        let heard = match string(&fields, "type").as_deref() {
-            Some("message_start") => self.start(&fields, said),
-            Some("content_block_start") => self.open(&fields, said),
-            Some("content_block_delta") => self.grow(&fields, said),
-            Some("content_block_stop") => self.close(&fields, said),
-            Some("message_delta") => self.change(&fields, said),
+        let heard = match string_field(&fields, "type").as_deref() {
+            Some("message_start") => self.start_message(&fields, said),
+            Some("content_block_start") => self.open_block(&fields, said),
+            Some("content_block_delta") => self.grow_block(&fields, said),
+            Some("content_block_stop") => self.close_block(&fields, said),
+            Some("message_delta") => self.update_message(&fields, said),
             Some("message_stop") => {
                 self.stopped = true;
-                let word = self.message.string("stop_reason");
-                let finish = word.as_deref().map(response::finish_from);
+                let word = self.message.get_string("stop_reason");
+                let finish = word.as_deref().map(response::parse_finish_reason);
                 said.push(StreamEvent::Finished { finish });
                 Some(())
             }
             Some("ping") => Some(()),
             Some("error") => fields
                 .get(&["error"])
-                .map(|error| said.push(StreamEvent::Failed(failure(error)))),
+                .map(|error| said.push(StreamEvent::Failed(parse_failure(error)))),
             _ => None,
         };
-        heard.map_or(Heard::Nothing, |()| Heard::Something)
+        heard.map_or(ParsedEvent::Ignored, |()| ParsedEvent::Recognized)
     }
 
     /// Whether the provider ended it: relays may swallow the last event, but not the reason.
-    pub(crate) fn ended(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         let closed = || self.blocks.values().all(|block| !block.open);
-        self.stopped || (self.message.string("stop_reason").is_some() && closed())
+        self.stopped || (self.message.get_string("stop_reason").is_some() && closed())
     }
 
-    pub(crate) fn body(&self) -> String {
+    pub(crate) fn response_body(&self) -> String {
         let mut message = self.message.clone();
-        if !message.has("role") {
+        if !message.contains_key("role") {
             message.set_string("type", "message");
             message.set_string("role", "assistant");
         }
-        let blocks = array(self.blocks.values().map(Block::json));
+        let blocks = json_array(self.blocks.values().map(StreamedBlock::to_json));
         if let Ok(blocks) = Raw::parse(blocks) {
             message.set_raw("content", blocks);
         }
-        if !self.ended() {
+        if !self.is_complete() {
             message.set_string("stop_reason", INCOMPLETE);
         }
-        message.json()
+        message.to_json()
     }
 
-    fn start(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
-        let message = Draft::of(fields.get(&["message"])?.get());
-        let id = message.string("id");
-        let again = self.message.has("role") && self.blocks.is_empty();
-        if again && id == self.message.string("id") {
+    fn start_message(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+        let message = JsonBuilder::from_object(fields.get(&["message"])?.get());
+        let id = message.get_string("id");
+        let again = self.message.contains_key("role") && self.blocks.is_empty();
+        if again && id == self.message.get_string("id") {
             return Some(());
         }
         said.push(StreamEvent::Started {
             id,
-            model: message.string("model"),
+            model: message.get_string("model"),
         });
         *self = Self {
             message,
             ..Self::default()
         };
-        self.tell_usage(said);
+        self.emit_usage(said);
         Some(())
     }
 
-    fn open(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
-        let index = place(fields, "index")?;
-        let draft = Draft::of(fields.get(&["content_block"])?.get());
+    fn open_block(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+        let index = index_field(fields, "index")?;
+        let draft = JsonBuilder::from_object(fields.get(&["content_block"])?.get());
         if self.blocks.contains_key(&index) {
             return None;
         }
         let piece = self.blocks.len();
-        let kind = match draft.string("type").unwrap_or_default().as_str() {
+        let kind = match draft.get_string("type").unwrap_or_default().as_str() {
             "text" => PieceKind::Message,
             "thinking" | "redacted_thinking" => PieceKind::Reasoning,
             "tool_use" => PieceKind::Call {
-                id: draft.string("id"),
-                name: draft.string("name"),
+                id: draft.get_string("id"),
+                name: draft.get_string("name"),
             },
             other => PieceKind::Other(other.to_owned()),
         };
         said.push(StreamEvent::ItemAdded { piece, kind });
-        let block = Block {
+        let block = StreamedBlock {
             draft,
             input: String::new(),
             open: true,
@@ -121,83 +123,83 @@ impl Stream {
         Some(())
     }
 
-    fn grow(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
-        let block = self.blocks.get_mut(&place(fields, "index")?)?;
+    fn grow_block(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+        let block = self.blocks.get_mut(&index_field(fields, "index")?)?;
         let delta = Fields::parse(fields.get(&["delta"])?.get()).ok()?;
         if !block.open {
             return None;
         }
         let piece = block.piece;
-        match string(&delta, "type")?.as_str() {
+        match string_field(&delta, "type")?.as_str() {
             "text_delta" => {
-                let delta = string(&delta, "text")?;
-                block.draft.append("text", &delta);
+                let delta = string_field(&delta, "text")?;
+                block.draft.append_text("text", &delta);
                 said.push(StreamEvent::TextDelta { piece, delta });
             }
             "thinking_delta" => {
-                let delta = string(&delta, "thinking")?;
-                block.draft.append("thinking", &delta);
+                let delta = string_field(&delta, "thinking")?;
+                block.draft.append_text("thinking", &delta);
                 said.push(StreamEvent::ReasoningDelta { piece, delta });
             }
             "input_json_delta" => {
-                let delta = string(&delta, "partial_json")?;
+                let delta = string_field(&delta, "partial_json")?;
                 block.input.push_str(&delta);
                 said.push(StreamEvent::ArgumentsDelta { piece, delta });
             }
             "citations_delta" => {
                 let citation = delta.get(&["citation"])?;
-                block.draft.push("citations", citation.get());
+                block.draft.push_element("citations", citation.get());
             }
             // Signatures, compactions, and what there will be: a member of the block's own name grows.
             _ => {
                 let members = delta.iter().filter(|(key, _)| *key != "type");
-                members.for_each(|(key, value)| block.draft.merge(key, value));
+                members.for_each(|(key, value)| block.draft.merge_delta(key, value));
             }
         }
         Some(())
     }
 
-    fn close(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
-        let block = self.blocks.get_mut(&place(fields, "index")?)?;
+    fn close_block(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+        let block = self.blocks.get_mut(&index_field(fields, "index")?)?;
         if std::mem::take(&mut block.open) {
             said.push(StreamEvent::ItemDone { piece: block.piece });
         }
         Some(())
     }
 
-    fn change(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn update_message(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
         for (key, value) in fields.iter() {
             match key {
                 "type" => {}
-                "delta" => self.message.set_all(value.get(), |_| true),
+                "delta" => self.message.set_members(value.get(), |_| true),
                 "usage" => {
                     let figures = Fields::parse(value.get()).unwrap_or_default();
-                    self.message.object("usage", |usage| {
+                    self.message.edit_object("usage", |usage| {
                         figures
                             .iter()
-                            .for_each(|(key, value)| usage.fill(key, value));
+                            .for_each(|(key, value)| usage.set_unless_empty(key, value));
                     });
                 }
                 _ => self.message.set(key, value),
             }
         }
-        self.tell_usage(said);
+        self.emit_usage(said);
         Some(())
     }
 
-    fn tell_usage(&self, said: &mut Vec<StreamEvent>) {
-        let usage = self.message.raw("usage").cloned();
-        let grown = || Raw::parse(self.message.inner("usage")?.json()).ok();
+    fn emit_usage(&self, said: &mut Vec<StreamEvent>) {
+        let usage = self.message.get_raw("usage").cloned();
+        let grown = || Raw::parse(self.message.get_object("usage")?.to_json()).ok();
         if let Some(usage) = usage.or_else(grown)
-            && let Ok(usage) = usage.to().and_then(response::usage)
+            && let Ok(usage) = usage.parse_as().and_then(response::parse_usage)
         {
             said.push(StreamEvent::Usage(usage));
         }
     }
 }
 
-impl Block {
-    fn json(&self) -> String {
+impl StreamedBlock {
+    fn to_json(&self) -> String {
         let mut draft = self.draft.clone();
         let whole = self.input.is_empty() || as_object(&self.input).is_some();
         if !self.input.is_empty()
@@ -209,8 +211,8 @@ impl Block {
         if !whole {
             draft.set_raw(MARK, Raw::string(&self.input));
         } else if self.open {
-            draft.set_raw(MARK, unfinished::mark());
+            draft.set_raw(MARK, unfinished::truncation_mark());
         }
-        draft.json()
+        draft.to_json()
     }
 }

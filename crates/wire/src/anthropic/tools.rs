@@ -1,27 +1,27 @@
 //! The tools offered.
 
-use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote};
+use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote_json};
 use serde_json::value::RawValue;
 
-use super::read::unexpected;
+use super::read::unexpected_value;
 use super::words::FORMAT;
-use crate::carry::{hint, keep, tell_foreign};
+use crate::carry::{report_foreign_fields, set_hint, to_extras};
 use crate::function_name::ANTHROPIC;
-use crate::json::{Object, array, as_object};
+use crate::json::{ObjectWriter, as_object, json_array};
 use crate::loss::{LossKind, Losses};
 
 /// What a function takes when nothing is said: an object of anything.
 const ANY_OBJECT: &str = "{\"type\":\"object\"}";
 
 /// Reads `tools`.
-pub(super) fn read(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
     let tools: Vec<&RawValue> =
-        serde_json::from_str(value.get()).map_err(|_| unexpected("an array", value.get()))?;
-    let read = |(index, tool)| tool_definition(tool).map_err(|e: Error| e.at_index(index));
+        serde_json::from_str(value.get()).map_err(|_| unexpected_value("an array", value.get()))?;
+    let read = |(index, tool)| parse_tool(tool).map_err(|e: Error| e.at_index(index));
     tools.into_iter().enumerate().map(read).collect()
 }
 
-fn tool_definition(tool: &RawValue) -> Result<ToolDefinition, Error> {
+fn parse_tool(tool: &RawValue) -> Result<ToolDefinition, Error> {
     let mut fields = Fields::parse(tool.get())?;
     let kind = fields.take_string(&["type"])?;
     if let Some(kind) = kind.as_deref()
@@ -40,24 +40,26 @@ fn tool_definition(tool: &RawValue) -> Result<ToolDefinition, Error> {
         strict: fields.take_as(&["strict"], "a boolean")?,
         ..FunctionTool::default()
     };
-    let mut wire = keep(fields.rest());
+    let mut wire = to_extras(fields.into_extra());
     if kind.is_some() {
-        hint(&mut wire, "~type", "custom");
+        set_hint(&mut wire, "~type", "custom");
     }
     if function.parameters.is_none() {
-        hint(&mut wire, "~input_schema", "absent");
+        set_hint(&mut wire, "~input_schema", "absent");
     }
-    function.extra.set_wire(FORMAT, wire);
+    function.extra.set_wire_fields(FORMAT, wire);
     Ok(ToolDefinition::Function(function))
 }
 
 /// Writes `tools`; `None` if there are none.
-pub(super) fn write(tools: &[ToolDefinition], losses: &mut Losses) -> Option<String> {
+pub(super) fn encode_tools(tools: &[ToolDefinition], losses: &mut Losses) -> Option<String> {
     let mut written = Vec::with_capacity(tools.len());
     for (index, tool) in tools.iter().enumerate() {
         let path = format!("tools[{index}]");
         match tool {
-            ToolDefinition::Function(function) => written.push(one(function, &path, losses)),
+            ToolDefinition::Function(function) => {
+                written.push(encode_function(function, &path, losses))
+            }
             ToolDefinition::Provider(tool) if tool.format == FORMAT => {
                 written.push(tool.raw.get().to_owned());
             }
@@ -67,38 +69,38 @@ pub(super) fn write(tools: &[ToolDefinition], losses: &mut Losses) -> Option<Str
             }
         }
     }
-    (!written.is_empty()).then(|| array(written))
+    (!written.is_empty()).then(|| json_array(written))
 }
 
-fn one(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
-    tell_foreign(&tool.extra, FORMAT, path, losses);
-    let wire = tool.extra.wire(FORMAT);
-    let mut object = Object::new();
+fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
+    report_foreign_fields(&tool.extra, FORMAT, path, losses);
+    let wire = tool.extra.wire_fields(FORMAT);
+    let mut object = ObjectWriter::new();
     if wire.get("~type").is_some() {
         object.string("type", "custom");
     }
-    object.string("name", &ANTHROPIC.write(&tool.name, path, losses));
-    object.maybe(
+    object.string("name", &ANTHROPIC.sanitize_name(&tool.name, path, losses));
+    object.raw_if_some(
         "description",
-        tool.description.as_deref().map(quote).as_deref(),
+        tool.description.as_deref().map(quote_json).as_deref(),
     );
     if tool.parameters.is_some() || wire.get("~input_schema").is_none() {
         object.raw(
             "input_schema",
-            &schema(tool.parameters.as_ref(), path, losses),
+            &encode_input_schema(tool.parameters.as_ref(), path, losses),
         );
     }
-    object.maybe(
+    object.raw_if_some(
         "strict",
         tool.strict
             .map(|strict| if strict { "true" } else { "false" }),
     );
-    object.carried(&wire);
+    object.extra_fields(&wire);
     object.finish()
 }
 
 /// The schema of the arguments; the provider wants `"type": "object"` spelt out.
-fn schema(parameters: Option<&Raw>, path: &str, losses: &mut Losses) -> String {
+fn encode_input_schema(parameters: Option<&Raw>, path: &str, losses: &mut Losses) -> String {
     let Some(parameters) = parameters else {
         return ANY_OBJECT.to_owned();
     };
@@ -124,10 +126,10 @@ fn schema(parameters: Option<&Raw>, path: &str, losses: &mut Losses) -> String {
         "a schema of arguments gets the type object",
     );
     // A type that stands there (null, a list) would contradict ours.
-    let _replaced = fields.take(&["type"]);
-    let mut object = Object::new();
+    let _replaced = fields.take_field(&["type"]);
+    let mut object = ObjectWriter::new();
     object
         .string("type", "object")
-        .carried(&keep(fields.rest()));
+        .extra_fields(&to_extras(fields.into_extra()));
     object.finish()
 }

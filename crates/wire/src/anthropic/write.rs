@@ -4,19 +4,19 @@
 
 use contexture_ir::{
     Compaction, Extension, Extra, FunctionCall, FunctionCallOutput, Item, Message, Output, Part,
-    Raw, Reasoning, Role, TextPart, quote,
+    Raw, Reasoning, Role, TextPart, quote_json,
 };
 
-use super::block::{Use, block_fields, own_block, text_block};
-use super::group::{Block, Group};
+use super::block::{BodyKind, block_fields, encode_text_block, own_block};
+use super::group::{EncodedBlock, MessageBuilder};
 use super::media;
 use super::words::{FORMAT, MESSAGE};
-use crate::carry::{START, hinted, tell_foreign};
-use crate::compaction::{in_models_turn, retold};
-use crate::entry::{Entry, Run, Side, side};
+use crate::carry::{START, hint, report_foreign_fields};
+use crate::compaction::{compaction_as_text, is_in_assistant_turn};
+use crate::entry::{PairedItem, RoleRun, Side, side};
 use crate::format::Format;
 use crate::function_name::ANTHROPIC;
-use crate::json::{Object, array, as_object};
+use crate::json::{ObjectWriter, as_object, json_array};
 use crate::loss::{LossKind, Losses};
 use crate::system_tag::system_tag;
 use crate::{Chunk, Dialect};
@@ -26,23 +26,32 @@ use crate::{Chunk, Dialect};
 const NO_OUTPUT: &str = "(no output)";
 
 /// Lowers one run.
-pub(super) fn run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
-    let mut writer = Writer::new(dialect.mid_system, Use::Request);
+pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+    let mut writer = MessageEncoder::new(dialect.mid_system, BodyKind::Request);
     for (index, entry) in run.entries.iter().enumerate() {
-        writer.entry(index, entry);
+        writer.encode_item(index, entry);
     }
-    writer.settle();
-    let blocks = writer.groups.iter().map(Group::blocks).sum();
-    let messages = writer.groups.into_iter().filter_map(Group::finish);
+    writer.place_late_results();
+    let blocks = writer
+        .messages
+        .iter()
+        .map(MessageBuilder::block_count)
+        .sum();
+    let messages = writer
+        .messages
+        .into_iter()
+        .filter_map(MessageBuilder::finish);
     let ids = (writer.calls, writer.outputs);
-    let mut chunk = Chunk::of_side(run.side, messages, ids, writer.losses);
+    let mut chunk = Chunk::from_messages(run.side, messages, ids, writer.losses);
     chunk.facts.blocks = blocks;
     chunk
 }
 
 /// The content of a response.
-pub(super) fn answer<'a>(entries: impl Iterator<Item = Entry<'a>>) -> (String, Losses) {
-    let mut writer = Writer::new(false, Use::Response);
+pub(super) fn encode_response_content<'a>(
+    entries: impl Iterator<Item = PairedItem<'a>>,
+) -> (String, Losses) {
+    let mut writer = MessageEncoder::new(false, BodyKind::Response);
     for (index, entry) in entries.enumerate() {
         if side(entry.item, Format::Anthropic) == Some(Side::User) {
             let why = "a response holds what the model said";
@@ -50,36 +59,39 @@ pub(super) fn answer<'a>(entries: impl Iterator<Item = Entry<'a>>) -> (String, L
                 .losses
                 .push(format!("[{index}]"), LossKind::Item, why);
         } else {
-            writer.entry(index, &entry);
+            writer.encode_item(index, &entry);
         }
     }
     let blocks = writer
-        .groups
+        .messages
         .into_iter()
         .flat_map(|group| group.rest)
         .map(|block| block.json);
-    (array(blocks), writer.losses)
+    (json_array(blocks), writer.losses)
 }
 
 /// The text blocks of `system`, and whether it was one string.
-pub(super) fn system(instructions: &[Message], losses: &mut Losses) -> Option<String> {
+pub(super) fn encode_system_prompt(
+    instructions: &[Message],
+    losses: &mut Losses,
+) -> Option<String> {
     let mut blocks = Vec::new();
     let mut string = false;
     for (index, message) in instructions.iter().enumerate() {
         let path = format!("instructions[{index}]");
-        tell_foreign(&message.extra, FORMAT, &path, losses);
+        report_foreign_fields(&message.extra, FORMAT, &path, losses);
         if message.role == Role::Developer {
             let why = "the format knows one kind of instruction, system";
             losses.push(format!("{path}.role"), LossKind::Role, why);
         }
-        let wire = message.extra.wire(FORMAT);
-        string |= hinted(&wire, "~content").as_deref() == Some("string");
+        let wire = message.extra.wire_fields(FORMAT);
+        string |= hint(&wire, "~content").as_deref() == Some("string");
         for (at, part) in message.content.iter().enumerate() {
             let path = format!("{path}.content[{at}]");
             match part {
                 Part::InputText(text) | Part::OutputText(text) => {
-                    tell_foreign(&text.extra, FORMAT, &path, losses);
-                    blocks.extend(text_block(text, Use::Request, &path, losses));
+                    report_foreign_fields(&text.extra, FORMAT, &path, losses);
+                    blocks.extend(encode_text_block(text, BodyKind::Request, &path, losses));
                 }
                 _ => losses.push(path, LossKind::Part, "instructions are text only"),
             }
@@ -88,80 +100,80 @@ pub(super) fn system(instructions: &[Message], losses: &mut Losses) -> Option<St
     match blocks.as_slice() {
         [] => None,
         [
-            Block {
+            EncodedBlock {
                 plain: Some(text), ..
             },
         ] if string => Some(text.clone()),
-        _ => Some(array(blocks.into_iter().map(|block| block.json))),
+        _ => Some(json_array(blocks.into_iter().map(|block| block.json))),
     }
 }
 
-struct Writer {
+struct MessageEncoder {
     mid_system: bool,
-    purpose: Use,
-    groups: Vec<Group>,
+    purpose: BodyKind,
+    messages: Vec<MessageBuilder>,
     /// Whether a system message stands in this run.
     interrupted: bool,
     /// Results that came behind it and belong before it.
-    late: Vec<Block>,
+    late_results: Vec<EncodedBlock>,
     losses: Losses,
     calls: Vec<String>,
     outputs: Vec<String>,
 }
 
-impl Writer {
-    fn new(mid_system: bool, purpose: Use) -> Self {
+impl MessageEncoder {
+    fn new(mid_system: bool, purpose: BodyKind) -> Self {
         Self {
             mid_system,
             purpose,
-            groups: Vec::new(),
+            messages: Vec::new(),
             interrupted: false,
-            late: Vec::new(),
+            late_results: Vec::new(),
             losses: Losses::default(),
             calls: Vec::new(),
             outputs: Vec::new(),
         }
     }
 
-    fn entry(&mut self, index: usize, entry: &Entry<'_>) {
+    fn encode_item(&mut self, index: usize, entry: &PairedItem<'_>) {
         let path = format!("[{index}]");
         match entry.item {
-            Item::Message(message) => self.message(message, &path),
-            Item::FunctionCall(call) => self.call(call, entry.call_id(), &path),
-            Item::FunctionCallOutput(output) => self.output(output, entry.call_id(), &path),
-            Item::Reasoning(reasoning) => self.reasoning(reasoning, &path),
-            Item::Compaction(compaction) => self.compaction(compaction, &path),
-            Item::Extension(extension) => self.extension(extension, &path),
+            Item::Message(message) => self.encode_message(message, &path),
+            Item::FunctionCall(call) => self.encode_call(call, entry.call_id(), &path),
+            Item::FunctionCallOutput(output) => self.encode_output(output, entry.call_id(), &path),
+            Item::Reasoning(reasoning) => self.encode_reasoning(reasoning, &path),
+            Item::Compaction(compaction) => self.encode_compaction(compaction, &path),
+            Item::Extension(extension) => self.encode_extension(extension, &path),
         }
     }
 
     /// The message that an item with these carried fields goes into.
-    fn group(&mut self, role: &'static str, wire: &Extra) -> &mut Group {
-        let fresh = self.purpose == Use::Request
-            && (hinted(wire, START).is_some()
+    fn open_message(&mut self, role: &'static str, wire: &Extra) -> &mut MessageBuilder {
+        let fresh = self.purpose == BodyKind::Request
+            && (hint(wire, START).is_some()
                 || role == "system"
-                || self.groups.last().is_none_or(|group| group.role != role));
-        if fresh || self.groups.is_empty() {
-            self.groups.push(Group::new(role));
+                || self.messages.last().is_none_or(|group| group.role != role));
+        if fresh || self.messages.is_empty() {
+            self.messages.push(MessageBuilder::new(role));
         }
-        let last = self.groups.len() - 1;
+        let last = self.messages.len() - 1;
         #[expect(clippy::indexing_slicing, reason = "a group was just made sure of")]
-        let group = &mut self.groups[last];
+        let group = &mut self.messages[last];
         if let Some(fields) = wire.get(MESSAGE).and_then(Raw::fields) {
-            group.fields.extend(fields.rest());
+            group.fields.extend(fields.into_extra());
         }
-        group.string |= hinted(wire, "~content").as_deref() == Some("string");
+        group.string |= hint(wire, "~content").as_deref() == Some("string");
         group
     }
 
-    fn message(&mut self, message: &Message, path: &str) {
-        tell_foreign(&message.extra, FORMAT, path, &mut self.losses);
-        let wire = message.extra.wire(FORMAT);
+    fn encode_message(&mut self, message: &Message, path: &str) {
+        report_foreign_fields(&message.extra, FORMAT, path, &mut self.losses);
+        let wire = message.extra.wire_fields(FORMAT);
         let role = match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",
             Role::System | Role::Developer => {
-                self.host(message, path);
+                self.report_host_role(message, path);
                 if self.mid_system { "system" } else { "user" }
             }
         };
@@ -171,14 +183,14 @@ impl Writer {
             let path = format!("{path}.content[{index}]");
             blocks.extend(match part {
                 Part::InputText(text) | Part::OutputText(text) if tagged => {
-                    tell_foreign(&text.extra, FORMAT, &path, &mut self.losses);
+                    report_foreign_fields(&text.extra, FORMAT, &path, &mut self.losses);
                     let tagged = TextPart::new(system_tag(&text.text));
-                    text_block(&tagged, self.purpose, &path, &mut self.losses)
+                    encode_text_block(&tagged, self.purpose, &path, &mut self.losses)
                 }
-                part => self.part(part, message.role, &path),
+                part => self.encode_part(part, message.role, &path),
             });
         }
-        if message.content.is_empty() && hinted(&wire, "~content").is_some() || blocks.is_empty() {
+        if message.content.is_empty() && hint(&wire, "~content").is_some() || blocks.is_empty() {
             if message.content.is_empty() {
                 let why = "a message without content is refused";
                 self.losses.push(path, LossKind::Item, why);
@@ -186,11 +198,11 @@ impl Writer {
             return;
         }
         self.interrupted |= role == "system";
-        self.group(role, &wire).rest.extend(blocks);
+        self.open_message(role, &wire).rest.extend(blocks);
     }
 
     /// Tells what becomes of the host's role.
-    fn host(&mut self, message: &Message, path: &str) {
+    fn report_host_role(&mut self, message: &Message, path: &str) {
         if !self.mid_system {
             let why = "inside a history the host's words are user text in a <system> tag";
             self.losses
@@ -203,20 +215,20 @@ impl Writer {
     }
 
     /// A part of a message or of a result.
-    fn part(&mut self, part: &Part, role: Role, path: &str) -> Option<Block> {
+    fn encode_part(&mut self, part: &Part, role: Role, path: &str) -> Option<EncodedBlock> {
         if let Some(extra) = part.extra() {
-            tell_foreign(extra, FORMAT, path, &mut self.losses);
+            report_foreign_fields(extra, FORMAT, path, &mut self.losses);
         }
         let losses = &mut self.losses;
         match part {
             Part::Refusal(text) => {
                 losses.push(path, LossKind::Value, "a refusal is written as text");
-                text_block(text, self.purpose, path, losses)
+                encode_text_block(text, self.purpose, path, losses)
             }
             Part::InputText(text)
             | Part::OutputText(text)
             | Part::SummaryText(text)
-            | Part::ReasoningText(text) => text_block(text, self.purpose, path, losses),
+            | Part::ReasoningText(text) => encode_text_block(text, self.purpose, path, losses),
             Part::InputImage(_) | Part::InputFile(_) if role != Role::User => {
                 losses.push(
                     path,
@@ -225,23 +237,25 @@ impl Writer {
                 );
                 None
             }
-            Part::InputImage(image) => media::image(image, path, losses).map(Block::new),
-            Part::InputFile(file) => media::file(file, path, losses).map(Block::new),
+            Part::InputImage(image) => {
+                media::encode_image(image, path, losses).map(EncodedBlock::new)
+            }
+            Part::InputFile(file) => media::encode_file(file, path, losses).map(EncodedBlock::new),
             Part::Extension(part) => {
                 let block = own_block(&part.kind, &part.raw);
                 if block.is_none() {
                     let why = format!("no word for a part of type `{}`", part.kind);
                     losses.push(path, LossKind::Part, why);
                 }
-                block.map(Block::new)
+                block.map(EncodedBlock::new)
             }
         }
     }
 
-    fn call(&mut self, call: &FunctionCall, id: &str, path: &str) {
-        tell_foreign(&call.extra, FORMAT, path, &mut self.losses);
-        let wire = call.extra.wire(FORMAT);
-        let id = self.id(id, path);
+    fn encode_call(&mut self, call: &FunctionCall, id: &str, path: &str) {
+        report_foreign_fields(&call.extra, FORMAT, path, &mut self.losses);
+        let wire = call.extra.wire_fields(FORMAT);
+        let id = self.sanitize_call_id(id, path);
         let blank = call.arguments.trim().is_empty();
         let input = as_object(&call.arguments).unwrap_or_else(|| {
             if !blank {
@@ -252,112 +266,116 @@ impl Writer {
             "{}"
         });
         let name = match self.purpose {
-            Use::Request => ANTHROPIC.write(&call.name, path, &mut self.losses),
-            Use::Response => call.name.as_str().into(),
+            BodyKind::Request => ANTHROPIC.sanitize_name(&call.name, path, &mut self.losses),
+            BodyKind::Response => call.name.as_str().into(),
         };
-        let mut object = Object::new();
+        let mut object = ObjectWriter::new();
         object
             .string("type", "tool_use")
             .string("id", &id)
             .string("name", &name);
-        if hinted(&wire, "~input").is_none() {
+        if hint(&wire, "~input").is_none() {
             object.raw("input", input);
         }
-        object.carried(&block_fields(&wire));
-        let block = Block::new(object.finish());
-        self.group("assistant", &wire).rest.push(block);
+        object.extra_fields(&block_fields(&wire));
+        let block = EncodedBlock::new(object.finish());
+        self.open_message("assistant", &wire).rest.push(block);
         self.calls.push(id);
     }
 
-    fn output(&mut self, output: &FunctionCallOutput, id: &str, path: &str) {
-        tell_foreign(&output.extra, FORMAT, path, &mut self.losses);
-        let wire = output.extra.wire(FORMAT);
-        let id = self.id(id, path);
-        let content = self.result_content(output, &wire, path);
-        let mut object = Object::new();
+    fn encode_output(&mut self, output: &FunctionCallOutput, id: &str, path: &str) {
+        report_foreign_fields(&output.extra, FORMAT, path, &mut self.losses);
+        let wire = output.extra.wire_fields(FORMAT);
+        let id = self.sanitize_call_id(id, path);
+        let content = self.encode_result_content(output, &wire, path);
+        let mut object = ObjectWriter::new();
         object
             .string("type", "tool_result")
             .string("tool_use_id", &id);
-        object.maybe("content", content.as_deref());
+        object.raw_if_some("content", content.as_deref());
         let is_error = output
             .is_error
             .map(|flag| if flag { "true" } else { "false" });
         object
-            .maybe("is_error", is_error)
-            .carried(&block_fields(&wire));
-        let block = Block::new(object.finish());
+            .raw_if_some("is_error", is_error)
+            .extra_fields(&block_fields(&wire));
+        let block = EncodedBlock::new(object.finish());
         self.outputs.push(id);
-        if hinted(&wire, "~place").is_some() {
-            self.group("user", &wire).rest.push(block);
+        if hint(&wire, "~place").is_some() {
+            self.open_message("user", &wire).rest.push(block);
             return;
         }
-        if self.interrupted && hinted(&wire, START).is_none() {
-            self.moved(path);
-            self.late.push(block);
+        if self.interrupted && hint(&wire, START).is_none() {
+            self.report_moved_result(path);
+            self.late_results.push(block);
             return;
         }
-        let group = self.group("user", &wire);
+        let group = self.open_message("user", &wire);
         group.results.push(block);
         if !group.rest.is_empty() {
-            self.moved(path);
+            self.report_moved_result(path);
         }
     }
 
     /// Puts late results where the provider looks for them: into the run's first message.
-    fn settle(&mut self) {
-        if self.late.is_empty() {
+    fn place_late_results(&mut self) {
+        if self.late_results.is_empty() {
             return;
         }
-        if self.groups.first().is_none_or(|group| group.role != "user") {
-            self.groups.insert(0, Group::new("user"));
+        if self
+            .messages
+            .first()
+            .is_none_or(|group| group.role != "user")
+        {
+            self.messages.insert(0, MessageBuilder::new("user"));
         }
-        if let Some(first) = self.groups.first_mut() {
-            first.results.append(&mut self.late);
+        if let Some(first) = self.messages.first_mut() {
+            first.results.append(&mut self.late_results);
         }
     }
 
-    fn moved(&mut self, path: &str) {
+    fn report_moved_result(&mut self, path: &str) {
         let why = "results of tools lead the message behind the calls";
         self.losses.push(path, LossKind::Order, why);
     }
 
     /// The content of a result; `None` where it had none.
-    fn result_content(
+    fn encode_result_content(
         &mut self,
         output: &FunctionCallOutput,
         wire: &Extra,
         path: &str,
     ) -> Option<String> {
-        let shape = hinted(wire, "~content");
+        let shape = hint(wire, "~content");
         match &output.output {
             Output::Text(text) if text.is_empty() && shape.as_deref() != Some("blocks") => {
                 if output.is_error == Some(true) {
                     let why = "an error without output is refused";
                     self.losses
                         .push(format!("{path}.output"), LossKind::Value, why);
-                    return Some(quote(NO_OUTPUT));
+                    return Some(quote_json(NO_OUTPUT));
                 }
-                (shape.as_deref() != Some("absent")).then(|| quote(""))
+                (shape.as_deref() != Some("absent")).then(|| quote_json(""))
             }
             Output::Text(text) if shape.as_deref() == Some("blocks") => {
                 let path = format!("{path}.output");
                 let part = TextPart::new(text.as_str());
-                let block = text_block(&part, Use::Request, &path, &mut self.losses);
-                Some(array(block.into_iter().map(|block| block.json)))
+                let block = encode_text_block(&part, BodyKind::Request, &path, &mut self.losses);
+                Some(json_array(block.into_iter().map(|block| block.json)))
             }
-            Output::Text(text) => Some(quote(text)),
+            Output::Text(text) => Some(quote_json(text)),
             Output::Parts(parts) => {
                 let mut blocks = Vec::new();
                 for (index, part) in parts.iter().enumerate() {
                     let path = format!("{path}.output[{index}]");
-                    blocks.extend(self.part(part, Role::User, &path));
+                    blocks.extend(self.encode_part(part, Role::User, &path));
                 }
-                Some(array(blocks.into_iter().map(|block| block.json)))
+                Some(json_array(blocks.into_iter().map(|block| block.json)))
             }
         }
     }
 
-    fn reasoning(&mut self, item: &Reasoning, path: &str) {
+    fn encode_reasoning(&mut self, item: &Reasoning, path: &str) {
         let own = item
             .format
             .as_deref()
@@ -377,62 +395,63 @@ impl Writer {
             }
             return;
         }
-        tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
-        let wire = item.extra.wire(FORMAT);
+        report_foreign_fields(&item.extra, FORMAT, path, &mut self.losses);
+        let wire = item.extra.wire_fields(FORMAT);
         let text: String = item
             .content
             .iter()
             .flatten()
             .filter_map(Part::as_text)
             .collect();
-        let mut object = Object::new();
+        let mut object = ObjectWriter::new();
         match (&item.signature, &item.encrypted_content) {
             (None, Some(data)) => {
                 object
                     .string("type", "redacted_thinking")
                     .string("data", data);
             }
-            (None, None) if self.purpose == Use::Request => {
+            (None, None) if self.purpose == BodyKind::Request => {
                 let why = "thinking without a signature is refused";
                 self.losses.push(path, LossKind::Item, why);
                 return;
             }
             (signature, _) => {
                 object.string("type", "thinking").string("thinking", &text);
-                object.maybe("signature", signature.as_deref().map(quote).as_deref());
+                object.raw_if_some("signature", signature.as_deref().map(quote_json).as_deref());
             }
         }
-        object.carried(&block_fields(&wire));
-        let block = Block::new(object.finish());
-        self.group("assistant", &wire).rest.push(block);
+        object.extra_fields(&block_fields(&wire));
+        let block = EncodedBlock::new(object.finish());
+        self.open_message("assistant", &wire).rest.push(block);
     }
 
-    fn compaction(&mut self, item: &Compaction, path: &str) {
-        tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
-        let wire = item.extra.wire(FORMAT);
-        if in_models_turn(item) {
+    fn encode_compaction(&mut self, item: &Compaction, path: &str) {
+        report_foreign_fields(&item.extra, FORMAT, path, &mut self.losses);
+        let wire = item.extra.wire_fields(FORMAT);
+        if is_in_assistant_turn(item) {
             let texts: Vec<&str> = item.summary.iter().filter_map(Part::as_text).collect();
             let text = texts.join("\n");
             // What it came without is a text of ours, for others.
-            let own = !text.is_empty() && hinted(&wire, "~content").is_none();
-            let mut object = Object::new();
+            let own = !text.is_empty() && hint(&wire, "~content").is_none();
+            let mut object = ObjectWriter::new();
             object.string("type", "compaction");
-            object.maybe("content", own.then(|| quote(&text)).as_deref());
-            let encrypted = item.encrypted_content.as_deref().map(quote);
-            object.maybe("encrypted_content", encrypted.as_deref());
-            object.carried(&block_fields(&wire));
-            let block = Block::new(object.finish());
-            self.group("assistant", &wire).rest.push(block);
+            object.raw_if_some("content", own.then(|| quote_json(&text)).as_deref());
+            let encrypted = item.encrypted_content.as_deref().map(quote_json);
+            object.raw_if_some("encrypted_content", encrypted.as_deref());
+            object.extra_fields(&block_fields(&wire));
+            let block = EncodedBlock::new(object.finish());
+            self.open_message("assistant", &wire).rest.push(block);
             return;
         }
-        let text = retold(item, path, &mut self.losses).map(TextPart::new);
-        let block = text.and_then(|text| text_block(&text, Use::Request, path, &mut self.losses));
+        let text = compaction_as_text(item, path, &mut self.losses).map(TextPart::new);
+        let block = text
+            .and_then(|text| encode_text_block(&text, BodyKind::Request, path, &mut self.losses));
         if let Some(block) = block {
-            self.group("user", &wire).rest.push(block);
+            self.open_message("user", &wire).rest.push(block);
         }
     }
 
-    fn extension(&mut self, item: &Extension, path: &str) {
+    fn encode_extension(&mut self, item: &Extension, path: &str) {
         if item.kind.starts_with("ctx:") {
             return;
         }
@@ -441,9 +460,11 @@ impl Writer {
                 let wire = item
                     .raw
                     .fields()
-                    .map(contexture_ir::Fields::rest)
+                    .map(contexture_ir::Fields::into_extra)
                     .unwrap_or_default();
-                self.group("assistant", &wire).rest.push(Block::new(block));
+                self.open_message("assistant", &wire)
+                    .rest
+                    .push(EncodedBlock::new(block));
             }
             None => {
                 let why = format!("no word for an item of type `{}`", item.kind);
@@ -453,7 +474,7 @@ impl Writer {
     }
 
     /// A call id as the provider accepts it: letters, digits, `_` and `-`.
-    fn id(&mut self, id: &str, path: &str) -> String {
+    fn sanitize_call_id(&mut self, id: &str, path: &str) -> String {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if !id.is_empty() && id.chars().all(fits) {
             return id.to_owned();

@@ -7,68 +7,68 @@ use contexture_ir::Fields;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::names::peek;
-use crate::json::array;
-use crate::stream::text;
+use super::names::peek_field;
+use crate::json::json_array;
+use crate::stream::string_value;
 
 /// How deep a path may go.
 const DEPTH: usize = 64;
 
 /// Arguments as far as they came.
 #[derive(Clone, Debug)]
-pub(super) struct Arguments {
+pub(super) struct PartialArguments {
     value: Value,
     /// The pieces, verbatim.
-    came: Vec<String>,
-    placed: bool,
+    pieces: Vec<String>,
+    all_placed: bool,
 }
 
-enum Step {
+enum PathSegment {
     Key(String),
     Index(usize),
 }
 
-impl Default for Arguments {
+impl Default for PartialArguments {
     fn default() -> Self {
         Self {
             value: Value::Object(Map::new()),
-            came: Vec::new(),
-            placed: true,
+            pieces: Vec::new(),
+            all_placed: true,
         }
     }
 }
 
-impl Arguments {
+impl PartialArguments {
     /// Takes an array of pieces.
-    pub(super) fn take(&mut self, pieces: &RawValue) {
+    pub(super) fn push_pieces(&mut self, pieces: &RawValue) {
         let pieces: Vec<&RawValue> = serde_json::from_str(pieces.get()).unwrap_or_default();
         for piece in pieces {
-            self.came.push(piece.get().to_owned());
-            self.placed &= self.place(piece).is_some();
+            self.pieces.push(piece.get().to_owned());
+            self.all_placed &= self.place_piece(piece).is_some();
         }
     }
 
     /// The arguments as one object, if every piece found its place.
-    pub(super) fn json(&self) -> Option<String> {
-        self.placed.then(|| self.value.to_string())
+    pub(super) fn to_json(&self) -> Option<String> {
+        self.all_placed.then(|| self.value.to_string())
     }
 
     /// The pieces so far, as an array.
-    pub(super) fn came(&self) -> String {
-        array(&self.came)
+    pub(super) fn pieces_json(&self) -> String {
+        json_array(&self.pieces)
     }
 
-    fn place(&mut self, piece: &RawValue) -> Option<()> {
+    fn place_piece(&mut self, piece: &RawValue) -> Option<()> {
         let fields = Fields::parse(piece.get()).ok()?;
-        let path = path(&peek(&fields, "jsonPath").and_then(text)?)?;
+        let path = parse_json_path(&peek_field(&fields, "jsonPath").and_then(string_value)?)?;
         let mut at = &mut self.value;
         for step in path {
             at = match step {
-                Step::Key(key) => member(at, key)?,
-                Step::Index(index) => element(at, index)?,
+                PathSegment::Key(key) => member_mut(at, key)?,
+                PathSegment::Index(index) => element_mut(at, index)?,
             };
         }
-        if let Some(more) = peek(&fields, "stringValue").and_then(text) {
+        if let Some(more) = peek_field(&fields, "stringValue").and_then(string_value) {
             match at {
                 Value::String(text) => text.push_str(&more),
                 Value::Null => *at = Value::String(more),
@@ -76,7 +76,7 @@ impl Arguments {
             }
             return Some(());
         }
-        let value = peek(&fields, "numberValue").or(peek(&fields, "boolValue"));
+        let value = peek_field(&fields, "numberValue").or(peek_field(&fields, "boolValue"));
         *at = match value {
             Some(value) => serde_json::from_str(value.get()).ok()?,
             None => {
@@ -88,7 +88,7 @@ impl Arguments {
     }
 }
 
-fn member(at: &mut Value, key: String) -> Option<&mut Value> {
+fn member_mut(at: &mut Value, key: String) -> Option<&mut Value> {
     if at.is_null() {
         *at = Value::Object(Map::new());
     }
@@ -96,7 +96,7 @@ fn member(at: &mut Value, key: String) -> Option<&mut Value> {
 }
 
 /// An element that is there, or the next one.
-fn element(at: &mut Value, index: usize) -> Option<&mut Value> {
+fn element_mut(at: &mut Value, index: usize) -> Option<&mut Value> {
     if at.is_null() {
         *at = Value::Array(Vec::new());
     }
@@ -107,22 +107,22 @@ fn element(at: &mut Value, index: usize) -> Option<&mut Value> {
     list.get_mut(index)
 }
 
-fn path(text: &str) -> Option<Vec<Step>> {
+fn parse_json_path(text: &str) -> Option<Vec<PathSegment>> {
     let mut rest = text.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() && steps.len() < DEPTH {
         if let Some(name) = rest.strip_prefix('.') {
             let end = name.find(['.', '[']).unwrap_or(name.len());
             let (key, more) = name.split_at(end);
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(PathSegment::Key(key.to_owned()));
             rest = more;
         } else if let Some(name) = rest.strip_prefix("['") {
             let (key, more) = name.split_once("']")?;
-            steps.push(Step::Key(key.to_owned()));
+            steps.push(PathSegment::Key(key.to_owned()));
             rest = more;
         } else {
             let (index, more) = rest.strip_prefix('[')?.split_once(']')?;
-            steps.push(Step::Index(index.parse().ok()?));
+            steps.push(PathSegment::Index(index.parse().ok()?));
             rest = more;
         }
     }

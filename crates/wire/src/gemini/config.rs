@@ -1,75 +1,80 @@
 //! `generationConfig` and `toolConfig`: typed where every format has a word, verbatim otherwise.
 
 use contexture_ir::{
-    Error, Extra, Fields, Raw, ReasoningOptions, RequestOptions, ResponseFormat, ToolChoice, quote,
+    Error, Extra, Fields, Raw, ReasoningOptions, RequestOptions, ResponseFormat, ToolChoice,
+    quote_json,
 };
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use super::media::{nest, nested};
-use super::names::Names;
+use super::media::{nested_fields, store_nested};
+use super::names::SnakeCaseFields;
 use super::schema::to_json_schema;
 use super::words::FORMAT;
-use crate::carry::hint;
+use crate::carry::set_hint;
 use crate::function_name::GEMINI;
-use crate::json::{Object, array};
+use crate::json::{ObjectWriter, json_array};
 use crate::loss::{LossKind, Losses};
 
 /// Reads `generationConfig`.
-pub(super) fn read_generation(
+pub(super) fn parse_generation_config(
     value: &RawValue,
     options: &mut RequestOptions,
-    names: &mut Names,
+    names: &mut SnakeCaseFields,
     kept: &mut Extra,
 ) -> Result<(), Error> {
     let mut fields = Fields::parse(value.get())?;
     if fields.is_empty() {
-        hint(kept, "~generationConfig", "empty");
+        set_hint(kept, "~generationConfig", "empty");
     }
     options.max_output_tokens = names.take_as(&mut fields, "maxOutputTokens", "a whole number")?;
     options.temperature = names.take_as(&mut fields, "temperature", "a number")?;
     options.top_p = names.take_as(&mut fields, "topP", "a number")?;
     if let Some(stop) = names.take_as::<Vec<String>>(&mut fields, "stopSequences", "strings")? {
         if stop.is_empty() {
-            hint(kept, "~stop", "empty");
+            set_hint(kept, "~stop", "empty");
         }
         options.stop = stop;
     }
-    options.response_format = read_format(&mut fields, names, kept)?;
-    let thinking = names.take(&mut fields, "thinkingConfig")?.map(Raw::from);
+    options.response_format = parse_response_format(&mut fields, names, kept)?;
+    let thinking = names
+        .take_field(&mut fields, "thinkingConfig")?
+        .map(Raw::from);
     let mut rest = Extra::new();
     if let Some(raw) = thinking {
-        options.reasoning = read_thinking(&raw);
-        let plain = write_thinking(options.reasoning.as_ref(), &mut Losses::default());
-        if !plain.is_some_and(|plain| same(&plain, raw.get())) {
+        options.reasoning = parse_thinking(&raw);
+        let plain = encode_typed_thinking(options.reasoning.as_ref(), &mut Losses::default());
+        if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
             rest.set("thinkingConfig", raw);
         }
     }
-    nest(kept, "generationConfig", fields)?;
+    store_nested(kept, "generationConfig", fields)?;
     if !rest.is_empty() {
-        let mut all = nested(kept, "generationConfig");
+        let mut all = nested_fields(kept, "generationConfig");
         all.extend(rest);
         kept.set("generationConfig", Raw::from_value(&all)?);
     }
     Ok(())
 }
 
-fn read_format(
+fn parse_response_format(
     fields: &mut Fields<'_>,
-    names: &mut Names,
+    names: &mut SnakeCaseFields,
     kept: &mut Extra,
 ) -> Result<Option<ResponseFormat>, Error> {
-    let mime = super::names::peek(fields, "responseMimeType").map(RawValue::get);
+    let mime = super::names::peek_field(fields, "responseMimeType").map(RawValue::get);
     if !matches!(mime, None | Some("\"application/json\"")) {
         return Ok(None);
     }
-    let json = super::names::peek(fields, "responseJsonSchema").is_some();
-    let own = super::names::peek(fields, "responseSchema").is_some();
+    let json = super::names::peek_field(fields, "responseJsonSchema").is_some();
+    let own = super::names::peek_field(fields, "responseSchema").is_some();
     let schema = match (json, own) {
         (true, true) => return Ok(None),
-        (true, false) => names.take(fields, "responseJsonSchema")?.map(Raw::from),
+        (true, false) => names
+            .take_field(fields, "responseJsonSchema")?
+            .map(Raw::from),
         (false, true) => {
-            let own = names.take(fields, "responseSchema")?.map(Raw::from);
+            let own = names.take_field(fields, "responseSchema")?.map(Raw::from);
             let schema = own.as_ref().map(to_json_schema);
             if let Some(own) = own {
                 kept.set("~responseSchema", own);
@@ -79,8 +84,8 @@ fn read_format(
         (false, false) if mime.is_none() => return Ok(None),
         (false, false) => None,
     };
-    if names.take(fields, "responseMimeType")?.is_none() {
-        hint(kept, "~mime", "absent");
+    if names.take_field(fields, "responseMimeType")?.is_none() {
+        set_hint(kept, "~mime", "absent");
     }
     Ok(Some(match schema {
         None => ResponseFormat::JsonObject,
@@ -94,15 +99,15 @@ fn read_format(
 }
 
 /// Whether two texts are the same JSON value.
-fn same(a: &str, b: &str) -> bool {
+fn is_same_json(a: &str, b: &str) -> bool {
     let parse = |text| serde_json::from_str::<Value>(text).ok();
     parse(a).is_some_and(|a| Some(a) == parse(b))
 }
 
 /// What a `thinkingConfig` says in our words.
-fn read_thinking(raw: &Raw) -> Option<ReasoningOptions> {
+fn parse_thinking(raw: &Raw) -> Option<ReasoningOptions> {
     let mut fields = raw.fields()?;
-    let mut names = Names::default();
+    let mut names = SnakeCaseFields::default();
     let budget = names
         .take_as::<i64>(&mut fields, "thinkingBudget", "")
         .ok()
@@ -124,9 +129,12 @@ fn read_thinking(raw: &Raw) -> Option<ReasoningOptions> {
 }
 
 /// `thinkingConfig` from the typed options alone.
-fn write_thinking(reasoning: Option<&ReasoningOptions>, losses: &mut Losses) -> Option<String> {
+fn encode_typed_thinking(
+    reasoning: Option<&ReasoningOptions>,
+    losses: &mut Losses,
+) -> Option<String> {
     let reasoning = reasoning?;
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     if reasoning.summary.is_some() {
         object.raw("includeThoughts", "true");
     }
@@ -140,7 +148,7 @@ fn write_thinking(reasoning: Option<&ReasoningOptions>, losses: &mut Losses) -> 
     } else if effort == Some("none") {
         object.raw("thinkingBudget", "0");
     } else if let Some(word) = effort {
-        match level(word) {
+        match thinking_level(word) {
             Some(level) => {
                 if !level.eq_ignore_ascii_case(word) {
                     let why = format!("`{word}` becomes `{level}`");
@@ -157,7 +165,7 @@ fn write_thinking(reasoning: Option<&ReasoningOptions>, losses: &mut Losses) -> 
     (!object.is_empty()).then(|| object.finish())
 }
 
-fn level(word: &str) -> Option<&'static str> {
+fn thinking_level(word: &str) -> Option<&'static str> {
     Some(match word {
         "minimal" => "MINIMAL",
         "low" => "LOW",
@@ -168,17 +176,17 @@ fn level(word: &str) -> Option<&'static str> {
 }
 
 /// Writes `generationConfig`; `None` if it would be empty and was not.
-pub(super) fn write_generation(
+pub(super) fn encode_generation_config(
     options: &RequestOptions,
-    names: &Names,
+    names: &SnakeCaseFields,
     kept: &Extra,
     losses: &mut Losses,
 ) -> Option<String> {
-    let mut rest = nested(kept, "generationConfig");
-    let mut object = Object::new();
+    let mut rest = nested_fields(kept, "generationConfig");
+    let mut object = ObjectWriter::new();
     let mut add = |key: &'static str, json: Option<String>| {
         if let Some(json) = json {
-            object.renamed(key, &names.spell(key), &json);
+            object.raw_as(key, &names.spelled_name(key), &json);
         }
     };
     add(
@@ -193,27 +201,27 @@ pub(super) fn write_generation(
     if !options.stop.is_empty() || kept.get("~stop").is_some() {
         add(
             "stopSequences",
-            Some(array(options.stop.iter().map(|stop| quote(stop)))),
+            Some(json_array(options.stop.iter().map(|stop| quote_json(stop)))),
         );
     }
-    for (key, json) in format_members(options.response_format.as_ref(), kept, losses) {
+    for (key, json) in encode_response_format(options.response_format.as_ref(), kept, losses) {
         add(key, Some(json));
     }
     let own = rest.remove("thinkingConfig");
-    let own = own.filter(|own| read_thinking(own) == options.reasoning);
+    let own = own.filter(|own| parse_thinking(own) == options.reasoning);
     let thinking = own.map(|own| own.get().to_owned());
     add(
         "thinkingConfig",
-        thinking.or_else(|| write_thinking(options.reasoning.as_ref(), losses)),
+        thinking.or_else(|| encode_typed_thinking(options.reasoning.as_ref(), losses)),
     );
-    object.carried(&rest);
+    object.extra_fields(&rest);
     if object.is_empty() && kept.get("~generationConfig").is_none() {
         return None;
     }
     Some(object.finish())
 }
 
-fn format_members(
+fn encode_response_format(
     format: Option<&ResponseFormat>,
     kept: &Extra,
     losses: &mut Losses,
@@ -247,23 +255,23 @@ fn format_members(
 }
 
 /// Reads `toolConfig`.
-pub(super) fn read_tools(
+pub(super) fn parse_tool_config(
     value: &RawValue,
     options: &mut RequestOptions,
-    names: &mut Names,
+    names: &mut SnakeCaseFields,
     kept: &mut Extra,
 ) -> Result<(), Error> {
     let mut fields = Fields::parse(value.get())?;
     if fields.is_empty() {
-        hint(kept, "~toolConfig", "empty");
+        set_hint(kept, "~toolConfig", "empty");
     }
-    if let Some(value) = names.take(&mut fields, "functionCallingConfig")? {
-        options.tool_choice = Some(read_choice(value, names)?);
+    if let Some(value) = names.take_field(&mut fields, "functionCallingConfig")? {
+        options.tool_choice = Some(parse_tool_choice(value, names)?);
     }
-    nest(kept, "toolConfig", fields)
+    store_nested(kept, "toolConfig", fields)
 }
 
-fn read_choice(value: &RawValue, names: &mut Names) -> Result<ToolChoice, Error> {
+fn parse_tool_choice(value: &RawValue, names: &mut SnakeCaseFields) -> Result<ToolChoice, Error> {
     let mut fields = Fields::parse(value.get())?;
     let mode = fields.take_string(&["mode"])?;
     let allowed: Option<Vec<String>> =
@@ -285,10 +293,10 @@ fn read_choice(value: &RawValue, names: &mut Names) -> Result<ToolChoice, Error>
 }
 
 /// Writes `toolConfig`; `None` if it would be empty and was not.
-pub(super) fn write_tools(
+pub(super) fn encode_tool_config(
     options: &RequestOptions,
     offered: bool,
-    names: &Names,
+    names: &SnakeCaseFields,
     kept: &Extra,
     losses: &mut Losses,
 ) -> Option<String> {
@@ -296,30 +304,34 @@ pub(super) fn write_tools(
         let why = "several calls at once cannot be forbidden";
         losses.push("options.parallel_tool_calls", LossKind::Option, why);
     }
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     let choice = options.tool_choice.as_ref();
     if choice.is_some() && !offered {
         let why = "a choice without tools is refused";
         losses.push("options.tool_choice", LossKind::Option, why);
     }
-    if let Some(choice) = write_choice(choice.filter(|_| offered), names, losses) {
+    if let Some(choice) = encode_tool_choice(choice.filter(|_| offered), names, losses) {
         let key = "functionCallingConfig";
-        object.renamed(key, &names.spell(key), &choice);
+        object.raw_as(key, &names.spelled_name(key), &choice);
     }
-    object.carried(&nested(kept, "toolConfig"));
+    object.extra_fields(&nested_fields(kept, "toolConfig"));
     if object.is_empty() && kept.get("~toolConfig").is_none() {
         return None;
     }
     Some(object.finish())
 }
 
-fn write_choice(choice: Option<&ToolChoice>, names: &Names, losses: &mut Losses) -> Option<String> {
+fn encode_tool_choice(
+    choice: Option<&ToolChoice>,
+    names: &SnakeCaseFields,
+    losses: &mut Losses,
+) -> Option<String> {
     let (mode, name) = match choice? {
         ToolChoice::Auto => ("AUTO", None),
         ToolChoice::None => ("NONE", None),
         ToolChoice::Required => ("ANY", None),
         ToolChoice::Function { name } => {
-            let name = GEMINI.write(name, "options.tool_choice", losses);
+            let name = GEMINI.sanitize_name(name, "options.tool_choice", losses);
             ("ANY", Some(name))
         }
         ToolChoice::Other { format, raw } if format == FORMAT => return Some(raw.get().to_owned()),
@@ -332,11 +344,15 @@ fn write_choice(choice: Option<&ToolChoice>, names: &Names, losses: &mut Losses)
             return None;
         }
     };
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("mode", mode);
     if let Some(name) = name {
         let key = "allowedFunctionNames";
-        object.renamed(key, &names.spell(key), &array([quote(&name)]));
+        object.raw_as(
+            key,
+            &names.spelled_name(key),
+            &json_array([quote_json(&name)]),
+        );
     }
     Some(object.finish())
 }

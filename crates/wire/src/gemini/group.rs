@@ -3,10 +3,10 @@
 use contexture_ir::Extra;
 
 use crate::entry::Side;
-use crate::json::{Object, array};
+use crate::json::{ObjectWriter, json_array};
 
 /// One native content being made; two if function responses need one of their own.
-pub(super) struct Group {
+pub(super) struct ContentBuilder {
     pub(super) side: Side,
     pub(super) results: Vec<String>,
     pub(super) rest: Vec<String>,
@@ -18,7 +18,7 @@ pub(super) struct Group {
     pub(super) bare: bool,
 }
 
-impl Group {
+impl ContentBuilder {
     pub(super) fn new(side: Side) -> Self {
         Self {
             side,
@@ -37,24 +37,24 @@ impl Group {
         if self.joined {
             let rest = std::mem::replace(&mut self.rest, results);
             self.rest.extend(rest);
-            return vec![self.content(&self.rest)];
+            return vec![self.content_json(&self.rest)];
         }
         [results, std::mem::take(&mut self.rest)]
             .iter()
             .filter(|parts| !parts.is_empty())
-            .map(|parts| self.content(parts))
+            .map(|parts| self.content_json(parts))
             .collect()
     }
 
     /// The content even if it is empty, as a response may have it.
-    pub(super) fn whole(mut self) -> Option<String> {
+    pub(super) fn finish_single(mut self) -> Option<String> {
         let mut parts = std::mem::take(&mut self.results);
         parts.append(&mut self.rest);
-        Some(self.content(&parts))
+        Some(self.content_json(&parts))
     }
 
-    fn content(&self, parts: &[String]) -> String {
-        let mut object = Object::new();
+    fn content_json(&self, parts: &[String]) -> String {
+        let mut object = ObjectWriter::new();
         match (self.role.as_deref(), self.side) {
             (Some("absent"), _) => {}
             (Some(role), _) => {
@@ -68,9 +68,9 @@ impl Group {
             }
         }
         if !(self.bare && parts.is_empty()) {
-            object.raw("parts", &array(parts));
+            object.raw("parts", &json_array(parts));
         }
-        object.carried(&self.fields);
+        object.extra_fields(&self.fields);
         object.finish()
     }
 }

@@ -12,18 +12,18 @@ pub(super) fn is_synthetic(id: &str) -> bool {
 
 /// Gives ids to calls and finds the call a response answers.
 #[derive(Default)]
-pub(super) struct Ids {
+pub(super) struct CallIdTracker {
     /// What stands between the prefix and the number: a response's id and a hyphen.
     scope: String,
-    made: usize,
+    next_number: usize,
     /// Ids of calls by name, oldest first.
     open: BTreeMap<String, VecDeque<String>>,
     answered: BTreeSet<String>,
 }
 
-impl Ids {
+impl CallIdTracker {
     /// Ids within one response, distinct from those of others.
-    pub(super) fn of_response(id: Option<&str>) -> Self {
+    pub(super) fn for_response(id: Option<&str>) -> Self {
         let scope = id.map(|id| format!("{id}-")).unwrap_or_default();
         Self {
             scope,
@@ -32,10 +32,10 @@ impl Ids {
     }
 
     /// The id of a call.
-    pub(super) fn call(&mut self, name: &str, id: Option<String>) -> String {
+    pub(super) fn assign_call_id(&mut self, name: &str, id: Option<String>) -> String {
         let id = id
             .filter(|id| !id.is_empty())
-            .unwrap_or_else(|| self.make());
+            .unwrap_or_else(|| self.make_id());
         self.answered.remove(&id);
         self.open
             .entry(name.to_owned())
@@ -45,7 +45,7 @@ impl Ids {
     }
 
     /// The id of the call that a response answers: its own, else the oldest open call of that name.
-    pub(super) fn answer(&mut self, name: &str, id: Option<&str>) -> String {
+    pub(super) fn answered_call_id(&mut self, name: &str, id: Option<&str>) -> String {
         if let Some(id) = id {
             self.answered.insert(id.to_owned());
             return id.to_owned();
@@ -57,12 +57,12 @@ impl Ids {
                 }
             }
         }
-        self.make()
+        self.make_id()
     }
 
-    fn make(&mut self) -> String {
-        let id = format!("{SYNTHETIC}{}{}", self.scope, self.made);
-        self.made += 1;
+    fn make_id(&mut self) -> String {
+        let id = format!("{SYNTHETIC}{}{}", self.scope, self.next_number);
+        self.next_number += 1;
         id
     }
 }

@@ -5,16 +5,16 @@
 use contexture_ir::{Error, Extra, Fields, FilePart, ImagePart, Part, Raw};
 use serde_json::value::RawValue;
 
-use super::names::Names;
-use crate::carry::{hint, hinted, keep};
-use crate::json::Object;
+use super::names::SnakeCaseFields;
+use crate::carry::{hint, set_hint, to_extras};
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 use crate::media::DataUrl;
 
 /// Reads `inlineData`; `None` if there is no data, or the media type cannot stand in a data URL.
-pub(super) fn inline(
+pub(super) fn parse_inline_data(
     value: &RawValue,
-    names: &mut Names,
+    names: &mut SnakeCaseFields,
     wire: &mut Extra,
 ) -> Result<Option<Part>, Error> {
     let mut fields = Fields::parse(value.get())?;
@@ -24,10 +24,10 @@ pub(super) fn inline(
     };
     let name = names.take_string(&mut fields, "displayName")?;
     if media_type.is_none() {
-        hint(wire, "~mimeType", "absent");
+        set_hint(wire, "~mimeType", "absent");
     }
     let media_type = media_type.unwrap_or_default();
-    let base64 = standard_alphabet(data, wire);
+    let base64 = to_standard_base64(data, wire);
     let url = DataUrl::build(&media_type, &base64);
     let whole = DataUrl {
         media_type: &media_type,
@@ -36,7 +36,7 @@ pub(super) fn inline(
     if DataUrl::parse(&url) != Some(whole) {
         return Ok(None);
     }
-    nest(wire, "inlineData", fields)?;
+    store_nested(wire, "inlineData", fields)?;
     Ok(Some(if media_type.starts_with("image/") {
         let part = ImagePart {
             image_url: Some(url),
@@ -53,9 +53,9 @@ pub(super) fn inline(
 }
 
 /// Reads `fileData`; `None` if there is no address.
-pub(super) fn by_address(
+pub(super) fn parse_file_data(
     value: &RawValue,
-    names: &mut Names,
+    names: &mut SnakeCaseFields,
     wire: &mut Extra,
 ) -> Result<Option<Part>, Error> {
     let mut fields = Fields::parse(value.get())?;
@@ -65,9 +65,9 @@ pub(super) fn by_address(
     };
     let name = names.take_string(&mut fields, "displayName")?;
     if media_type.is_none() {
-        hint(wire, "~mimeType", "absent");
+        set_hint(wire, "~mimeType", "absent");
     }
-    nest(wire, "fileData", fields)?;
+    store_nested(wire, "fileData", fields)?;
     let is_image = media_type
         .as_deref()
         .is_some_and(|kind| kind.starts_with("image/"));
@@ -89,30 +89,30 @@ pub(super) fn by_address(
 }
 
 /// Keeps what is left of a nested object under its name.
-pub(super) fn nest(wire: &mut Extra, name: &str, fields: Fields<'_>) -> Result<(), Error> {
+pub(super) fn store_nested(wire: &mut Extra, name: &str, fields: Fields<'_>) -> Result<(), Error> {
     if !fields.is_empty() {
-        wire.set(name, Raw::from_value(&keep(fields.rest()))?);
+        wire.set(name, Raw::from_value(&to_extras(fields.into_extra()))?);
     }
     Ok(())
 }
 
 /// What was kept of a nested object.
-pub(super) fn nested(wire: &Extra, name: &str) -> Extra {
+pub(super) fn nested_fields(wire: &Extra, name: &str) -> Extra {
     wire.get(name)
         .and_then(Raw::fields)
-        .map(Fields::rest)
+        .map(Fields::into_extra)
         .unwrap_or_default()
 }
 
 /// Pictures have no name in an item; it is kept beside it.
 fn named_image(part: ImagePart, name: Option<String>, wire: &mut Extra) -> Part {
     if let Some(name) = name {
-        hint(wire, "displayName", &name);
+        set_hint(wire, "displayName", &name);
     }
     Part::InputImage(part)
 }
 
-fn standard_alphabet(data: String, wire: &mut Extra) -> String {
+fn to_standard_base64(data: String, wire: &mut Extra) -> String {
     if !data.contains(['-', '_']) {
         return data;
     }
@@ -125,7 +125,7 @@ fn standard_alphabet(data: String, wire: &mut Extra) -> String {
         })
         .collect();
     let missing = (4 - base64.len() % 4) % 4;
-    hint(
+    set_hint(
         wire,
         "~base64",
         if missing == 0 { "url" } else { "url-bare" },
@@ -135,8 +135,8 @@ fn standard_alphabet(data: String, wire: &mut Extra) -> String {
 }
 
 /// The bytes in the alphabet they came in.
-fn own_alphabet(base64: &str, wire: &Extra) -> String {
-    let Some(alphabet) = hinted(wire, "~base64") else {
+fn to_original_base64(base64: &str, wire: &Extra) -> String {
+    let Some(alphabet) = hint(wire, "~base64") else {
         return base64.to_owned();
     };
     let text = if alphabet == "url-bare" {
@@ -154,7 +154,7 @@ fn own_alphabet(base64: &str, wire: &Extra) -> String {
 }
 
 /// What a picture or file is written from.
-struct Medium<'a> {
+struct MediaInput<'a> {
     data: Option<&'a str>,
     url: Option<&'a str>,
     file_id: Option<&'a str>,
@@ -164,12 +164,12 @@ struct Medium<'a> {
 }
 
 /// A picture's part without its braces closed: `inlineData` or `fileData`.
-pub(super) fn image(
+pub(super) fn encode_image(
     part: &ImagePart,
     wire: &Extra,
     path: &str,
     losses: &mut Losses,
-) -> Option<Object> {
+) -> Option<ObjectWriter> {
     if part
         .detail
         .as_deref()
@@ -180,25 +180,25 @@ pub(super) fn image(
     }
     let url = part.image_url.as_deref();
     let is_data = url.is_some_and(|url| url.starts_with("data:"));
-    let medium = Medium {
+    let medium = MediaInput {
         data: url.filter(|_| is_data),
         url: url.filter(|_| !is_data),
         file_id: part.file_id.as_deref(),
         media_type: part.media_type.as_deref(),
-        name: hinted(wire, "displayName"),
+        name: hint(wire, "displayName"),
         fallback: "image/jpeg",
     };
-    write(&medium, wire, path, losses)
+    encode_media(&medium, wire, path, losses)
 }
 
 /// A file's part, as [`image`].
-pub(super) fn file(
+pub(super) fn encode_file(
     part: &FilePart,
     wire: &Extra,
     path: &str,
     losses: &mut Losses,
-) -> Option<Object> {
-    let medium = Medium {
+) -> Option<ObjectWriter> {
+    let medium = MediaInput {
         data: part.file_data.as_deref(),
         url: part.file_url.as_deref(),
         file_id: part.file_id.as_deref(),
@@ -206,13 +206,18 @@ pub(super) fn file(
         name: part.filename.clone(),
         fallback: "application/octet-stream",
     };
-    write(&medium, wire, path, losses)
+    encode_media(&medium, wire, path, losses)
 }
 
-fn write(medium: &Medium<'_>, wire: &Extra, path: &str, losses: &mut Losses) -> Option<Object> {
-    let names = Names::of(wire);
+fn encode_media(
+    medium: &MediaInput<'_>,
+    wire: &Extra,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<ObjectWriter> {
+    let names = SnakeCaseFields::from_wire(wire);
     let untyped = wire.get("~mimeType").is_some();
-    let mut inner = Object::new();
+    let mut inner = ObjectWriter::new();
     let key = if let Some(data) = medium.data {
         let Some(data) = DataUrl::parse(data) else {
             losses.push(path, LossKind::Part, "the bytes are not a base64 data URL");
@@ -222,17 +227,26 @@ fn write(medium: &Medium<'_>, wire: &Extra, path: &str, losses: &mut Losses) -> 
             .filter(|kind| !kind.is_empty())
             .or(medium.media_type);
         if !untyped {
-            let media_type = media_type(stated, "", medium.fallback, path, losses);
-            inner.renamed("mimeType", &names.spell("mimeType"), &quoted(&media_type));
+            let media_type = resolve_media_type(stated, "", medium.fallback, path, losses);
+            inner.raw_as(
+                "mimeType",
+                &names.spelled_name("mimeType"),
+                &quote_text(&media_type),
+            );
         }
-        inner.string("data", &own_alphabet(data.base64, wire));
+        inner.string("data", &to_original_base64(data.base64, wire));
         "inlineData"
     } else if let Some(url) = medium.url {
         if !untyped {
-            let media_type = media_type(medium.media_type, url, medium.fallback, path, losses);
-            inner.renamed("mimeType", &names.spell("mimeType"), &quoted(&media_type));
+            let media_type =
+                resolve_media_type(medium.media_type, url, medium.fallback, path, losses);
+            inner.raw_as(
+                "mimeType",
+                &names.spelled_name("mimeType"),
+                &quote_text(&media_type),
+            );
         }
-        inner.renamed("fileUri", &names.spell("fileUri"), &quoted(url));
+        inner.raw_as("fileUri", &names.spelled_name("fileUri"), &quote_text(url));
         "fileData"
     } else if medium.file_id.is_some() {
         losses.push(
@@ -246,20 +260,24 @@ fn write(medium: &Medium<'_>, wire: &Extra, path: &str, losses: &mut Losses) -> 
         return None;
     };
     if let Some(name) = &medium.name {
-        inner.renamed("displayName", &names.spell("displayName"), &quoted(name));
+        inner.raw_as(
+            "displayName",
+            &names.spelled_name("displayName"),
+            &quote_text(name),
+        );
     }
-    inner.carried(&nested(wire, key));
-    let mut object = Object::new();
-    object.renamed(key, &names.spell(key), &inner.finish());
+    inner.extra_fields(&nested_fields(wire, key));
+    let mut object = ObjectWriter::new();
+    object.raw_as(key, &names.spelled_name(key), &inner.finish());
     Some(object)
 }
 
-fn quoted(text: &str) -> String {
-    contexture_ir::quote(text)
+fn quote_text(text: &str) -> String {
+    contexture_ir::quote_json(text)
 }
 
 /// A concrete media type: as stated, else by the address's ending, else a guess with a loss.
-fn media_type(
+fn resolve_media_type(
     stated: Option<&str>,
     url: &str,
     fallback: &'static str,
@@ -269,7 +287,7 @@ fn media_type(
     if let Some(stated) = stated.filter(|kind| !kind.is_empty() && !kind.ends_with("/*")) {
         return stated.to_owned();
     }
-    if let Some(known) = by_ending(url) {
+    if let Some(known) = media_type_by_extension(url) {
         return known.to_owned();
     }
     let why = format!("nobody states the kind; `{fallback}` is written");
@@ -277,7 +295,7 @@ fn media_type(
     fallback.to_owned()
 }
 
-fn by_ending(url: &str) -> Option<&'static str> {
+fn media_type_by_extension(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;
     let name = path.rsplit('/').next()?;
     let (_, ending) = name.rsplit_once('.')?;

@@ -37,31 +37,31 @@ use contexture_ir::{Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
 use self::write::Signing;
-use crate::entry::Run;
+use crate::entry::RoleRun;
 use crate::error::WireError;
-use crate::format::{Format, Kind};
+use crate::format::{DocumentKind, Format};
 use crate::{Chunk, Dialect, Envelope, Lifted, Lowered};
 
-pub(crate) use self::stream::Stream;
+pub(crate) use self::stream::GeminiStream;
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim();
     if text.starts_with('[') {
-        let contents: &RawValue = serde_json::from_str(text).map_err(|_| shape())?;
-        let items = read::contents(contents).map_err(invalid)?;
-        return Ok(lifted(
-            Kind::Messages,
+        let contents: &RawValue = serde_json::from_str(text).map_err(|_| wrong_shape())?;
+        let items = read::parse_contents(contents).map_err(invalid_value)?;
+        return Ok(lifted_document(
+            DocumentKind::Messages,
             Transcript {
                 items,
                 ..Transcript::default()
             },
         ));
     }
-    let fields = Fields::parse(text).map_err(|_| shape())?;
+    let fields = Fields::parse(text).map_err(|_| wrong_shape())?;
     if fields.get(&["contents"]).is_some() {
-        return Ok(lifted(
-            Kind::Request,
-            request::lift(fields).map_err(invalid)?,
+        return Ok(lifted_document(
+            DocumentKind::Request,
+            request::lift_request(fields).map_err(invalid_value)?,
         ));
     }
     let answer = [
@@ -72,32 +72,32 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         "usage_metadata",
     ];
     if fields.get(&answer).is_some() {
-        return Ok(lifted(
-            Kind::Response,
-            response::lift(fields).map_err(invalid)?,
+        return Ok(lifted_document(
+            DocumentKind::Response,
+            response::lift_response(fields).map_err(invalid_value)?,
         ));
     }
-    Err(shape())
+    Err(wrong_shape())
 }
 
-pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
+pub(crate) fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     let signing = if dialect.signed_calls {
         Signing::Sentinel
     } else {
         Signing::AsIs
     };
-    write::run(run, signing)
+    write::encode_run(run, signing)
 }
 
-pub(crate) fn envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {
-    request::envelope(request)
+pub(crate) fn lower_envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {
+    request::lower_envelope(request)
 }
 
 pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
-    response::lower(transcript)
+    response::lower_response(transcript)
 }
 
-fn lifted(kind: Kind, transcript: Transcript) -> Lifted {
+fn lifted_document(kind: DocumentKind, transcript: Transcript) -> Lifted {
     Lifted {
         kind,
         transcript,
@@ -105,14 +105,14 @@ fn lifted(kind: Kind, transcript: Transcript) -> Lifted {
     }
 }
 
-fn shape() -> WireError {
+fn wrong_shape() -> WireError {
     WireError::WrongShape {
         format: Format::Gemini,
         expected: "a request with `contents`, a response with `candidates`, or an array of contents",
     }
 }
 
-fn invalid(source: Error) -> WireError {
+fn invalid_value(source: Error) -> WireError {
     WireError::Invalid {
         format: Format::Gemini,
         source,

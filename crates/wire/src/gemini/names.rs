@@ -11,17 +11,19 @@ const HINT: &str = "~names";
 
 /// The fields that were, or are to be, written in snake_case.
 #[derive(Default)]
-pub(super) struct Names(Vec<String>);
+pub(super) struct SnakeCaseFields(Vec<String>);
 
-impl Names {
+impl SnakeCaseFields {
     /// The names kept with carried fields.
-    pub(super) fn of(wire: &Extra) -> Self {
-        let names = wire.get(HINT).and_then(|raw| raw.to::<Vec<String>>().ok());
+    pub(super) fn from_wire(wire: &Extra) -> Self {
+        let names = wire
+            .get(HINT)
+            .and_then(|raw| raw.parse_as::<Vec<String>>().ok());
         Self(names.unwrap_or_default())
     }
 
     /// Keeps the names with carried fields.
-    pub(super) fn note(self, wire: &mut Extra) {
+    pub(super) fn save_to(self, wire: &mut Extra) {
         if !self.0.is_empty()
             && let Ok(raw) = Raw::from_value(&self.0)
         {
@@ -30,12 +32,12 @@ impl Names {
     }
 
     /// Takes a field in either spelling; `null` counts as absent and stays.
-    pub(super) fn take<'a>(
+    pub(super) fn take_field<'a>(
         &mut self,
         fields: &mut Fields<'a>,
         name: &'static str,
     ) -> Result<Option<&'a RawValue>, Error> {
-        let snake = snake(name);
+        let snake = to_snake_case(name);
         let found = fields.take_present(&[name])?;
         if snake == name {
             return Ok(found);
@@ -63,12 +65,12 @@ impl Names {
         name: &'static str,
         expected: &'static str,
     ) -> Result<Option<T>, Error> {
-        let Some(value) = self.take(fields, name)? else {
+        let Some(value) = self.take_field(fields, name)? else {
             return Ok(None);
         };
         serde_json::from_str(value.get())
             .map(Some)
-            .map_err(|_| unexpected(expected, value.get()).at(name))
+            .map_err(|_| unexpected_value(expected, value.get()).at_segment(name))
     }
 
     /// As [`Names::take`], a string.
@@ -81,8 +83,8 @@ impl Names {
     }
 
     /// The field's name as it is to be written.
-    pub(super) fn spell(&self, name: &'static str) -> String {
-        let snake = snake(name);
+    pub(super) fn spelled_name(&self, name: &'static str) -> String {
+        let snake = to_snake_case(name);
         if self.0.contains(&snake) {
             snake
         } else {
@@ -92,7 +94,7 @@ impl Names {
 }
 
 /// A value of the wrong type or an unknown word.
-pub(super) fn unexpected(expected: &'static str, found: &str) -> Error {
+pub(super) fn unexpected_value(expected: &'static str, found: &str) -> Error {
     let found = found.chars().take(60).collect();
     Error::Unexpected {
         path: String::new(),
@@ -102,14 +104,14 @@ pub(super) fn unexpected(expected: &'static str, found: &str) -> Error {
 }
 
 /// A field in either spelling, left where it is.
-pub(super) fn peek<'a>(fields: &Fields<'a>, name: &str) -> Option<&'a RawValue> {
+pub(super) fn peek_field<'a>(fields: &Fields<'a>, name: &str) -> Option<&'a RawValue> {
     fields
-        .get(&[name, &snake(name)])
+        .get(&[name, &to_snake_case(name)])
         .filter(|value| value.get() != "null")
 }
 
 /// `functionCall` as `function_call`.
-fn snake(name: &str) -> String {
+fn to_snake_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     for c in name.chars() {
         if c.is_ascii_uppercase() {
@@ -121,7 +123,7 @@ fn snake(name: &str) -> String {
 }
 
 /// `function_call` as `functionCall`.
-pub(super) fn camel(name: &str) -> String {
+pub(super) fn to_camel_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut upper = false;
     for c in name.chars() {

@@ -1,35 +1,35 @@
 //! What functions gave back: text in an item, always an object here.
 
-use contexture_ir::{Raw, quote};
+use contexture_ir::{Raw, quote_json};
 use serde_json::Value;
 
 use crate::json::as_object;
 
 /// Text as a response object.
-pub(super) fn object(text: &str, is_error: Option<bool>, wrap: Option<&str>) -> String {
+pub(super) fn encode_output(text: &str, is_error: Option<bool>, wrap: Option<&str>) -> String {
     match wrap {
-        Some(key) => single(key, text),
-        None if is_error == Some(true) => single("error", text),
-        None => as_object(text).map_or_else(|| single("result", text), str::to_owned),
+        Some(key) => single_member_object(key, text),
+        None if is_error == Some(true) => single_member_object("error", text),
+        None => as_object(text).map_or_else(|| single_member_object("result", text), str::to_owned),
     }
 }
 
-fn single(key: &str, text: &str) -> String {
-    format!("{{{}:{}}}", quote(key), quote(text))
+fn single_member_object(key: &str, text: &str) -> String {
+    format!("{{{}:{}}}", quote_json(key), quote_json(text))
 }
 
 /// The hint of a response that was no object, against the provider's rules: its value.
 pub(super) const VALUE: &str = "~value";
 
 /// A response that is no object as text: a string's own text, anything else as JSON.
-pub(super) fn bare(response: &Raw) -> String {
+pub(super) fn bare_value_text(response: &Raw) -> String {
     response
         .as_string()
         .unwrap_or_else(|| response.get().to_owned())
 }
 
 /// A response object as text.
-pub(super) struct Text {
+pub(super) struct ParsedOutput {
     pub(super) text: String,
     pub(super) is_error: Option<bool>,
     /// The key the text stood under, where we would not write it so.
@@ -38,15 +38,15 @@ pub(super) struct Text {
 
 /// Reads a response object: the string under `result`, `output` or `error` where that is all there
 /// is, else the object's own JSON.
-pub(super) fn text(response: &Raw) -> Text {
-    let whole = || Text {
+pub(super) fn parse_output(response: &Raw) -> ParsedOutput {
+    let whole = || ParsedOutput {
         text: response.get().to_owned(),
         is_error: None,
         wrap: None,
     };
     let Some(fields) = response.fields() else {
-        return Text {
-            text: bare(response),
+        return ParsedOutput {
+            text: bare_value_text(response),
             ..whole()
         };
     };
@@ -69,7 +69,7 @@ pub(super) fn text(response: &Raw) -> Text {
         "result" => as_object(&text).is_none(),
         _ => false,
     };
-    Text {
+    ParsedOutput {
         text,
         is_error,
         wrap: (!plain).then_some(key),

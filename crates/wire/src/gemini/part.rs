@@ -1,35 +1,40 @@
 //! Single parts, written.
 
-use contexture_ir::{Extra, Raw, quote};
+use contexture_ir::{Extra, Raw, quote_json};
 
 use super::ids::is_synthetic;
-use super::names::{Names, peek};
+use super::names::{SnakeCaseFields, peek_field};
 use super::words::{CONTENT, FORMAT};
-use crate::json::{Object, as_object};
+use crate::json::{ObjectWriter, as_object};
 
 /// The id as it is written: not at all if it is one of ours.
-pub(super) fn written_id(id: &str) -> Option<String> {
-    (!id.is_empty() && !is_synthetic(id)).then(|| quote(id))
+pub(super) fn encode_call_id(id: &str) -> Option<String> {
+    (!id.is_empty() && !is_synthetic(id)).then(|| quote_json(id))
 }
 
 /// A part around the object that says something.
-pub(super) fn outer(key: &'static str, names: &Names, inner: Object, wire: &Extra) -> String {
-    let mut object = Object::new();
-    object.renamed(key, &names.spell(key), &inner.finish());
-    object.carried(&without_content(wire.clone()));
+pub(super) fn wrap_part(
+    key: &'static str,
+    names: &SnakeCaseFields,
+    inner: ObjectWriter,
+    wire: &Extra,
+) -> String {
+    let mut object = ObjectWriter::new();
+    object.raw_as(key, &names.spelled_name(key), &inner.finish());
+    object.extra_fields(&without_content_fields(wire.clone()));
     object.finish()
 }
 
 /// A media part; what was nested or renamed in it is written already.
-pub(super) fn medium(mut object: Object, mut wire: Extra) -> String {
+pub(super) fn finish_media_part(mut object: ObjectWriter, mut wire: Extra) -> String {
     for key in ["inlineData", "fileData", "displayName"] {
         wire.remove(key);
     }
-    object.carried(&wire);
+    object.extra_fields(&wire);
     object.finish()
 }
 
-pub(super) fn without_content(mut wire: Extra) -> Extra {
+pub(super) fn without_content_fields(mut wire: Extra) -> Extra {
     wire.remove(CONTENT);
     wire
 }
@@ -38,5 +43,5 @@ pub(super) fn without_content(mut wire: Extra) -> Extra {
 pub(super) fn own_part(kind: &str, raw: &Raw) -> Option<String> {
     kind.strip_prefix(FORMAT)?.strip_prefix(':')?;
     let fields = raw.fields()?;
-    as_object(peek(&fields, "block")?.get()).map(str::to_owned)
+    as_object(peek_field(&fields, "block")?.get()).map(str::to_owned)
 }

@@ -2,62 +2,64 @@
 
 use contexture_ir::{Error, Extra, Fields, Transcript};
 
-use super::names::Names;
+use super::names::SnakeCaseFields;
 use super::words::FORMAT;
 use super::{config, read, tools, write};
 use crate::Envelope;
-use crate::carry::{hint, keep, tell_foreign_as};
-use crate::json::Object;
+use crate::carry::{report_foreign_fields_as, set_hint, to_extras};
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
-    let mut names = Names::default();
+pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+    let mut names = SnakeCaseFields::default();
     let mut kept = Extra::new();
     let mut transcript = Transcript {
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
     };
     if transcript.model.is_some() {
-        hint(&mut kept, "~model", "body");
+        set_hint(&mut kept, "~model", "body");
     }
-    if let Some(system) = names.take(&mut fields, "systemInstruction")? {
-        let message = read::system(system).map_err(|error| error.at("systemInstruction"))?;
+    if let Some(system) = names.take_field(&mut fields, "systemInstruction")? {
+        let message = read::parse_system_instruction(system)
+            .map_err(|error| error.at_segment("systemInstruction"))?;
         if message.content.is_empty() {
             kept.set("systemInstruction", system.into());
         } else {
             transcript.instructions.push(message);
         }
     }
-    if let Some(contents) = fields.take(&["contents"])? {
-        transcript.items = read::contents(contents).map_err(|error| error.at("contents"))?;
+    if let Some(contents) = fields.take_field(&["contents"])? {
+        transcript.items =
+            read::parse_contents(contents).map_err(|error| error.at_segment("contents"))?;
     }
     if fields
         .get(&["tools"])
         .is_some_and(|tools| tools.get() != "[]")
         && let Some(value) = fields.take_present(&["tools"])?
     {
-        transcript.tools = tools::read(value).map_err(|error| error.at("tools"))?;
+        transcript.tools = tools::parse_tools(value).map_err(|error| error.at_segment("tools"))?;
     }
     let options = &mut transcript.options;
-    if let Some(value) = names.take(&mut fields, "toolConfig")? {
-        config::read_tools(value, options, &mut names, &mut kept)
-            .map_err(|error| error.at("toolConfig"))?;
+    if let Some(value) = names.take_field(&mut fields, "toolConfig")? {
+        config::parse_tool_config(value, options, &mut names, &mut kept)
+            .map_err(|error| error.at_segment("toolConfig"))?;
     }
-    if let Some(value) = names.take(&mut fields, "generationConfig")? {
-        config::read_generation(value, options, &mut names, &mut kept)
-            .map_err(|error| error.at("generationConfig"))?;
+    if let Some(value) = names.take_field(&mut fields, "generationConfig")? {
+        config::parse_generation_config(value, options, &mut names, &mut kept)
+            .map_err(|error| error.at_segment("generationConfig"))?;
     }
-    names.note(&mut kept);
-    kept.extend(keep(fields.rest()));
-    transcript.extra.set_wire(FORMAT, kept);
+    names.save_to(&mut kept);
+    kept.extend(to_extras(fields.into_extra()));
+    transcript.extra.set_wire_fields(FORMAT, kept);
     Ok(transcript)
 }
 
-pub(super) fn envelope(request: &Transcript) -> Envelope {
+pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
-    let kept = request.extra.wire(FORMAT);
-    let names = Names::of(&kept);
-    let mut before = Object::new();
+    let kept = request.extra.wire_fields(FORMAT);
+    let names = SnakeCaseFields::from_wire(&kept);
+    let mut before = ObjectWriter::new();
     if let Some(model) = request
         .model
         .as_deref()
@@ -65,34 +67,40 @@ pub(super) fn envelope(request: &Transcript) -> Envelope {
     {
         before.string("model", model);
     }
-    let tools = tools::write(&request.tools, &mut losses);
-    before.maybe("tools", tools.as_deref());
-    if let Some(system) = write::system(&request.instructions, &mut losses) {
+    let tools = tools::encode_tools(&request.tools, &mut losses);
+    before.raw_if_some("tools", tools.as_deref());
+    if let Some(system) = write::encode_system_instruction(&request.instructions, &mut losses) {
         let key = "systemInstruction";
-        before.renamed(key, &names.spell(key), &system);
+        before.raw_as(key, &names.spelled_name(key), &system);
     }
-    let mut after = Object::new();
-    if let Some(json) = config::write_tools(
+    let mut after = ObjectWriter::new();
+    if let Some(json) = config::encode_tool_config(
         &request.options,
         tools.is_some(),
         &names,
         &kept,
         &mut losses,
     ) {
-        after.renamed("toolConfig", &names.spell("toolConfig"), &json);
+        after.raw_as("toolConfig", &names.spelled_name("toolConfig"), &json);
     }
-    if let Some(json) = config::write_generation(&request.options, &names, &kept, &mut losses) {
-        after.renamed("generationConfig", &names.spell("generationConfig"), &json);
+    if let Some(json) =
+        config::encode_generation_config(&request.options, &names, &kept, &mut losses)
+    {
+        after.raw_as(
+            "generationConfig",
+            &names.spelled_name("generationConfig"),
+            &json,
+        );
     }
-    after.beside(&before, "contents").carried(&kept);
-    tell_foreign_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
+    after.mark_written(&before, "contents").extra_fields(&kept);
+    report_foreign_fields_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
     let comma = if before.is_empty() { "" } else { "," };
-    let after = match after.members() {
+    let after = match after.inner_json() {
         "" => "]}".to_owned(),
         members => format!("],{members}}}"),
     };
     Envelope {
-        before: format!("{{{}{comma}\"contents\":[", before.members()),
+        before: format!("{{{}{comma}\"contents\":[", before.inner_json()),
         lead: String::new(),
         after,
         losses: losses.into_vec(),

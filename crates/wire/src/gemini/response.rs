@@ -5,15 +5,15 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::ids::Ids;
-use super::media::{nest, nested};
-use super::names::{Names, peek, unexpected};
+use super::ids::CallIdTracker;
+use super::media::{nested_fields, store_nested};
+use super::names::{SnakeCaseFields, peek_field, unexpected_value};
 use super::words::FORMAT;
 use super::{read, write};
 use crate::Lowered;
-use crate::carry::{hint, hinted, keep, tell_foreign_as};
-use crate::entry::entries;
-use crate::json::{Object, array};
+use crate::carry::{hint, report_foreign_fields_as, set_hint, to_extras};
+use crate::entry::paired_items;
+use crate::json::{ObjectWriter, json_array};
 use crate::loss::{LossKind, Losses};
 
 /// Where the answer's own unknown fields are kept.
@@ -21,8 +21,8 @@ const CANDIDATE: &str = "(candidate)";
 /// Where further candidates are kept.
 const OTHERS: &str = "(candidates)";
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
-    let mut names = Names::default();
+pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+    let mut names = SnakeCaseFields::default();
     let mut kept = Extra::new();
     let mut info = ResponseInfo {
         id: names.take_string(&mut fields, "responseId")?,
@@ -32,16 +32,16 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         model: names.take_string(&mut fields, "modelVersion")?,
         ..Transcript::default()
     };
-    match names.take(&mut fields, "candidates")? {
-        None => hint(&mut kept, "~candidates", "absent"),
+    match names.take_field(&mut fields, "candidates")? {
+        None => set_hint(&mut kept, "~candidates", "absent"),
         Some(list) => {
-            let error = |error: Error| error.at("candidates");
+            let error = |error: Error| error.at_segment("candidates");
             let list: Vec<&RawValue> = serde_json::from_str(list.get())
-                .map_err(|_| error(unexpected("an array", list.get())))?;
+                .map_err(|_| error(unexpected_value("an array", list.get())))?;
             match list.as_slice() {
-                [] => hint(&mut kept, "~candidates", "empty"),
+                [] => set_hint(&mut kept, "~candidates", "empty"),
                 [first, others @ ..] => {
-                    transcript.items = candidate(first, &mut info, &mut names, &mut kept)
+                    transcript.items = parse_candidate(first, &mut info, &mut names, &mut kept)
                         .map_err(|e| error(e.at_index(0)))?;
                     if !others.is_empty() {
                         kept.set(OTHERS, Raw::from_value(&others)?);
@@ -50,54 +50,55 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
             }
         }
     }
-    let blocked = peek(&fields, "promptFeedback").and_then(|feedback| {
-        Some(peek(&Fields::parse(feedback.get()).ok()?, "blockReason").is_some())
+    let blocked = peek_field(&fields, "promptFeedback").and_then(|feedback| {
+        Some(peek_field(&Fields::parse(feedback.get()).ok()?, "blockReason").is_some())
     });
     if info.finish.is_none() && blocked == Some(true) {
         info.finish = Some(FinishReason::ContentFilter);
-        hint(&mut kept, "~finishReason", "absent");
+        set_hint(&mut kept, "~finishReason", "absent");
     }
-    if let Some(value) = names.take(&mut fields, "usageMetadata")? {
-        info.usage = Some(usage(value).map_err(|error| error.at("usageMetadata"))?);
+    if let Some(value) = names.take_field(&mut fields, "usageMetadata")? {
+        info.usage = Some(parse_usage(value).map_err(|error| error.at_segment("usageMetadata"))?);
     }
-    names.note(&mut kept);
-    kept.extend(keep(fields.rest()));
+    names.save_to(&mut kept);
+    kept.extend(to_extras(fields.into_extra()));
     transcript.response = Some(info);
-    transcript.extra.set_wire(FORMAT, kept);
+    transcript.extra.set_wire_fields(FORMAT, kept);
     Ok(transcript)
 }
 
-fn candidate(
+fn parse_candidate(
     value: &RawValue,
     info: &mut ResponseInfo,
-    names: &mut Names,
+    names: &mut SnakeCaseFields,
     kept: &mut Extra,
 ) -> Result<Vec<Item>, Error> {
     let mut fields = Fields::parse(value.get())?;
     let mut items = Vec::new();
     match fields.take_present(&["content"])? {
-        None => hint(kept, "~content", "absent"),
+        None => set_hint(kept, "~content", "absent"),
         Some(content) => {
-            let mut ids = Ids::of_response(info.id.as_deref());
-            items = read::answer(content, &mut ids).map_err(|error| error.at("content"))?;
+            let mut ids = CallIdTracker::for_response(info.id.as_deref());
+            items = read::parse_candidate_content(content, &mut ids)
+                .map_err(|error| error.at_segment("content"))?;
         }
     }
     if let Some(word) = names.take_string(&mut fields, "finishReason")? {
         let calls = items
             .iter()
             .any(|item| matches!(item, Item::FunctionCall(_)));
-        let finish = finish_from(&word, calls);
-        if finish_word(&finish) != Some(word.as_str()) {
-            hint(kept, "~finishReason", &word);
+        let finish = parse_finish_reason(&word, calls);
+        if finish_reason_word(&finish) != Some(word.as_str()) {
+            set_hint(kept, "~finishReason", &word);
         }
         info.finish = Some(finish);
     }
-    nest(kept, CANDIDATE, fields)?;
+    store_nested(kept, CANDIDATE, fields)?;
     Ok(items)
 }
 
 /// The reason in our words; the provider says `STOP` where the model wants functions run.
-pub(super) fn finish_from(word: &str, calls: bool) -> FinishReason {
+pub(super) fn parse_finish_reason(word: &str, calls: bool) -> FinishReason {
     match word {
         "STOP" if calls => FinishReason::ToolCalls,
         "STOP" => FinishReason::Stop,
@@ -116,7 +117,7 @@ pub(super) fn finish_from(word: &str, calls: bool) -> FinishReason {
 }
 
 /// The provider's word; `None` for another format's, which are in small letters.
-fn finish_word(finish: &FinishReason) -> Option<&str> {
+fn finish_reason_word(finish: &FinishReason) -> Option<&str> {
     match finish {
         FinishReason::Stop | FinishReason::ToolCalls => Some("STOP"),
         FinishReason::Length => Some("MAX_TOKENS"),
@@ -125,106 +126,107 @@ fn finish_word(finish: &FinishReason) -> Option<&str> {
     }
 }
 
-pub(super) fn usage(value: &RawValue) -> Result<Usage, Error> {
+pub(super) fn parse_usage(value: &RawValue) -> Result<Usage, Error> {
     let mut fields = Fields::parse(value.get())?;
-    let kept = Fields::parse(value.get())?.rest();
-    let mut names = Names::default();
+    let kept = Fields::parse(value.get())?.into_extra();
+    let mut names = SnakeCaseFields::default();
     let mut count = |name| names.take_as::<u64>(&mut fields, name, "a whole number");
     let prompt = count("promptTokenCount")?;
     let tools = count("toolUsePromptTokenCount")?;
     let answer = count("candidatesTokenCount")?;
     let reasoning_tokens = count("thoughtsTokenCount")?;
     let mut usage = Usage {
-        input_tokens: sum(prompt, tools),
-        output_tokens: sum(answer, reasoning_tokens),
+        input_tokens: sum_counts(prompt, tools),
+        output_tokens: sum_counts(answer, reasoning_tokens),
         total_tokens: count("totalTokenCount")?,
         cache_read_tokens: count("cachedContentTokenCount")?,
         cache_write_tokens: None,
         reasoning_tokens,
         extra: Extra::new(),
     };
-    usage.extra.set_wire(FORMAT, kept);
+    usage.extra.set_wire_fields(FORMAT, kept);
     Ok(usage)
 }
 
-fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+fn sum_counts(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (None, None) => None,
         _ => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
     }
 }
 
-pub(super) fn lower(transcript: &Transcript) -> Lowered {
-    let kept = transcript.extra.wire(FORMAT);
-    let names = Names::of(&kept);
+pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
+    let kept = transcript.extra.wire_fields(FORMAT);
+    let names = SnakeCaseFields::from_wire(&kept);
     let none = ResponseInfo::default();
     let info = transcript.response.as_ref().unwrap_or(&none);
     let mut losses = Losses::default();
-    tell_foreign_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);
+    report_foreign_fields_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);
 
-    let mut object = Object::new();
-    let absent = hinted(&kept, "~candidates").filter(|_| transcript.items.is_empty());
+    let mut object = ObjectWriter::new();
+    let absent = hint(&kept, "~candidates").filter(|_| transcript.items.is_empty());
     match absent.as_deref() {
         Some("absent") => {}
         Some(_) => {
             object.raw("candidates", "[]");
         }
         None => {
-            let first = candidate_text(transcript, info, &names, &kept, &mut losses);
+            let first = encode_candidate(transcript, info, &names, &kept, &mut losses);
             let others: Vec<Raw> = kept
                 .get(OTHERS)
-                .and_then(|raw| raw.to().ok())
+                .and_then(|raw| raw.parse_as().ok())
                 .unwrap_or_default();
             let all = std::iter::once(first).chain(others.iter().map(|raw| raw.get().to_owned()));
-            object.raw("candidates", &array(all));
+            object.raw("candidates", &json_array(all));
         }
     }
     if let Some(usage) = &info.usage {
-        let json = usage_text(usage, &mut losses);
-        object.renamed("usageMetadata", &names.spell("usageMetadata"), &json);
+        let json = encode_usage(usage, &mut losses);
+        object.raw_as("usageMetadata", &names.spelled_name("usageMetadata"), &json);
     }
     if let Some(model) = &transcript.model {
-        let json = contexture_ir::quote(model);
-        object.renamed("modelVersion", &names.spell("modelVersion"), &json);
+        let json = contexture_ir::quote_json(model);
+        object.raw_as("modelVersion", &names.spelled_name("modelVersion"), &json);
     }
     if let Some(id) = &info.id {
-        let json = contexture_ir::quote(id);
-        object.renamed("responseId", &names.spell("responseId"), &json);
+        let json = contexture_ir::quote_json(id);
+        object.raw_as("responseId", &names.spelled_name("responseId"), &json);
     }
     let mut rest = kept;
     rest.remove(CANDIDATE);
     rest.remove(OTHERS);
-    object.carried(&rest);
+    object.extra_fields(&rest);
     Lowered {
         json: object.finish(),
         losses: losses.into_vec(),
     }
 }
 
-fn candidate_text(
+fn encode_candidate(
     transcript: &Transcript,
     info: &ResponseInfo,
-    names: &Names,
+    names: &SnakeCaseFields,
     kept: &Extra,
     losses: &mut Losses,
 ) -> String {
-    let (content, inner) = write::answer(entries(&transcript.items).into_iter());
-    losses.absorb("items", inner);
+    let (content, inner) =
+        write::encode_candidate_content(paired_items(&transcript.items).into_iter());
+    losses.extend_with_prefix("items", inner);
     let bare = kept.get("~content").is_some() && transcript.items.is_empty();
     let empty = "{\"role\":\"model\",\"parts\":[]}".to_owned();
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     if !bare {
         object.raw("content", &content.unwrap_or(empty));
     }
-    if let Some(word) = finish_text(info, kept, &transcript.items, losses) {
-        let json = contexture_ir::quote(&word);
-        object.renamed("finishReason", &names.spell("finishReason"), &json);
+    if let Some(word) = encode_finish_reason(info, kept, &transcript.items, losses) {
+        let json = contexture_ir::quote_json(&word);
+        object.raw_as("finishReason", &names.spelled_name("finishReason"), &json);
     }
-    object.carried(&nested(kept, CANDIDATE));
+    object.extra_fields(&nested_fields(kept, CANDIDATE));
     object.finish()
 }
 
-fn finish_text(
+fn encode_finish_reason(
     info: &ResponseInfo,
     kept: &Extra,
     items: &[Item],
@@ -234,11 +236,11 @@ fn finish_text(
     let calls = items
         .iter()
         .any(|item| matches!(item, Item::FunctionCall(_)));
-    let own = hinted(kept, "~finishReason");
-    if let Some(word) = own.filter(|word| finish_from(word, calls) == *finish) {
+    let own = hint(kept, "~finishReason");
+    if let Some(word) = own.filter(|word| parse_finish_reason(word, calls) == *finish) {
         return Some(word);
     }
-    if let Some(word) = finish_word(finish) {
+    if let Some(word) = finish_reason_word(finish) {
         return Some(word.to_owned());
     }
     losses.push(
@@ -249,20 +251,20 @@ fn finish_text(
     Some("OTHER".to_owned())
 }
 
-fn usage_text(usage: &Usage, losses: &mut Losses) -> String {
+fn encode_usage(usage: &Usage, losses: &mut Losses) -> String {
     if usage
         .extra
-        .wires()
+        .wire_fields_by_format()
         .iter()
         .any(|(format, _)| format != FORMAT)
     {
         let why = "the counts are kept, the provider's own account of them is not";
         losses.push("response.usage", LossKind::Field, why);
     }
-    let mut object = Object::new();
-    let own = usage.extra.wire(FORMAT);
+    let mut object = ObjectWriter::new();
+    let own = usage.extra.wire_fields(FORMAT);
     if !own.is_empty() {
-        object.carried(&keep(own));
+        object.extra_fields(&to_extras(own));
         return object.finish();
     }
     let thoughts = usage.reasoning_tokens;
@@ -270,7 +272,7 @@ fn usage_text(usage: &Usage, losses: &mut Losses) -> String {
         .output_tokens
         .map(|all| all.saturating_sub(thoughts.unwrap_or(0)));
     let mut add = |key: &'static str, count: Option<u64>| {
-        object.maybe(key, count.map(|count| count.to_string()).as_deref());
+        object.raw_if_some(key, count.map(|count| count.to_string()).as_deref());
     };
     add("promptTokenCount", usage.input_tokens);
     add("cachedContentTokenCount", usage.cache_read_tokens);
@@ -280,7 +282,7 @@ fn usage_text(usage: &Usage, losses: &mut Losses) -> String {
         "totalTokenCount",
         usage
             .total_tokens
-            .or_else(|| sum(usage.input_tokens, usage.output_tokens)),
+            .or_else(|| sum_counts(usage.input_tokens, usage.output_tokens)),
     );
     object.finish()
 }

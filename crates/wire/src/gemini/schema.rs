@@ -8,35 +8,37 @@ use serde_json::{Map, Value};
 
 /// The schema as JSON Schema; the same text where nothing differs or it cannot be read.
 pub(super) fn to_json_schema(schema: &Raw) -> Raw {
-    let Ok(value) = schema.to::<Value>() else {
+    let Ok(value) = schema.parse_as::<Value>() else {
         return schema.clone();
     };
-    let converted = convert(value.clone());
+    let converted = convert_schema(value.clone());
     if converted == value {
         return schema.clone();
     }
     Raw::from_value(&converted).unwrap_or_else(|_| schema.clone())
 }
 
-fn convert(value: Value) -> Value {
+fn convert_schema(value: Value) -> Value {
     let Value::Object(members) = value else {
         return value;
     };
     let mut out = Map::new();
     let mut nullable = false;
     for (key, value) in members {
-        let key = known_key(&key).map_or(key, str::to_owned);
+        let key = json_schema_key(&key).map_or(key, str::to_owned);
         let value = match (key.as_str(), value) {
             ("type", Value::String(word)) => Value::String(word.to_ascii_lowercase()),
             ("nullable", Value::Bool(flag)) => {
                 nullable = flag;
                 continue;
             }
-            ("properties" | "$defs" | "defs", Value::Object(map)) => {
-                Value::Object(map.into_iter().map(|(k, v)| (k, convert(v))).collect())
-            }
-            ("anyOf", Value::Array(list)) => list.into_iter().map(convert).collect(),
-            ("items" | "additionalProperties", value) => convert(value),
+            ("properties" | "$defs" | "defs", Value::Object(map)) => Value::Object(
+                map.into_iter()
+                    .map(|(k, v)| (k, convert_schema(v)))
+                    .collect(),
+            ),
+            ("anyOf", Value::Array(list)) => list.into_iter().map(convert_schema).collect(),
+            ("items" | "additionalProperties", value) => convert_schema(value),
             (key, Value::String(count)) if key.starts_with("min") || key.starts_with("max") => {
                 count
                     .parse::<u64>()
@@ -64,7 +66,7 @@ fn allow_null(schema: &mut Map<String, Value>) {
 }
 
 /// The JSON Schema name of a key written in snake_case.
-fn known_key(key: &str) -> Option<&'static str> {
+fn json_schema_key(key: &str) -> Option<&'static str> {
     Some(match key {
         "any_of" => "anyOf",
         "max_items" => "maxItems",

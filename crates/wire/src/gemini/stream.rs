@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use contexture_ir::{Fields, Raw};
 use serde_json::value::RawValue;
 
-use super::arguments::Arguments;
-use super::names::peek;
+use super::arguments::PartialArguments;
+use super::names::peek_field;
 use super::response;
-use crate::draft::Draft;
-use crate::json::array;
-use crate::stream::{Heard, PieceKind, StreamEvent, failure, place, string, text};
+use crate::draft::JsonBuilder;
+use crate::json::json_array;
+use crate::stream::{
+    ParsedEvent, PieceKind, StreamEvent, index_field, parse_failure, string_field, string_value,
+};
 use crate::unfinished::{self, INCOMPLETE, MARK};
 
 /// The members of a part of text that can be joined with its neighbours.
@@ -22,56 +24,56 @@ const JOINED: [&str; 4] = ["text", "thought", "thoughtSignature", "thought_signa
 
 /// An answer being streamed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stream {
-    head: Draft,
-    candidates: BTreeMap<u64, Candidate>,
+pub(crate) struct GeminiStream {
+    head: JsonBuilder,
+    candidates: BTreeMap<u64, StreamedCandidate>,
     started: bool,
     blocked: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Candidate {
-    fields: Draft,
-    content: Draft,
-    parts: Vec<Piece>,
+struct StreamedCandidate {
+    fields: JsonBuilder,
+    content: JsonBuilder,
+    parts: Vec<StreamedPart>,
     /// Whether the last part may still grow.
     open: bool,
     finished: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Piece {
-    Text(Draft),
-    Call(Call),
+enum StreamedPart {
+    Text(JsonBuilder),
+    Call(StreamedCall),
     Other(String),
 }
 
 #[derive(Clone, Debug)]
-struct Call {
-    part: Draft,
-    function: Draft,
-    arguments: Option<Arguments>,
+struct StreamedCall {
+    part: JsonBuilder,
+    function: JsonBuilder,
+    arguments: Option<PartialArguments>,
     open: bool,
 }
 
-impl Stream {
-    pub(crate) fn push(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Heard {
+impl GeminiStream {
+    pub(crate) fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
         if let Some(error) = fields.get(&["error"]).filter(|error| error.get() != "null") {
-            said.push(StreamEvent::Failed(failure(error)));
-            return Heard::Something;
+            said.push(StreamEvent::Failed(parse_failure(error)));
+            return ParsedEvent::Recognized;
         }
         let candidates = fields.get(&["candidates"]);
-        let feedback = peek(&fields, "promptFeedback");
-        let usage = peek(&fields, "usageMetadata");
+        let feedback = peek_field(&fields, "promptFeedback");
+        let usage = peek_field(&fields, "usageMetadata");
         if candidates.is_none() && feedback.is_none() && usage.is_none() {
-            return Heard::Nothing;
+            return ParsedEvent::Ignored;
         }
         for (key, value) in fields.iter().filter(|(key, _)| *key != "candidates") {
-            self.head.fill(key, value);
+            self.head.set_unless_empty(key, value);
         }
         if !std::mem::replace(&mut self.started, true) {
-            let first = |name| peek(&fields, name).and_then(text);
+            let first = |name| peek_field(&fields, name).and_then(string_value);
             said.push(StreamEvent::Started {
                 id: first("responseId"),
                 model: first("modelVersion"),
@@ -79,112 +81,116 @@ impl Stream {
         }
         let list = candidates.map(|list| serde_json::from_str::<Vec<&RawValue>>(list.get()));
         for candidate in list.and_then(Result::ok).unwrap_or_default() {
-            self.candidate(candidate, said);
+            self.push_candidate(candidate, said);
         }
         let reason = feedback.and_then(|feedback| {
-            peek(&Fields::parse(feedback.get()).ok()?, "blockReason").map(drop)
+            peek_field(&Fields::parse(feedback.get()).ok()?, "blockReason").map(drop)
         });
         if reason.is_some() && !self.blocked {
             self.blocked = true;
             let finish = Some(contexture_ir::FinishReason::ContentFilter);
             said.push(StreamEvent::Finished { finish });
         }
-        if let Some(Ok(usage)) = usage.map(response::usage) {
+        if let Some(Ok(usage)) = usage.map(response::parse_usage) {
             said.push(StreamEvent::Usage(usage));
         }
-        Heard::Something
+        ParsedEvent::Recognized
     }
 
-    pub(crate) fn ended(&self) -> bool {
-        let finished = |candidate: &Candidate| candidate.finished;
+    pub(crate) fn is_complete(&self) -> bool {
+        let finished = |candidate: &StreamedCandidate| candidate.finished;
         self.blocked || (!self.candidates.is_empty() && self.candidates.values().all(finished))
     }
 
-    pub(crate) fn body(&self) -> String {
-        let mut body = Draft::default();
-        let cut = !self.ended();
+    pub(crate) fn response_body(&self) -> String {
+        let mut body = JsonBuilder::default();
+        let cut = !self.is_complete();
         if cut || !self.candidates.is_empty() {
-            let none = Candidate::default();
+            let none = StreamedCandidate::default();
             let nothing = self.candidates.is_empty().then_some(&none);
             let candidates = self.candidates.values().chain(nothing);
-            if let Ok(candidates) = Raw::parse(array(candidates.map(|one| one.json(cut)))) {
+            if let Ok(candidates) = Raw::parse(json_array(candidates.map(|one| one.to_json(cut)))) {
                 body.set_raw("candidates", candidates);
             }
         }
-        body.set_all(&self.head.json(), |_| true);
-        body.json()
+        body.set_members(&self.head.to_json(), |_| true);
+        body.to_json()
     }
 
-    fn candidate(&mut self, candidate: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_candidate(&mut self, candidate: &RawValue, said: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(candidate.get()) else {
             return;
         };
-        let index = place(&fields, "index").unwrap_or(0);
+        let index = index_field(&fields, "index").unwrap_or(0);
         let mut silent = Vec::new();
         let said = if index == 0 { said } else { &mut silent };
         let candidate = self.candidates.entry(index).or_default();
         for (key, value) in fields.iter() {
             match key {
-                "content" => candidate.content(value, said),
-                "logprobsResult" => candidate.fields.merge(key, value),
-                _ => candidate.fields.fill(key, value),
+                "content" => candidate.push_content(value, said),
+                "logprobsResult" => candidate.fields.merge_delta(key, value),
+                _ => candidate.fields.set_unless_empty(key, value),
             }
         }
-        if let Some(word) = peek(&fields, "finishReason").and_then(text) {
-            candidate.close(said);
+        if let Some(word) = peek_field(&fields, "finishReason").and_then(string_value) {
+            candidate.close_part(said);
             if !std::mem::replace(&mut candidate.finished, true) {
                 let mut parts = candidate.parts.iter();
-                let calls = parts.any(|piece| matches!(piece, Piece::Call(_)));
-                let finish = Some(response::finish_from(&word, calls));
+                let calls = parts.any(|piece| matches!(piece, StreamedPart::Call(_)));
+                let finish = Some(response::parse_finish_reason(&word, calls));
                 said.push(StreamEvent::Finished { finish });
             }
         }
     }
 }
 
-impl Candidate {
-    fn content(&mut self, content: &RawValue, said: &mut Vec<StreamEvent>) {
+impl StreamedCandidate {
+    fn push_content(&mut self, content: &RawValue, said: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(content.get()) else {
             return;
         };
         for (key, value) in fields.iter().filter(|(key, _)| *key != "parts") {
-            self.content.fill(key, value);
+            self.content.set_unless_empty(key, value);
         }
         let parts = fields.get(&["parts"]).map(|parts| parts.get());
         let parts: Vec<&RawValue> = serde_json::from_str(parts.unwrap_or("[]")).unwrap_or_default();
         for part in parts {
             let fields = Fields::parse(part.get()).unwrap_or_default();
-            match peek(&fields, "functionCall") {
-                Some(call) => self.call(part, call, said),
-                None => self.part(part, &fields, said),
+            match peek_field(&fields, "functionCall") {
+                Some(call) => self.push_call(part, call, said),
+                None => self.push_part(part, &fields, said),
             }
         }
     }
 
-    fn part(&mut self, part: &RawValue, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) {
-        let words = string(fields, "text");
+    fn push_part(&mut self, part: &RawValue, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) {
+        let words = string_field(fields, "text");
         let plain = fields.iter().all(|(key, _)| JOINED.contains(&key));
         let Some(delta) = words.filter(|_| plain) else {
-            self.begin(Piece::Other(part.get().to_owned()), other(fields), said);
-            return self.close(said);
+            self.begin_part(
+                StreamedPart::Other(part.get().to_owned()),
+                other_kind(fields),
+                said,
+            );
+            return self.close_part(said);
         };
-        let signed = peek(fields, "thoughtSignature");
+        let signed = peek_field(fields, "thoughtSignature");
         if delta.is_empty() && signed.is_none() {
             return;
         }
         let thought = fields.get(&["thought"]).map(RawValue::get) == Some("true");
-        if !self.joins(&delta, signed, thought) {
+        if !self.can_join_last_part(&delta, signed, thought) {
             let kind = match thought {
                 true => PieceKind::Reasoning,
                 false => PieceKind::Message,
             };
-            let mut draft = Draft::of(part.get());
+            let mut draft = JsonBuilder::from_object(part.get());
             draft.set_string("text", "");
-            self.begin(Piece::Text(draft), kind, said);
+            self.begin_part(StreamedPart::Text(draft), kind, said);
         }
         let piece = self.parts.len().saturating_sub(1);
-        if let Some(Piece::Text(draft)) = self.parts.last_mut() {
-            draft.append("text", &delta);
+        if let Some(StreamedPart::Text(draft)) = self.parts.last_mut() {
+            draft.append_text("text", &delta);
             for (key, value) in fields.iter().filter(|(key, _)| *key != "text") {
                 draft.set(key, value);
             }
@@ -198,49 +204,50 @@ impl Candidate {
 
     /// Whether text joins the part before: one of its kind, neither of them signed; or an empty one that
     /// signs it.
-    fn joins(&self, delta: &str, signed: Option<&RawValue>, thought: bool) -> bool {
-        let Some(Piece::Text(before)) = self.parts.last() else {
+    fn can_join_last_part(&self, delta: &str, signed: Option<&RawValue>, thought: bool) -> bool {
+        let Some(StreamedPart::Text(before)) = self.parts.last() else {
             return false;
         };
-        let alike = (before.raw("thought").map(Raw::get) == Some("true")) == thought;
-        let free = !before.has("thoughtSignature") && !before.has("thought_signature");
+        let alike = (before.get_raw("thought").map(Raw::get) == Some("true")) == thought;
+        let free =
+            !before.contains_key("thoughtSignature") && !before.contains_key("thought_signature");
         alike && free && (signed.is_none() || delta.is_empty())
     }
 
-    fn call(&mut self, part: &RawValue, call: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_call(&mut self, part: &RawValue, call: &RawValue, said: &mut Vec<StreamEvent>) {
         let fields = Fields::parse(call.get()).unwrap_or_default();
-        let name = string(&fields, "name");
-        let open = matches!(self.parts.last(), Some(Piece::Call(call)) if call.open);
+        let name = string_field(&fields, "name");
+        let open = matches!(self.parts.last(), Some(StreamedPart::Call(call)) if call.open);
         if name.is_some() || !open {
             let kind = PieceKind::Call {
-                id: string(&fields, "id"),
+                id: string_field(&fields, "id"),
                 name,
             };
-            let fresh = Call {
-                part: Draft::default(),
-                function: Draft::default(),
+            let fresh = StreamedCall {
+                part: JsonBuilder::default(),
+                function: JsonBuilder::default(),
                 arguments: None,
                 open: true,
             };
-            self.begin(Piece::Call(fresh), kind, said);
+            self.begin_part(StreamedPart::Call(fresh), kind, said);
         }
         let piece = self.parts.len().saturating_sub(1);
-        let Some(Piece::Call(now)) = self.parts.last_mut() else {
+        let Some(StreamedPart::Call(now)) = self.parts.last_mut() else {
             return;
         };
-        now.grow(part, &fields);
-        if peek(&fields, "willContinue").is_none_or(|more| more.get() != "true") {
+        now.push_delta(part, &fields);
+        if peek_field(&fields, "willContinue").is_none_or(|more| more.get() != "true") {
             now.open = false;
-            let delta = now.given().unwrap_or_default();
+            let delta = now.arguments_json().unwrap_or_default();
             if !delta.is_empty() {
                 said.push(StreamEvent::ArgumentsDelta { piece, delta });
             }
-            self.close(said);
+            self.close_part(said);
         }
     }
 
-    fn begin(&mut self, piece: Piece, kind: PieceKind, said: &mut Vec<StreamEvent>) {
-        self.close(said);
+    fn begin_part(&mut self, piece: StreamedPart, kind: PieceKind, said: &mut Vec<StreamEvent>) {
+        self.close_part(said);
         let number = self.parts.len();
         self.parts.push(piece);
         self.open = true;
@@ -251,77 +258,77 @@ impl Candidate {
     }
 
     /// The last piece is whole.
-    fn close(&mut self, said: &mut Vec<StreamEvent>) {
+    fn close_part(&mut self, said: &mut Vec<StreamEvent>) {
         if std::mem::take(&mut self.open) {
             let piece = self.parts.len().saturating_sub(1);
             said.push(StreamEvent::ItemDone { piece });
         }
     }
 
-    fn json(&self, cut: bool) -> String {
+    fn to_json(&self, cut: bool) -> String {
         let cut = cut && !self.finished;
         let last = self.parts.len().saturating_sub(1);
         let parts = self.parts.iter().enumerate();
-        let parts = parts.map(|(at, piece)| piece.json(cut && at == last));
+        let parts = parts.map(|(at, piece)| piece.to_json(cut && at == last));
         let mut content = self.content.clone();
-        if let Ok(parts) = Raw::parse(array(parts)) {
+        if let Ok(parts) = Raw::parse(json_array(parts)) {
             content.set_raw("parts", parts);
         }
-        let mut fields = Draft::default();
-        if let Ok(content) = Raw::parse(content.json()) {
+        let mut fields = JsonBuilder::default();
+        if let Ok(content) = Raw::parse(content.to_json()) {
             fields.set_raw("content", content);
         }
-        fields.set_all(&self.fields.json(), |_| true);
+        fields.set_members(&self.fields.to_json(), |_| true);
         if cut {
             fields.set_string("finishReason", INCOMPLETE);
         }
-        fields.json()
+        fields.to_json()
     }
 }
 
-impl Piece {
-    fn json(&self, cut: bool) -> String {
+impl StreamedPart {
+    fn to_json(&self, cut: bool) -> String {
         match self {
             Self::Other(part) => part.clone(),
             Self::Text(draft) if cut => {
                 let mut draft = draft.clone();
-                draft.set_raw(MARK, unfinished::mark());
-                draft.json()
+                draft.set_raw(MARK, unfinished::truncation_mark());
+                draft.to_json()
             }
-            Self::Text(draft) => draft.json(),
-            Self::Call(call) => call.json(),
+            Self::Text(draft) => draft.to_json(),
+            Self::Call(call) => call.to_json(),
         }
     }
 }
 
-impl Call {
-    fn grow(&mut self, part: &RawValue, fields: &Fields<'_>) {
+impl StreamedCall {
+    fn push_delta(&mut self, part: &RawValue, fields: &Fields<'_>) {
         let own = |key: &str| key != "functionCall" && key != "function_call";
-        self.part.set_all(part.get(), own);
+        self.part.set_members(part.get(), own);
         for (key, value) in fields.iter() {
             match key {
                 "willContinue" | "will_continue" => {}
                 "partialArgs" | "partial_args" => self
                     .arguments
-                    .get_or_insert_with(Arguments::default)
-                    .take(value),
-                _ => self.function.fill(key, value),
+                    .get_or_insert_with(PartialArguments::default)
+                    .push_pieces(value),
+                _ => self.function.set_unless_empty(key, value),
             }
         }
     }
 
     /// The arguments, if they can be told.
-    fn given(&self) -> Option<String> {
+    fn arguments_json(&self) -> Option<String> {
         match &self.arguments {
-            Some(arguments) => arguments.json(),
-            None => Some(self.function.raw("args")?.get().to_owned()),
+            Some(arguments) => arguments.to_json(),
+            None => Some(self.function.get_raw("args")?.get().to_owned()),
         }
     }
 
-    fn json(&self) -> String {
+    fn to_json(&self) -> String {
         let mut part = self.part.clone();
         let mut function = self.function.clone();
-        let given = self.arguments.as_ref().map(Arguments::json);
+        let given = self.arguments.as_ref().map(PartialArguments::to_json);
         match given {
             Some(Some(args)) if !self.open => {
                 if let Ok(args) = Raw::parse(args) {
@@ -329,23 +336,23 @@ impl Call {
                 }
             }
             Some(_) => {
-                let came = self.arguments.as_ref().map(Arguments::came);
+                let came = self.arguments.as_ref().map(PartialArguments::pieces_json);
                 part.set_raw(MARK, Raw::string(&came.unwrap_or_default()));
             }
             None if self.open => part.set_raw(MARK, Raw::string("")),
             None => {}
         }
-        if !function.has("name") {
+        if !function.contains_key("name") {
             function.set_string("name", "");
         }
-        if let Ok(function) = Raw::parse(function.json()) {
+        if let Ok(function) = Raw::parse(function.to_json()) {
             part.set_raw("functionCall", function);
         }
-        part.json()
+        part.to_json()
     }
 }
 
-fn other(fields: &Fields<'_>) -> PieceKind {
+fn other_kind(fields: &Fields<'_>) -> PieceKind {
     let mut keys = fields.iter().map(|(key, _)| key);
     PieceKind::Other(keys.next().unwrap_or("part").to_owned())
 }

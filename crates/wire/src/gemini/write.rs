@@ -2,21 +2,21 @@
 
 use contexture_ir::{
     Compaction, Extension, Extra, Fields, FunctionCall, FunctionCallOutput, Item, Message, Output,
-    Part, Raw, Reasoning, TextPart, quote,
+    Part, Raw, Reasoning, TextPart, quote_json,
 };
 
-use super::group::Group;
-use super::names::Names;
-use super::part::{medium, outer, own_part, without_content, written_id};
+use super::group::ContentBuilder;
+use super::names::SnakeCaseFields;
+use super::part::{encode_call_id, finish_media_part, own_part, without_content_fields, wrap_part};
 use super::words::{CONTENT, FORMAT, MAKER};
 use super::{media, output};
 use crate::Chunk;
-use crate::carry::{START, hinted, tell_foreign};
-use crate::compaction::retold;
-use crate::entry::{Entry, Run, Side, side};
+use crate::carry::{START, hint, report_foreign_fields};
+use crate::compaction::compaction_as_text;
+use crate::entry::{PairedItem, RoleRun, Side, side};
 use crate::format::Format;
 use crate::function_name::GEMINI;
-use crate::json::{Object, array, as_object};
+use crate::json::{ObjectWriter, as_object, json_array};
 use crate::loss::{LossKind, Losses};
 use crate::system_tag::system_tag;
 
@@ -26,20 +26,22 @@ const UNSIGNED: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 /// Lowers one run. With `signed` a step's first call carries a signature, the sentinel if it has
 /// none of its own.
-pub(super) fn run(run: &Run<'_, '_>, signed: Signing) -> Chunk {
-    let mut writer = Writer::new(run.side, Use::Request);
+pub(super) fn encode_run(run: &RoleRun<'_, '_>, signed: Signing) -> Chunk {
+    let mut writer = ContentEncoder::new(run.side, BodyKind::Request);
     writer.signing = signed;
     for (index, entry) in run.entries.iter().enumerate() {
-        writer.entry(index, entry);
+        writer.encode_item(index, entry);
     }
-    let messages = writer.groups.into_iter().flat_map(Group::finish);
+    let messages = writer.contents.into_iter().flat_map(ContentBuilder::finish);
     let ids = (writer.calls, writer.outputs);
-    Chunk::of_side(run.side, messages, ids, writer.losses)
+    Chunk::from_messages(run.side, messages, ids, writer.losses)
 }
 
 /// The content of a candidate; `None` if it had none.
-pub(super) fn answer<'a>(entries: impl Iterator<Item = Entry<'a>>) -> (Option<String>, Losses) {
-    let mut writer = Writer::new(Side::Model, Use::Response);
+pub(super) fn encode_candidate_content<'a>(
+    entries: impl Iterator<Item = PairedItem<'a>>,
+) -> (Option<String>, Losses) {
+    let mut writer = ContentEncoder::new(Side::Model, BodyKind::Response);
     for (index, entry) in entries.enumerate() {
         if side(entry.item, Format::Gemini) == Some(Side::User) {
             let why = "a response holds what the model said";
@@ -47,56 +49,62 @@ pub(super) fn answer<'a>(entries: impl Iterator<Item = Entry<'a>>) -> (Option<St
                 .losses
                 .push(format!("[{index}]"), LossKind::Item, why);
         } else {
-            writer.entry(index, &entry);
+            writer.encode_item(index, &entry);
         }
     }
     let losses = std::mem::take(&mut writer.losses);
     (
         writer
-            .groups
+            .contents
             .into_iter()
             .next()
-            .and_then(|group| group.whole()),
+            .and_then(|group| group.finish_single()),
         losses,
     )
 }
 
 /// `systemInstruction`.
-pub(super) fn system(instructions: &[Message], losses: &mut Losses) -> Option<String> {
-    let mut writer = Writer::new(Side::User, Use::Request);
+pub(super) fn encode_system_instruction(
+    instructions: &[Message],
+    losses: &mut Losses,
+) -> Option<String> {
+    let mut writer = ContentEncoder::new(Side::User, BodyKind::Request);
     let mut string = false;
     let mut role = None;
     for (index, message) in instructions.iter().enumerate() {
         let path = format!("instructions[{index}]");
-        tell_foreign(&message.extra, FORMAT, &path, &mut writer.losses);
+        report_foreign_fields(&message.extra, FORMAT, &path, &mut writer.losses);
         if message.role == contexture_ir::Role::Developer {
             let why = "the format knows one kind of instruction, system";
             writer
                 .losses
                 .push(format!("{path}.role"), LossKind::Role, why);
         }
-        let wire = message.extra.wire(FORMAT);
-        string |= hinted(&wire, "~content").is_some();
-        role = role.or(hinted(&wire, "~role"));
+        let wire = message.extra.wire_fields(FORMAT);
+        string |= hint(&wire, "~content").is_some();
+        role = role.or(hint(&wire, "~role"));
         for (at, part) in message.content.iter().enumerate() {
-            let part = writer.part(part, &format!("{path}.content[{at}]"));
-            writer.group(&wire).rest.extend(part);
+            let part = writer.encode_part(part, &format!("{path}.content[{at}]"));
+            writer.open_content(&wire).rest.extend(part);
         }
     }
-    losses.absorb("", writer.losses);
-    let group = writer.groups.pop().filter(|group| !group.rest.is_empty())?;
+    losses.extend_with_prefix("", writer.losses);
+    let group = writer
+        .contents
+        .pop()
+        .filter(|group| !group.rest.is_empty())?;
     if let ([only], [Message { content, .. }]) = (group.rest.as_slice(), instructions)
         && string
         && let [Part::InputText(text)] = content.as_slice()
         && only.contains("\"text\"")
     {
-        return Some(quote(&text.text));
+        return Some(quote_json(&text.text));
     }
-    let mut object = Object::new();
-    object.maybe("role", role.map(|role| quote(&role)).as_deref());
+    let mut object = ObjectWriter::new();
+    object.raw_if_some("role", role.map(|role| quote_json(&role)).as_deref());
     object
-        .raw("parts", &array(group.rest))
-        .carried(&group.fields);
+        .raw("parts", &json_array(group.rest))
+        .extra_fields(&group.fields);
     Some(object.finish())
 }
 
@@ -111,69 +119,69 @@ pub(super) enum Signing {
 
 /// What is being written; a response repeats what the provider said, empty or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum BodyKind {
     Request,
     Response,
 }
 
-struct Writer {
+struct ContentEncoder {
     side: Side,
-    purpose: Use,
+    purpose: BodyKind,
     signing: Signing,
-    groups: Vec<Group>,
+    contents: Vec<ContentBuilder>,
     losses: Losses,
     calls: Vec<String>,
     outputs: Vec<String>,
 }
 
-impl Writer {
-    fn new(side: Side, purpose: Use) -> Self {
+impl ContentEncoder {
+    fn new(side: Side, purpose: BodyKind) -> Self {
         Self {
             side,
             purpose,
             signing: Signing::AsIs,
-            groups: Vec::new(),
+            contents: Vec::new(),
             losses: Losses::default(),
             calls: Vec::new(),
             outputs: Vec::new(),
         }
     }
 
-    fn entry(&mut self, index: usize, entry: &Entry<'_>) {
+    fn encode_item(&mut self, index: usize, entry: &PairedItem<'_>) {
         let path = format!("[{index}]");
         match entry.item {
-            Item::Message(message) => self.message(message, &path),
-            Item::FunctionCall(call) => self.call(call, entry.call_id(), &path),
-            Item::FunctionCallOutput(output) => self.output(output, entry, &path),
-            Item::Reasoning(reasoning) => self.reasoning(reasoning, &path),
-            Item::Compaction(compaction) => self.compaction(compaction, &path),
-            Item::Extension(extension) => self.extension(extension, &path),
+            Item::Message(message) => self.encode_message(message, &path),
+            Item::FunctionCall(call) => self.encode_call(call, entry.call_id(), &path),
+            Item::FunctionCallOutput(output) => self.encode_output(output, entry, &path),
+            Item::Reasoning(reasoning) => self.encode_reasoning(reasoning, &path),
+            Item::Compaction(compaction) => self.encode_compaction(compaction, &path),
+            Item::Extension(extension) => self.encode_extension(extension, &path),
         }
     }
 
     /// The content that an item with these carried fields goes into.
-    fn group(&mut self, wire: &Extra) -> &mut Group {
-        let fresh = self.purpose == Use::Request && hinted(wire, START).is_some();
-        if fresh || self.groups.is_empty() {
-            self.groups.push(Group::new(self.side));
+    fn open_content(&mut self, wire: &Extra) -> &mut ContentBuilder {
+        let fresh = self.purpose == BodyKind::Request && hint(wire, START).is_some();
+        if fresh || self.contents.is_empty() {
+            self.contents.push(ContentBuilder::new(self.side));
         }
-        let last = self.groups.len() - 1;
+        let last = self.contents.len() - 1;
         #[expect(clippy::indexing_slicing, reason = "a group was just made sure of")]
-        let group = &mut self.groups[last];
+        let group = &mut self.contents[last];
         if let Some(fields) = wire.get(CONTENT).and_then(Raw::fields) {
-            group.fields.extend(fields.rest());
+            group.fields.extend(fields.into_extra());
         }
         group.joined |= wire.get("~join").is_some() || wire.get("~place").is_some();
         group.bare |= wire.get("~parts").is_some();
-        if let Some(role) = hinted(wire, "~role") {
+        if let Some(role) = hint(wire, "~role") {
             group.role = Some(role);
         }
         group
     }
 
-    fn message(&mut self, message: &Message, path: &str) {
-        tell_foreign(&message.extra, FORMAT, path, &mut self.losses);
-        let wire = message.extra.wire(FORMAT);
+    fn encode_message(&mut self, message: &Message, path: &str) {
+        report_foreign_fields(&message.extra, FORMAT, path, &mut self.losses);
+        let wire = message.extra.wire_fields(FORMAT);
         let tagged = message.role.is_instruction();
         if tagged {
             let why = "inside a history the host's words are user text in a <system> tag";
@@ -185,45 +193,45 @@ impl Writer {
             let path = format!("{path}.content[{index}]");
             parts.extend(match part {
                 Part::InputText(text) | Part::OutputText(text) if tagged => {
-                    tell_foreign(&text.extra, FORMAT, &path, &mut self.losses);
+                    report_foreign_fields(&text.extra, FORMAT, &path, &mut self.losses);
                     let tagged = TextPart::new(system_tag(&text.text));
-                    self.text(&tagged, &path)
+                    self.encode_text(&tagged, &path)
                 }
-                part => self.part(part, &path),
+                part => self.encode_part(part, &path),
             });
         }
-        if message.content.is_empty() && self.purpose == Use::Request {
+        if message.content.is_empty() && self.purpose == BodyKind::Request {
             self.losses
                 .push(path, LossKind::Item, "a content without parts is refused");
         }
-        if !parts.is_empty() || self.purpose == Use::Response {
-            self.group(&wire).rest.extend(parts);
+        if !parts.is_empty() || self.purpose == BodyKind::Response {
+            self.open_content(&wire).rest.extend(parts);
         }
     }
 
-    fn part(&mut self, part: &Part, path: &str) -> Option<String> {
+    fn encode_part(&mut self, part: &Part, path: &str) -> Option<String> {
         if let Some(extra) = part.extra() {
-            tell_foreign(extra, FORMAT, path, &mut self.losses);
+            report_foreign_fields(extra, FORMAT, path, &mut self.losses);
         }
         match part {
             Part::Refusal(text) => {
                 self.losses
                     .push(path, LossKind::Value, "a refusal is written as text");
-                self.text(text, path)
+                self.encode_text(text, path)
             }
             Part::InputText(text)
             | Part::OutputText(text)
             | Part::SummaryText(text)
-            | Part::ReasoningText(text) => self.text(text, path),
+            | Part::ReasoningText(text) => self.encode_text(text, path),
             Part::InputImage(image) => {
-                let wire = image.extra.wire(FORMAT);
-                let object = media::image(image, &wire, path, &mut self.losses);
-                object.map(|object| medium(object, wire))
+                let wire = image.extra.wire_fields(FORMAT);
+                let object = media::encode_image(image, &wire, path, &mut self.losses);
+                object.map(|object| finish_media_part(object, wire))
             }
             Part::InputFile(file) => {
-                let wire = file.extra.wire(FORMAT);
-                let object = media::file(file, &wire, path, &mut self.losses);
-                object.map(|object| medium(object, wire))
+                let wire = file.extra.wire_fields(FORMAT);
+                let object = media::encode_file(file, &wire, path, &mut self.losses);
+                object.map(|object| finish_media_part(object, wire))
             }
             Part::Extension(part) => {
                 let own = own_part(&part.kind, &part.raw);
@@ -238,25 +246,25 @@ impl Writer {
 
     /// A text part; empty text is left out of requests unless it came from this format: Vertex refuses
     /// it, yet signatures stand on it.
-    fn text(&mut self, part: &TextPart, path: &str) -> Option<String> {
-        let wire = part.extra.wire(FORMAT);
+    fn encode_text(&mut self, part: &TextPart, path: &str) -> Option<String> {
+        let wire = part.extra.wire_fields(FORMAT);
         let own = ["~empty", "thoughtSignature", "thought_signature"]
             .iter()
             .any(|key| wire.get(key).is_some());
-        if part.text.is_empty() && !own && self.purpose == Use::Request {
+        if part.text.is_empty() && !own && self.purpose == BodyKind::Request {
             self.losses
                 .push(path, LossKind::Part, "empty text says nothing");
             return None;
         }
-        let mut object = Object::new();
-        object.string("text", &part.text).carried(&wire);
+        let mut object = ObjectWriter::new();
+        object.string("text", &part.text).extra_fields(&wire);
         Some(object.finish())
     }
 
-    fn call(&mut self, call: &FunctionCall, id: &str, path: &str) {
-        tell_foreign(&call.extra, FORMAT, path, &mut self.losses);
-        let wire = call.extra.wire(FORMAT);
-        let names = Names::of(&wire);
+    fn encode_call(&mut self, call: &FunctionCall, id: &str, path: &str) {
+        report_foreign_fields(&call.extra, FORMAT, path, &mut self.losses);
+        let wire = call.extra.wire_fields(FORMAT);
+        let names = SnakeCaseFields::from_wire(&wire);
         let blank = call.arguments.trim().is_empty();
         let args = as_object(&call.arguments).unwrap_or_else(|| {
             if !blank {
@@ -267,35 +275,35 @@ impl Writer {
             "{}"
         });
         let name = match self.purpose {
-            Use::Request => GEMINI.write(&call.name, path, &mut self.losses),
-            Use::Response => call.name.as_str().into(),
+            BodyKind::Request => GEMINI.sanitize_name(&call.name, path, &mut self.losses),
+            BodyKind::Response => call.name.as_str().into(),
         };
-        let mut inner = Object::new();
+        let mut inner = ObjectWriter::new();
         inner
-            .maybe("id", written_id(id).as_deref())
+            .raw_if_some("id", encode_call_id(id).as_deref())
             .string("name", &name);
         if !(wire.get("~args").is_some() && args == "{}") {
             inner.raw("args", args);
         }
-        inner.carried(&media::nested(&wire, "functionCall"));
+        inner.extra_fields(&media::nested_fields(&wire, "functionCall"));
         let mut carried = wire.clone();
         let signed = ["thoughtSignature", "thought_signature"];
         let unsigned = signed.iter().all(|name| wire.get(name).is_none());
         if self.signing == Signing::Sentinel && self.calls.is_empty() && unsigned {
-            let name = names.spell("thoughtSignature");
+            let name = names.spelled_name("thoughtSignature");
             carried.set(&name, Raw::string(UNSIGNED));
         }
-        let part = outer("functionCall", &names, inner, &carried);
-        self.group(&wire).rest.push(part);
+        let part = wrap_part("functionCall", &names, inner, &carried);
+        self.open_content(&wire).rest.push(part);
         self.calls.push(id.to_owned());
     }
 
-    fn output(&mut self, item: &FunctionCallOutput, entry: &Entry<'_>, path: &str) {
-        tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
-        let wire = item.extra.wire(FORMAT);
-        let names = Names::of(&wire);
+    fn encode_output(&mut self, item: &FunctionCallOutput, entry: &PairedItem<'_>, path: &str) {
+        report_foreign_fields(&item.extra, FORMAT, path, &mut self.losses);
+        let wire = item.extra.wire_fields(FORMAT);
+        let names = SnakeCaseFields::from_wire(&wire);
         let id = entry.call_id();
-        let own = hinted(&wire, "~name");
+        let own = hint(&wire, "~name");
         let name = own
             .as_deref()
             .filter(|name| !name.is_empty())
@@ -308,20 +316,20 @@ impl Writer {
             self.losses
                 .push(format!("{path}.name"), LossKind::Value, why);
         }
-        let name = GEMINI.write(name.unwrap_or("unknown"), path, &mut self.losses);
-        let (response, parts) = self.response(item, &wire, path);
-        let mut inner = Object::new();
+        let name = GEMINI.sanitize_name(name.unwrap_or("unknown"), path, &mut self.losses);
+        let (response, parts) = self.encode_response(item, &wire, path);
+        let mut inner = ObjectWriter::new();
         if wire.get("~id").is_none() {
-            inner.maybe("id", written_id(id).as_deref());
+            inner.raw_if_some("id", encode_call_id(id).as_deref());
         }
         inner
             .string("name", &name)
-            .maybe("response", response.as_deref());
-        inner.maybe("parts", parts.map(array).as_deref());
-        inner.carried(&media::nested(&wire, "functionResponse"));
-        let part = outer("functionResponse", &names, inner, &wire);
+            .raw_if_some("response", response.as_deref());
+        inner.raw_if_some("parts", parts.map(json_array).as_deref());
+        inner.extra_fields(&media::nested_fields(&wire, "functionResponse"));
+        let part = wrap_part("functionResponse", &names, inner, &wire);
         let placed = wire.get("~place").is_some();
-        let group = self.group(&wire);
+        let group = self.open_content(&wire);
         let moved = !placed && !group.rest.is_empty();
         if placed {
             &mut group.rest
@@ -337,18 +345,18 @@ impl Writer {
     }
 
     /// The response object and the media beside it.
-    fn response(
+    fn encode_response(
         &mut self,
         item: &FunctionCallOutput,
         wire: &Extra,
         path: &str,
     ) -> (Option<String>, Option<Vec<String>>) {
-        let wrap = hinted(wire, "~wrap");
+        let wrap = hint(wire, "~wrap");
         let absent = wire.get("~response").is_some();
         let own = wire.get(output::VALUE);
-        let object = |text: &str| match own.filter(|own| output::bare(own) == text) {
+        let object = |text: &str| match own.filter(|own| output::bare_value_text(own) == text) {
             Some(own) => own.get().to_owned(),
-            None => output::object(text, item.is_error, wrap.as_deref()),
+            None => output::encode_output(text, item.is_error, wrap.as_deref()),
         };
         match &item.output {
             Output::Text(text) if text.is_empty() && absent => (None, None),
@@ -359,11 +367,11 @@ impl Writer {
                 for (index, part) in parts.iter().enumerate() {
                     let path = format!("{path}.output[{index}]");
                     if part.as_text().is_none() {
-                        media.extend(self.part(part, &path));
+                        media.extend(self.encode_part(part, &path));
                         continue;
                     }
                     if let Some(extra) = part.extra() {
-                        tell_foreign(extra, FORMAT, &path, &mut self.losses);
+                        report_foreign_fields(extra, FORMAT, &path, &mut self.losses);
                     }
                     if !media.is_empty() {
                         let why = "text stands before media in a function's response";
@@ -382,7 +390,7 @@ impl Writer {
         }
     }
 
-    fn reasoning(&mut self, item: &Reasoning, path: &str) {
+    fn encode_reasoning(&mut self, item: &Reasoning, path: &str) {
         if !item
             .format
             .as_deref()
@@ -402,41 +410,45 @@ impl Writer {
             }
             return;
         }
-        tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
-        let wire = item.extra.wire(FORMAT);
-        let names = Names::of(&wire);
+        report_foreign_fields(&item.extra, FORMAT, path, &mut self.losses);
+        let wire = item.extra.wire_fields(FORMAT);
+        let names = SnakeCaseFields::from_wire(&wire);
         let text: String = item
             .content
             .iter()
             .flatten()
             .filter_map(Part::as_text)
             .collect();
-        let mut object = Object::new();
+        let mut object = ObjectWriter::new();
         object.string("text", &text).raw("thought", "true");
         if let Some(signature) = &item.signature {
-            let name = names.spell("thoughtSignature");
-            object.renamed("thoughtSignature", &name, &quote(signature));
+            let name = names.spelled_name("thoughtSignature");
+            object.raw_as("thoughtSignature", &name, &quote_json(signature));
         }
-        object.carried(&without_content(wire.clone()));
-        self.group(&wire).rest.push(object.finish());
+        object.extra_fields(&without_content_fields(wire.clone()));
+        self.open_content(&wire).rest.push(object.finish());
     }
 
-    fn compaction(&mut self, item: &Compaction, path: &str) {
-        tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
-        if let Some(text) = retold(item, path, &mut self.losses) {
-            let text = self.text(&TextPart::new(text), path);
-            self.group(&Extra::new()).rest.extend(text);
+    fn encode_compaction(&mut self, item: &Compaction, path: &str) {
+        report_foreign_fields(&item.extra, FORMAT, path, &mut self.losses);
+        if let Some(text) = compaction_as_text(item, path, &mut self.losses) {
+            let text = self.encode_text(&TextPart::new(text), path);
+            self.open_content(&Extra::new()).rest.extend(text);
         }
     }
 
-    fn extension(&mut self, item: &Extension, path: &str) {
+    fn encode_extension(&mut self, item: &Extension, path: &str) {
         if item.kind.starts_with("ctx:") {
             return;
         }
         match own_part(&item.kind, &item.raw) {
             Some(part) => {
-                let wire = item.raw.fields().map(Fields::rest).unwrap_or_default();
-                self.group(&wire).rest.push(part);
+                let wire = item
+                    .raw
+                    .fields()
+                    .map(Fields::into_extra)
+                    .unwrap_or_default();
+                self.open_content(&wire).rest.push(part);
             }
             None => {
                 let why = format!("no word for an item of type `{}`", item.kind);

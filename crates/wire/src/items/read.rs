@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::Lifted;
 use crate::error::WireError;
-use crate::format::{Format, Kind};
+use crate::format::{DocumentKind, Format};
 use crate::loss::{LossKind, Losses};
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
@@ -20,8 +20,8 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     };
     if text.trim_start().starts_with('[') {
         return Ok(Lifted {
-            kind: Kind::Messages,
-            transcript: bare(Item::parse_all(text).map_err(invalid)?),
+            kind: DocumentKind::Messages,
+            transcript: transcript_from_items(Item::parse_all(text).map_err(invalid)?),
             losses: Vec::new(),
         });
     }
@@ -33,19 +33,19 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         });
     };
     let mut losses = Losses::default();
-    let transcript = object(fields, &mut losses).map_err(invalid)?;
+    let transcript = parse_transcript(fields, &mut losses).map_err(invalid)?;
     Ok(Lifted {
         kind: if transcript.response.is_some() {
-            Kind::Response
+            DocumentKind::Response
         } else {
-            Kind::Request
+            DocumentKind::Request
         },
         transcript,
         losses: losses.into_vec(),
     })
 }
 
-fn bare(items: Vec<Item>) -> Transcript {
+fn transcript_from_items(items: Vec<Item>) -> Transcript {
     let mut transcript = Transcript::default();
     for item in items {
         match item {
@@ -60,46 +60,48 @@ fn bare(items: Vec<Item>) -> Transcript {
     transcript
 }
 
-fn object(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Transcript, Error> {
+fn parse_transcript(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
     };
     if let Some(list) = fields.take_present(&["instructions"])? {
-        transcript.instructions = instructions(list.get())?;
+        transcript.instructions = parse_instructions(list.get())?;
     }
     if let Some(list) = fields.take_present(&["items"])? {
-        transcript.items = Item::parse_all(list.get()).map_err(|error| error.at("items"))?;
+        transcript.items =
+            Item::parse_all(list.get()).map_err(|error| error.at_segment("items"))?;
     }
     if let Some(list) = fields.take_present(&["tools"])? {
-        transcript.tools = each(list, "an array of tools", tool).map_err(|e| e.at("tools"))?;
+        transcript.tools = parse_array(list, "an array of tools", parse_tool)
+            .map_err(|e| e.at_segment("tools"))?;
     }
     if let Some(value) = fields.take_present(&["options"])? {
-        let read = Fields::parse(value.get()).and_then(|fields| options(fields, losses));
-        transcript.options = read.map_err(|error| error.at("options"))?;
+        let read = Fields::parse(value.get()).and_then(|fields| parse_options(fields, losses));
+        transcript.options = read.map_err(|error| error.at_segment("options"))?;
     }
     if let Some(value) = fields.take_present(&["response"])? {
-        let read = Fields::parse(value.get()).and_then(|fields| response(fields, losses));
-        transcript.response = Some(read.map_err(|error| error.at("response"))?);
+        let read = Fields::parse(value.get()).and_then(|fields| parse_response(fields, losses));
+        transcript.response = Some(read.map_err(|error| error.at_segment("response"))?);
     }
-    transcript.extra = fields.rest();
+    transcript.extra = fields.into_extra();
     Ok(transcript)
 }
 
-fn each<T>(
+fn parse_array<T>(
     list: &RawValue,
     expected: &'static str,
     read: impl Fn(&str) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
     let list: Vec<&RawValue> =
-        serde_json::from_str(list.get()).map_err(|_| unexpected(expected, list.get()))?;
+        serde_json::from_str(list.get()).map_err(|_| unexpected_value(expected, list.get()))?;
     let read = |(index, value): (usize, &&RawValue)| {
         read(value.get()).map_err(|error| error.at_index(index))
     };
     list.iter().enumerate().map(read).collect()
 }
 
-fn unexpected(expected: &'static str, found: &str) -> Error {
+fn unexpected_value(expected: &'static str, found: &str) -> Error {
     Error::Unexpected {
         path: String::new(),
         expected,
@@ -107,18 +109,18 @@ fn unexpected(expected: &'static str, found: &str) -> Error {
     }
 }
 
-fn instructions(list: &str) -> Result<Vec<Message>, Error> {
-    let items = Item::parse_all(list).map_err(|error| error.at("instructions"))?;
+fn parse_instructions(list: &str) -> Result<Vec<Message>, Error> {
+    let items = Item::parse_all(list).map_err(|error| error.at_segment("instructions"))?;
     let message = |(index, item): (usize, Item)| match item {
         Item::Message(message) => Ok(message),
-        other => Err(unexpected("a message", other.kind())
+        other => Err(unexpected_value("a message", other.kind())
             .at_index(index)
-            .at("instructions")),
+            .at_segment("instructions")),
     };
     items.into_iter().enumerate().map(message).collect()
 }
 
-fn tool(text: &str) -> Result<ToolDefinition, Error> {
+fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
     let mut fields = Fields::parse(text)?;
     match fields.need_string(&["type"])?.as_str() {
         "function" => Ok(ToolDefinition::Function(FunctionTool {
@@ -126,28 +128,28 @@ fn tool(text: &str) -> Result<ToolDefinition, Error> {
             description: fields.take_string(&["description"])?,
             parameters: fields.take_present(&["parameters"])?.map(Raw::from),
             strict: fields.take_as(&["strict"], "a boolean")?,
-            extra: fields.rest(),
+            extra: fields.into_extra(),
         })),
         "provider" => Ok(ToolDefinition::Provider(ProviderTool {
             format: fields.need_string(&["format"])?,
             kind: fields.need_string(&["kind"])?,
             raw: fields
-                .take(&["raw"])?
+                .take_field(&["raw"])?
                 .map(Raw::from)
-                .ok_or_else(|| missing("raw"))?,
+                .ok_or_else(|| missing_field("raw"))?,
         })),
-        other => Err(unexpected("`function` or `provider`", other).at("type")),
+        other => Err(unexpected_value("`function` or `provider`", other).at_segment("type")),
     }
 }
 
-fn missing(field: &'static str) -> Error {
+fn missing_field(field: &'static str) -> Error {
     Error::Missing {
         path: String::new(),
         field,
     }
 }
 
-fn options(mut fields: Fields<'_>, losses: &mut Losses) -> Result<RequestOptions, Error> {
+fn parse_options(mut fields: Fields<'_>, losses: &mut Losses) -> Result<RequestOptions, Error> {
     let number =
         |fields: &mut Fields<'_>, name: &'static str| fields.take_as::<Number>(&[name], "a number");
     let read = RequestOptions {
@@ -157,10 +159,10 @@ fn options(mut fields: Fields<'_>, losses: &mut Losses) -> Result<RequestOptions
         stop: fields
             .take_as(&["stop"], "an array of strings")?
             .unwrap_or_default(),
-        tool_choice: optional(&mut fields, "tool_choice", tool_choice)?,
+        tool_choice: parse_optional(&mut fields, "tool_choice", parse_tool_choice)?,
         parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
-        response_format: optional(&mut fields, "response_format", response_format)?,
-        reasoning: optional(&mut fields, "reasoning", |text| {
+        response_format: parse_optional(&mut fields, "response_format", parse_response_format)?,
+        reasoning: parse_optional(&mut fields, "reasoning", |text| {
             let mut fields = Fields::parse(text)?;
             Ok(ReasoningOptions {
                 effort: fields.take_string(&["effort"])?,
@@ -170,18 +172,18 @@ fn options(mut fields: Fields<'_>, losses: &mut Losses) -> Result<RequestOptions
         })?,
         stream: fields.take_as(&["stream"], "a boolean")?,
     };
-    unknown(&fields, "options", losses);
+    report_unknown_fields(&fields, "options", losses);
     Ok(read)
 }
 
-fn unknown(fields: &Fields<'_>, path: &str, losses: &mut Losses) {
+fn report_unknown_fields(fields: &Fields<'_>, path: &str, losses: &mut Losses) {
     for (name, _) in fields.iter() {
         let why = "not a field of this format";
         losses.push(format!("{path}.{name}"), LossKind::Field, why);
     }
 }
 
-fn optional<T>(
+fn parse_optional<T>(
     fields: &mut Fields<'_>,
     name: &'static str,
     read: impl FnOnce(&str) -> Result<T, Error>,
@@ -189,10 +191,12 @@ fn optional<T>(
     let Some(value) = fields.take_present(&[name])? else {
         return Ok(None);
     };
-    read(value.get()).map(Some).map_err(|error| error.at(name))
+    read(value.get())
+        .map(Some)
+        .map_err(|error| error.at_segment(name))
 }
 
-fn tool_choice(text: &str) -> Result<ToolChoice, Error> {
+fn parse_tool_choice(text: &str) -> Result<ToolChoice, Error> {
     match text {
         "\"auto\"" => return Ok(ToolChoice::Auto),
         "\"none\"" => return Ok(ToolChoice::None),
@@ -200,7 +204,7 @@ fn tool_choice(text: &str) -> Result<ToolChoice, Error> {
         _ => {}
     }
     let expected = "`auto`, `none`, `required` or an object";
-    let mut fields = Fields::parse(text).map_err(|_| unexpected(expected, text))?;
+    let mut fields = Fields::parse(text).map_err(|_| unexpected_value(expected, text))?;
     match fields.need_string(&["type"])?.as_str() {
         "function" => Ok(ToolChoice::Function {
             name: fields.need_string(&["name"])?,
@@ -208,15 +212,15 @@ fn tool_choice(text: &str) -> Result<ToolChoice, Error> {
         "other" => Ok(ToolChoice::Other {
             format: fields.need_string(&["format"])?,
             raw: fields
-                .take(&["raw"])?
+                .take_field(&["raw"])?
                 .map(Raw::from)
-                .ok_or_else(|| missing("raw"))?,
+                .ok_or_else(|| missing_field("raw"))?,
         }),
-        other => Err(unexpected("`function` or `other`", other).at("type")),
+        other => Err(unexpected_value("`function` or `other`", other).at_segment("type")),
     }
 }
 
-fn response_format(text: &str) -> Result<ResponseFormat, Error> {
+fn parse_response_format(text: &str) -> Result<ResponseFormat, Error> {
     let mut fields = Fields::parse(text)?;
     match fields.need_string(&["type"])?.as_str() {
         "text" => Ok(ResponseFormat::Text),
@@ -225,28 +229,30 @@ fn response_format(text: &str) -> Result<ResponseFormat, Error> {
             name: fields.take_string(&["name"])?,
             description: fields.take_string(&["description"])?,
             schema: fields
-                .take(&["schema"])?
+                .take_field(&["schema"])?
                 .map(Raw::from)
-                .ok_or_else(|| missing("schema"))?,
+                .ok_or_else(|| missing_field("schema"))?,
             strict: fields.take_as(&["strict"], "a boolean")?,
         }),
-        other => Err(unexpected("`text`, `json_object` or `json_schema`", other).at("type")),
+        other => Err(
+            unexpected_value("`text`, `json_object` or `json_schema`", other).at_segment("type"),
+        ),
     }
 }
 
-fn response(mut fields: Fields<'_>, losses: &mut Losses) -> Result<ResponseInfo, Error> {
+fn parse_response(mut fields: Fields<'_>, losses: &mut Losses) -> Result<ResponseInfo, Error> {
     let read = ResponseInfo {
         id: fields.take_string(&["id"])?,
-        finish: optional(&mut fields, "finish", finish)?,
-        usage: optional(&mut fields, "usage", |text| {
-            usage(Fields::parse(text)?, losses)
+        finish: parse_optional(&mut fields, "finish", parse_finish_reason)?,
+        usage: parse_optional(&mut fields, "usage", |text| {
+            parse_usage(Fields::parse(text)?, losses)
         })?,
     };
-    unknown(&fields, "response", losses);
+    report_unknown_fields(&fields, "response", losses);
     Ok(read)
 }
 
-fn finish(text: &str) -> Result<FinishReason, Error> {
+fn parse_finish_reason(text: &str) -> Result<FinishReason, Error> {
     Ok(match text {
         "\"stop\"" => FinishReason::Stop,
         "\"tool_calls\"" => FinishReason::ToolCalls,
@@ -254,13 +260,13 @@ fn finish(text: &str) -> Result<FinishReason, Error> {
         "\"content_filter\"" => FinishReason::ContentFilter,
         other => {
             let expected = "`stop`, `tool_calls`, `length`, `content_filter` or an object";
-            let mut fields = Fields::parse(other).map_err(|_| unexpected(expected, other))?;
+            let mut fields = Fields::parse(other).map_err(|_| unexpected_value(expected, other))?;
             FinishReason::Other(fields.need_string(&["other"])?)
         }
     })
 }
 
-fn usage(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Usage, Error> {
+fn parse_usage(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Usage, Error> {
     let tokens = |fields: &mut Fields<'_>, name: &'static str| {
         fields.take_as::<u64>(&[name], "a whole number")
     };
@@ -275,6 +281,6 @@ fn usage(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Usage, Error> {
             .take_as::<Extra>(&["extra"], "an object")?
             .unwrap_or_default(),
     };
-    unknown(&fields, "response.usage", losses);
+    report_unknown_fields(&fields, "response.usage", losses);
     Ok(read)
 }

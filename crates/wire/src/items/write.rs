@@ -8,21 +8,21 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::Lowered;
-use crate::format::Kind;
+use crate::format::DocumentKind;
 use crate::loss::{LossKind, Losses};
 
-pub(crate) fn lower(kind: Kind, transcript: &Transcript) -> Lowered {
-    if kind == Kind::Messages {
-        return array(transcript);
+pub(crate) fn lower(kind: DocumentKind, transcript: &Transcript) -> Lowered {
+    if kind == DocumentKind::Messages {
+        return lower_array(transcript);
     }
     Lowered {
-        json: serde_json::to_string(&Document(transcript)).unwrap_or_default(),
+        json: serde_json::to_string(&TranscriptJson(transcript)).unwrap_or_default(),
         losses: Vec::new(),
     }
 }
 
 /// Only instructions and items.
-fn array(transcript: &Transcript) -> Lowered {
+fn lower_array(transcript: &Transcript) -> Lowered {
     let mut losses = Losses::default();
     let left = [
         ("model", LossKind::Option, transcript.model.is_some()),
@@ -50,9 +50,9 @@ fn array(transcript: &Transcript) -> Lowered {
     }
 }
 
-struct Document<'a>(&'a Transcript);
+struct TranscriptJson<'a>(&'a Transcript);
 
-impl Serialize for Document<'_> {
+impl Serialize for TranscriptJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let it = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -65,14 +65,14 @@ impl Serialize for Document<'_> {
         }
         map.serialize_entry("items", &it.items)?;
         if !it.tools.is_empty() {
-            let list: Vec<Tool<'_>> = it.tools.iter().map(Tool).collect();
+            let list: Vec<ToolJson<'_>> = it.tools.iter().map(ToolJson).collect();
             map.serialize_entry("tools", &list)?;
         }
         if it.options != RequestOptions::default() {
-            map.serialize_entry("options", &Options(&it.options))?;
+            map.serialize_entry("options", &OptionsJson(&it.options))?;
         }
         if let Some(response) = &it.response {
-            map.serialize_entry("response", &Response(response))?;
+            map.serialize_entry("response", &ResponseJson(response))?;
         }
         for (key, value) in it.extra.iter() {
             map.serialize_entry(key, value)?;
@@ -81,18 +81,18 @@ impl Serialize for Document<'_> {
     }
 }
 
-struct Tool<'a>(&'a ToolDefinition);
+struct ToolJson<'a>(&'a ToolDefinition);
 
-impl Serialize for Tool<'_> {
+impl Serialize for ToolJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self.0 {
             ToolDefinition::Function(tool) => {
                 map.serialize_entry("type", "function")?;
                 map.serialize_entry("name", &tool.name)?;
-                some(&mut map, "description", tool.description.as_ref())?;
-                some(&mut map, "parameters", tool.parameters.as_ref())?;
-                some(&mut map, "strict", tool.strict.as_ref())?;
+                serialize_if_some(&mut map, "description", tool.description.as_ref())?;
+                serialize_if_some(&mut map, "parameters", tool.parameters.as_ref())?;
+                serialize_if_some(&mut map, "strict", tool.strict.as_ref())?;
                 for (key, value) in tool.extra.iter() {
                     map.serialize_entry(key, value)?;
                 }
@@ -108,7 +108,7 @@ impl Serialize for Tool<'_> {
     }
 }
 
-fn some<M: SerializeMap, T: Serialize + ?Sized>(
+fn serialize_if_some<M: SerializeMap, T: Serialize + ?Sized>(
     map: &mut M,
     key: &str,
     value: Option<&T>,
@@ -116,35 +116,35 @@ fn some<M: SerializeMap, T: Serialize + ?Sized>(
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
 
-struct Options<'a>(&'a RequestOptions);
+struct OptionsJson<'a>(&'a RequestOptions);
 
-impl Serialize for Options<'_> {
+impl Serialize for OptionsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let it = self.0;
         let mut map = serializer.serialize_map(None)?;
-        some(&mut map, "max_output_tokens", it.max_output_tokens.as_ref())?;
-        some(&mut map, "temperature", it.temperature.as_ref())?;
-        some(&mut map, "top_p", it.top_p.as_ref())?;
+        serialize_if_some(&mut map, "max_output_tokens", it.max_output_tokens.as_ref())?;
+        serialize_if_some(&mut map, "temperature", it.temperature.as_ref())?;
+        serialize_if_some(&mut map, "top_p", it.top_p.as_ref())?;
         if !it.stop.is_empty() {
             map.serialize_entry("stop", &it.stop)?;
         }
-        let choice = it.tool_choice.as_ref().map(Choice);
-        some(&mut map, "tool_choice", choice.as_ref())?;
-        some(
+        let choice = it.tool_choice.as_ref().map(ToolChoiceJson);
+        serialize_if_some(&mut map, "tool_choice", choice.as_ref())?;
+        serialize_if_some(
             &mut map,
             "parallel_tool_calls",
             it.parallel_tool_calls.as_ref(),
         )?;
-        let format = it.response_format.as_ref().map(Form);
-        some(&mut map, "response_format", format.as_ref())?;
-        let reasoning = it.reasoning.as_ref().map(reasoning);
-        some(&mut map, "reasoning", reasoning.as_ref())?;
-        some(&mut map, "stream", it.stream.as_ref())?;
+        let format = it.response_format.as_ref().map(ResponseFormatJson);
+        serialize_if_some(&mut map, "response_format", format.as_ref())?;
+        let reasoning = it.reasoning.as_ref().map(reasoning_members);
+        serialize_if_some(&mut map, "reasoning", reasoning.as_ref())?;
+        serialize_if_some(&mut map, "stream", it.stream.as_ref())?;
         map.end()
     }
 }
 
-fn reasoning(options: &ReasoningOptions) -> Map<String, Value> {
+fn reasoning_members(options: &ReasoningOptions) -> Map<String, Value> {
     let members = [
         ("effort", options.effort.clone().map(Value::from)),
         ("budget_tokens", options.budget_tokens.map(Value::from)),
@@ -155,9 +155,9 @@ fn reasoning(options: &ReasoningOptions) -> Map<String, Value> {
         .collect()
 }
 
-struct Choice<'a>(&'a ToolChoice);
+struct ToolChoiceJson<'a>(&'a ToolChoice);
 
-impl Serialize for Choice<'_> {
+impl Serialize for ToolChoiceJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             ToolChoice::Auto => serializer.serialize_str("auto"),
@@ -177,9 +177,9 @@ impl Serialize for Choice<'_> {
     }
 }
 
-struct Form<'a>(&'a ResponseFormat);
+struct ResponseFormatJson<'a>(&'a ResponseFormat);
 
-impl Serialize for Form<'_> {
+impl Serialize for ResponseFormatJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self.0 {
@@ -192,53 +192,53 @@ impl Serialize for Form<'_> {
                 strict,
             } => {
                 map.serialize_entry("type", "json_schema")?;
-                some(&mut map, "name", name.as_ref())?;
-                some(&mut map, "description", description.as_ref())?;
+                serialize_if_some(&mut map, "name", name.as_ref())?;
+                serialize_if_some(&mut map, "description", description.as_ref())?;
                 map.serialize_entry("schema", schema)?;
-                some(&mut map, "strict", strict.as_ref())?;
+                serialize_if_some(&mut map, "strict", strict.as_ref())?;
             }
         }
         map.end()
     }
 }
 
-struct Response<'a>(&'a ResponseInfo);
+struct ResponseJson<'a>(&'a ResponseInfo);
 
-impl Serialize for Response<'_> {
+impl Serialize for ResponseJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        some(&mut map, "id", self.0.id.as_ref())?;
-        let finish = self.0.finish.as_ref().map(finish);
-        some(&mut map, "finish", finish.as_ref())?;
-        let usage = self.0.usage.as_ref().map(Used);
-        some(&mut map, "usage", usage.as_ref())?;
+        serialize_if_some(&mut map, "id", self.0.id.as_ref())?;
+        let finish = self.0.finish.as_ref().map(finish_reason_json);
+        serialize_if_some(&mut map, "finish", finish.as_ref())?;
+        let usage = self.0.usage.as_ref().map(UsageJson);
+        serialize_if_some(&mut map, "usage", usage.as_ref())?;
         map.end()
     }
 }
 
-fn finish(reason: &FinishReason) -> Value {
+fn finish_reason_json(reason: &FinishReason) -> Value {
     match reason {
         FinishReason::Other(word) => json!({"other": word}),
         known => known.as_str().into(),
     }
 }
 
-struct Used<'a>(&'a Usage);
+struct UsageJson<'a>(&'a Usage);
 
-impl Serialize for Used<'_> {
+impl Serialize for UsageJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let it = self.0;
         let mut map = serializer.serialize_map(None)?;
-        some(&mut map, "input_tokens", it.input_tokens.as_ref())?;
-        some(&mut map, "output_tokens", it.output_tokens.as_ref())?;
-        some(&mut map, "total_tokens", it.total_tokens.as_ref())?;
-        some(&mut map, "cache_read_tokens", it.cache_read_tokens.as_ref())?;
-        some(
+        serialize_if_some(&mut map, "input_tokens", it.input_tokens.as_ref())?;
+        serialize_if_some(&mut map, "output_tokens", it.output_tokens.as_ref())?;
+        serialize_if_some(&mut map, "total_tokens", it.total_tokens.as_ref())?;
+        serialize_if_some(&mut map, "cache_read_tokens", it.cache_read_tokens.as_ref())?;
+        serialize_if_some(
             &mut map,
             "cache_write_tokens",
             it.cache_write_tokens.as_ref(),
         )?;
-        some(&mut map, "reasoning_tokens", it.reasoning_tokens.as_ref())?;
+        serialize_if_some(&mut map, "reasoning_tokens", it.reasoning_tokens.as_ref())?;
         if !it.extra.is_empty() {
             map.serialize_entry("extra", &it.extra)?;
         }

@@ -2,19 +2,19 @@
 
 use contexture_ir::{
     Error, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice, ToolDefinition,
-    quote,
+    quote_json,
 };
 use serde_json::value::RawValue;
 
-use super::content::wired;
+use super::content::extra_from_wire;
 use super::words::{FORMAT, NAME};
-use crate::carry::{keep, tell_foreign_as};
+use crate::carry::{report_foreign_fields_as, to_extras};
 use crate::format::Format;
 use crate::function_name::OPENAI;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
-use crate::openai::{self, prefixed, unprefixed, without};
-use crate::openai_shapes::custom_of_responses;
+use crate::openai::{self, strip_key_prefix, with_key_prefix, without_key_prefixes};
+use crate::openai_shapes::responses_custom_to_chat;
 
 /// The prefix of a tool's fields that stand beside its `function`.
 const TOOL: &str = "tool.";
@@ -24,11 +24,11 @@ const SCHEMA_NAME: &str = "response";
 const OTHER: Format = Format::OpenAiResponses;
 
 /// Reads `tools`; a tool that is not a plain function is kept whole.
-pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
-    openai::read_tools(value, read_tool)
+pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+    openai::parse_tools(value, parse_tool)
 }
 
-fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
+fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
     let mut fields = Fields::parse(text)?;
     let kind = fields.need_string(&["type"])?;
     let function = match fields.take_present(&["function"])? {
@@ -41,32 +41,36 @@ fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
             }));
         }
     };
-    let mut tool = read_function(function.get()).map_err(|error| error.at("function"))?;
-    let mut wire = tool.extra.wire(NAME);
-    wire.extend(prefixed(TOOL, fields.rest()).collect());
-    tool.extra = wired(wire);
+    let mut tool = parse_function(function.get()).map_err(|error| error.at_segment("function"))?;
+    let mut wire = tool.extra.wire_fields(NAME);
+    wire.extend(with_key_prefix(TOOL, fields.into_extra()).collect());
+    tool.extra = extra_from_wire(wire);
     Ok(ToolDefinition::Function(tool))
 }
 
 /// A function as it stands inside a tool, or in the older `functions`.
-pub(super) fn read_function(text: &str) -> Result<FunctionTool, Error> {
+pub(super) fn parse_function(text: &str) -> Result<FunctionTool, Error> {
     let mut fields = Fields::parse(text)?;
     Ok(FunctionTool {
         name: fields.need_string(&["name"])?,
         description: fields.take_string(&["description"])?,
         parameters: fields.take_present(&["parameters"])?.map(Raw::from),
         strict: fields.take_as(&["strict"], "a boolean")?,
-        extra: wired(keep(fields.rest())),
+        extra: extra_from_wire(to_extras(fields.into_extra())),
     })
 }
 
 /// Writes a tool; nothing, with a loss, if it is another provider's.
-pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses) -> Option<String> {
+pub(super) fn encode_tool(
+    tool: &ToolDefinition,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<String> {
     match tool {
         ToolDefinition::Provider(tool) if tool.format == NAME => Some(tool.raw.get().to_owned()),
         ToolDefinition::Provider(tool) => {
             if tool.format == OTHER.as_str()
-                && let Some(json) = custom_of_responses(&tool.raw, path, losses)
+                && let Some(json) = responses_custom_to_chat(&tool.raw, path, losses)
             {
                 return Some(json);
             }
@@ -75,39 +79,42 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
             None
         }
         ToolDefinition::Function(tool) => {
-            let function = write_function(tool, path, losses);
-            let mut object = Object::new();
+            let function = encode_function(tool, path, losses);
+            let mut object = ObjectWriter::new();
             object.string("type", "function").raw("function", &function);
-            object.carried(&unprefixed(TOOL, &tool.extra.wire(NAME)));
+            object.extra_fields(&strip_key_prefix(TOOL, &tool.extra.wire_fields(NAME)));
             Some(object.finish())
         }
     }
 }
 
 /// Writes what stands inside a tool, or in the older `functions`.
-pub(super) fn write_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
-    tell_foreign_as(&tool.extra, NAME, path, LossKind::Field, losses);
-    let mut object = Object::new();
-    object.string("name", &OPENAI.write(&tool.name, path, losses));
-    object.maybe(
+pub(super) fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
+    report_foreign_fields_as(&tool.extra, NAME, path, LossKind::Field, losses);
+    let mut object = ObjectWriter::new();
+    object.string("name", &OPENAI.sanitize_name(&tool.name, path, losses));
+    object.raw_if_some(
         "description",
-        tool.description.as_deref().map(quote).as_deref(),
+        tool.description.as_deref().map(quote_json).as_deref(),
     );
-    object.maybe("parameters", tool.parameters.as_ref().map(Raw::get));
-    object.maybe(
+    object.raw_if_some("parameters", tool.parameters.as_ref().map(Raw::get));
+    object.raw_if_some(
         "strict",
         tool.strict.map(|strict| strict.to_string()).as_deref(),
     );
-    object.carried(&without(&[TOOL], &tool.extra.wire(NAME)));
+    object.extra_fields(&without_key_prefixes(
+        &[TOOL],
+        &tool.extra.wire_fields(NAME),
+    ));
     object.finish()
 }
 
 /// Reads `tool_choice`; what not every format can say is kept whole.
-pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
-    openai::read_choice(value, FORMAT, |text| {
+pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
+    openai::parse_tool_choice(value, FORMAT, |text| {
         let mut fields = Fields::parse(text).ok()?;
         let kind = fields.take_string(&["type"]).ok()??;
-        let function = fields.take(&["function"]).ok()??;
+        let function = fields.take_field(&["function"]).ok()??;
         let mut inner = Fields::parse(function.get()).ok()?;
         let name = inner.take_string(&["name"]).ok()??;
         (kind == "function" && fields.is_empty() && inner.is_empty()).then_some(name)
@@ -115,15 +122,18 @@ pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
 }
 
 /// Writes `tool_choice`; nothing, with a loss, if only another format can say it.
-pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
+pub(super) fn encode_tool_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
     Some(match choice {
         ToolChoice::Auto => "\"auto\"".to_owned(),
         ToolChoice::None => "\"none\"".to_owned(),
         ToolChoice::Required => "\"required\"".to_owned(),
         ToolChoice::Function { name } => {
-            let mut function = Object::new();
-            function.string("name", &OPENAI.write(name, "options.tool_choice", losses));
-            let mut object = Object::new();
+            let mut function = ObjectWriter::new();
+            function.string(
+                "name",
+                &OPENAI.sanitize_name(name, "options.tool_choice", losses),
+            );
+            let mut object = ObjectWriter::new();
             object
                 .string("type", "function")
                 .raw("function", &function.finish());
@@ -132,7 +142,7 @@ pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<S
         ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
         ToolChoice::Other { format, raw } => {
             if format == OTHER.as_str()
-                && let Some(json) = custom_of_responses(raw, "options.tool_choice", losses)
+                && let Some(json) = responses_custom_to_chat(raw, "options.tool_choice", losses)
             {
                 return Some(json);
             }
@@ -147,7 +157,7 @@ pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<S
 }
 
 /// Reads `response_format`; `None` if it says more than every format can.
-pub(super) fn read_format(value: &RawValue) -> Option<ResponseFormat> {
+pub(super) fn parse_response_format(value: &RawValue) -> Option<ResponseFormat> {
     let mut fields = Fields::parse(value.get()).ok()?;
     let kind = fields.take_string(&["type"]).ok()??;
     if kind != "json_schema" {
@@ -157,7 +167,7 @@ pub(super) fn read_format(value: &RawValue) -> Option<ResponseFormat> {
             _ => None,
         };
     }
-    let schema = fields.take(&["json_schema"]).ok()??;
+    let schema = fields.take_field(&["json_schema"]).ok()??;
     let mut inner = Fields::parse(schema.get()).ok()?;
     let read = ResponseFormat::JsonSchema {
         name: Some(inner.take_string(&["name"]).ok()??),
@@ -169,8 +179,8 @@ pub(super) fn read_format(value: &RawValue) -> Option<ResponseFormat> {
 }
 
 /// Writes `response_format`.
-pub(super) fn write_format(format: &ResponseFormat) -> String {
-    let mut object = Object::new();
+pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
+    let mut object = ObjectWriter::new();
     match format {
         ResponseFormat::Text => {
             object.string("type", "text");
@@ -184,11 +194,14 @@ pub(super) fn write_format(format: &ResponseFormat) -> String {
             schema,
             strict,
         } => {
-            let mut inner = Object::new();
+            let mut inner = ObjectWriter::new();
             inner.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
-            inner.maybe("description", description.as_deref().map(quote).as_deref());
+            inner.raw_if_some(
+                "description",
+                description.as_deref().map(quote_json).as_deref(),
+            );
             inner.raw("schema", schema.get());
-            inner.maybe("strict", strict.map(|strict| strict.to_string()).as_deref());
+            inner.raw_if_some("strict", strict.map(|strict| strict.to_string()).as_deref());
             object
                 .string("type", "json_schema")
                 .raw("json_schema", &inner.finish());

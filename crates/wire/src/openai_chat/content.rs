@@ -9,10 +9,10 @@ use contexture_ir::{
 use serde_json::value::RawValue;
 
 use super::words::NAME;
-use crate::carry::{hint, keep, native_key};
-use crate::json::Object;
+use crate::carry::{original_key, set_hint, to_extras};
+use crate::json::ObjectWriter;
 use crate::media::DataUrl;
-use crate::openai::{prefixed, unexpected};
+use crate::openai::{unexpected_value, with_key_prefix};
 
 /// The hint of a message's content: `absent`, `null`, `empty` (a string), `array`, or `list`, which is
 /// an array in a response and would be a string in a request.
@@ -23,42 +23,43 @@ pub(super) const EMPTY: &str = "~empty";
 pub(super) const SLUG: &str = "openai-chat:";
 
 /// Content as read.
-pub(super) struct Content {
+pub(super) struct ParsedContent {
     pub(super) parts: Vec<Part>,
     pub(super) shape: Option<&'static str>,
     pub(super) is_array: bool,
 }
 
-impl Content {
-    pub(super) fn keep_shape(&self, wire: &mut Extra) {
+impl ParsedContent {
+    pub(super) fn store_shape(&self, wire: &mut Extra) {
         if let Some(shape) = self.shape {
-            hint(wire, CONTENT, shape);
+            set_hint(wire, CONTENT, shape);
         }
     }
 }
 
 /// Takes `content` out of a message's fields.
-pub(super) fn read(fields: &mut Fields<'_>, model: bool) -> Result<Content, Error> {
-    let Some(value) = fields.take(&["content"])? else {
-        return Ok(bare(Vec::new(), Some("absent")));
+pub(super) fn parse_content(fields: &mut Fields<'_>, model: bool) -> Result<ParsedContent, Error> {
+    let Some(value) = fields.take_field(&["content"])? else {
+        return Ok(content_of_shape(Vec::new(), Some("absent")));
     };
     let text = value.get();
     if text == "null" {
-        return Ok(bare(Vec::new(), Some("null")));
+        return Ok(content_of_shape(Vec::new(), Some("null")));
     }
     if text.starts_with('"') {
-        let text: String =
-            serde_json::from_str(text).map_err(|_| unexpected("a string", text).at("content"))?;
+        let text: String = serde_json::from_str(text)
+            .map_err(|_| unexpected_value("a string", text).at_segment("content"))?;
         return Ok(if text.is_empty() {
-            bare(Vec::new(), Some("empty"))
+            content_of_shape(Vec::new(), Some("empty"))
         } else {
-            bare(vec![text_part(model, TextPart::new(text))], None)
+            content_of_shape(vec![text_part(model, TextPart::new(text))], None)
         });
     }
-    let values: Vec<&RawValue> = serde_json::from_str(text)
-        .map_err(|_| unexpected("a string, null or an array of parts", text).at("content"))?;
+    let values: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| {
+        unexpected_value("a string, null or an array of parts", text).at_segment("content")
+    })?;
     let read = |(index, value): (usize, &&RawValue)| {
-        read_part(value.get(), model).map_err(|error| error.at_index(index).at("content"))
+        parse_part(value.get(), model).map_err(|error| error.at_index(index).at_segment("content"))
     };
     let parts: Vec<Part> = values
         .iter()
@@ -67,21 +68,23 @@ pub(super) fn read(fields: &mut Fields<'_>, model: bool) -> Result<Content, Erro
         .collect::<Result<_, _>>()?;
     let alone = match parts.as_slice() {
         [] => true,
-        [Part::InputText(text) | Part::OutputText(text)] => only_hints(&text.extra.wire(NAME)),
+        [Part::InputText(text) | Part::OutputText(text)] => {
+            has_only_hints(&text.extra.wire_fields(NAME))
+        }
         _ => false,
     };
-    Ok(Content {
+    Ok(ParsedContent {
         is_array: true,
-        ..bare(parts, alone.then_some("array"))
+        ..content_of_shape(parts, alone.then_some("array"))
     })
 }
 
-pub(super) fn only_hints(wire: &Extra) -> bool {
-    wire.iter().all(|(key, _)| native_key(key).is_none())
+pub(super) fn has_only_hints(wire: &Extra) -> bool {
+    wire.iter().all(|(key, _)| original_key(key).is_none())
 }
 
-fn bare(parts: Vec<Part>, shape: Option<&'static str>) -> Content {
-    Content {
+fn content_of_shape(parts: Vec<Part>, shape: Option<&'static str>) -> ParsedContent {
+    ParsedContent {
         parts,
         shape,
         is_array: false,
@@ -97,33 +100,33 @@ pub(super) fn text_part(model: bool, part: TextPart) -> Part {
 }
 
 /// Fields as this format's own, in an otherwise empty extra.
-pub(super) fn wired(fields: Extra) -> Extra {
+pub(super) fn extra_from_wire(fields: Extra) -> Extra {
     let mut extra = Extra::new();
-    extra.set_wire(NAME, fields);
+    extra.set_wire_fields(NAME, fields);
     extra
 }
 
-fn read_part(text: &str, model: bool) -> Result<Part, Error> {
+fn parse_part(text: &str, model: bool) -> Result<Part, Error> {
     let mut fields = Fields::parse(text)?;
     let kind = fields.need_string(&["type"])?;
     match kind.as_str() {
         "text" => {
             let text = fields.need_string(&["text"])?;
-            let mut wire = keep(fields.rest());
+            let mut wire = to_extras(fields.into_extra());
             if text.is_empty() {
-                hint(&mut wire, EMPTY, "kept");
+                set_hint(&mut wire, EMPTY, "kept");
             }
-            let extra = wired(wire);
+            let extra = extra_from_wire(wire);
             Ok(text_part(model, TextPart { text, extra }))
         }
         "refusal" => Ok(Part::Refusal(TextPart {
             text: fields.need_string(&["refusal"])?,
-            extra: wired(keep(fields.rest())),
+            extra: extra_from_wire(to_extras(fields.into_extra())),
         })),
-        "image_url" => read_image(fields),
-        "input_audio" => read_audio(fields),
-        "file" => read_file(fields),
-        _ => extension(&kind, "part", text).map(|raw| {
+        "image_url" => parse_image(fields),
+        "input_audio" => parse_audio(fields),
+        "file" => parse_file(fields),
+        _ => wrap_extension(&kind, "part", text).map(|raw| {
             Part::Extension(ExtensionPart {
                 kind: format!("{SLUG}{kind}"),
                 raw,
@@ -133,16 +136,16 @@ fn read_part(text: &str, model: bool) -> Result<Part, Error> {
 }
 
 /// A native object we do not know, wrapped so that no other format mistakes it for its own.
-pub(super) fn extension(kind: &str, field: &'static str, text: &str) -> Result<Raw, Error> {
-    let mut object = Object::new();
+pub(super) fn wrap_extension(kind: &str, field: &'static str, text: &str) -> Result<Raw, Error> {
+    let mut object = ObjectWriter::new();
     object
         .string("type", &format!("{SLUG}{kind}"))
         .raw(field, text);
     Raw::parse(object.finish())
 }
 
-fn read_image(mut fields: Fields<'_>) -> Result<Part, Error> {
-    let value = fields.take(&["image_url"])?.ok_or(Error::Missing {
+fn parse_image(mut fields: Fields<'_>) -> Result<Part, Error> {
+    let value = fields.take_field(&["image_url"])?.ok_or(Error::Missing {
         path: String::new(),
         field: "image_url",
     })?;
@@ -156,46 +159,47 @@ fn read_image(mut fields: Fields<'_>) -> Result<Part, Error> {
         let read = |text| {
             let mut fields = Fields::parse(text)?;
             let url = fields.need_string(&["url"])?;
-            Ok((url, fields.take_string(&["detail"])?, fields.rest()))
+            Ok((url, fields.take_string(&["detail"])?, fields.into_extra()))
         };
         let (url, detail, rest) =
-            read(value.get()).map_err(|error: Error| error.at("image_url"))?;
+            read(value.get()).map_err(|error: Error| error.at_segment("image_url"))?;
         image.image_url = Some(url);
         image.detail = detail;
         inner = rest;
     }
-    let mut wire: Extra = prefixed("image_url.", inner).collect();
-    wire.extend(keep(fields.rest()));
+    let mut wire: Extra = with_key_prefix("image_url.", inner).collect();
+    wire.extend(to_extras(fields.into_extra()));
     if as_string {
-        hint(&mut wire, "~image_url", "string");
+        set_hint(&mut wire, "~image_url", "string");
     }
-    image.extra = wired(wire);
+    image.extra = extra_from_wire(wire);
     Ok(Part::InputImage(image))
 }
 
-fn read_audio(mut fields: Fields<'_>) -> Result<Part, Error> {
-    let value = fields.take(&["input_audio"])?.ok_or(Error::Missing {
+fn parse_audio(mut fields: Fields<'_>) -> Result<Part, Error> {
+    let value = fields.take_field(&["input_audio"])?.ok_or(Error::Missing {
         path: String::new(),
         field: "input_audio",
     })?;
     let read = |text| {
         let mut fields = Fields::parse(text)?;
         let data = fields.need_string(&["data"])?;
-        Ok((data, fields.need_string(&["format"])?, fields.rest()))
+        Ok((data, fields.need_string(&["format"])?, fields.into_extra()))
     };
-    let (data, format, rest) = read(value.get()).map_err(|error: Error| error.at("input_audio"))?;
+    let (data, format, rest) =
+        read(value.get()).map_err(|error: Error| error.at_segment("input_audio"))?;
     let media_type = match format.as_str() {
         "mp3" => "audio/mpeg".to_owned(),
         other => format!("audio/{other}"),
     };
-    let mut wire: Extra = prefixed("input_audio.", rest).collect();
-    wire.extend(keep(fields.rest()));
+    let mut wire: Extra = with_key_prefix("input_audio.", rest).collect();
+    wire.extend(to_extras(fields.into_extra()));
     if audio_format(&media_type) != Some(&format) {
-        hint(&mut wire, "~format", &format);
+        set_hint(&mut wire, "~format", &format);
     }
     Ok(Part::InputFile(FilePart {
         file_data: Some(DataUrl::build(&media_type, &data)),
-        extra: wired(wire),
+        extra: extra_from_wire(wire),
         ..FilePart::default()
     }))
 }
@@ -208,8 +212,8 @@ pub(super) fn audio_format(media_type: &str) -> Option<&str> {
     })
 }
 
-fn read_file(mut fields: Fields<'_>) -> Result<Part, Error> {
-    let value = fields.take(&["file"])?.ok_or(Error::Missing {
+fn parse_file(mut fields: Fields<'_>) -> Result<Part, Error> {
+    let value = fields.take_field(&["file"])?.ok_or(Error::Missing {
         path: String::new(),
         field: "file",
     })?;
@@ -217,14 +221,19 @@ fn read_file(mut fields: Fields<'_>) -> Result<Part, Error> {
         let mut fields = Fields::parse(text)?;
         let data = fields.take_string(&["file_data"])?;
         let id = fields.take_string(&["file_id"])?;
-        Ok((data, id, fields.take_string(&["filename"])?, fields.rest()))
+        Ok((
+            data,
+            id,
+            fields.take_string(&["filename"])?,
+            fields.into_extra(),
+        ))
     };
     let (file_data, file_id, filename, rest) =
-        read(value.get()).map_err(|error: Error| error.at("file"))?;
-    let mut wire: Extra = prefixed("file.", rest).collect();
-    wire.extend(keep(fields.rest()));
+        read(value.get()).map_err(|error: Error| error.at_segment("file"))?;
+    let mut wire: Extra = with_key_prefix("file.", rest).collect();
+    wire.extend(to_extras(fields.into_extra()));
     if file_data.is_some() && filename.is_none() {
-        hint(&mut wire, "~filename", "absent");
+        set_hint(&mut wire, "~filename", "absent");
     }
     // What another writer would have written as a picture or as sound, or not at all.
     let other = match file_data.as_deref().and_then(DataUrl::parse) {
@@ -232,13 +241,13 @@ fn read_file(mut fields: Fields<'_>) -> Result<Part, Error> {
         None => file_data.is_none() && file_id.is_none(),
     };
     if other {
-        hint(&mut wire, "~type", "file");
+        set_hint(&mut wire, "~type", "file");
     }
     Ok(Part::InputFile(FilePart {
         file_data,
         file_id,
         filename,
-        extra: wired(wire),
+        extra: extra_from_wire(wire),
         ..FilePart::default()
     }))
 }

@@ -1,10 +1,10 @@
 //! Calls that are no function's: those of custom tools, which are kept in the shape Responses has for
 //! them, and kinds we do not know, which are kept as they came.
 
-use contexture_ir::{Error, Extension, Fields, Item, Part, Raw, quote};
+use contexture_ir::{Error, Extension, Fields, Item, Part, Raw, quote_json};
 
 use super::content::SLUG;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 use crate::openai::OMITTED;
 
@@ -14,22 +14,22 @@ const OUTPUT: &str = "custom_tool_call_output";
 const KNOWN: [&str; 6] = ["type", "id", "call_id", "name", "input", "status"];
 
 /// What an extension is to Chat.
-pub(super) enum Half {
+pub(super) enum ExtensionSide {
     Call,
     Output,
 }
 
 /// What an extension is to Chat; `None` if there is no word for it, as for a call without an id.
-pub(super) fn half_of(item: &Extension) -> Option<Half> {
+pub(super) fn extension_side(item: &Extension) -> Option<ExtensionSide> {
     match item.kind.as_str() {
-        kind if kind.starts_with(SLUG) => Some(Half::Call),
-        CALL if has_id(item) => Some(Half::Call),
-        OUTPUT if has_id(item) => Some(Half::Output),
+        kind if kind.starts_with(SLUG) => Some(ExtensionSide::Call),
+        CALL if has_call_id(item) => Some(ExtensionSide::Call),
+        OUTPUT if has_call_id(item) => Some(ExtensionSide::Output),
         _ => None,
     }
 }
 
-fn has_id(item: &Extension) -> bool {
+fn has_call_id(item: &Extension) -> bool {
     let id = |fields: Fields<'_>| {
         fields
             .get(&["call_id"])
@@ -39,13 +39,13 @@ fn has_id(item: &Extension) -> bool {
 }
 
 /// Reads a custom tool's call; `fields` are those beside its id and type.
-pub(super) fn read_call(
+pub(super) fn parse_custom_call(
     call_id: &str,
     mut fields: Fields<'_>,
     path: &str,
     losses: &mut Losses,
 ) -> Result<Item, Error> {
-    let custom = fields.take(&["custom"])?.ok_or(Error::Missing {
+    let custom = fields.take_field(&["custom"])?.ok_or(Error::Missing {
         path: String::new(),
         field: "custom",
     })?;
@@ -54,26 +54,27 @@ pub(super) fn read_call(
         let name = inner.need_string(&["name"])?;
         Ok((name, inner.need_string(&["input"])?, inner.is_empty()))
     };
-    let (name, input, whole) = read(custom.get()).map_err(|error: Error| error.at("custom"))?;
+    let (name, input, whole) =
+        read(custom.get()).map_err(|error: Error| error.at_segment("custom"))?;
     if !whole || !fields.is_empty() {
         let why = "unknown fields of a custom tool's call";
         losses.push(path, LossKind::Field, why);
     }
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", CALL).string("call_id", call_id);
     object.string("name", &name).string("input", &input);
-    extension(CALL, object)
+    extension_item(CALL, object)
 }
 
 /// Reads the output of a custom tool.
-pub(super) fn read_output(call_id: &str, parts: &[Part]) -> Result<Item, Error> {
-    let mut object = Object::new();
+pub(super) fn parse_custom_output(call_id: &str, parts: &[Part]) -> Result<Item, Error> {
+    let mut object = ObjectWriter::new();
     object.string("type", OUTPUT).string("call_id", call_id);
-    object.string("output", &texts(parts));
-    extension(OUTPUT, object)
+    object.string("output", &join_texts(parts));
+    extension_item(OUTPUT, object)
 }
 
-fn extension(kind: &str, object: Object) -> Result<Item, Error> {
+fn extension_item(kind: &str, object: ObjectWriter) -> Result<Item, Error> {
     Ok(Item::Extension(Extension {
         kind: kind.to_owned(),
         id: None,
@@ -81,13 +82,13 @@ fn extension(kind: &str, object: Object) -> Result<Item, Error> {
     }))
 }
 
-fn texts(parts: &[Part]) -> String {
+fn join_texts(parts: &[Part]) -> String {
     let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
     texts.join("\n")
 }
 
 /// Writes a call.
-pub(super) fn write_call(item: &Extension, path: &str, losses: &mut Losses) -> String {
+pub(super) fn encode_custom_call(item: &Extension, path: &str, losses: &mut Losses) -> String {
     let fields = item.raw.fields().unwrap_or_default();
     if let Some(call) = fields
         .get(&["call"])
@@ -100,9 +101,9 @@ pub(super) fn write_call(item: &Extension, path: &str, losses: &mut Losses) -> S
         losses.push(format!("{path}.{name}"), LossKind::Field, why);
     }
     let get = |name| fields.get(&[name]).map_or("\"\"", |value| value.get());
-    let mut custom = Object::new();
+    let mut custom = ObjectWriter::new();
     custom.raw("name", get("name")).raw("input", get("input"));
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.raw("id", get("call_id")).string("type", "custom");
     object.raw("custom", &custom.finish());
     object.finish()
@@ -110,7 +111,7 @@ pub(super) fn write_call(item: &Extension, path: &str, losses: &mut Losses) -> S
 
 /// Writes the output of a custom tool. One without text is said to be left out: its call stands there
 /// and must be answered.
-pub(super) fn write_output(item: &Extension, path: &str, losses: &mut Losses) -> String {
+pub(super) fn encode_custom_output(item: &Extension, path: &str, losses: &mut Losses) -> String {
     let fields = item.raw.fields().unwrap_or_default();
     let get = |name| fields.get(&[name]).map_or("\"\"", |value| value.get());
     let output = get("output");
@@ -123,12 +124,12 @@ pub(super) fn write_output(item: &Extension, path: &str, losses: &mut Losses) ->
             let why = "a custom tool's output takes text only";
             losses.push(format!("{path}.output"), LossKind::Part, why);
         }
-        quote(match texts(&parts).as_str() {
+        quote_json(match join_texts(&parts).as_str() {
             "" => OMITTED,
             text => text,
         })
     };
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("role", "tool");
     object.raw("tool_call_id", get("call_id"));
     object.raw("content", &text);

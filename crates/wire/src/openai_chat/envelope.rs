@@ -4,22 +4,24 @@
 //! says. Tools stand before the messages because they change more rarely.
 
 use contexture_ir::{
-    Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript, quote,
+    Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript, quote_json,
 };
 use serde_json::Number;
 use serde_json::value::RawValue;
 
 use super::call::LEGACY;
-use super::message::Reader;
+use super::message::TranscriptParser;
 use super::words::{FORMAT, NAME};
 use super::{choice, run};
-use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::carry::{hint, report_foreign_fields_as, set_hint, to_extras};
 use crate::chunk::{Dialect, Envelope};
-use crate::format::Kind;
-use crate::json::{Object, array};
+use crate::format::DocumentKind;
+use crate::json::{ObjectWriter, json_array};
 use crate::lifted::Lifted;
 use crate::loss::{LossKind, Losses};
-use crate::openai::{effort, note_effort, note_model, shared, unexpected};
+use crate::openai::{
+    record_missing_model, record_unknown_effort, shared_options, supported_effort, unexpected_value,
+};
 
 /// The hint of the older name of the output limit.
 const MAX_TOKENS: &str = "~max_tokens";
@@ -28,43 +30,44 @@ const STOP: &str = "~stop";
 /// The hint of a tool choice without tools, which hosts refuse.
 const ALONE: &str = "~alone";
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     let mut wire = Extra::new();
-    let messages = fields.take(&["messages"])?;
+    let messages = fields.take_field(&["messages"])?;
     let messages: Vec<&RawValue> = match messages {
-        Some(value) => serde_json::from_str(value.get())
-            .map_err(|_| unexpected("an array of messages", value.get()).at("messages"))?,
+        Some(value) => serde_json::from_str(value.get()).map_err(|_| {
+            unexpected_value("an array of messages", value.get()).at_segment("messages")
+        })?,
         None => Vec::new(),
     };
-    let mut reader = Reader::default();
-    reader.read_all(&messages)?;
+    let mut reader = TranscriptParser::default();
+    reader.parse_messages(&messages)?;
     let (mut transcript, losses) = reader.finish();
     transcript.model = fields.take_string(&["model"])?;
-    note_model(&transcript, &mut wire);
-    transcript.tools = read_tools(&mut fields, &mut wire)?;
-    transcript.options = read_options(&mut fields, &mut wire)?;
+    record_missing_model(&transcript, &mut wire);
+    transcript.tools = parse_tools(&mut fields, &mut wire)?;
+    transcript.options = parse_options(&mut fields, &mut wire)?;
     if transcript.tools.is_empty()
         && (transcript.options.tool_choice.is_some()
             || transcript.options.parallel_tool_calls.is_some())
     {
-        hint(&mut wire, ALONE, "kept");
+        set_hint(&mut wire, ALONE, "kept");
     }
-    wire.extend(keep(fields.rest()));
-    transcript.extra.set_wire(NAME, wire);
+    wire.extend(to_extras(fields.into_extra()));
+    transcript.extra.set_wire_fields(NAME, wire);
     Ok(Lifted {
-        kind: Kind::Request,
+        kind: DocumentKind::Request,
         transcript,
         losses,
     })
 }
 
 /// `tools`, or the older `functions` where there are none.
-fn read_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefinition>, Error> {
+fn parse_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefinition>, Error> {
     let some = |value: &RawValue| value.get().starts_with('[') && value.get() != "[]";
     if fields.get(&["tools"]).is_some_and(some)
-        && let Some(value) = fields.take(&["tools"])?
+        && let Some(value) = fields.take_field(&["tools"])?
     {
-        return choice::read_tools(value).map_err(|error| error.at("tools"));
+        return choice::parse_tools(value).map_err(|error| error.at_segment("tools"));
     }
     if !fields.get(&["functions"]).is_some_and(some) {
         return Ok(Vec::new());
@@ -72,16 +75,16 @@ fn read_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefin
     let functions: Vec<&RawValue> = fields
         .take_as(&["functions"], "an array")?
         .unwrap_or_default();
-    hint(wire, LEGACY, "functions");
+    set_hint(wire, LEGACY, "functions");
     let read = |(index, function): (usize, &RawValue)| {
-        choice::read_function(function.get())
+        choice::parse_function(function.get())
             .map(ToolDefinition::Function)
-            .map_err(|error| error.at_index(index).at("functions"))
+            .map_err(|error| error.at_index(index).at_segment("functions"))
     };
     functions.into_iter().enumerate().map(read).collect()
 }
 
-fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
+fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
     let number = "a number";
     let mut options = RequestOptions {
         max_output_tokens: fields.take_as(&["max_completion_tokens"], "a whole number")?,
@@ -94,11 +97,11 @@ fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpti
     if options.max_output_tokens.is_none()
         && let Some(limit) = fields.take_as(&["max_tokens"], "a whole number")?
     {
-        hint(wire, MAX_TOKENS, "kept");
+        set_hint(wire, MAX_TOKENS, "kept");
         options.max_output_tokens = Some(limit);
     }
     if let Some(effort) = fields.take_string(&["reasoning_effort"])? {
-        note_effort(Some(&effort), wire);
+        record_unknown_effort(Some(&effort), wire);
         options.reasoning = Some(ReasoningOptions {
             effort: Some(effort),
             ..ReasoningOptions::default()
@@ -107,7 +110,7 @@ fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpti
     match fields.get(&["stop"]).map(|value| value.get()) {
         Some(text) if text.starts_with('"') => {
             options.stop.extend(fields.take_string(&["stop"])?);
-            hint(wire, STOP, "string");
+            set_hint(wire, STOP, "string");
         }
         Some("[]") | None => {}
         Some(_) => {
@@ -120,32 +123,39 @@ fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpti
         .get(&["tool_choice"])
         .is_some_and(|value| value.get() != "null")
     {
-        options.tool_choice = fields.take(&["tool_choice"])?.map(choice::read_choice);
+        options.tool_choice = fields
+            .take_field(&["tool_choice"])?
+            .map(choice::parse_tool_choice);
     }
     options.response_format = fields
         .get(&["response_format"])
-        .and_then(choice::read_format);
+        .and_then(choice::parse_response_format);
     if options.response_format.is_some() {
-        fields.take(&["response_format"])?;
+        fields.take_field(&["response_format"])?;
     }
     Ok(options)
 }
 
-pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
+pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
-    let (wire, told) = shared(&request.extra, FORMAT);
+    let (wire, told) = shared_options(&request.extra, FORMAT);
     let mut lead = Vec::new();
     for (index, message) in request.instructions.iter().enumerate() {
-        lead.extend(run::instruction(dialect, index, message, &mut losses));
+        lead.extend(run::encode_instruction(
+            dialect,
+            index,
+            message,
+            &mut losses,
+        ));
     }
-    let mut head = Object::new();
-    if let Some(model) = crate::openai::model(request, &wire, &mut losses) {
+    let mut head = ObjectWriter::new();
+    if let Some(model) = crate::openai::required_model(request, &wire, &mut losses) {
         head.string("model", model);
     }
-    let tools = write_tools(request, &wire, &mut head, &mut losses);
-    let mut tail = Object::new();
-    write_options(request, &wire, tools, &mut tail, &mut losses);
-    tell_foreign_as(&told, NAME, "", LossKind::Option, &mut losses);
+    let tools = encode_tools(request, &wire, &mut head, &mut losses);
+    let mut tail = ObjectWriter::new();
+    encode_options(request, &wire, tools, &mut tail, &mut losses);
+    report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
     let mut taken = vec!["messages"];
     taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend(tools.then_some("tools"));
@@ -154,45 +164,53 @@ pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
         .filter(|(key, _)| !taken.contains(key))
         .map(|(key, value)| (key.to_owned(), value.clone()))
         .collect();
-    tail.carried(&rest);
-    let comma = |object: &Object| if object.is_empty() { "" } else { "," };
+    tail.extra_fields(&rest);
+    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
     Envelope {
-        before: format!("{{{}{}\"messages\":[", head.members(), comma(&head)),
+        before: format!("{{{}{}\"messages\":[", head.inner_json(), comma(&head)),
         lead: lead.join(","),
-        after: format!("]{}{}}}", comma(&tail), tail.members()),
+        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
         losses: losses.into_vec(),
     }
 }
 
 /// Whether any tool could be written.
-fn write_tools(request: &Transcript, wire: &Extra, head: &mut Object, losses: &mut Losses) -> bool {
-    let legacy = hinted(wire, LEGACY).is_some();
+fn encode_tools(
+    request: &Transcript,
+    wire: &Extra,
+    head: &mut ObjectWriter,
+    losses: &mut Losses,
+) -> bool {
+    let legacy = hint(wire, LEGACY).is_some();
     let mut tools = Vec::new();
     for (index, tool) in request.tools.iter().enumerate() {
         let path = format!("tools[{index}]");
         match tool {
             ToolDefinition::Function(tool) if legacy => {
-                tools.push(choice::write_function(tool, &path, losses))
+                tools.push(choice::encode_function(tool, &path, losses))
             }
-            tool => tools.extend(choice::write_tool(tool, &path, losses)),
+            tool => tools.extend(choice::encode_tool(tool, &path, losses)),
         }
     }
     if tools.is_empty() {
         return false;
     }
-    head.raw(if legacy { "functions" } else { "tools" }, &array(&tools));
+    head.raw(
+        if legacy { "functions" } else { "tools" },
+        &json_array(&tools),
+    );
     true
 }
 
-fn write_options(
+fn encode_options(
     request: &Transcript,
     wire: &Extra,
     tools: bool,
-    tail: &mut Object,
+    tail: &mut ObjectWriter,
     losses: &mut Losses,
 ) {
     let options = &request.options;
-    let tools = tools || hinted(wire, ALONE).is_some();
+    let tools = tools || hint(wire, ALONE).is_some();
     let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
     if let Some(reasoning) = &options.reasoning {
         if reasoning.budget_tokens.is_some() {
@@ -210,21 +228,24 @@ fn write_options(
     }
     let text = |number: &Number| number.to_string();
     if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
-        tail.maybe(
+        tail.raw_if_some(
             "tool_choice",
-            choice::write_choice(choice, losses).as_deref(),
+            choice::encode_tool_choice(choice, losses).as_deref(),
         );
     }
     let parallel = options.parallel_tool_calls.filter(|_| tools);
-    tail.maybe(
+    tail.raw_if_some(
         "parallel_tool_calls",
         parallel.map(|yes| yes.to_string()).as_deref(),
     );
-    let format = options.response_format.as_ref().map(choice::write_format);
-    tail.maybe("response_format", format.as_deref());
+    let format = options
+        .response_format
+        .as_ref()
+        .map(choice::encode_response_format);
+    tail.raw_if_some("response_format", format.as_deref());
     let limit = options.max_output_tokens.map(|limit| limit.to_string());
-    let older = hinted(wire, MAX_TOKENS).is_some();
-    tail.maybe(
+    let older = hint(wire, MAX_TOKENS).is_some();
+    tail.raw_if_some(
         if older {
             "max_tokens"
         } else {
@@ -236,25 +257,30 @@ fn write_options(
         .reasoning
         .as_ref()
         .and_then(|reasoning| reasoning.effort.as_deref());
-    tail.maybe(
+    tail.raw_if_some(
         "reasoning_effort",
-        effort(word, wire, losses).map(quote).as_deref(),
+        supported_effort(word, wire, losses)
+            .map(quote_json)
+            .as_deref(),
     );
-    tail.maybe(
+    tail.raw_if_some(
         "temperature",
         options.temperature.as_ref().map(text).as_deref(),
     );
-    tail.maybe("top_p", options.top_p.as_ref().map(text).as_deref());
+    tail.raw_if_some("top_p", options.top_p.as_ref().map(text).as_deref());
     match options.stop.as_slice() {
         [] => {}
-        [one] if hinted(wire, STOP).is_some() => {
+        [one] if hint(wire, STOP).is_some() => {
             tail.string("stop", one);
         }
         many => {
-            tail.raw("stop", &array(many.iter().map(|text| quote(text))));
+            tail.raw(
+                "stop",
+                &json_array(many.iter().map(|text| quote_json(text))),
+            );
         }
     }
-    tail.maybe(
+    tail.raw_if_some(
         "stream",
         options.stream.map(|yes| yes.to_string()).as_deref(),
     );

@@ -9,15 +9,15 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::call::{Calls, LEGACY, is_empty_array};
-use super::content::{self, wired};
+use super::call::{CallParser, LEGACY, is_empty_array};
+use super::content::{self, extra_from_wire};
 use super::custom;
-use super::open::Open;
+use super::open::OpenMessage;
 use super::words::NAME;
-use crate::carry::{START, hint, keep};
+use crate::carry::{START, set_hint, to_extras};
 use crate::loss::{Loss, LossKind, Losses};
-use crate::openai::{prefixed, unexpected};
-use crate::openai_shapes::citations_of_chat;
+use crate::openai::{unexpected_value, with_key_prefix};
+use crate::openai_shapes::chat_citations_to_responses;
 
 /// The prefix of a message's own fields where its anchor is a call.
 pub(super) const MESSAGE: &str = "message.";
@@ -42,27 +42,27 @@ pub(super) const LIST: &str = "list";
 
 /// Reads messages one after the other.
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct TranscriptParser {
     transcript: Transcript,
     losses: Losses,
-    open: Open,
-    calls: Calls,
+    open: OpenMessage,
+    calls: CallParser,
     /// Whether anything but instructions was read.
-    begun: bool,
+    has_items: bool,
 }
 
-impl Reader {
+impl TranscriptParser {
     /// A reader of responses.
-    pub(super) fn of_answer() -> Self {
+    pub(super) fn for_response() -> Self {
         let mut reader = Self::default();
-        reader.calls.answer = true;
+        reader.calls.is_response = true;
         reader
     }
 
-    pub(super) fn read_all(&mut self, messages: &[&RawValue]) -> Result<(), Error> {
+    pub(super) fn parse_messages(&mut self, messages: &[&RawValue]) -> Result<(), Error> {
         for (index, message) in messages.iter().enumerate() {
-            self.read(index, message.get())
-                .map_err(|error| error.at_index(index).at("messages"))?;
+            self.parse_message(index, message.get())
+                .map_err(|error| error.at_index(index).at_segment("messages"))?;
         }
         Ok(())
     }
@@ -71,56 +71,62 @@ impl Reader {
         (self.transcript, self.losses.into_vec())
     }
 
-    fn read(&mut self, index: usize, text: &str) -> Result<(), Error> {
+    fn parse_message(&mut self, index: usize, text: &str) -> Result<(), Error> {
         let mut fields = Fields::parse(text)?;
         let role = fields.need_string(&["role"])?;
         match role.as_str() {
-            "assistant" => return self.assistant(index, fields),
-            "tool" => self.tool(fields)?,
-            "function" => self.function(index, fields)?,
+            "assistant" => return self.parse_assistant_message(index, fields),
+            "tool" => self.parse_tool_message(fields)?,
+            "function" => self.parse_function_message(index, fields)?,
             _ => {
                 let Some(role) = Role::from_wire(&role) else {
-                    return Err(unexpected(ROLES, &role).at("role"));
+                    return Err(unexpected_value(ROLES, &role).at_segment("role"));
                 };
-                let message = read_message(role, fields)?;
-                if role.is_instruction() && !self.begun {
+                let message = parse_message_with_role(role, fields)?;
+                if role.is_instruction() && !self.has_items {
                     self.transcript.instructions.push(message);
                     return Ok(());
                 }
-                self.push(message.into());
+                self.push_item(message.into());
             }
         }
-        self.open = Open::Nothing;
+        self.open = OpenMessage::Nothing;
         Ok(())
     }
 
-    fn push(&mut self, item: Item) {
-        self.begun = true;
+    fn push_item(&mut self, item: Item) {
+        self.has_items = true;
         self.transcript.items.push(item);
     }
 
     /// Reads a message of the model, from a request or a response's choice.
-    pub(super) fn assistant(&mut self, index: usize, mut fields: Fields<'_>) -> Result<(), Error> {
-        let thoughts = read_thoughts(&mut fields)?;
-        let said = content::read(&mut fields, true)?;
+    pub(super) fn parse_assistant_message(
+        &mut self,
+        index: usize,
+        mut fields: Fields<'_>,
+    ) -> Result<(), Error> {
+        let thoughts = parse_thoughts(&mut fields)?;
+        let said = content::parse_content(&mut fields, true)?;
         let mut hints = Extra::new();
-        let mut calls = self.calls.read(index, &mut fields, &mut self.losses)?;
+        let mut calls = self
+            .calls
+            .parse_calls(index, &mut fields, &mut self.losses)?;
         let mut parts = Vec::new();
-        read_refusal(&mut fields, &said.parts, &mut hints, &mut parts)?;
-        read_spoken(&mut fields, &mut parts)?;
+        parse_refusal(&mut fields, &said.parts, &mut hints, &mut parts)?;
+        parse_spoken_audio(&mut fields, &mut parts)?;
         // `null` beside calls or a refusal is the canonical shape, not a deviation.
         let usual = said.shape == Some("null") && (!calls.is_empty() || !parts.is_empty());
         if !usual {
-            said.keep_shape(&mut hints);
+            said.store_shape(&mut hints);
         }
-        if self.calls.answer && said.is_array {
-            hint(&mut hints, content::CONTENT, LIST);
+        if self.calls.is_response && said.is_array {
+            set_hint(&mut hints, content::CONTENT, LIST);
         }
         let mut parts: Vec<Part> = said.parts.into_iter().chain(parts).collect();
-        read_citations(&mut fields, self.calls.answer, &mut parts)?;
-        let mut own = keep(fields.rest());
-        if self.calls.answer {
-            own = prefixed(ANSWER, own).collect();
+        parse_citations(&mut fields, self.calls.is_response, &mut parts)?;
+        let mut own = to_extras(fields.into_extra());
+        if self.calls.is_response {
+            own = with_key_prefix(ANSWER, own).collect();
         }
         let speaks = !parts.is_empty()
             || calls.is_empty()
@@ -130,33 +136,33 @@ impl Reader {
         {
             own.extend(hints);
             items.push(Item::Message(Message {
-                extra: wired(own),
+                extra: extra_from_wire(own),
                 ..Message::new(Role::Assistant, parts)
             }));
         } else if let Some(Item::FunctionCall(call)) = calls.first_mut() {
-            let mut wire = call.extra.wire(NAME);
-            wire.extend(prefixed(MESSAGE, own).collect());
+            let mut wire = call.extra.wire_fields(NAME);
+            wire.extend(with_key_prefix(MESSAGE, own).collect());
             wire.extend(hints);
-            call.extra.set_wire(NAME, wire);
+            call.extra.set_wire_fields(NAME, wire);
         }
         items.extend(calls);
-        self.begin(index, &mut items);
+        self.mark_message_start(index, &mut items);
         for item in items {
-            self.open = self.open.with(&item);
-            self.push(item);
+            self.open = self.open.after_item(&item);
+            self.push_item(item);
         }
         Ok(())
     }
 
     /// Marks the first item if lowering would join it to the message before.
-    fn begin(&mut self, index: usize, items: &mut [Item]) {
-        let joined = items.first().is_some_and(|item| self.open.takes(item));
+    fn mark_message_start(&mut self, index: usize, items: &mut [Item]) {
+        let joined = items.first().is_some_and(|item| self.open.can_join(item));
         if joined {
             match items.first_mut().and_then(Item::extra_mut) {
                 Some(extra) => {
-                    let mut wire = extra.wire(NAME);
-                    hint(&mut wire, START, "message");
-                    extra.set_wire(NAME, wire);
+                    let mut wire = extra.wire_fields(NAME);
+                    set_hint(&mut wire, START, "message");
+                    extra.set_wire_fields(NAME, wire);
                 }
                 None => {
                     let why = "the call joins the message before";
@@ -165,80 +171,84 @@ impl Reader {
                 }
             }
         }
-        self.open = Open::Nothing;
+        self.open = OpenMessage::Nothing;
     }
 
-    fn tool(&mut self, mut fields: Fields<'_>) -> Result<(), Error> {
+    fn parse_tool_message(&mut self, mut fields: Fields<'_>) -> Result<(), Error> {
         let call_id = fields.need_string(&["tool_call_id"])?;
-        let content = content::read(&mut fields, false)?;
+        let content = content::parse_content(&mut fields, false)?;
         let mut wire = Extra::new();
-        let known = self.calls.names.get(&call_id);
+        let known = self.calls.names_by_id.get(&call_id);
         let name = fields
             .get(&["name"])
             .and_then(|name| serde_json::from_str::<String>(name.get()).ok());
         if let Some(name) = name.filter(|name| Some(name) == known) {
-            fields.take(&["name"])?;
-            hint(&mut wire, "~name", &name);
+            fields.take_field(&["name"])?;
+            set_hint(&mut wire, "~name", &name);
         }
-        wire.extend(keep(fields.rest()));
-        if self.calls.customs.contains(&call_id) {
-            let item = custom::read_output(&call_id, &content.parts)?;
+        wire.extend(to_extras(fields.into_extra()));
+        if self.calls.custom_call_ids.contains(&call_id) {
+            let item = custom::parse_custom_output(&call_id, &content.parts)?;
             let usual = matches!(content.shape, None | Some("empty"));
             if !usual || !wire.is_empty() {
                 let path = format!("items[{}]", self.transcript.items.len());
                 self.losses
                     .push(path, LossKind::Field, "fields of a custom tool's output");
             }
-            self.push(item);
+            self.push_item(item);
             return Ok(());
         }
         let shape = content.shape.filter(|shape| *shape != "empty");
-        let output = output_of(content.parts);
+        let output = output_from_parts(content.parts);
         if let Some(shape) = shape {
-            hint(&mut wire, content::CONTENT, shape);
+            set_hint(&mut wire, content::CONTENT, shape);
         }
-        self.push(Item::FunctionCallOutput(FunctionCallOutput {
-            extra: wired(wire),
+        self.push_item(Item::FunctionCallOutput(FunctionCallOutput {
+            extra: extra_from_wire(wire),
             ..FunctionCallOutput::new(call_id, output)
         }));
         Ok(())
     }
 
     /// An output of the older shape: it has no id and answers the last call of that shape.
-    fn function(&mut self, index: usize, mut fields: Fields<'_>) -> Result<(), Error> {
+    fn parse_function_message(
+        &mut self,
+        index: usize,
+        mut fields: Fields<'_>,
+    ) -> Result<(), Error> {
         let name = fields.need_string(&["name"])?;
-        let content = content::read(&mut fields, false)?;
+        let content = content::parse_content(&mut fields, false)?;
         let mut wire = Extra::new();
-        hint(&mut wire, LEGACY, &name);
+        set_hint(&mut wire, LEGACY, &name);
         if let Some(shape) = content.shape.filter(|shape| *shape != "empty") {
-            hint(&mut wire, content::CONTENT, shape);
+            set_hint(&mut wire, content::CONTENT, shape);
         }
-        wire.extend(keep(fields.rest()));
+        wire.extend(to_extras(fields.into_extra()));
         let call_id = self
             .calls
-            .legacy
+            .last_legacy_id
             .take()
             .unwrap_or_else(|| format!("call_{index}"));
-        self.push(Item::FunctionCallOutput(FunctionCallOutput {
-            extra: wired(wire),
-            ..FunctionCallOutput::new(call_id, output_of(content.parts))
+        self.push_item(Item::FunctionCallOutput(FunctionCallOutput {
+            extra: extra_from_wire(wire),
+            ..FunctionCallOutput::new(call_id, output_from_parts(content.parts))
         }));
         Ok(())
     }
 }
 
-fn read_message(role: Role, mut fields: Fields<'_>) -> Result<Message, Error> {
-    let content = content::read(&mut fields, false)?;
-    let mut wire = keep(fields.rest());
-    content.keep_shape(&mut wire);
+fn parse_message_with_role(role: Role, mut fields: Fields<'_>) -> Result<Message, Error> {
+    let content = content::parse_content(&mut fields, false)?;
+    let mut wire = to_extras(fields.into_extra());
+    content.store_shape(&mut wire);
     Ok(Message {
-        extra: wired(wire),
+        extra: extra_from_wire(wire),
         ..Message::new(role, content.parts)
     })
 }
 
 /// One text is a text; anything else stays parts.
-fn output_of(mut parts: Vec<Part>) -> Output {
+fn output_from_parts(mut parts: Vec<Part>) -> Output {
     match parts.as_mut_slice() {
         [] => Output::Text(String::new()),
         [Part::InputText(part)] if part.extra.is_empty() => {
@@ -248,7 +258,7 @@ fn output_of(mut parts: Vec<Part>) -> Output {
     }
 }
 
-fn read_thoughts(fields: &mut Fields<'_>) -> Result<Option<Reasoning>, Error> {
+fn parse_thoughts(fields: &mut Fields<'_>) -> Result<Option<Reasoning>, Error> {
     let is_text = |name| {
         fields
             .get(&[name])
@@ -263,7 +273,7 @@ fn read_thoughts(fields: &mut Fields<'_>) -> Result<Option<Reasoning>, Error> {
     };
     let details = match fields.get(&[DETAILS]) {
         Some(value) if value.get().starts_with('[') && !is_empty_array(value) => {
-            fields.take(&[DETAILS])?
+            fields.take_field(&[DETAILS])?
         }
         _ => None,
     };
@@ -271,40 +281,40 @@ fn read_thoughts(fields: &mut Fields<'_>) -> Result<Option<Reasoning>, Error> {
         return Ok(None);
     }
     let mut wire = Extra::new();
-    hint(&mut wire, THOUGHTS, field.unwrap_or_default());
+    set_hint(&mut wire, THOUGHTS, field.unwrap_or_default());
     if let Some(details) = details {
         wire.set(DETAILS, details.into());
     }
     Ok(Some(Reasoning {
         content: text.map(|text| vec![Part::ReasoningText(TextPart::new(text))]),
         format: Some(REASONING_FORMAT.to_owned()),
-        extra: wired(wire),
+        extra: extra_from_wire(wire),
         ..Reasoning::default()
     }))
 }
 
 /// The refusal beside the content. A refusal alone stands in the field, among other parts as a part.
-fn read_refusal(
+fn parse_refusal(
     fields: &mut Fields<'_>,
     said: &[Part],
     hints: &mut Extra,
     parts: &mut Vec<Part>,
 ) -> Result<(), Error> {
     if let [Part::Refusal(_)] = said {
-        hint(hints, REFUSAL, "part");
+        set_hint(hints, REFUSAL, "part");
     }
     let Some(text) = fields.take_string(&["refusal"])? else {
         return Ok(());
     };
     if !said.is_empty() {
-        hint(hints, REFUSAL, "field");
+        set_hint(hints, REFUSAL, "field");
     }
     parts.push(Part::Refusal(TextPart::new(text)));
     Ok(())
 }
 
 /// Citations stand beside the content and count its characters: they are the text's where there is one.
-fn read_citations(fields: &mut Fields<'_>, answer: bool, parts: &mut [Part]) -> Result<(), Error> {
+fn parse_citations(fields: &mut Fields<'_>, answer: bool, parts: &mut [Part]) -> Result<(), Error> {
     let mut texts = parts.iter_mut().filter_map(|part| match part {
         Part::OutputText(text) => Some(text),
         _ => None,
@@ -313,22 +323,22 @@ fn read_citations(fields: &mut Fields<'_>, answer: bool, parts: &mut [Part]) -> 
     let (Some(text), None) = (texts.next(), texts.next()) else {
         return Ok(());
     };
-    let mut wire = text.extra.wire(NAME);
-    if let Some(list) = cited.as_ref().and_then(citations_of_chat)
+    let mut wire = text.extra.wire_fields(NAME);
+    if let Some(list) = cited.as_ref().and_then(chat_citations_to_responses)
         && wire.get("audio").is_none()
     {
-        fields.take(&[CITATIONS])?;
+        fields.take_field(&[CITATIONS])?;
         text.extra.set(CITATIONS, list);
         if !answer {
-            hint(&mut wire, CITED, "kept");
-            text.extra.set_wire(NAME, wire);
+            set_hint(&mut wire, CITED, "kept");
+            text.extra.set_wire_fields(NAME, wire);
         }
     }
     Ok(())
 }
 
 /// Spoken answers: what was said is text; the sound stays a field of the part.
-fn read_spoken(fields: &mut Fields<'_>, parts: &mut Vec<Part>) -> Result<(), Error> {
+fn parse_spoken_audio(fields: &mut Fields<'_>, parts: &mut Vec<Part>) -> Result<(), Error> {
     let transcript = fields
         .get(&["audio"])
         .and_then(|audio| Fields::parse(audio.get()).ok())
@@ -336,10 +346,10 @@ fn read_spoken(fields: &mut Fields<'_>, parts: &mut Vec<Part>) -> Result<(), Err
     let Some(text) = transcript else {
         return Ok(());
     };
-    if let Some(audio) = fields.take(&["audio"])? {
+    if let Some(audio) = fields.take_field(&["audio"])? {
         let mut wire = Extra::new();
         wire.set("audio", audio.into());
-        let extra = wired(wire);
+        let extra = extra_from_wire(wire);
         parts.push(Part::OutputText(TextPart { text, extra }));
     }
     Ok(())

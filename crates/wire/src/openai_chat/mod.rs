@@ -34,15 +34,15 @@ use serde_json::value::RawValue;
 
 use self::words::FORMAT;
 use crate::chunk::{Chunk, Dialect, Envelope};
-use crate::entry::Run;
+use crate::entry::RoleRun;
 use crate::error::WireError;
-use crate::format::Kind;
+use crate::format::DocumentKind;
 use crate::lifted::{Lifted, Lowered};
 
 const EXPECTED: &str = "a request with `messages`, a response with `choices` (an error body is neither), \
                         or an array of messages";
 
-pub(crate) use self::stream::Stream;
+pub(crate) use self::stream::ChatStream;
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let wrong = || WireError::WrongShape {
@@ -56,33 +56,33 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     if text.starts_with('[') {
         let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| wrong())?;
-        let mut reader = message::Reader::default();
-        reader.read_all(&messages).map_err(invalid)?;
+        let mut reader = message::TranscriptParser::default();
+        reader.parse_messages(&messages).map_err(invalid)?;
         let (transcript, losses) = reader.finish();
         return Ok(Lifted {
-            kind: Kind::Messages,
+            kind: DocumentKind::Messages,
             transcript,
             losses,
         });
     }
     let fields = Fields::parse(text).map_err(|_| wrong())?;
     if fields.get(&["messages"]).is_some() {
-        envelope::lift(fields).map_err(invalid)
+        envelope::lift_request(fields).map_err(invalid)
     } else if fields.get(&["choices"]).is_some() {
-        response::lift(fields).map_err(invalid)
+        response::lift_response(fields).map_err(invalid)
     } else {
         Err(wrong())
     }
 }
 
-pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
-    run::lower(dialect, run)
+pub(crate) fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+    run::encode_run(dialect, run)
 }
 
-pub(crate) fn envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
-    envelope::lower(dialect, request)
+pub(crate) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
+    envelope::lower_envelope(dialect, request)
 }
 
 pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
-    response::lower(transcript)
+    response::lower_response(transcript)
 }

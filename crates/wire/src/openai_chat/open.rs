@@ -4,34 +4,34 @@ use contexture_ir::Item;
 
 /// What the model's message before consists of, as far as lowering would join the next one to it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Open {
+pub(super) enum OpenMessage {
     /// No message of the model stands before.
     #[default]
     Nothing,
     /// Only thoughts.
     Thoughts,
     /// Something is said.
-    Said,
+    Content,
     /// There are calls.
     Calls,
 }
 
-impl Open {
+impl OpenMessage {
     /// Whether an item joins the message rather than begins a new one.
-    pub(super) fn takes(self, item: &Item) -> bool {
+    pub(super) fn can_join(self, item: &Item) -> bool {
         !matches!(
             (self, item),
-            (Self::Nothing, _) | (Self::Said, Item::Reasoning(_) | Item::Message(_))
+            (Self::Nothing, _) | (Self::Content, Item::Reasoning(_) | Item::Message(_))
         )
     }
 
     /// The state once the item is in.
-    pub(super) fn with(self, item: &Item) -> Self {
+    pub(super) fn after_item(self, item: &Item) -> Self {
         match item {
             _ if self == Self::Calls => Self::Calls,
             Item::Reasoning(_) if self == Self::Nothing => Self::Thoughts,
             Item::Reasoning(_) => self,
-            Item::Message(_) => Self::Said,
+            Item::Message(_) => Self::Content,
             _ => Self::Calls,
         }
     }
@@ -49,14 +49,14 @@ mod tests {
         let said = Item::Message(Message::text(Role::Assistant, "a"));
         let thought = Item::Reasoning(Reasoning::default());
         let join = |items: &[&Item]| {
-            let mut open = Open::Nothing;
+            let mut open = OpenMessage::Nothing;
             let mut joins = Vec::new();
             for item in items {
-                joins.push(open.takes(item));
-                if !open.takes(item) {
-                    open = Open::Nothing;
+                joins.push(open.can_join(item));
+                if !open.can_join(item) {
+                    open = OpenMessage::Nothing;
                 }
-                open = open.with(item);
+                open = open.after_item(item);
             }
             joins
         };

@@ -1,63 +1,63 @@
 //! Parts, written.
 
-use contexture_ir::{ExtensionPart, Extra, FilePart, ImagePart, Part, TextPart, quote};
+use contexture_ir::{ExtensionPart, Extra, FilePart, ImagePart, Part, TextPart, quote_json};
 
-use super::content::{EMPTY, SLUG, audio_format, only_hints};
+use super::content::{EMPTY, SLUG, audio_format, has_only_hints};
 use super::words::NAME;
-use crate::carry::{hinted, tell_foreign};
-use crate::json::{Object, array};
+use crate::carry::{hint, report_foreign_fields};
+use crate::json::{ObjectWriter, json_array};
 use crate::loss::{LossKind, Losses};
 use crate::media::{DataUrl, default_filename};
-use crate::openai::{unprefixed, without};
+use crate::openai::{strip_key_prefix, without_key_prefixes};
 
 /// A part as written: its JSON, and its text if it is nothing but text.
-pub(super) struct Native {
+pub(super) struct EncodedPart {
     pub(super) json: String,
     pub(super) plain: Option<String>,
 }
 
 /// Writes a text part; nothing if it is empty and did not come so.
-pub(super) fn write_text(part: &TextPart, path: &str, losses: &mut Losses) -> Option<Native> {
-    tell_foreign(&part.extra, NAME, path, losses);
-    let wire = part.extra.wire(NAME);
-    if part.text.is_empty() && hinted(&wire, EMPTY).is_none() {
+pub(super) fn encode_text(part: &TextPart, path: &str, losses: &mut Losses) -> Option<EncodedPart> {
+    report_foreign_fields(&part.extra, NAME, path, losses);
+    let wire = part.extra.wire_fields(NAME);
+    if part.text.is_empty() && hint(&wire, EMPTY).is_none() {
         return None;
     }
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object
         .string("type", "text")
         .string("text", &part.text)
-        .carried(&wire);
-    let plain = only_hints(&wire).then(|| part.text.clone());
-    Some(Native {
+        .extra_fields(&wire);
+    let plain = has_only_hints(&wire).then(|| part.text.clone());
+    Some(EncodedPart {
         json: object.finish(),
         plain,
     })
 }
 
 /// Writes a refusal as a part.
-pub(super) fn write_refusal(part: &TextPart) -> Native {
-    let mut object = Object::new();
+pub(super) fn encode_refusal(part: &TextPart) -> EncodedPart {
+    let mut object = ObjectWriter::new();
     object
         .string("type", "refusal")
         .string("refusal", &part.text)
-        .carried(&part.extra.wire(NAME));
-    Native {
+        .extra_fields(&part.extra.wire_fields(NAME));
+    EncodedPart {
         json: object.finish(),
         plain: None,
     }
 }
 
 /// Writes a part of Chat's own that we do not know; nothing, with a loss, if it is another's.
-pub(super) fn write_extension(
+pub(super) fn encode_extension(
     part: &ExtensionPart,
     path: &str,
     losses: &mut Losses,
-) -> Option<Native> {
+) -> Option<EncodedPart> {
     if part.kind.starts_with(SLUG)
         && let Some(inner) = part.raw.fields().and_then(|fields| fields.get(&["part"]))
     {
-        return Some(Native {
+        return Some(EncodedPart {
             json: inner.get().to_owned(),
             plain: None,
         });
@@ -71,17 +71,17 @@ pub(super) fn write_extension(
 }
 
 /// Writes a picture or a file; nothing, with a loss, where Chat has no word for it.
-pub(super) fn write_media(part: &Part, path: &str, losses: &mut Losses) -> Option<Native> {
+pub(super) fn encode_media(part: &Part, path: &str, losses: &mut Losses) -> Option<EncodedPart> {
     let json = match part {
-        Part::InputImage(image) => write_image(image, path, losses),
-        Part::InputFile(file) => write_file(file, path, losses),
+        Part::InputImage(image) => encode_image(image, path, losses),
+        Part::InputFile(file) => encode_file(file, path, losses),
         _ => None,
     }?;
-    Some(Native { json, plain: None })
+    Some(EncodedPart { json, plain: None })
 }
 
-fn write_image(image: &ImagePart, path: &str, losses: &mut Losses) -> Option<String> {
-    tell_foreign(&image.extra, NAME, path, losses);
+fn encode_image(image: &ImagePart, path: &str, losses: &mut Losses) -> Option<String> {
+    report_foreign_fields(&image.extra, NAME, path, losses);
     let Some(url) = image.image_url.as_deref() else {
         let why = "a picture by a provider's file id has no place in a message";
         losses.push(path, LossKind::Part, why);
@@ -94,55 +94,55 @@ fn write_image(image: &ImagePart, path: &str, losses: &mut Losses) -> Option<Str
             "the picture is written by its URL",
         );
     }
-    tell_media_type(image.media_type.as_deref(), url, path, losses);
-    let wire = image.extra.wire(NAME);
-    let mut object = Object::new();
+    report_media_type(image.media_type.as_deref(), url, path, losses);
+    let wire = image.extra.wire_fields(NAME);
+    let mut object = ObjectWriter::new();
     object.string("type", "image_url");
-    if hinted(&wire, "~image_url").is_some() && image.detail.is_none() {
+    if hint(&wire, "~image_url").is_some() && image.detail.is_none() {
         object.string("image_url", url);
     } else {
-        let mut inner = Object::new();
+        let mut inner = ObjectWriter::new();
         inner.string("url", url);
-        inner.maybe("detail", image.detail.as_deref().map(quote).as_deref());
-        inner.carried(&unprefixed("image_url.", &wire));
+        inner.raw_if_some("detail", image.detail.as_deref().map(quote_json).as_deref());
+        inner.extra_fields(&strip_key_prefix("image_url.", &wire));
         object.raw("image_url", &inner.finish());
     }
-    object.carried(&without(&["image_url."], &wire));
+    object.extra_fields(&without_key_prefixes(&["image_url."], &wire));
     Some(object.finish())
 }
 
 /// A media type that stands beside a URL that does not state it.
-fn tell_media_type(media_type: Option<&str>, url: &str, path: &str, losses: &mut Losses) {
+fn report_media_type(media_type: Option<&str>, url: &str, path: &str, losses: &mut Losses) {
     if media_type.is_some() && DataUrl::parse(url).is_none() {
         let why = "a media type beside a URL has no place in a message";
         losses.push(format!("{path}.media_type"), LossKind::Field, why);
     }
 }
 
-fn write_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<String> {
-    tell_foreign(&file.extra, NAME, path, losses);
-    let wire = file.extra.wire(NAME);
+fn encode_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<String> {
+    report_foreign_fields(&file.extra, NAME, path, losses);
+    let wire = file.extra.wire_fields(NAME);
     let data = file.file_data.as_deref();
     let url = data.and_then(DataUrl::parse);
     if let Some(url) = url
-        && hinted(&wire, "~type").is_none()
+        && hint(&wire, "~type").is_none()
     {
         if url.media_type.starts_with("audio/") {
-            return write_audio(url, &wire, path, losses);
+            return encode_audio(url, &wire, path, losses);
         }
         if url.media_type.starts_with("image/") {
             let image = ImagePart {
                 image_url: file.file_data.clone(),
                 ..ImagePart::default()
             };
-            return write_image(&image, path, losses);
+            return encode_image(&image, path, losses);
         }
         if url.media_type.starts_with("video/") {
             losses.push(path, LossKind::Part, format!("{NAME} takes no video"));
             return None;
         }
     }
-    if data.is_none() && file.file_id.is_none() && hinted(&wire, "~type").is_none() {
+    if data.is_none() && file.file_id.is_none() && hint(&wire, "~type").is_none() {
         losses.push(
             path,
             LossKind::Part,
@@ -154,23 +154,26 @@ fn write_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<String
         let why = "the file is written by its data or id";
         losses.push(format!("{path}.file_url"), LossKind::Field, why);
     }
-    let mut inner = Object::new();
-    inner.maybe("file_data", data.map(quote).as_deref());
-    inner.maybe("file_id", file.file_id.as_deref().map(quote).as_deref());
+    let mut inner = ObjectWriter::new();
+    inner.raw_if_some("file_data", data.map(quote_json).as_deref());
+    inner.raw_if_some(
+        "file_id",
+        file.file_id.as_deref().map(quote_json).as_deref(),
+    );
     let name = file.filename.clone().or_else(|| {
-        let absent = hinted(&wire, "~filename").is_some();
+        let absent = hint(&wire, "~filename").is_some();
         (data.is_some() && !absent).then(|| default_filename(url.map_or("", |url| url.media_type)))
     });
-    inner.maybe("filename", name.as_deref().map(quote).as_deref());
-    inner.carried(&unprefixed("file.", &wire));
-    let mut object = Object::new();
+    inner.raw_if_some("filename", name.as_deref().map(quote_json).as_deref());
+    inner.extra_fields(&strip_key_prefix("file.", &wire));
+    let mut object = ObjectWriter::new();
     object.string("type", "file").raw("file", &inner.finish());
-    object.carried(&without(&["file."], &wire));
+    object.extra_fields(&without_key_prefixes(&["file."], &wire));
     Some(object.finish())
 }
 
-fn write_audio(url: DataUrl<'_>, wire: &Extra, path: &str, losses: &mut Losses) -> Option<String> {
-    let own = hinted(wire, "~format");
+fn encode_audio(url: DataUrl<'_>, wire: &Extra, path: &str, losses: &mut Losses) -> Option<String> {
+    let own = hint(wire, "~format");
     let Some(format) = own.as_deref().or_else(|| audio_format(url.media_type)) else {
         losses.push(
             path,
@@ -179,20 +182,24 @@ fn write_audio(url: DataUrl<'_>, wire: &Extra, path: &str, losses: &mut Losses) 
         );
         return None;
     };
-    let mut inner = Object::new();
+    let mut inner = ObjectWriter::new();
     inner.string("data", url.base64).string("format", format);
-    inner.carried(&unprefixed("input_audio.", wire));
-    let mut object = Object::new();
+    inner.extra_fields(&strip_key_prefix("input_audio.", wire));
+    let mut object = ObjectWriter::new();
     object
         .string("type", "input_audio")
         .raw("input_audio", &inner.finish());
-    object.carried(&without(&["input_audio."], wire));
+    object.extra_fields(&without_key_prefixes(&["input_audio."], wire));
     Some(object.finish())
 }
 
 /// The value of `content` for some parts and the shape hint: a string for one plain text, an array
 /// otherwise; for no parts what the hint says. `None` means: leave the member out.
-pub(super) fn write(natives: &[Native], shape: Option<&str>, none: &str) -> Option<String> {
+pub(super) fn encode_content(
+    natives: &[EncodedPart],
+    shape: Option<&str>,
+    none: &str,
+) -> Option<String> {
     match (natives, shape) {
         ([], Some("absent")) => None,
         ([], Some("null")) => Some("null".to_owned()),
@@ -203,8 +210,8 @@ pub(super) fn write(natives: &[Native], shape: Option<&str>, none: &str) -> Opti
             native
                 .plain
                 .as_deref()
-                .map_or_else(|| array([&native.json]), quote),
+                .map_or_else(|| json_array([&native.json]), quote_json),
         ),
-        (natives, _) => Some(array(natives.iter().map(|native| &native.json))),
+        (natives, _) => Some(json_array(natives.iter().map(|native| &native.json))),
     }
 }

@@ -4,21 +4,24 @@
 //! deterministically: `created` 0, an id from the content's hash.
 
 use contexture_ir::{
-    Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Role, Transcript, Usage, quote,
+    Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Role, Transcript, Usage,
+    quote_json,
 };
 use serde_json::value::RawValue;
 
-use super::custom::{self, Half};
-use super::message::Reader;
-use super::step::{Call, Place, Step};
+use super::custom::{self, ExtensionSide};
+use super::message::TranscriptParser;
+use super::step::{AssistantCall, AssistantMessage, BodyKind};
 use super::words::NAME;
-use crate::carry::{hint, hinted, keep, tell_foreign};
-use crate::entry::{Entry, entries};
-use crate::format::Kind;
-use crate::json::{Object, array};
+use crate::carry::{hint, report_foreign_fields, set_hint, to_extras};
+use crate::entry::{PairedItem, paired_items};
+use crate::format::DocumentKind;
+use crate::json::{ObjectWriter, json_array};
 use crate::lifted::{Lifted, Lowered};
 use crate::loss::{LossKind, Losses};
-use crate::openai::{Figures, prefixed, unexpected, unprefixed, without};
+use crate::openai::{
+    UsageFields, strip_key_prefix, unexpected_value, with_key_prefix, without_key_prefixes,
+};
 
 /// The prefix of the first choice's own fields.
 const CHOICE: &str = "choice.";
@@ -28,26 +31,26 @@ const OTHERS: &str = "choices";
 const FINISH: &str = "~finish_reason";
 const OBJECT: &str = "chat.completion";
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     let mut wire = Extra::new();
     let choices: Vec<&RawValue> = fields
         .take_as(&["choices"], "an array of choices")?
         .unwrap_or_default();
-    let mut reader = Reader::of_answer();
+    let mut reader = TranscriptParser::for_response();
     let mut finish = None;
     if let Some((first, others)) = choices.split_first() {
-        finish = read_choice(first.get(), &mut reader, &mut wire)
-            .map_err(|error| error.at_index(0).at("choices"))?;
+        finish = parse_choice(first.get(), &mut reader, &mut wire)
+            .map_err(|error| error.at_index(0).at_segment("choices"))?;
         if !others.is_empty() {
             wire.set(OTHERS, Raw::from_value(&others)?);
         }
     } else {
-        hint(&mut wire, "~choices", "none");
+        set_hint(&mut wire, "~choices", "none");
     }
     let (mut transcript, losses) = reader.finish();
     transcript.model = fields.take_string(&["model"])?;
     let usage = match fields.take_present(&["usage"])? {
-        Some(usage) => Some(read_usage(usage.get()).map_err(|error| error.at("usage"))?),
+        Some(usage) => Some(parse_usage(usage.get()).map_err(|error| error.at_segment("usage"))?),
         None => None,
     };
     transcript.response = Some(ResponseInfo {
@@ -59,22 +62,22 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         .get(&["object"])
         .is_some_and(|value| value.get() == "\"chat.completion\"")
     {
-        fields.take(&["object"])?;
+        fields.take_field(&["object"])?;
     } else if fields.get(&["object"]).is_none() {
-        hint(&mut wire, "~object", "absent");
+        set_hint(&mut wire, "~object", "absent");
     }
-    wire.extend(keep(fields.rest()));
-    transcript.extra.set_wire(NAME, wire);
+    wire.extend(to_extras(fields.into_extra()));
+    transcript.extra.set_wire_fields(NAME, wire);
     Ok(Lifted {
-        kind: Kind::Response,
+        kind: DocumentKind::Response,
         transcript,
         losses,
     })
 }
 
-fn read_choice(
+fn parse_choice(
     text: &str,
-    reader: &mut Reader,
+    reader: &mut TranscriptParser,
     wire: &mut Extra,
 ) -> Result<Option<FinishReason>, Error> {
     let mut fields = Fields::parse(text)?;
@@ -86,32 +89,32 @@ fn read_choice(
         let mut message = Fields::parse(text)?;
         match message.take_string(&["role"])?.as_deref() {
             Some("assistant") => {}
-            None => hint(wire, "~role", "absent"),
-            Some(other) => return Err(unexpected("assistant", other).at("role")),
+            None => set_hint(wire, "~role", "absent"),
+            Some(other) => return Err(unexpected_value("assistant", other).at_segment("role")),
         }
-        reader.assistant(0, message)
+        reader.parse_assistant_message(0, message)
     };
-    read(message.get()).map_err(|error: Error| error.at("message"))?;
+    read(message.get()).map_err(|error: Error| error.at_segment("message"))?;
     let reason = fields.take_string(&["finish_reason"])?;
-    let finish = reason.as_deref().map(finish_reason);
+    let finish = reason.as_deref().map(parse_finish_reason);
     if let (Some(reason), Some(finish)) = (&reason, &finish)
-        && finish_word(finish) != Some(reason)
+        && finish_reason_word(finish) != Some(reason)
     {
-        hint(wire, FINISH, reason);
+        set_hint(wire, FINISH, reason);
     }
     if fields
         .get(&["index"])
         .is_some_and(|value| value.get() == "0")
     {
-        fields.take(&["index"])?;
+        fields.take_field(&["index"])?;
     } else if fields.get(&["index"]).is_none() {
-        hint(wire, "~index", "absent");
+        set_hint(wire, "~index", "absent");
     }
-    wire.extend(prefixed(CHOICE, fields.rest()).collect());
+    wire.extend(with_key_prefix(CHOICE, fields.into_extra()).collect());
     Ok(finish)
 }
 
-pub(super) fn finish_reason(word: &str) -> FinishReason {
+pub(super) fn parse_finish_reason(word: &str) -> FinishReason {
     match word {
         "stop" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolCalls,
@@ -121,7 +124,7 @@ pub(super) fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-fn finish_word(finish: &FinishReason) -> Option<&str> {
+fn finish_reason_word(finish: &FinishReason) -> Option<&str> {
     match finish {
         FinishReason::Other(_) => None,
         known => Some(known.as_str()),
@@ -129,27 +132,27 @@ fn finish_word(finish: &FinishReason) -> Option<&str> {
 }
 
 /// The figures; the object itself is kept whole.
-pub(super) fn read_usage(text: &str) -> Result<Usage, Error> {
+pub(super) fn parse_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
-    let figures = Figures(&fields);
+    let figures = UsageFields(&fields);
     let mut usage = Usage {
         input_tokens: figures.get("prompt_tokens"),
         output_tokens: figures.get("completion_tokens"),
         total_tokens: figures.get("total_tokens"),
-        cache_read_tokens: figures.detail("prompt_tokens_details", "cached_tokens"),
-        cache_write_tokens: figures.detail("prompt_tokens_details", "cache_write_tokens"),
-        reasoning_tokens: figures.detail("completion_tokens_details", "reasoning_tokens"),
+        cache_read_tokens: figures.get_nested("prompt_tokens_details", "cached_tokens"),
+        cache_write_tokens: figures.get_nested("prompt_tokens_details", "cache_write_tokens"),
+        reasoning_tokens: figures.get_nested("completion_tokens_details", "reasoning_tokens"),
         extra: Extra::new(),
     };
-    usage.extra.set_wire(NAME, fields.rest());
+    usage.extra.set_wire_fields(NAME, fields.into_extra());
     Ok(usage)
 }
 
-fn write_usage(usage: &Usage) -> String {
-    let own = usage.extra.wire(NAME);
-    let mut object = Object::new();
+fn encode_usage(usage: &Usage) -> String {
+    let own = usage.extra.wire_fields(NAME);
+    let mut object = ObjectWriter::new();
     if !own.is_empty() {
-        object.carried(&own);
+        object.extra_fields(&own);
         return object.finish();
     }
     let input = usage.input_tokens.unwrap_or(0);
@@ -159,9 +162,9 @@ fn write_usage(usage: &Usage) -> String {
     let total = usage.total_tokens.unwrap_or(input.saturating_add(output));
     object.raw("total_tokens", &total.to_string());
     let text = |figure: Option<u64>| figure.map(|figure| figure.to_string());
-    let mut details = Object::new();
-    details.maybe("cached_tokens", text(usage.cache_read_tokens).as_deref());
-    details.maybe(
+    let mut details = ObjectWriter::new();
+    details.raw_if_some("cached_tokens", text(usage.cache_read_tokens).as_deref());
+    details.raw_if_some(
         "cache_write_tokens",
         text(usage.cache_write_tokens).as_deref(),
     );
@@ -169,36 +172,36 @@ fn write_usage(usage: &Usage) -> String {
         object.raw("prompt_tokens_details", &details.finish());
     }
     if let Some(figure) = text(usage.reasoning_tokens) {
-        let mut details = Object::new();
+        let mut details = ObjectWriter::new();
         details.raw("reasoning_tokens", &figure);
         object.raw("completion_tokens_details", &details.finish());
     }
     object.finish()
 }
 
-pub(super) fn lower(transcript: &Transcript) -> Lowered {
+pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     let mut losses = Losses::default();
-    let wire = transcript.extra.wire(NAME);
+    let wire = transcript.extra.wire_fields(NAME);
     let info = transcript.response.clone().unwrap_or_default();
-    let entries = entries(&transcript.items);
-    let mut step = gather(&entries, &mut losses);
-    step.nameless = hinted(&wire, "~role").is_some();
+    let entries = paired_items(&transcript.items);
+    let mut step = gather_assistant_message(&entries, &mut losses);
+    step.omits_role = hint(&wire, "~role").is_some();
     let calls = !step.calls.is_empty();
     let mut inner = Losses::default();
-    let message = step.write(Place::Response, &mut inner);
-    losses.absorb("items", inner);
+    let message = step.encode_message(BodyKind::Response, &mut inner);
+    losses.extend_with_prefix("items", inner);
     let message = message.unwrap_or_else(|| "{\"role\":\"assistant\",\"content\":null}".to_owned());
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     let mut id = info.id.clone();
     if id.is_none() && wire.is_empty() {
         let hash = contexture_ir::ContentHash::of(message.as_bytes());
         id = Some(format!("chatcmpl-{hash}"));
     }
-    object.maybe("id", id.as_deref().map(quote).as_deref());
-    if hinted(&wire, "~object").is_none() && wire.get("object").is_none() {
+    object.raw_if_some("id", id.as_deref().map(quote_json).as_deref());
+    if hint(&wire, "~object").is_none() && wire.get("object").is_none() {
         object.string("object", OBJECT);
     }
-    object.maybe(
+    object.raw_if_some(
         "created",
         wire.get("created")
             .map_or(wire.is_empty().then_some("0"), |value| Some(value.get())),
@@ -207,14 +210,14 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
         .model
         .as_deref()
         .or(wire.is_empty().then_some("unknown"));
-    object.maybe("model", model.map(quote).as_deref());
+    object.raw_if_some("model", model.map(quote_json).as_deref());
     let mut choices = Vec::new();
-    if hinted(&wire, "~choices").is_none() || !transcript.items.is_empty() {
-        choices.push(write_choice(&info, &wire, &message, calls, &mut losses));
+    if hint(&wire, "~choices").is_none() || !transcript.items.is_empty() {
+        choices.push(encode_choice(&info, &wire, &message, calls, &mut losses));
     }
     let others: Vec<Box<RawValue>> = wire
         .get(OTHERS)
-        .and_then(|raw| raw.to().ok())
+        .and_then(|raw| raw.parse_as().ok())
         .unwrap_or_default();
     choices.extend(others.iter().map(|other| other.get().to_owned()));
     let null = choices.is_empty() && wire.get(OTHERS).is_some_and(|own| own.get() == "null");
@@ -223,33 +226,33 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
         &if null {
             "null".to_owned()
         } else {
-            array(&choices)
+            json_array(&choices)
         },
     );
-    object.maybe("usage", info.usage.as_ref().map(write_usage).as_deref());
-    tell_foreign(&transcript.extra, NAME, "", &mut losses);
-    object.carried(&without(&[CHOICE], &wire));
+    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage).as_deref());
+    report_foreign_fields(&transcript.extra, NAME, "", &mut losses);
+    object.extra_fields(&without_key_prefixes(&[CHOICE], &wire));
     Lowered {
         json: object.finish(),
         losses: losses.into_vec(),
     }
 }
 
-fn write_choice(
+fn encode_choice(
     info: &ResponseInfo,
     wire: &Extra,
     message: &str,
     calls: bool,
     losses: &mut Losses,
 ) -> String {
-    let mut object = Object::new();
-    if hinted(wire, "~index").is_none() && wire.get("choice.index").is_none() {
+    let mut object = ObjectWriter::new();
+    if hint(wire, "~index").is_none() && wire.get("choice.index").is_none() {
         object.raw("index", "0");
     }
     object.raw("message", message);
-    let word = match (&info.finish, hinted(wire, FINISH)) {
-        (Some(finish), Some(word)) if finish_reason(&word) == *finish => Some(word),
-        (Some(finish), _) => Some(finish_word(finish).map_or_else(
+    let word = match (&info.finish, hint(wire, FINISH)) {
+        (Some(finish), Some(word)) if parse_finish_reason(&word) == *finish => Some(word),
+        (Some(finish), _) => Some(finish_reason_word(finish).map_or_else(
             || {
                 losses.push(
                     "response.finish",
@@ -263,14 +266,17 @@ fn write_choice(
         (None, _) if wire.is_empty() => Some(if calls { "tool_calls" } else { "stop" }.to_owned()),
         (None, _) => None,
     };
-    object.maybe("finish_reason", word.as_deref().map(quote).as_deref());
-    object.carried(&unprefixed(CHOICE, wire));
+    object.raw_if_some("finish_reason", word.as_deref().map(quote_json).as_deref());
+    object.extra_fields(&strip_key_prefix(CHOICE, wire));
     object.finish()
 }
 
 /// Everything the model produced, as one message.
-fn gather<'a>(entries: &[Entry<'a>], losses: &mut Losses) -> Step<'a> {
-    let mut step = Step::default();
+fn gather_assistant_message<'a>(
+    entries: &[PairedItem<'a>],
+    losses: &mut Losses,
+) -> AssistantMessage<'a> {
+    let mut step = AssistantMessage::default();
     for (index, entry) in entries.iter().enumerate() {
         let path = format!("items[{index}]");
         match entry.item {
@@ -282,21 +288,21 @@ fn gather<'a>(entries: &[Entry<'a>], losses: &mut Losses) -> Step<'a> {
                         "text after a call is written before it",
                     );
                 }
-                if !step.said.is_empty() {
+                if !step.messages.is_empty() {
                     losses.push(
                         &path,
                         LossKind::Order,
                         "several messages are written as one",
                     );
                 }
-                tell_foreign(&message.extra, NAME, &path, losses);
-                step.said.push((index, message));
+                report_foreign_fields(&message.extra, NAME, &path, losses);
+                step.messages.push((index, message));
             }
             Item::FunctionCall(call) => {
                 step.calls
-                    .push((index, Call::Function(call, entry.call_id())));
+                    .push((index, AssistantCall::Function(call, entry.call_id())));
             }
-            Item::Reasoning(item) if !item.extra.wire(NAME).is_empty() => {
+            Item::Reasoning(item) if !item.extra.wire_fields(NAME).is_empty() => {
                 step.thoughts.push((index, item))
             }
             Item::Reasoning(item) => {
@@ -309,8 +315,10 @@ fn gather<'a>(entries: &[Entry<'a>], losses: &mut Losses) -> Step<'a> {
                 losses.push(path, what, "thoughts of another provider");
             }
             Item::Extension(item) if item.kind.starts_with("ctx:") => {}
-            Item::Extension(item) if matches!(custom::half_of(item), Some(Half::Call)) => {
-                step.calls.push((index, Call::Other(item)));
+            Item::Extension(item)
+                if matches!(custom::extension_side(item), Some(ExtensionSide::Call)) =>
+            {
+                step.calls.push((index, AssistantCall::Other(item)));
             }
             other => {
                 losses.push(

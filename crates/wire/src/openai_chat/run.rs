@@ -2,23 +2,23 @@
 
 use contexture_ir::{
     Compaction, Extension, Extra, FunctionCallOutput, Item, Message, Output, Part, Reasoning, Role,
-    Status, quote,
+    Status, quote_json,
 };
 
 use super::call::LEGACY;
 use super::content::CONTENT;
-use super::custom::{self, Half};
+use super::custom::{self, ExtensionSide};
 use super::message::THOUGHTS;
-use super::open::Open;
-use super::part::{self, Native};
-use super::step::{Call, Place, Step};
+use super::open::OpenMessage;
+use super::part::{self, EncodedPart};
+use super::step::{AssistantCall, AssistantMessage, BodyKind};
 use super::words::{FORMAT, NAME};
-use crate::carry::{START, hinted, tell_foreign};
+use crate::carry::{START, hint, report_foreign_fields};
 use crate::chunk::{Chunk, Dialect};
-use crate::compaction::retold;
-use crate::entry::{Entry, Run, Side};
+use crate::compaction::compaction_as_text;
+use crate::entry::{PairedItem, RoleRun, Side};
 use crate::function_name::OPENAI;
-use crate::json::{Object, array};
+use crate::json::{ObjectWriter, json_array};
 use crate::loss::{LossKind, Losses};
 use crate::openai::OMITTED;
 use crate::system_tag::system_tag;
@@ -26,25 +26,25 @@ use crate::system_tag::system_tag;
 /// What stands in a tool's message whose whole output is in the user message after it.
 const ATTACHED: &str = "[The output is attached to the next user message.]";
 
-pub(super) fn lower(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
-    let mut writer = Writer {
+pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+    let mut writer = RunEncoder {
         dialect,
         chunk: Chunk::default(),
         elements: Vec::new(),
         losses: Losses::default(),
-        step: Step::default(),
-        open: Open::Nothing,
-        attached: Vec::new(),
+        assistant: AssistantMessage::default(),
+        open: OpenMessage::Nothing,
+        attached_parts: Vec::new(),
     };
     for (index, entry) in run.entries.iter().enumerate() {
-        writer.entry(index, entry);
+        writer.push_item(index, entry);
     }
-    writer.flush();
+    writer.flush_pending();
     writer.finish()
 }
 
 /// One system or developer message that leads.
-pub(super) fn instruction(
+pub(super) fn encode_instruction(
     dialect: &Dialect,
     index: usize,
     message: &Message,
@@ -58,7 +58,7 @@ pub(super) fn instruction(
             "the model knows no developer",
         );
     }
-    write_message(
+    encode_message(
         role.as_str(),
         message,
         None,
@@ -75,18 +75,18 @@ fn instruction_role(dialect: &Dialect, role: Role) -> Role {
     }
 }
 
-struct Writer<'r, 'a> {
+struct RunEncoder<'r, 'a> {
     dialect: &'r Dialect,
     chunk: Chunk,
     elements: Vec<String>,
     losses: Losses,
-    step: Step<'a>,
-    open: Open,
+    assistant: AssistantMessage<'a>,
+    open: OpenMessage,
     /// Parts of tools' outputs that go into a user message.
-    attached: Vec<String>,
+    attached_parts: Vec<String>,
 }
 
-impl<'a> Writer<'_, 'a> {
+impl<'a> RunEncoder<'_, 'a> {
     fn finish(self) -> Chunk {
         let mut chunk = self.chunk;
         chunk.facts.elements = self.elements.len();
@@ -95,77 +95,80 @@ impl<'a> Writer<'_, 'a> {
         chunk
     }
 
-    fn element(&mut self, side: Side, json: String) {
+    fn push_element(&mut self, side: Side, json: String) {
         self.elements.push(json);
         self.chunk.facts.first.get_or_insert(side);
         self.chunk.facts.last = Some(side);
     }
 
     /// Writes what is still open: a message of the model, or parts of tools' outputs.
-    fn flush(&mut self) {
-        self.open = Open::Nothing;
-        let step = std::mem::take(&mut self.step);
+    fn flush_pending(&mut self) {
+        self.open = OpenMessage::Nothing;
+        let step = std::mem::take(&mut self.assistant);
         if !step.is_empty()
-            && let Some(json) = step.write(Place::Request, &mut self.losses)
+            && let Some(json) = step.encode_message(BodyKind::Request, &mut self.losses)
         {
-            self.element(Side::Model, json);
+            self.push_element(Side::Model, json);
         }
-        if !self.attached.is_empty() {
-            let parts = std::mem::take(&mut self.attached);
-            let mut object = Object::new();
-            object.string("role", "user").raw("content", &array(parts));
-            self.element(Side::User, object.finish());
+        if !self.attached_parts.is_empty() {
+            let parts = std::mem::take(&mut self.attached_parts);
+            let mut object = ObjectWriter::new();
+            object
+                .string("role", "user")
+                .raw("content", &json_array(parts));
+            self.push_element(Side::User, object.finish());
         }
     }
 
-    fn entry(&mut self, index: usize, entry: &Entry<'a>) {
+    fn push_item(&mut self, index: usize, entry: &PairedItem<'a>) {
         match entry.item {
             Item::Message(message) if message.role == Role::Assistant => {
-                self.tell_status(index, message.status);
-                if self.begins(entry.item, &message.extra) {
-                    self.flush();
+                self.report_status(index, message.status);
+                if self.starts_new_message(entry.item, &message.extra) {
+                    self.flush_pending();
                 }
-                let late = self.open == Open::Calls && message.content.iter().any(says);
+                let late =
+                    self.open == OpenMessage::Calls && message.content.iter().any(has_content);
                 if late {
                     let why = "text after a call is written before it";
                     self.losses.push(format!("[{index}]"), LossKind::Order, why);
                 }
-                tell_foreign(
+                report_foreign_fields(
                     &message.extra,
                     NAME,
                     &format!("[{index}]"),
                     &mut self.losses,
                 );
-                self.open = self.open.with(entry.item);
-                self.step.said.push((index, message));
+                self.open = self.open.after_item(entry.item);
+                self.assistant.messages.push((index, message));
             }
-            Item::Message(message) => self.message(index, message),
-            Item::Reasoning(reasoning) => self.reasoning(index, entry.item, reasoning),
+            Item::Message(message) => self.push_message(index, message),
+            Item::Reasoning(reasoning) => self.push_reasoning(index, entry.item, reasoning),
             Item::FunctionCall(call) => {
-                if self.begins(entry.item, &call.extra) {
-                    self.flush();
+                if self.starts_new_message(entry.item, &call.extra) {
+                    self.flush_pending();
                 }
-                self.open = self.open.with(entry.item);
-                self.chunk.facts.note(entry, FORMAT);
-                self.step
+                self.open = self.open.after_item(entry.item);
+                self.chunk.facts.record_call_id(entry, FORMAT);
+                self.assistant
                     .calls
-                    .push((index, Call::Function(call, entry.call_id())));
+                    .push((index, AssistantCall::Function(call, entry.call_id())));
             }
-            Item::FunctionCallOutput(output) => self.output(index, entry, output),
-            Item::Compaction(compaction) => self.compaction(index, compaction),
-            Item::Extension(extension) => self.extension(index, entry, extension),
+            Item::FunctionCallOutput(output) => self.push_output(index, entry, output),
+            Item::Compaction(compaction) => self.push_compaction(index, compaction),
+            Item::Extension(extension) => self.push_extension(index, entry, extension),
         }
     }
 
-    fn begins(&self, item: &Item, extra: &Extra) -> bool {
-        if self.open == Open::Nothing || !self.open.takes(item) {
+    fn starts_new_message(&self, item: &Item, extra: &Extra) -> bool {
+        if self.open == OpenMessage::Nothing || !self.open.can_join(item) {
             return true;
         }
-        !extra.is_empty() && hinted(&extra.wire(NAME), START).is_some()
+        !extra.is_empty() && hint(&extra.wire_fields(NAME), START).is_some()
     }
 
     /// A whole item is the rule; that one was cut off has no place in a message.
-    fn tell_status(&mut self, index: usize, status: Option<Status>) {
+    fn report_status(&mut self, index: usize, status: Option<Status>) {
         if status.is_some_and(|status| status != Status::Completed) {
             let why = "a message has no status";
             self.losses
@@ -173,9 +176,9 @@ impl<'a> Writer<'_, 'a> {
         }
     }
 
-    fn reasoning(&mut self, index: usize, item: &'a Item, reasoning: &'a Reasoning) {
+    fn push_reasoning(&mut self, index: usize, item: &'a Item, reasoning: &'a Reasoning) {
         let path = format!("[{index}]");
-        if hinted(&reasoning.extra.wire(NAME), THOUGHTS).is_none() {
+        if hint(&reasoning.extra.wire_fields(NAME), THOUGHTS).is_none() {
             let opaque = reasoning.encrypted_content.is_some() || reasoning.signature.is_some();
             let what = if opaque {
                 LossKind::Opaque
@@ -185,30 +188,30 @@ impl<'a> Writer<'_, 'a> {
             self.losses.push(path, what, "thoughts of another provider");
             return;
         }
-        if self.begins(item, &reasoning.extra) {
-            self.flush();
+        if self.starts_new_message(item, &reasoning.extra) {
+            self.flush_pending();
         }
-        self.open = self.open.with(item);
-        self.step.thoughts.push((index, reasoning));
+        self.open = self.open.after_item(item);
+        self.assistant.thoughts.push((index, reasoning));
     }
 
-    fn message(&mut self, index: usize, message: &Message) {
-        self.flush();
+    fn push_message(&mut self, index: usize, message: &Message) {
+        self.flush_pending();
         let path = format!("[{index}]");
-        self.tell_status(index, message.status);
+        self.report_status(index, message.status);
         if message.role.is_instruction() && !self.dialect.mid_system {
             self.losses.push(
                 &path,
                 LossKind::Role,
                 "the model takes no system message here",
             );
-            tell_foreign(&message.extra, NAME, &path, &mut self.losses);
+            report_foreign_fields(&message.extra, NAME, &path, &mut self.losses);
             let texts: Vec<&str> = message.content.iter().filter_map(Part::as_text).collect();
-            let mut object = Object::new();
+            let mut object = ObjectWriter::new();
             object
                 .string("role", "user")
                 .string("content", &system_tag(&texts.join("\n")));
-            return self.element(Side::User, object.finish());
+            return self.push_element(Side::User, object.finish());
         }
         let role = instruction_role(self.dialect, message.role);
         if role != message.role {
@@ -217,42 +220,44 @@ impl<'a> Writer<'_, 'a> {
         }
         let placeholder = (role == Role::User).then_some(OMITTED);
         if let Some(json) =
-            write_message(role.as_str(), message, placeholder, &path, &mut self.losses)
+            encode_message(role.as_str(), message, placeholder, &path, &mut self.losses)
         {
-            self.element(Side::User, json);
+            self.push_element(Side::User, json);
         }
     }
 
-    fn compaction(&mut self, index: usize, compaction: &Compaction) {
-        self.flush();
+    fn push_compaction(&mut self, index: usize, compaction: &Compaction) {
+        self.flush_pending();
         let path = format!("[{index}]");
-        tell_foreign(&compaction.extra, NAME, &path, &mut self.losses);
-        let Some(text) = retold(compaction, &path, &mut self.losses) else {
+        report_foreign_fields(&compaction.extra, NAME, &path, &mut self.losses);
+        let Some(text) = compaction_as_text(compaction, &path, &mut self.losses) else {
             return;
         };
-        let mut object = Object::new();
+        let mut object = ObjectWriter::new();
         object.string("role", "user").string("content", &text);
-        self.element(Side::User, object.finish());
+        self.push_element(Side::User, object.finish());
     }
 
-    fn extension(&mut self, index: usize, entry: &Entry<'a>, extension: &'a Extension) {
+    fn push_extension(&mut self, index: usize, entry: &PairedItem<'a>, extension: &'a Extension) {
         let (item, kind) = (entry.item, extension.kind.as_str());
         let path = format!("[{index}]");
-        match custom::half_of(extension) {
+        match custom::extension_side(extension) {
             _ if kind.starts_with("ctx:") => {}
-            Some(Half::Call) => {
-                if self.open == Open::Nothing || !self.open.takes(item) {
-                    self.flush();
+            Some(ExtensionSide::Call) => {
+                if self.open == OpenMessage::Nothing || !self.open.can_join(item) {
+                    self.flush_pending();
                 }
-                self.open = self.open.with(item);
-                self.chunk.facts.note(entry, FORMAT);
-                self.step.calls.push((index, Call::Other(extension)));
+                self.open = self.open.after_item(item);
+                self.chunk.facts.record_call_id(entry, FORMAT);
+                self.assistant
+                    .calls
+                    .push((index, AssistantCall::Other(extension)));
             }
-            Some(Half::Output) => {
-                self.flush_step();
-                self.chunk.facts.note(entry, FORMAT);
-                let json = custom::write_output(extension, &path, &mut self.losses);
-                self.element(Side::User, json);
+            Some(ExtensionSide::Output) => {
+                self.flush_assistant_message();
+                self.chunk.facts.record_call_id(entry, FORMAT);
+                let json = custom::encode_custom_output(extension, &path, &mut self.losses);
+                self.push_element(Side::User, json);
             }
             None => {
                 let why = format!("{FORMAT} has no word for `{kind}`");
@@ -261,57 +266,59 @@ impl<'a> Writer<'_, 'a> {
         }
     }
 
-    fn flush_step(&mut self) {
-        if !self.step.is_empty() {
-            self.flush();
+    fn flush_assistant_message(&mut self) {
+        if !self.assistant.is_empty() {
+            self.flush_pending();
         }
     }
 
-    fn output(&mut self, index: usize, entry: &Entry<'_>, output: &FunctionCallOutput) {
-        self.flush_step();
+    fn push_output(&mut self, index: usize, entry: &PairedItem<'_>, output: &FunctionCallOutput) {
+        self.flush_assistant_message();
         let path = format!("[{index}]");
-        self.tell_status(index, output.status);
-        tell_foreign(&output.extra, NAME, &path, &mut self.losses);
+        self.report_status(index, output.status);
+        report_foreign_fields(&output.extra, NAME, &path, &mut self.losses);
         if output.is_error == Some(true) {
             let why = "a tool's message does not say that the tool failed";
             self.losses
                 .push(format!("{path}.is_error"), LossKind::Field, why);
         }
-        let wire = output.extra.wire(NAME);
-        let shape = hinted(&wire, CONTENT);
-        let (natives, empty) = self.output_parts(entry.call_id(), output, &path);
-        let mut object = Object::new();
-        let legacy = hinted(&wire, LEGACY);
+        let wire = output.extra.wire_fields(NAME);
+        let shape = hint(&wire, CONTENT);
+        let (natives, empty) = self.encode_output_parts(entry.call_id(), output, &path);
+        let mut object = ObjectWriter::new();
+        let legacy = hint(&wire, LEGACY);
         object.string("role", if legacy.is_some() { "function" } else { "tool" });
         match &legacy {
-            Some(name) => object.string("name", &OPENAI.write(name, &path, &mut self.losses)),
+            Some(name) => {
+                object.string("name", &OPENAI.sanitize_name(name, &path, &mut self.losses))
+            }
             None => object.string("tool_call_id", entry.call_id()),
         };
-        let none = quote(if empty { "" } else { ATTACHED });
-        object.maybe(
+        let none = quote_json(if empty { "" } else { ATTACHED });
+        object.raw_if_some(
             "content",
-            part::write(&natives, shape.as_deref(), &none).as_deref(),
+            part::encode_content(&natives, shape.as_deref(), &none).as_deref(),
         );
-        if let Some(name) = hinted(&wire, "~name") {
+        if let Some(name) = hint(&wire, "~name") {
             // The call tells of a name that had to change.
-            let name = OPENAI.write(&name, &path, &mut Losses::default());
+            let name = OPENAI.sanitize_name(&name, &path, &mut Losses::default());
             object.string("name", &name);
         }
-        object.carried(&wire);
-        self.chunk.facts.note(entry, FORMAT);
-        self.element(Side::User, object.finish());
+        object.extra_fields(&wire);
+        self.chunk.facts.record_call_id(entry, FORMAT);
+        self.push_element(Side::User, object.finish());
     }
 
     /// The text of an output; what is not text is put aside. Also whether nothing was put aside.
-    fn output_parts(
+    fn encode_output_parts(
         &mut self,
         id: &str,
         output: &FunctionCallOutput,
         path: &str,
-    ) -> (Vec<Native>, bool) {
+    ) -> (Vec<EncodedPart>, bool) {
         let parts = match &output.output {
             Output::Text(text) if text.is_empty() => return (Vec::new(), true),
-            Output::Text(text) => return (vec![plain(text)], true),
+            Output::Text(text) => return (vec![encode_plain_text(text)], true),
             Output::Parts(parts) => parts,
         };
         let mut natives = Vec::new();
@@ -320,62 +327,62 @@ impl<'a> Writer<'_, 'a> {
             let path = format!("{path}.output[{at}]");
             match part {
                 Part::InputImage(_) | Part::InputFile(_) => {
-                    if let Some(native) = part::write_media(part, &path, &mut self.losses) {
+                    if let Some(native) = part::encode_media(part, &path, &mut self.losses) {
                         let why = "what is not text stands in a user message after the outputs";
                         self.losses.push(path, LossKind::Order, why);
                         aside.push(native.json);
                     }
                 }
-                part => natives.extend(write_readable(part, &path, &mut self.losses)),
+                part => natives.extend(encode_part(part, &path, &mut self.losses)),
             }
         }
         let empty = aside.is_empty();
         if !empty {
-            self.attached
-                .push(plain(&format!("Output of tool call {id}:")).json);
-            self.attached.extend(aside);
+            self.attached_parts
+                .push(encode_plain_text(&format!("Output of tool call {id}:")).json);
+            self.attached_parts.extend(aside);
         }
         (natives, empty)
     }
 }
 
 /// Whether a part has something to say.
-fn says(part: &Part) -> bool {
+fn has_content(part: &Part) -> bool {
     part.as_text().is_none_or(|text| !text.is_empty())
 }
 
-fn plain(text: &str) -> Native {
-    let mut object = Object::new();
+fn encode_plain_text(text: &str) -> EncodedPart {
+    let mut object = ObjectWriter::new();
     object.string("type", "text").string("text", text);
-    Native {
+    EncodedPart {
         json: object.finish(),
         plain: Some(text.to_owned()),
     }
 }
 
-fn write_readable(part: &Part, path: &str, losses: &mut Losses) -> Option<Native> {
+fn encode_part(part: &Part, path: &str, losses: &mut Losses) -> Option<EncodedPart> {
     match part {
         Part::InputText(part)
         | Part::OutputText(part)
         | Part::Refusal(part)
         | Part::SummaryText(part)
-        | Part::ReasoningText(part) => part::write_text(part, path, losses),
-        Part::InputImage(_) | Part::InputFile(_) => part::write_media(part, path, losses),
-        Part::Extension(part) => part::write_extension(part, path, losses),
+        | Part::ReasoningText(part) => part::encode_text(part, path, losses),
+        Part::InputImage(_) | Part::InputFile(_) => part::encode_media(part, path, losses),
+        Part::Extension(part) => part::encode_extension(part, path, losses),
     }
 }
 
 /// A message of the user's side. `placeholder` stands where parts were lost and nothing is left.
-fn write_message(
+fn encode_message(
     role: &str,
     message: &Message,
     placeholder: Option<&str>,
     path: &str,
     losses: &mut Losses,
 ) -> Option<String> {
-    tell_foreign(&message.extra, NAME, path, losses);
-    let wire = message.extra.wire(NAME);
-    let shape = hinted(&wire, CONTENT);
+    report_foreign_fields(&message.extra, NAME, path, losses);
+    let wire = message.extra.wire_fields(NAME);
+    let shape = hint(&wire, CONTENT);
     let mut natives = Vec::new();
     for (at, part) in message.content.iter().enumerate() {
         let path = format!("{path}.content[{at}]");
@@ -383,22 +390,22 @@ fn write_message(
         if media && role != "user" {
             losses.push(path, LossKind::Part, "a system message takes text only");
         } else {
-            natives.extend(write_readable(part, &path, losses));
+            natives.extend(encode_part(part, &path, losses));
         }
     }
-    let lost = message.content.iter().any(says);
+    let lost = message.content.iter().any(has_content);
     if natives.is_empty() && lost {
-        natives.extend(placeholder.map(plain));
+        natives.extend(placeholder.map(encode_plain_text));
     }
     if natives.is_empty() && shape.is_none() {
         return None;
     }
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("role", role);
-    object.maybe(
+    object.raw_if_some(
         "content",
-        part::write(&natives, shape.as_deref(), "\"\"").as_deref(),
+        part::encode_content(&natives, shape.as_deref(), "\"\"").as_deref(),
     );
-    object.carried(&wire);
+    object.extra_fields(&wire);
     Some(object.finish())
 }

@@ -9,9 +9,11 @@ use contexture_ir::{Fields, Raw};
 use serde_json::value::RawValue;
 
 use super::response;
-use crate::draft::Draft;
-use crate::json::{array, as_object};
-use crate::stream::{Heard, PieceKind, StreamEvent, failure, place, string, text};
+use crate::draft::JsonBuilder;
+use crate::json::{as_object, json_array};
+use crate::stream::{
+    ParsedEvent, PieceKind, StreamEvent, index_field, parse_failure, string_field, string_value,
+};
 use crate::unfinished::{self, INCOMPLETE, MARK};
 
 /// The members thoughts come in.
@@ -21,34 +23,34 @@ const GIVEN: [(&str, &str); 2] = [("function", "arguments"), ("custom", "input")
 
 /// An answer being streamed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stream {
-    head: Draft,
-    choices: BTreeMap<u64, Choice>,
+pub(crate) struct ChatStream {
+    head: JsonBuilder,
+    choices: BTreeMap<u64, StreamedChoice>,
     started: bool,
     done: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Choice {
-    fields: Draft,
-    message: Draft,
+struct StreamedChoice {
+    fields: JsonBuilder,
+    message: JsonBuilder,
     /// Elements of a `content` that is an array, text apart.
     content: Vec<String>,
-    calls: Vec<Call>,
+    calls: Vec<StreamedCall>,
     /// The newest call of an index.
     newest: BTreeMap<u64, usize>,
-    pieces: Pieces,
+    pieces: PieceTracker,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Call {
-    fields: Draft,
+struct StreamedCall {
+    fields: JsonBuilder,
     piece: usize,
 }
 
 /// What was told of the first choice.
 #[derive(Clone, Debug, Default)]
-struct Pieces {
+struct PieceTracker {
     next: usize,
     thoughts: Option<usize>,
     message: Option<usize>,
@@ -56,104 +58,107 @@ struct Pieces {
     open: Option<usize>,
 }
 
-impl Stream {
-    pub(crate) fn push(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Heard {
+impl ChatStream {
+    pub(crate) fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
         if let Some(error) = fields.get(&["error"]).filter(|error| error.get() != "null") {
-            said.push(StreamEvent::Failed(failure(error)));
-            return Heard::Something;
+            said.push(StreamEvent::Failed(parse_failure(error)));
+            return ParsedEvent::Recognized;
         }
         let Some(choices) = fields.get(&["choices"]) else {
-            return Heard::Nothing;
+            return ParsedEvent::Ignored;
         };
         for (key, value) in fields.iter() {
             match key {
                 "choices" | "obfuscation" | "object" => {}
-                _ => self.head.fill(key, value),
+                _ => self.head.set_unless_empty(key, value),
             }
         }
         let choices: Vec<&RawValue> = serde_json::from_str(choices.get()).unwrap_or_default();
         if !self.started && !choices.is_empty() {
             self.started = true;
             said.push(StreamEvent::Started {
-                id: self.head.string("id"),
-                model: self.head.string("model"),
+                id: self.head.get_string("id"),
+                model: self.head.get_string("model"),
             });
         }
         for choice in choices {
-            self.choice(choice, said);
+            self.push_choice(choice, said);
         }
         let usage = fields.get(&["usage"]).filter(|usage| usage.get() != "null");
-        if let Some(Ok(usage)) = usage.map(|usage| response::read_usage(usage.get())) {
+        if let Some(Ok(usage)) = usage.map(|usage| response::parse_usage(usage.get())) {
             said.push(StreamEvent::Usage(usage));
         }
-        Heard::Something
+        ParsedEvent::Recognized
     }
 
     /// The host says that nothing more comes.
-    pub(crate) fn done(&mut self) {
+    pub(crate) fn mark_done(&mut self) {
         self.done = true;
     }
 
-    pub(crate) fn ended(&self) -> bool {
-        let finished = |choice: &Choice| choice.fields.string("finish_reason").is_some();
+    pub(crate) fn is_complete(&self) -> bool {
+        let finished =
+            |choice: &StreamedChoice| choice.fields.get_string("finish_reason").is_some();
         self.done || (!self.choices.is_empty() && self.choices.values().all(finished))
     }
 
-    pub(crate) fn body(&self) -> String {
+    pub(crate) fn response_body(&self) -> String {
         let mut body = self.head.clone();
         body.set_string("object", "chat.completion");
-        let cut = !self.ended();
-        let none = Choice::default();
+        let cut = !self.is_complete();
+        let none = StreamedChoice::default();
         let nothing = (cut && self.choices.is_empty()).then_some(&none);
         let choices = self.choices.values().chain(nothing);
-        if let Ok(choices) = Raw::parse(array(choices.map(|choice| choice.json(cut)))) {
+        if let Ok(choices) = Raw::parse(json_array(choices.map(|choice| choice.to_json(cut)))) {
             body.set_raw("choices", choices);
         }
-        body.json()
+        body.to_json()
     }
 
-    fn choice(&mut self, choice: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_choice(&mut self, choice: &RawValue, said: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(choice.get()) else {
             return;
         };
-        let index = place(&fields, "index").unwrap_or(0);
+        let index = index_field(&fields, "index").unwrap_or(0);
         let mut silent = Vec::new();
         let said = if index == 0 { said } else { &mut silent };
         let choice = self.choices.entry(index).or_default();
         if let Some(delta) = fields.get(&["delta"]).or(fields.get(&["message"])) {
-            choice.grow(delta.get(), said);
+            choice.push_delta(delta.get(), said);
         }
         for (key, value) in fields.iter() {
             match key {
                 "delta" | "message" => {}
-                "logprobs" if value.get() != "null" => choice.fields.merge(key, value),
-                _ => choice.fields.fill(key, value),
+                "logprobs" if value.get() != "null" => choice.fields.merge_delta(key, value),
+                _ => choice.fields.set_unless_empty(key, value),
             }
         }
-        if let Some(word) = string(&fields, "finish_reason") {
-            choice.pieces.close(said);
-            let finish = Some(response::finish_reason(&word));
+        if let Some(word) = string_field(&fields, "finish_reason") {
+            choice.pieces.close_piece(said);
+            let finish = Some(response::parse_finish_reason(&word));
             said.push(StreamEvent::Finished { finish });
         }
     }
 }
 
-impl Choice {
-    fn grow(&mut self, delta: &str, said: &mut Vec<StreamEvent>) {
+impl StreamedChoice {
+    fn push_delta(&mut self, delta: &str, said: &mut Vec<StreamEvent>) {
         let fields = Fields::parse(delta).unwrap_or_default();
         for (key, value) in fields.iter() {
             match key {
                 "tool_calls" if value.get().starts_with('[') => {
                     let calls: Vec<&RawValue> =
                         serde_json::from_str(value.get()).unwrap_or_default();
-                    calls.into_iter().for_each(|call| self.call(call, said));
+                    calls
+                        .into_iter()
+                        .for_each(|call| self.push_call(call, said));
                 }
-                "content" if value.get().starts_with('[') => self.parts(value, said),
+                "content" if value.get().starts_with('[') => self.push_parts(value, said),
                 _ => {
-                    self.message.merge(key, value);
-                    if let Some(delta) = text(value).filter(|delta| !delta.is_empty()) {
-                        self.pieces.say(key, delta, said);
+                    self.message.merge_delta(key, value);
+                    if let Some(delta) = string_value(value).filter(|delta| !delta.is_empty()) {
+                        self.pieces.emit_delta(key, delta, said);
                     }
                 }
             }
@@ -161,32 +166,32 @@ impl Choice {
     }
 
     /// Some hosts send content as parts: texts grow together, others stand before them.
-    fn parts(&mut self, value: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_parts(&mut self, value: &RawValue, said: &mut Vec<StreamEvent>) {
         let parts: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         for part in parts {
             let fields = Fields::parse(part.get()).unwrap_or_default();
-            match string(&fields, "text") {
-                Some(delta) if string(&fields, "type").as_deref() == Some("text") => {
-                    self.message.append("content", &delta);
-                    self.pieces.say("content", delta, said);
+            match string_field(&fields, "text") {
+                Some(delta) if string_field(&fields, "type").as_deref() == Some("text") => {
+                    self.message.append_text("content", &delta);
+                    self.pieces.emit_delta("content", delta, said);
                 }
                 _ => self.content.push(part.get().to_owned()),
             }
         }
     }
 
-    fn call(&mut self, call: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_call(&mut self, call: &RawValue, said: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(call.get()) else {
             return;
         };
-        let id = string(&fields, "id").filter(|id| !id.is_empty());
-        let index = place(&fields, "index");
-        let at = match self.known(index, id.as_deref()) {
+        let id = string_field(&fields, "id").filter(|id| !id.is_empty());
+        let index = index_field(&fields, "index");
+        let at = match self.find_call(index, id.as_deref()) {
             Some(at) => at,
             None => {
-                let piece = self.pieces.begin(said);
-                self.calls.push(Call {
-                    fields: Draft::default(),
+                let piece = self.pieces.begin_piece(said);
+                self.calls.push(StreamedCall {
+                    fields: JsonBuilder::default(),
                     piece,
                 });
                 self.calls.len() - 1
@@ -196,87 +201,87 @@ impl Choice {
             self.newest.insert(index, at);
         }
         if let Some(call) = self.calls.get_mut(at) {
-            call.grow(&fields, said);
+            call.push_delta(&fields, said);
             self.pieces.open = Some(call.piece);
         }
     }
 
     /// The call a difference belongs to. Another id is another call, whatever the index says.
-    fn known(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
+    fn find_call(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
         let at = match index {
             Some(index) => self.newest.get(&index).copied()?,
             None => self.calls.len().checked_sub(1)?,
         };
-        let now = self.calls.get(at)?.fields.string("id");
+        let now = self.calls.get(at)?.fields.get_string("id");
         let now = now.filter(|now| !now.is_empty());
         let other = id.is_some_and(|id| now.is_some_and(|now| now != id));
         (!other).then_some(at)
     }
 
-    fn json(&self, cut: bool) -> String {
+    fn to_json(&self, cut: bool) -> String {
         let mut message = self.message.clone();
-        if !message.has("role") {
+        if !message.contains_key("role") {
             message.set_string("role", "assistant");
         }
         if !self.content.is_empty() {
             let mut parts = self.content.clone();
-            if let Some(text) = message.string("content") {
-                let mut part = Draft::default();
+            if let Some(text) = message.get_string("content") {
+                let mut part = JsonBuilder::default();
                 part.set_string("type", "text");
                 part.set_string("text", &text);
-                parts.push(part.json());
+                parts.push(part.to_json());
             }
-            if let Ok(parts) = Raw::parse(array(parts)) {
+            if let Ok(parts) = Raw::parse(json_array(parts)) {
                 message.set_raw("content", parts);
             }
         }
-        let unfinished = cut && self.fields.string("finish_reason").is_none();
+        let unfinished = cut && self.fields.get_string("finish_reason").is_none();
         if !self.calls.is_empty() {
             let last = self.calls.len() - 1;
             let calls = self.calls.iter().enumerate();
-            let calls = calls.map(|(at, call)| call.json(unfinished, at == last));
-            if let Ok(calls) = Raw::parse(array(calls)) {
+            let calls = calls.map(|(at, call)| call.to_json(unfinished, at == last));
+            if let Ok(calls) = Raw::parse(json_array(calls)) {
                 message.set_raw("tool_calls", calls);
             }
         } else if unfinished {
-            message.set_raw(MARK, unfinished::mark());
+            message.set_raw(MARK, unfinished::truncation_mark());
         }
         let mut fields = self.fields.clone();
-        if let Ok(message) = Raw::parse(message.json()) {
+        if let Ok(message) = Raw::parse(message.to_json()) {
             fields.set_raw("message", message);
         }
         if unfinished {
             fields.set_string("finish_reason", INCOMPLETE);
         }
-        fields.json()
+        fields.to_json()
     }
 }
 
-impl Call {
-    fn grow(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) {
+impl StreamedCall {
+    fn push_delta(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) {
         let fresh = self.name().is_none();
         let mut given = Vec::new();
         for (key, value) in fields.iter().filter(|(key, _)| *key != "index") {
             let Some((_, argument)) = GIVEN.iter().find(|(tool, _)| *tool == key) else {
-                self.fields.merge(key, value);
+                self.fields.merge_delta(key, value);
                 continue;
             };
             let members = Fields::parse(value.get()).unwrap_or_default();
-            self.fields.object(key, |tool| {
+            self.fields.edit_object(key, |tool| {
                 for (key, value) in members.iter() {
                     // A name comes at once; hosts that repeat it mean no longer one.
-                    let now = tool.string(key).filter(|_| key == "name");
-                    if now.is_none() || now != text(value) {
-                        tool.merge(key, value);
+                    let now = tool.get_string(key).filter(|_| key == "name");
+                    if now.is_none() || now != string_value(value) {
+                        tool.merge_delta(key, value);
                     }
                 }
             });
-            given.extend(string(&members, argument).filter(|delta| !delta.is_empty()));
+            given.extend(string_field(&members, argument).filter(|delta| !delta.is_empty()));
         }
         let piece = self.piece;
         if fresh && let Some(name) = self.name() {
             let kind = PieceKind::Call {
-                id: self.fields.string("id"),
+                id: self.fields.get_string("id"),
                 name: Some(name),
             };
             said.push(StreamEvent::ItemAdded { piece, kind });
@@ -286,28 +291,28 @@ impl Call {
     }
 
     fn name(&self) -> Option<String> {
-        let tool = |(tool, _): &(&str, &str)| self.fields.inner(tool)?.string("name");
+        let tool = |(tool, _): &(&str, &str)| self.fields.get_object(tool)?.get_string("name");
         GIVEN.iter().find_map(tool)
     }
 
-    fn json(&self, cut: bool, last: bool) -> String {
+    fn to_json(&self, cut: bool, last: bool) -> String {
         let mut fields = self.fields.clone();
-        if !fields.has("type") && fields.has("function") {
+        if !fields.contains_key("type") && fields.contains_key("function") {
             fields.set_string("type", "function");
         }
         let whole = || {
-            let function = self.fields.inner("function")?;
-            as_object(&function.string("arguments")?).map(drop)
+            let function = self.fields.get_object("function")?;
+            as_object(&function.get_string("arguments")?).map(drop)
         };
         if cut && (last || whole().is_none()) {
-            fields.set_raw(MARK, unfinished::mark());
+            fields.set_raw(MARK, unfinished::truncation_mark());
         }
-        fields.json()
+        fields.to_json()
     }
 }
 
-impl Pieces {
-    fn say(&mut self, key: &str, delta: String, said: &mut Vec<StreamEvent>) {
+impl PieceTracker {
+    fn emit_delta(&mut self, key: &str, delta: String, said: &mut Vec<StreamEvent>) {
         let thoughts = THOUGHTS.contains(&key);
         if !thoughts && !matches!(key, "content" | "refusal") {
             return;
@@ -317,7 +322,7 @@ impl Pieces {
             false => (self.message, PieceKind::Message),
         };
         let piece = slot.unwrap_or_else(|| {
-            let piece = self.begin(said);
+            let piece = self.begin_piece(said);
             said.push(StreamEvent::ItemAdded { piece, kind });
             piece
         });
@@ -336,13 +341,13 @@ impl Pieces {
     }
 
     /// A new piece; the one before is whole.
-    fn begin(&mut self, said: &mut Vec<StreamEvent>) -> usize {
-        self.close(said);
+    fn begin_piece(&mut self, said: &mut Vec<StreamEvent>) -> usize {
+        self.close_piece(said);
         self.next += 1;
         self.next - 1
     }
 
-    fn close(&mut self, said: &mut Vec<StreamEvent>) {
+    fn close_piece(&mut self, said: &mut Vec<StreamEvent>) {
         if let Some(piece) = self.open.take() {
             said.push(StreamEvent::ItemDone { piece });
         }

@@ -2,18 +2,18 @@
 
 use contexture_ir::{
     Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice,
-    ToolDefinition, quote,
+    ToolDefinition, quote_json,
 };
 use serde_json::value::RawValue;
 
 use super::words::{FORMAT, NAME};
-use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::carry::{hint, report_foreign_fields_as, set_hint, to_extras};
 use crate::format::Format;
 use crate::function_name::OPENAI;
-use crate::json::Object;
+use crate::json::ObjectWriter;
 use crate::loss::{LossKind, Losses};
 use crate::openai;
-use crate::openai_shapes::custom_of_chat;
+use crate::openai_shapes::chat_custom_to_responses;
 
 /// Arguments of a function that states none; this format demands a schema.
 const NO_ARGUMENTS: &str = "{\"type\":\"object\",\"properties\":{}}";
@@ -23,11 +23,11 @@ const SCHEMA_NAME: &str = "response";
 const OTHER: Format = Format::OpenAiChat;
 
 /// Reads `tools`; a tool that is not a function is kept whole.
-pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
-    openai::read_tools(value, read_tool)
+pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+    openai::parse_tools(value, parse_tool)
 }
 
-fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
+fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
     let mut fields = Fields::parse(text)?;
     let kind = fields.need_string(&["type"])?;
     if kind != "function" {
@@ -40,7 +40,7 @@ fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
     let mut hints = Extra::new();
     for (field, name) in [("parameters", "~parameters"), ("strict", "~strict")] {
         if fields.get(&[field]).is_none() {
-            hint(&mut hints, name, "absent");
+            set_hint(&mut hints, name, "absent");
         }
     }
     let mut tool = FunctionTool {
@@ -50,13 +50,17 @@ fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
         strict: fields.take_as(&["strict"], "a boolean")?,
         extra: Extra::new(),
     };
-    hints.extend(keep(fields.rest()));
-    tool.extra.set_wire(NAME, hints);
+    hints.extend(to_extras(fields.into_extra()));
+    tool.extra.set_wire_fields(NAME, hints);
     Ok(ToolDefinition::Function(tool))
 }
 
 /// Writes a tool; nothing, with a loss, if it is another provider's.
-pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses) -> Option<String> {
+pub(super) fn encode_tool(
+    tool: &ToolDefinition,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<String> {
     let tool = match tool {
         ToolDefinition::Function(tool) => tool,
         ToolDefinition::Provider(tool) if tool.format == NAME => {
@@ -64,7 +68,7 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
         }
         ToolDefinition::Provider(tool) => {
             if tool.format == OTHER.as_str()
-                && let Some(json) = custom_of_chat(&tool.raw, path, losses)
+                && let Some(json) = chat_custom_to_responses(&tool.raw, path, losses)
             {
                 return Some(json);
             }
@@ -73,16 +77,15 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
             return None;
         }
     };
-    tell_foreign_as(&tool.extra, NAME, path, LossKind::Field, losses);
-    let wire = tool.extra.wire(NAME);
-    let unsaid =
-        |field: &str, name: &str| wire.get(field).is_none() && hinted(&wire, name).is_none();
-    let mut object = Object::new();
-    let name = OPENAI.write(&tool.name, path, losses);
+    report_foreign_fields_as(&tool.extra, NAME, path, LossKind::Field, losses);
+    let wire = tool.extra.wire_fields(NAME);
+    let unsaid = |field: &str, name: &str| wire.get(field).is_none() && hint(&wire, name).is_none();
+    let mut object = ObjectWriter::new();
+    let name = OPENAI.sanitize_name(&tool.name, path, losses);
     object.string("type", "function").string("name", &name);
-    object.maybe(
+    object.raw_if_some(
         "description",
-        tool.description.as_deref().map(quote).as_deref(),
+        tool.description.as_deref().map(quote_json).as_deref(),
     );
     match &tool.parameters {
         Some(schema) => {
@@ -103,13 +106,13 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
         }
         None => {}
     }
-    object.carried(&wire);
+    object.extra_fields(&wire);
     Some(object.finish())
 }
 
 /// Reads `tool_choice`; what not every format can say is kept whole.
-pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
-    openai::read_choice(value, FORMAT, |text| {
+pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
+    openai::parse_tool_choice(value, FORMAT, |text| {
         let mut fields = Fields::parse(text).ok()?;
         let kind = fields.take_string(&["type"]).ok()??;
         let name = fields.take_string(&["name"]).ok()??;
@@ -118,21 +121,21 @@ pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
 }
 
 /// Writes `tool_choice`; nothing, with a loss, if only another format can say it.
-pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
+pub(super) fn encode_tool_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
     Some(match choice {
         ToolChoice::Auto => "\"auto\"".to_owned(),
         ToolChoice::None => "\"none\"".to_owned(),
         ToolChoice::Required => "\"required\"".to_owned(),
         ToolChoice::Function { name } => {
-            let mut object = Object::new();
-            let name = OPENAI.write(name, "options.tool_choice", losses);
+            let mut object = ObjectWriter::new();
+            let name = OPENAI.sanitize_name(name, "options.tool_choice", losses);
             object.string("type", "function").string("name", &name);
             object.finish()
         }
         ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
         ToolChoice::Other { format, raw } => {
             if format == OTHER.as_str()
-                && let Some(json) = custom_of_chat(raw, "options.tool_choice", losses)
+                && let Some(json) = chat_custom_to_responses(raw, "options.tool_choice", losses)
             {
                 return Some(json);
             }
@@ -147,7 +150,7 @@ pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<S
 }
 
 /// Reads `text.format`; `None` if it says more than every format can.
-pub(super) fn read_format(text: &str) -> Option<ResponseFormat> {
+pub(super) fn parse_response_format(text: &str) -> Option<ResponseFormat> {
     let mut fields = Fields::parse(text).ok()?;
     let format = match fields.take_string(&["type"]).ok()??.as_str() {
         "text" => ResponseFormat::Text,
@@ -164,8 +167,8 @@ pub(super) fn read_format(text: &str) -> Option<ResponseFormat> {
 }
 
 /// Writes `text.format`.
-pub(super) fn write_format(format: &ResponseFormat) -> String {
-    let mut object = Object::new();
+pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
+    let mut object = ObjectWriter::new();
     match format {
         ResponseFormat::Text => {
             object.string("type", "text");
@@ -181,9 +184,12 @@ pub(super) fn write_format(format: &ResponseFormat) -> String {
         } => {
             object.string("type", "json_schema");
             object.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
-            object.maybe("description", description.as_deref().map(quote).as_deref());
+            object.raw_if_some(
+                "description",
+                description.as_deref().map(quote_json).as_deref(),
+            );
             object.raw("schema", schema.get());
-            object.maybe("strict", strict.map(|strict| strict.to_string()).as_deref());
+            object.raw_if_some("strict", strict.map(|strict| strict.to_string()).as_deref());
         }
     }
     object.finish()

@@ -5,21 +5,23 @@
 //! that follow it, and one that came among the items, lead the items.
 
 use contexture_ir::{
-    Error, Extra, Fields, Item, Message, ReasoningOptions, RequestOptions, Role, Transcript, quote,
+    Error, Extra, Fields, Item, Message, ReasoningOptions, RequestOptions, Role, Transcript,
+    quote_json,
 };
 use serde_json::Number;
 
-use super::read::{LISTED, read_input};
+use super::read::{LISTED, parse_input};
 use super::words::{FORMAT, NAME};
 use super::{choice, run};
-use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::carry::{hint, report_foreign_fields_as, set_hint, to_extras};
 use crate::chunk::{Dialect, Envelope};
-use crate::format::Kind;
-use crate::json::{Object, array};
+use crate::format::DocumentKind;
+use crate::json::{ObjectWriter, json_array};
 use crate::lifted::Lifted;
 use crate::loss::{LossKind, Losses};
 use crate::openai::{
-    effort, note_effort, note_model, prefixed, shared, unexpected, unprefixed, without,
+    record_missing_model, record_unknown_effort, shared_options, strip_key_prefix,
+    supported_effort, unexpected_value, with_key_prefix, without_key_prefixes,
 };
 
 /// The hint of an `input` that is a string, or absent.
@@ -29,26 +31,26 @@ const ALONE: &str = "~alone";
 const TEXT: &str = "text.";
 const REASONING: &str = "reasoning.";
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     let mut transcript = Transcript::default();
     let mut wire = Extra::new();
     match fields.take_present(&["input"])? {
         Some(value) if value.get().starts_with('"') => {
-            hint(&mut wire, INPUT, "string");
+            set_hint(&mut wire, INPUT, "string");
             let text = serde_json::from_str::<String>(value.get())
-                .map_err(|_| unexpected("a string", value.get()).at("input"))?;
+                .map_err(|_| unexpected_value("a string", value.get()).at_segment("input"))?;
             transcript
                 .items
                 .push(Message::text(Role::User, text).into());
         }
         Some(value) => {
-            read_input(value.get(), &mut transcript).map_err(|error| error.at("input"))?
+            parse_input(value.get(), &mut transcript).map_err(|error| error.at_segment("input"))?
         }
-        None => hint(&mut wire, INPUT, "absent"),
+        None => set_hint(&mut wire, INPUT, "absent"),
     }
     if let Some(text) = fields.take_string(&["instructions"])? {
         if text.is_empty() {
-            hint(&mut wire, "~instructions", "empty");
+            set_hint(&mut wire, "~instructions", "empty");
         } else {
             transcript
                 .instructions
@@ -56,30 +58,30 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         }
     }
     transcript.model = fields.take_string(&["model"])?;
-    note_model(&transcript, &mut wire);
+    record_missing_model(&transcript, &mut wire);
     let some = fields
         .get(&["tools"])
         .is_some_and(|value| value.get().starts_with('[') && value.get() != "[]");
-    if some && let Some(tools) = fields.take(&["tools"])? {
-        transcript.tools = choice::read_tools(tools).map_err(|error| error.at("tools"))?;
+    if some && let Some(tools) = fields.take_field(&["tools"])? {
+        transcript.tools = choice::parse_tools(tools).map_err(|error| error.at_segment("tools"))?;
     }
-    transcript.options = read_options(&mut fields, &mut wire)?;
+    transcript.options = parse_options(&mut fields, &mut wire)?;
     if transcript.tools.is_empty()
         && (transcript.options.tool_choice.is_some()
             || transcript.options.parallel_tool_calls.is_some())
     {
-        hint(&mut wire, ALONE, "kept");
+        set_hint(&mut wire, ALONE, "kept");
     }
-    wire.extend(keep(fields.rest()));
-    transcript.extra.set_wire(NAME, wire);
+    wire.extend(to_extras(fields.into_extra()));
+    transcript.extra.set_wire_fields(NAME, wire);
     Ok(Lifted {
-        kind: Kind::Request,
+        kind: DocumentKind::Request,
         transcript,
         losses: Vec::new(),
     })
 }
 
-fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
+fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
     let number = "a number";
     let mut options = RequestOptions {
         max_output_tokens: fields.take_as(&["max_output_tokens"], "a whole number")?,
@@ -93,32 +95,34 @@ fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpti
         .get(&["tool_choice"])
         .is_some_and(|value| value.get() != "null")
     {
-        options.tool_choice = fields.take(&["tool_choice"])?.map(choice::read_choice);
+        options.tool_choice = fields
+            .take_field(&["tool_choice"])?
+            .map(choice::parse_tool_choice);
     }
-    options.response_format = read_text(fields, wire)?;
-    options.reasoning = read_reasoning(fields, wire)?;
+    options.response_format = parse_text_format(fields, wire)?;
+    options.reasoning = parse_reasoning(fields, wire)?;
     Ok(options)
 }
 
 /// `text`: its format, if every format can say it; otherwise the whole stays as it came.
-fn read_text(
+fn parse_text_format(
     fields: &mut Fields<'_>,
     wire: &mut Extra,
 ) -> Result<Option<contexture_ir::ResponseFormat>, Error> {
     let read = || {
         let mut inner = Fields::parse(fields.get(&["text"])?.get()).ok()?;
-        let format = choice::read_format(inner.take(&["format"]).ok()??.get())?;
-        Some((format, inner.rest()))
+        let format = choice::parse_response_format(inner.take_field(&["format"]).ok()??.get())?;
+        Some((format, inner.into_extra()))
     };
     let Some((format, rest)) = read() else {
         return Ok(None);
     };
-    wire.extend(prefixed(TEXT, rest).collect());
-    fields.take(&["text"])?;
+    wire.extend(with_key_prefix(TEXT, rest).collect());
+    fields.take_field(&["text"])?;
     Ok(Some(format))
 }
 
-fn read_reasoning(
+fn parse_reasoning(
     fields: &mut Fields<'_>,
     wire: &mut Extra,
 ) -> Result<Option<ReasoningOptions>, Error> {
@@ -126,14 +130,14 @@ fn read_reasoning(
         let mut inner = Fields::parse(fields.get(&["reasoning"])?.get()).ok()?;
         let effort = inner.take_string(&["effort"]).ok()?;
         let summary = inner.take_string(&["summary"]).ok()?;
-        (effort.is_some() || summary.is_some()).then(|| (effort, summary, inner.rest()))
+        (effort.is_some() || summary.is_some()).then(|| (effort, summary, inner.into_extra()))
     };
     let Some((effort, summary, rest)) = read() else {
         return Ok(None);
     };
-    note_effort(effort.as_deref(), wire);
-    wire.extend(prefixed(REASONING, rest).collect());
-    fields.take(&["reasoning"])?;
+    record_unknown_effort(effort.as_deref(), wire);
+    wire.extend(with_key_prefix(REASONING, rest).collect());
+    fields.take_field(&["reasoning"])?;
     Ok(Some(ReasoningOptions {
         effort,
         summary,
@@ -142,95 +146,100 @@ fn read_reasoning(
 }
 
 /// The text for `instructions`: of a first message that is plain and did not come among the items.
-fn instructions(message: Option<&Message>) -> Option<&str> {
+fn plain_instructions(message: Option<&Message>) -> Option<&str> {
     let message = message.filter(|message| message.role == Role::System && message.id.is_none())?;
-    let bare =
-        message.extra.own().next().is_none() && hinted(&message.extra.wire(NAME), LISTED).is_none();
+    let bare = message.extra.own_members().next().is_none()
+        && hint(&message.extra.wire_fields(NAME), LISTED).is_none();
     match message.content.as_slice() {
         [part] if bare => {
             let plain = part
                 .extra()
-                .is_some_and(|extra| extra.own().next().is_none());
+                .is_some_and(|extra| extra.own_members().next().is_none());
             part.as_text().filter(|text| plain && !text.is_empty())
         }
         _ => None,
     }
 }
 
-pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
+pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
-    let (wire, told) = shared(&request.extra, FORMAT);
-    let first = instructions(request.instructions.first());
+    let (wire, told) = shared_options(&request.extra, FORMAT);
+    let first = plain_instructions(request.instructions.first());
     if let Some(message) = request.instructions.first().filter(|_| first.is_some()) {
-        super::part::tell_wires(&message.extra, "instructions[0]", &mut losses);
+        super::part::report_foreign_wires(&message.extra, "instructions[0]", &mut losses);
         for part in message
             .content
             .iter()
             .filter_map(contexture_ir::Part::extra)
         {
-            super::part::tell_wires(part, "instructions[0].content[0]", &mut losses);
+            super::part::report_foreign_wires(part, "instructions[0].content[0]", &mut losses);
         }
     }
-    let lead = leads(dialect, request, usize::from(first.is_some()), &mut losses);
-    let mut head = Object::new();
-    if let Some(model) = crate::openai::model(request, &wire, &mut losses) {
+    let lead = encode_leading_messages(dialect, request, usize::from(first.is_some()), &mut losses);
+    let mut head = ObjectWriter::new();
+    if let Some(model) = crate::openai::required_model(request, &wire, &mut losses) {
         head.string("model", model);
     }
     let mut tools = Vec::new();
     for (index, tool) in request.tools.iter().enumerate() {
-        tools.extend(choice::write_tool(
+        tools.extend(choice::encode_tool(
             tool,
             &format!("tools[{index}]"),
             &mut losses,
         ));
     }
     if !tools.is_empty() {
-        head.raw("tools", &array(&tools));
+        head.raw("tools", &json_array(&tools));
     }
     match first {
         Some(text) => head.string("instructions", text),
-        None if hinted(&wire, "~instructions").is_some() => head.string("instructions", ""),
+        None if hint(&wire, "~instructions").is_some() => head.string("instructions", ""),
         None => &mut head,
     };
-    let mut tail = Object::new();
-    write_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
-    tell_foreign_as(&told, NAME, "", LossKind::Option, &mut losses);
+    let mut tail = ObjectWriter::new();
+    encode_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
+    report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
     let mut taken = Vec::new();
     taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend((!tools.is_empty()).then_some("tools"));
     taken.extend(first.map(|_| "instructions"));
-    let rest = without(&[TEXT, REASONING], &wire);
+    let rest = without_key_prefixes(&[TEXT, REASONING], &wire);
     let rest: Extra = rest
         .iter()
         .filter(|(key, _)| !taken.contains(key))
         .map(|(key, value)| (key.to_owned(), value.clone()))
         .collect();
-    tail.carried(&rest);
-    let comma = |object: &Object| if object.is_empty() { "" } else { "," };
+    tail.extra_fields(&rest);
+    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
     Envelope {
-        before: format!("{{{}{}\"input\":[", head.members(), comma(&head)),
+        before: format!("{{{}{}\"input\":[", head.inner_json(), comma(&head)),
         lead: lead.join(","),
-        after: format!("]{}{}}}", comma(&tail), tail.members()),
+        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
         losses: losses.into_vec(),
     }
 }
 
-fn leads(dialect: &Dialect, request: &Transcript, skip: usize, losses: &mut Losses) -> Vec<String> {
+fn encode_leading_messages(
+    dialect: &Dialect,
+    request: &Transcript,
+    skip: usize,
+    losses: &mut Losses,
+) -> Vec<String> {
     let messages = request.instructions.iter().enumerate().skip(skip);
     messages
-        .filter_map(|(index, message)| run::instruction(dialect, index, message, losses))
+        .filter_map(|(index, message)| run::encode_instruction(dialect, index, message, losses))
         .collect()
 }
 
-fn write_options(
+fn encode_options(
     request: &Transcript,
     wire: &Extra,
     tools: bool,
-    tail: &mut Object,
+    tail: &mut ObjectWriter,
     losses: &mut Losses,
 ) {
     let options = &request.options;
-    let tools = tools || hinted(wire, ALONE).is_some();
+    let tools = tools || hint(wire, ALONE).is_some();
     let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
     if !options.stop.is_empty() {
         lose("options.stop", "there are no texts that end the answer");
@@ -249,61 +258,68 @@ fn write_options(
         lose("options.tool_choice", "a choice without tools is refused");
     }
     if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
-        tail.maybe(
+        tail.raw_if_some(
             "tool_choice",
-            choice::write_choice(choice, losses).as_deref(),
+            choice::encode_tool_choice(choice, losses).as_deref(),
         );
     }
     let parallel = options.parallel_tool_calls.filter(|_| tools);
-    tail.maybe(
+    tail.raw_if_some(
         "parallel_tool_calls",
         parallel.map(|yes| yes.to_string()).as_deref(),
     );
-    let mut text = Object::new();
-    text.maybe(
+    let mut text = ObjectWriter::new();
+    text.raw_if_some(
         "format",
         options
             .response_format
             .as_ref()
-            .map(choice::write_format)
+            .map(choice::encode_response_format)
             .as_deref(),
     );
-    text.carried(&unprefixed(TEXT, wire));
+    text.extra_fields(&strip_key_prefix(TEXT, wire));
     if !text.is_empty() {
         tail.raw("text", &text.finish());
     }
     let limit = options.max_output_tokens.map(|limit| limit.to_string());
-    tail.maybe("max_output_tokens", limit.as_deref());
-    let mut reasoning = Object::new();
+    tail.raw_if_some("max_output_tokens", limit.as_deref());
+    let mut reasoning = ObjectWriter::new();
     if let Some(options) = &options.reasoning {
-        let word = effort(options.effort.as_deref(), wire, losses);
-        reasoning.maybe("effort", word.map(quote).as_deref());
-        reasoning.maybe("summary", options.summary.as_deref().map(quote).as_deref());
+        let word = supported_effort(options.effort.as_deref(), wire, losses);
+        reasoning.raw_if_some("effort", word.map(quote_json).as_deref());
+        reasoning.raw_if_some(
+            "summary",
+            options.summary.as_deref().map(quote_json).as_deref(),
+        );
     }
-    reasoning.carried(&unprefixed(REASONING, wire));
+    reasoning.extra_fields(&strip_key_prefix(REASONING, wire));
     if !reasoning.is_empty() {
         tail.raw("reasoning", &reasoning.finish());
     }
     let number = |number: &Number| number.to_string();
-    tail.maybe(
+    tail.raw_if_some(
         "temperature",
         options.temperature.as_ref().map(number).as_deref(),
     );
-    tail.maybe("top_p", options.top_p.as_ref().map(number).as_deref());
-    tail.maybe(
+    tail.raw_if_some("top_p", options.top_p.as_ref().map(number).as_deref());
+    tail.raw_if_some(
         "stream",
         options.stream.map(|yes| yes.to_string()).as_deref(),
     );
 }
 
 /// The instructions as items: what leads a bare array, which has no place for `instructions`.
-pub(super) fn listed(dialect: &Dialect, request: &Transcript) -> String {
-    leads(dialect, request, 0, &mut Losses::default()).join(",")
+pub(super) fn encode_listed_instructions(dialect: &Dialect, request: &Transcript) -> String {
+    encode_leading_messages(dialect, request, 0, &mut Losses::default()).join(",")
 }
 
 /// An `input` that came as a string, or not at all, goes so again while it still can.
-pub(super) fn reframe(request: &Transcript, frame: &mut Envelope, chunks: &mut Vec<String>) {
-    let string = match hinted(&request.extra.wire(NAME), INPUT).as_deref() {
+pub(super) fn restore_input_shape(
+    request: &Transcript,
+    frame: &mut Envelope,
+    chunks: &mut Vec<String>,
+) {
+    let string = match hint(&request.extra.wire_fields(NAME), INPUT).as_deref() {
         Some("string") if frame.lead.is_empty() => plain_input(&request.items),
         Some("absent") if frame.lead.is_empty() && request.items.is_empty() => None,
         _ => return,
@@ -316,7 +332,7 @@ pub(super) fn reframe(request: &Transcript, frame: &mut Envelope, chunks: &mut V
     };
     (frame.before, frame.after) = match string {
         Some(text) => (
-            format!("{before}\"input\":{}", quote(text)),
+            format!("{before}\"input\":{}", quote_json(text)),
             after.to_owned(),
         ),
         None if request.items.is_empty() => {

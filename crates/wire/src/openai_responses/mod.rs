@@ -24,12 +24,12 @@ mod write;
 
 use contexture_ir::{Error, Fields, Transcript};
 
-pub(crate) use self::stream::Stream;
+pub(crate) use self::stream::ResponsesStream;
 use self::words::FORMAT;
 use crate::chunk::{Chunk, Dialect, Envelope};
-use crate::entry::Run;
+use crate::entry::RoleRun;
 use crate::error::WireError;
-use crate::format::Kind;
+use crate::format::DocumentKind;
 use crate::lifted::{Lifted, Lowered};
 
 const EXPECTED: &str = "a request with `input`, a response with `output` (an error body is neither), \
@@ -55,41 +55,45 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     if text.starts_with('[') {
         let mut transcript = Transcript::default();
-        read::read_input(text, &mut transcript).map_err(invalid)?;
+        read::parse_input(text, &mut transcript).map_err(invalid)?;
         return Ok(Lifted {
-            kind: Kind::Messages,
+            kind: DocumentKind::Messages,
             transcript,
             losses: Vec::new(),
         });
     }
     let fields = Fields::parse(text).map_err(|_| wrong())?;
     if fields.get(&["output"]).is_some() {
-        response::lift(fields).map_err(invalid)
+        response::lift_response(fields).map_err(invalid)
     } else if REQUEST.iter().any(|name| fields.get(&[name]).is_some()) {
-        envelope::lift(fields).map_err(invalid)
+        envelope::lift_request(fields).map_err(invalid)
     } else {
         Err(wrong())
     }
 }
 
-pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
-    run::lower(dialect, run)
+pub(crate) fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+    run::encode_run(dialect, run)
 }
 
-pub(crate) fn envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
-    envelope::lower(dialect, request)
+pub(crate) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
+    envelope::lower_envelope(dialect, request)
 }
 
 pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
-    response::lower(transcript)
+    response::lower_response(transcript)
 }
 
 /// The instructions as items, which lead a bare array.
-pub(crate) fn listed_instructions(dialect: &Dialect, request: &Transcript) -> String {
-    envelope::listed(dialect, request)
+pub(crate) fn lower_listed_instructions(dialect: &Dialect, request: &Transcript) -> String {
+    envelope::encode_listed_instructions(dialect, request)
 }
 
 /// Writes an `input` that was a string, or absent, so again.
-pub(crate) fn reframe(request: &Transcript, frame: &mut Envelope, chunks: &mut Vec<String>) {
-    envelope::reframe(request, frame, chunks);
+pub(crate) fn restore_input_shape(
+    request: &Transcript,
+    frame: &mut Envelope,
+    chunks: &mut Vec<String>,
+) {
+    envelope::restore_input_shape(request, frame, chunks);
 }

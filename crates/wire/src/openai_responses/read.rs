@@ -5,23 +5,23 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::part::note_shape;
-use super::words::{FAMILY, NAME, Place};
-use crate::carry::hint;
-use crate::openai::unexpected;
+use super::part::record_part_shape;
+use super::words::{FAMILY, ItemDirection, NAME};
+use crate::carry::set_hint;
+use crate::openai::unexpected_value;
 
 /// The hint of a system message that came among the items, not as `instructions`.
 pub(super) const LISTED: &str = "~input";
 
 /// Reads an array of items: leading system and developer messages become instructions.
-pub(super) fn read_input(text: &str, transcript: &mut Transcript) -> Result<(), Error> {
-    let items = read_array(text, Place::Input)?;
+pub(super) fn parse_input(text: &str, transcript: &mut Transcript) -> Result<(), Error> {
+    let items = parse_items(text, ItemDirection::Input)?;
     let leads = |item: &Item| item.role().is_some_and(Role::is_instruction);
     let mut rest = items.into_iter().peekable();
     while let Some(Item::Message(mut message)) = rest.next_if(leads) {
-        let mut hints = message.extra.wire(NAME);
-        hint(&mut hints, LISTED, "kept");
-        message.extra.set_wire(NAME, hints);
+        let mut hints = message.extra.wire_fields(NAME);
+        set_hint(&mut hints, LISTED, "kept");
+        message.extra.set_wire_fields(NAME, hints);
         transcript.instructions.push(message);
     }
     transcript.items = rest.collect();
@@ -29,16 +29,16 @@ pub(super) fn read_input(text: &str, transcript: &mut Transcript) -> Result<(), 
 }
 
 /// Reads an array of items.
-pub(super) fn read_array(text: &str, place: Place) -> Result<Vec<Item>, Error> {
+pub(super) fn parse_items(text: &str, place: ItemDirection) -> Result<Vec<Item>, Error> {
     let items: Vec<&RawValue> =
-        serde_json::from_str(text).map_err(|_| unexpected("an array of items", text))?;
+        serde_json::from_str(text).map_err(|_| unexpected_value("an array of items", text))?;
     let read = |(index, item): (usize, &&RawValue)| {
-        read_item(item.get(), place).map_err(|error| error.at_index(index))
+        parse_item(item.get(), place).map_err(|error| error.at_index(index))
     };
     items.iter().enumerate().map(read).collect()
 }
 
-fn read_item(text: &str, place: Place) -> Result<Item, Error> {
+fn parse_item(text: &str, place: ItemDirection) -> Result<Item, Error> {
     let fields = Fields::parse(text)?;
     let has = |name: &str| {
         fields
@@ -54,36 +54,36 @@ fn read_item(text: &str, place: Place) -> Result<Item, Error> {
     }
     let mut item = Item::parse(text)?;
     let mut hints = Extra::new();
-    note_id(&item, place, &mut hints);
+    record_id_hint(&item, place, &mut hints);
     match &mut item {
         Item::Message(message) => {
             let content = fields.get(&["content"]).map_or("", |content| content.get());
-            note_message(message, has("type"), content, &mut hints);
+            record_message_hints(message, has("type"), content, &mut hints);
         }
         Item::FunctionCallOutput(output) => {
             if let Output::Parts(parts) = &mut output.output {
-                parts.iter_mut().for_each(note_shape);
+                parts.iter_mut().for_each(record_part_shape);
             }
         }
         Item::Reasoning(reasoning) => {
             if reasoning.format.is_some() {
-                hint(&mut hints, "~format", "kept");
+                set_hint(&mut hints, "~format", "kept");
             }
             if !has("summary") {
-                hint(&mut hints, "~summary", "absent");
+                set_hint(&mut hints, "~summary", "absent");
             }
             reasoning.format.get_or_insert_with(|| FAMILY.to_owned());
         }
         Item::Compaction(compaction) => {
             if compaction.format.is_some() {
-                hint(&mut hints, "~format", "kept");
+                set_hint(&mut hints, "~format", "kept");
             }
             compaction.format.get_or_insert_with(|| FAMILY.to_owned());
         }
         Item::FunctionCall(_) | Item::Extension(_) => {}
     }
     if let Some(extra) = item.extra_mut() {
-        extra.set_wire(NAME, hints);
+        extra.set_wire_fields(NAME, hints);
     }
     Ok(item)
 }
@@ -99,46 +99,48 @@ pub(super) fn id_prefix(item: &Item) -> &'static str {
     }
 }
 
-fn note_id(item: &Item, place: Place, hints: &mut Extra) {
+fn record_id_hint(item: &Item, place: ItemDirection, hints: &mut Extra) {
     match item.id() {
-        Some(id) if !id.starts_with(id_prefix(item)) => hint(hints, "~id", "kept"),
-        None if place == Place::Output || matches!(item, Item::Reasoning(_)) => {
-            hint(hints, "~id", "absent")
+        Some(id) if !id.starts_with(id_prefix(item)) => set_hint(hints, "~id", "kept"),
+        None if place == ItemDirection::Output || matches!(item, Item::Reasoning(_)) => {
+            set_hint(hints, "~id", "absent")
         }
         _ => {}
     }
 }
 
-fn note_message(message: &mut Message, typed: bool, content: &str, hints: &mut Extra) {
-    message.content.iter_mut().for_each(note_shape);
+fn record_message_hints(message: &mut Message, typed: bool, content: &str, hints: &mut Extra) {
+    message.content.iter_mut().for_each(record_part_shape);
     let long = message.id.is_some();
     match (long, typed) {
-        (true, false) => hint(hints, "~type", "absent"),
-        (false, true) => hint(hints, "~type", "present"),
+        (true, false) => set_hint(hints, "~type", "absent"),
+        (false, true) => set_hint(hints, "~type", "present"),
         _ => {}
     }
     let is_string = content.starts_with('"');
     let plain = matches!(message.content.as_slice(), [Part::InputText(part) | Part::OutputText(part)]
-        if part.extra.own().next().is_none());
+        if part.extra.own_members().next().is_none());
     let model = message.role == Role::Assistant;
     if message.content.is_empty() {
-        hint(
+        set_hint(
             hints,
             "~content",
             if content == "[]" { "none" } else { "absent" },
         );
     } else if long && is_string {
-        hint(hints, "~content", "string");
+        set_hint(hints, "~content", "string");
     } else if !long && !is_string && (plain || model) {
-        hint(hints, "~content", "array");
+        set_hint(hints, "~content", "array");
     }
     if !model {
         return;
     }
     match message.status {
-        None if long && message.extra.get("status").is_none() => hint(hints, "~status", "absent"),
+        None if long && message.extra.get("status").is_none() => {
+            set_hint(hints, "~status", "absent")
+        }
         Some(Status::InProgress | Status::Completed | Status::Incomplete) if !long => {
-            hint(hints, "~status", "kept");
+            set_hint(hints, "~status", "kept");
         }
         _ => {}
     }

@@ -6,21 +6,21 @@
 
 use contexture_ir::{
     ContentHash, Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Transcript, Usage,
-    quote,
+    quote_json,
 };
 
-use super::read::read_array;
-use super::run::write_extension;
-use super::words::{FORMAT, NAME, Place};
-use super::write::{Site, write_item};
-use crate::carry::{hint, hinted, keep, tell_foreign};
+use super::read::parse_items;
+use super::run::encode_extension;
+use super::words::{FORMAT, ItemDirection, NAME};
+use super::write::{EncodeContext, encode_item};
+use crate::carry::{hint, report_foreign_fields, set_hint, to_extras};
 use crate::chunk::Dialect;
-use crate::entry::{Side, entries, side};
-use crate::format::Kind;
-use crate::json::{Object, array};
+use crate::entry::{Side, paired_items, side};
+use crate::format::DocumentKind;
+use crate::json::{ObjectWriter, json_array};
 use crate::lifted::{Lifted, Lowered};
 use crate::loss::{LossKind, Losses};
-use crate::openai::Figures;
+use crate::openai::UsageFields;
 
 /// The hint of the status as it came.
 const STATUS: &str = "~status";
@@ -35,47 +35,47 @@ const CALLS: [&str; 5] = [
     "mcp_approval_request",
 ];
 
-pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     let mut wire = Extra::new();
     let mut transcript = Transcript::default();
     if let Some(output) = fields.take_present(&["output"])? {
-        transcript.items =
-            read_array(output.get(), Place::Output).map_err(|error| error.at("output"))?;
+        transcript.items = parse_items(output.get(), ItemDirection::Output)
+            .map_err(|error| error.at_segment("output"))?;
     }
     transcript.model = fields.take_string(&["model"])?;
     let usage = match fields.take_present(&["usage"])? {
-        Some(usage) => Some(read_usage(usage.get()).map_err(|error| error.at("usage"))?),
+        Some(usage) => Some(parse_usage(usage.get()).map_err(|error| error.at_segment("usage"))?),
         None => None,
     };
     for (field, name) in [("status", STATUS), ("incomplete_details", DETAILS)] {
-        if let Some(value) = fields.take(&[field])? {
+        if let Some(value) = fields.take_field(&[field])? {
             wire.set(name, value.into());
         }
     }
     transcript.response = Some(ResponseInfo {
         id: fields.take_string(&["id"])?,
-        finish: finish(&wire, &transcript.items),
+        finish: derive_finish_reason(&wire, &transcript.items),
         usage,
     });
     if fields
         .get(&["object"])
         .is_some_and(|value| value.get() == "\"response\"")
     {
-        fields.take(&["object"])?;
+        fields.take_field(&["object"])?;
     } else if fields.get(&["object"]).is_none() {
-        hint(&mut wire, "~object", "absent");
+        set_hint(&mut wire, "~object", "absent");
     }
-    wire.extend(keep(fields.rest()));
-    transcript.extra.set_wire(NAME, wire);
+    wire.extend(to_extras(fields.into_extra()));
+    transcript.extra.set_wire_fields(NAME, wire);
     Ok(Lifted {
-        kind: Kind::Response,
+        kind: DocumentKind::Response,
         transcript,
         losses: Vec::new(),
     })
 }
 
 /// Why it ended, by the status, its details and whether calls wait.
-fn finish(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
+fn derive_finish_reason(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
     let reason = || {
         let reason = wire
             .get(DETAILS)?
@@ -90,7 +90,7 @@ fn finish(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
         Item::Extension(item) => CALLS.contains(&item.kind.as_str()),
         _ => false,
     };
-    Some(match hinted(wire, STATUS)?.as_str() {
+    Some(match hint(wire, STATUS)?.as_str() {
         "completed" if items.iter().any(waits) => FinishReason::ToolCalls,
         "completed" => FinishReason::Stop,
         "incomplete" => match reason().as_deref() {
@@ -104,34 +104,34 @@ fn finish(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
     })
 }
 
-pub(super) fn read_usage(text: &str) -> Result<Usage, Error> {
+pub(super) fn parse_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
-    let figures = Figures(&fields);
+    let figures = UsageFields(&fields);
     let mut usage = Usage {
         input_tokens: figures.get("input_tokens"),
         output_tokens: figures.get("output_tokens"),
         total_tokens: figures.get("total_tokens"),
-        cache_read_tokens: figures.detail("input_tokens_details", "cached_tokens"),
-        cache_write_tokens: figures.detail("input_tokens_details", "cache_write_tokens"),
-        reasoning_tokens: figures.detail("output_tokens_details", "reasoning_tokens"),
+        cache_read_tokens: figures.get_nested("input_tokens_details", "cached_tokens"),
+        cache_write_tokens: figures.get_nested("input_tokens_details", "cache_write_tokens"),
+        reasoning_tokens: figures.get_nested("output_tokens_details", "reasoning_tokens"),
         extra: Extra::new(),
     };
-    usage.extra.set_wire(NAME, fields.rest());
+    usage.extra.set_wire_fields(NAME, fields.into_extra());
     Ok(usage)
 }
 
-fn write_usage(usage: &Usage) -> String {
-    let own = usage.extra.wire(NAME);
-    let mut object = Object::new();
+fn encode_usage(usage: &Usage) -> String {
+    let own = usage.extra.wire_fields(NAME);
+    let mut object = ObjectWriter::new();
     if !own.is_empty() {
-        object.carried(&own);
+        object.extra_fields(&own);
         return object.finish();
     }
     let text = |figure: Option<u64>| figure.unwrap_or(0).to_string();
-    let mut read = Object::new();
+    let mut read = ObjectWriter::new();
     read.raw("cached_tokens", &text(usage.cache_read_tokens));
     read.raw("cache_write_tokens", &text(usage.cache_write_tokens));
-    let mut written = Object::new();
+    let mut written = ObjectWriter::new();
     written.raw("reasoning_tokens", &text(usage.reasoning_tokens));
     let (input, output) = (
         usage.input_tokens.unwrap_or(0),
@@ -146,61 +146,61 @@ fn write_usage(usage: &Usage) -> String {
     object.finish()
 }
 
-pub(super) fn lower(transcript: &Transcript) -> Lowered {
+pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     let mut losses = Losses::default();
-    let wire = transcript.extra.wire(NAME);
+    let wire = transcript.extra.wire_fields(NAME);
     let foreign = wire.is_empty();
     let info = transcript.response.clone().unwrap_or_default();
-    let output = array(write_output(transcript, &mut losses));
-    let mut object = Object::new();
+    let output = json_array(encode_output(transcript, &mut losses));
+    let mut object = ObjectWriter::new();
     let made_up = foreign.then(|| format!("resp_{}", ContentHash::of(output.as_bytes())));
-    object.maybe(
+    object.raw_if_some(
         "id",
         info.id
             .as_deref()
             .or(made_up.as_deref())
-            .map(quote)
+            .map(quote_json)
             .as_deref(),
     );
-    if hinted(&wire, "~object").is_none() && wire.get("object").is_none() {
+    if hint(&wire, "~object").is_none() && wire.get("object").is_none() {
         object.string("object", "response");
     }
-    object.maybe(
+    object.raw_if_some(
         "created_at",
         wire.get("created_at")
             .map(Raw::get)
             .or(foreign.then_some("0")),
     );
-    write_status(&info, &wire, transcript, &mut object, &mut losses);
+    encode_status(&info, &wire, transcript, &mut object, &mut losses);
     let model = transcript.model.as_deref().or(foreign.then_some("unknown"));
-    object.maybe("model", model.map(quote).as_deref());
+    object.raw_if_some("model", model.map(quote_json).as_deref());
     let null = output == "[]" && wire.get("output").is_some_and(|own| own.get() == "null");
     object.raw("output", if null { "null" } else { &output });
-    object.maybe("usage", info.usage.as_ref().map(write_usage).as_deref());
+    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage).as_deref());
     if foreign {
         object
             .raw("error", "null")
             .raw("parallel_tool_calls", "true");
         object.raw("tool_choice", "\"auto\"").raw("tools", "[]");
     }
-    tell_foreign(&transcript.extra, NAME, "", &mut losses);
-    object.carried(&wire);
+    report_foreign_fields(&transcript.extra, NAME, "", &mut losses);
+    object.extra_fields(&wire);
     Lowered {
         json: object.finish(),
         losses: losses.into_vec(),
     }
 }
 
-fn write_status(
+fn encode_status(
     info: &ResponseInfo,
     wire: &Extra,
     transcript: &Transcript,
-    object: &mut Object,
+    object: &mut ObjectWriter,
     losses: &mut Losses,
 ) {
-    if !wire.is_empty() && info.finish == finish(wire, &transcript.items) {
-        object.maybe("status", wire.get(STATUS).map(Raw::get));
-        object.maybe("incomplete_details", wire.get(DETAILS).map(Raw::get));
+    if !wire.is_empty() && info.finish == derive_finish_reason(wire, &transcript.items) {
+        object.raw_if_some("status", wire.get(STATUS).map(Raw::get));
+        object.raw_if_some("incomplete_details", wire.get(DETAILS).map(Raw::get));
         return;
     }
     let (status, reason) = match &info.finish {
@@ -218,27 +218,27 @@ fn write_status(
     object.raw("incomplete_details", details.as_deref().unwrap_or("null"));
 }
 
-fn write_output(transcript: &Transcript, losses: &mut Losses) -> Vec<String> {
+fn encode_output(transcript: &Transcript, losses: &mut Losses) -> Vec<String> {
     let dialect = Dialect::of(FORMAT);
-    let foreign = transcript.extra.wire(NAME).is_empty();
+    let foreign = transcript.extra.wire_fields(NAME).is_empty();
     let mut output = Vec::new();
-    for (index, entry) in entries(&transcript.items).iter().enumerate() {
+    for (index, entry) in paired_items(&transcript.items).iter().enumerate() {
         let path = format!("items[{index}]");
-        let site = Site {
+        let site = EncodeContext {
             dialect: &dialect,
-            place: Place::Output,
+            direction: ItemDirection::Output,
             path: &path,
             salt: index,
         };
         output.extend(match entry.item {
-            Item::Extension(item) => write_extension(item, &path, losses),
+            Item::Extension(item) => encode_extension(item, &path, losses),
             Item::Message(_) | Item::FunctionCallOutput(_)
                 if foreign && side(entry.item, FORMAT) == Some(Side::User) =>
             {
                 losses.push(path, LossKind::Item, "a response holds what the model said");
                 None
             }
-            item => write_item(item, entry.call_id(), &site, losses),
+            item => encode_item(item, entry.call_id(), &site, losses),
         });
     }
     output

@@ -11,7 +11,7 @@ pub(super) const FAMILY: &str = "openai-responses-v1";
 
 /// Whether items are sent to a model or come from one: what comes has ids and statuses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ItemDirection {
     Input,
     Output,
 }

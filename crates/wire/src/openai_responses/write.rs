@@ -2,47 +2,47 @@
 
 use contexture_ir::{
     Compaction, ContentHash, Extra, FunctionCall, FunctionCallOutput, Item, Message, Output, Part,
-    Reasoning, Role, Status, quote,
+    Reasoning, Role, Status, quote_json,
 };
 
-use super::part::{self, Native, Voice, own, tell_wires};
+use super::part::{self, EncodedPart, Voice, own_fields, report_foreign_wires};
 use super::read::id_prefix;
-use super::words::{NAME, Place};
-use crate::carry::hinted;
+use super::words::{ItemDirection, NAME};
+use crate::carry::hint;
 use crate::chunk::Dialect;
-use crate::compaction::retold;
+use crate::compaction::compaction_as_text;
 use crate::function_name::OPENAI;
-use crate::json::{Object, array};
+use crate::json::{ObjectWriter, json_array};
 use crate::loss::{LossKind, Losses};
 use crate::openai::OMITTED;
 use crate::system_tag::system_tag;
 
 /// Where an item is written, and what it is called in reports.
-pub(super) struct Site<'a> {
+pub(super) struct EncodeContext<'a> {
     pub(super) dialect: &'a Dialect,
-    pub(super) place: Place,
+    pub(super) direction: ItemDirection,
     pub(super) path: &'a str,
     /// What sets made-up ids of equal items apart.
     pub(super) salt: usize,
 }
 
-impl Site<'_> {
-    fn made_up(&self, prefix: &str, text: &str) -> String {
+impl EncodeContext<'_> {
+    fn make_id(&self, prefix: &str, text: &str) -> String {
         let hash = ContentHash::of(format!("{}:{text}", self.salt).as_bytes());
         format!("{prefix}_{hash}")
     }
 }
 
 /// The item's id if this provider takes it.
-fn kept_id<'a>(item: &'a Item, hints: &Extra) -> Option<&'a str> {
-    let kept = hinted(hints, "~id").is_some();
+fn reusable_id<'a>(item: &'a Item, hints: &Extra) -> Option<&'a str> {
+    let kept = hint(hints, "~id").is_some();
     item.id()
         .filter(|id| kept || (id.starts_with(id_prefix(item)) && id.len() <= 64))
 }
 
-fn write_status(
+fn encode_status(
     status: Option<Status>,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> Option<&'static str> {
     if status == Some(Status::Failed) {
@@ -57,35 +57,35 @@ fn write_status(
 }
 
 /// Writes an item that is not an extension; nothing if nothing of it can be said.
-pub(super) fn write_item(
+pub(super) fn encode_item(
     item: &Item,
     call_id: &str,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> Option<String> {
     if let Some(extra) = item.extra() {
-        tell_wires(extra, site.path, losses);
+        report_foreign_wires(extra, site.path, losses);
     }
     let hints = item
         .extra()
-        .map(|extra| extra.wire(NAME))
+        .map(|extra| extra.wire_fields(NAME))
         .unwrap_or_default();
-    let id = kept_id(item, &hints);
+    let id = reusable_id(item, &hints);
     match item {
-        Item::Message(message) => write_message(message, id, &hints, site, losses),
-        Item::FunctionCall(call) => Some(write_call(call, id, call_id, site, losses)),
-        Item::FunctionCallOutput(output) => Some(write_output(output, id, call_id, site, losses)),
-        Item::Reasoning(reasoning) => write_reasoning(reasoning, id, &hints, site, losses),
-        Item::Compaction(compaction) => write_compaction(compaction, id, &hints, site, losses),
+        Item::Message(message) => encode_message(message, id, &hints, site, losses),
+        Item::FunctionCall(call) => Some(encode_call(call, id, call_id, site, losses)),
+        Item::FunctionCallOutput(output) => Some(encode_output(output, id, call_id, site, losses)),
+        Item::Reasoning(reasoning) => encode_reasoning(reasoning, id, &hints, site, losses),
+        Item::Compaction(compaction) => encode_compaction(compaction, id, &hints, site, losses),
         Item::Extension(_) => None,
     }
 }
 
-fn write_message(
+fn encode_message(
     message: &Message,
     id: Option<&str>,
     hints: &Extra,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> Option<String> {
     let model = message.role == Role::Assistant;
@@ -96,61 +96,65 @@ fn write_message(
             "the model takes no system message here",
         );
         let texts: Vec<&str> = message.content.iter().filter_map(Part::as_text).collect();
-        return Some(short("user", &quote(&system_tag(&texts.join("\n")))));
+        return Some(minimal_message(
+            "user",
+            &quote_json(&system_tag(&texts.join("\n"))),
+        ));
     }
     let voice = if model { Voice::Model } else { Voice::User };
     let mut natives = Vec::new();
     for (at, part) in message.content.iter().enumerate() {
         let path = format!("{}.content[{at}]", site.path);
-        natives.extend(part::write(part, voice, &path, losses));
+        natives.extend(part::encode_part(part, voice, &path, losses));
     }
-    let shape = hinted(hints, "~content");
+    let shape = hint(hints, "~content");
     if natives.is_empty() && shape.is_none() {
         let lost = message.content.iter().any(|part| part.as_text().is_none());
-        return (lost && message.role == Role::User).then(|| short("user", &quote(OMITTED)));
+        return (lost && message.role == Role::User)
+            .then(|| minimal_message("user", &quote_json(OMITTED)));
     }
     // In an answer every message has an id, unless the host that wrote it gave it none.
-    let answered = site.place == Place::Output && model && hinted(hints, "~id").is_none();
+    let answered = site.direction == ItemDirection::Output && model && hint(hints, "~id").is_none();
     Some(if id.is_some() || answered {
-        long(message, id, &natives, hints, site, losses)
+        encode_long_message(message, id, &natives, hints, site, losses)
     } else {
-        write_short(message, &natives, hints, site, losses)
+        encode_short_message(message, &natives, hints, site, losses)
     })
 }
 
-fn short(role: &str, content: &str) -> String {
-    let mut object = Object::new();
+fn minimal_message(role: &str, content: &str) -> String {
+    let mut object = ObjectWriter::new();
     object.string("role", role).raw("content", content);
     object.finish()
 }
 
 /// The form with `type`, `id` and `status`.
-fn long(
+fn encode_long_message(
     message: &Message,
     id: Option<&str>,
-    natives: &[Native],
+    natives: &[EncodedPart],
     hints: &Extra,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> String {
-    let content = array(natives.iter().map(|native| &native.json));
-    let mut object = Object::new();
-    if hinted(hints, "~type").as_deref() != Some("absent") {
+    let content = json_array(natives.iter().map(|native| &native.json));
+    let mut object = ObjectWriter::new();
+    if hint(hints, "~type").as_deref() != Some("absent") {
         object.string("type", "message");
     }
-    let made_up = match hinted(hints, "~id") {
-        None if id.is_none() => Some(site.made_up("msg", &content)),
+    let made_up = match hint(hints, "~id") {
+        None if id.is_none() => Some(site.make_id("msg", &content)),
         _ => None,
     };
-    object.maybe("id", id.or(made_up.as_deref()).map(quote).as_deref());
-    object.string("role", role(message.role, site, losses));
-    let mut status = write_status(message.status, site, losses);
+    object.raw_if_some("id", id.or(made_up.as_deref()).map(quote_json).as_deref());
+    object.string("role", encode_role(message.role, site, losses));
+    let mut status = encode_status(message.status, site, losses);
     let model = message.role == Role::Assistant;
-    if model && hinted(hints, "~status").is_none() && message.extra.get("status").is_none() {
+    if model && hint(hints, "~status").is_none() && message.extra.get("status").is_none() {
         status = status.or(Some("completed"));
     }
-    object.maybe("status", status.map(quote).as_deref());
-    match (hinted(hints, "~content").as_deref(), natives) {
+    object.raw_if_some("status", status.map(quote_json).as_deref());
+    match (hint(hints, "~content").as_deref(), natives) {
         (Some("absent"), []) => {}
         (Some("string"), [native]) if native.plain.is_some() => {
             object.string("content", native.plain.as_deref().unwrap_or_default());
@@ -159,36 +163,36 @@ fn long(
             object.raw("content", &content);
         }
     }
-    object.carried(&own(&message.extra));
+    object.extra_fields(&own_fields(&message.extra));
     object.finish()
 }
 
 /// The form of `role` and `content`.
-fn write_short(
+fn encode_short_message(
     message: &Message,
-    natives: &[Native],
+    natives: &[EncodedPart],
     hints: &Extra,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> String {
     let model = message.role == Role::Assistant;
-    let mut object = Object::new();
-    if hinted(hints, "~type").is_some() {
+    let mut object = ObjectWriter::new();
+    if hint(hints, "~type").is_some() {
         object.string("type", "message");
     }
-    object.string("role", role(message.role, site, losses));
-    let shape = hinted(hints, "~content");
+    object.string("role", encode_role(message.role, site, losses));
+    let shape = hint(hints, "~content");
     let content = match (natives, shape.as_deref()) {
         ([], Some("absent")) => None,
-        ([native], None) if native.plain.is_some() => native.plain.as_deref().map(quote),
-        (natives, Some(_)) => Some(array(natives.iter().map(|native| &native.json))),
-        (natives, None) if model => Some(quote(&model_text(message, natives, site, losses))),
-        (natives, None) => Some(array(natives.iter().map(|native| &native.json))),
+        ([native], None) if native.plain.is_some() => native.plain.as_deref().map(quote_json),
+        (natives, Some(_)) => Some(json_array(natives.iter().map(|native| &native.json))),
+        (natives, None) if model => Some(quote_json(&model_text(message, natives, site, losses))),
+        (natives, None) => Some(json_array(natives.iter().map(|native| &native.json))),
     };
-    object.maybe("content", content.as_deref());
-    let status = write_status(message.status, site, losses);
-    if !model || hinted(hints, "~status").is_some() {
-        object.maybe("status", status.map(quote).as_deref());
+    object.raw_if_some("content", content.as_deref());
+    let status = encode_status(message.status, site, losses);
+    if !model || hint(hints, "~status").is_some() {
+        object.raw_if_some("status", status.map(quote_json).as_deref());
     } else if status.is_some_and(|status| status != "completed") {
         losses.push(
             format!("{}.status", site.path),
@@ -196,15 +200,15 @@ fn write_short(
             "the short form of a message has no status",
         );
     }
-    object.carried(&own(&message.extra));
+    object.extra_fields(&own_fields(&message.extra));
     object.finish()
 }
 
 /// What a model said, as one text: the short form takes no parts of the model's.
 fn model_text(
     message: &Message,
-    natives: &[Native],
-    site: &Site<'_>,
+    natives: &[EncodedPart],
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> String {
     let mut text = String::new();
@@ -244,7 +248,7 @@ fn model_text(
     text
 }
 
-fn role(role: Role, site: &Site<'_>, losses: &mut Losses) -> &'static str {
+fn encode_role(role: Role, site: &EncodeContext<'_>, losses: &mut Losses) -> &'static str {
     if role == Role::Developer && !site.dialect.developer_role {
         losses.push(site.path, LossKind::Role, "the model knows no developer");
         return Role::System.as_str();
@@ -252,46 +256,46 @@ fn role(role: Role, site: &Site<'_>, losses: &mut Losses) -> &'static str {
     role.as_str()
 }
 
-fn write_call(
+fn encode_call(
     call: &FunctionCall,
     id: Option<&str>,
     call_id: &str,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> String {
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", "function_call");
-    object.maybe("id", id.map(quote).as_deref());
-    let name = match site.place {
-        Place::Input => OPENAI.write(&call.name, site.path, losses),
-        Place::Output => call.name.as_str().into(),
+    object.raw_if_some("id", id.map(quote_json).as_deref());
+    let name = match site.direction {
+        ItemDirection::Input => OPENAI.sanitize_name(&call.name, site.path, losses),
+        ItemDirection::Output => call.name.as_str().into(),
     };
     object.string("call_id", call_id).string("name", &name);
     object.string("arguments", &call.arguments);
-    object.maybe(
+    object.raw_if_some(
         "status",
-        write_status(call.status, site, losses)
-            .map(quote)
+        encode_status(call.status, site, losses)
+            .map(quote_json)
             .as_deref(),
     );
-    object.carried(&own(&call.extra));
+    object.extra_fields(&own_fields(&call.extra));
     object.finish()
 }
 
-fn write_output(
+fn encode_output(
     output: &FunctionCallOutput,
     id: Option<&str>,
     call_id: &str,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> String {
     if output.is_error == Some(true) {
         let why = "an output does not say that the function failed";
         losses.push(format!("{}.is_error", site.path), LossKind::Field, why);
     }
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", "function_call_output");
-    object.maybe("id", id.map(quote).as_deref());
+    object.raw_if_some("id", id.map(quote_json).as_deref());
     object.string("call_id", call_id);
     match &output.output {
         Output::Text(text) => {
@@ -301,39 +305,43 @@ fn write_output(
             let mut natives = Vec::new();
             for (at, part) in parts.iter().enumerate() {
                 let path = format!("{}.output[{at}]", site.path);
-                natives.extend(part::write(part, Voice::User, &path, losses));
+                natives.extend(part::encode_part(part, Voice::User, &path, losses));
             }
             if natives.is_empty() && !parts.is_empty() {
                 object.string("output", OMITTED);
             } else {
-                object.raw("output", &array(natives.iter().map(|native| &native.json)));
+                object.raw(
+                    "output",
+                    &json_array(natives.iter().map(|native| &native.json)),
+                );
             }
         }
     }
-    object.maybe(
+    object.raw_if_some(
         "status",
-        write_status(output.status, site, losses)
-            .map(quote)
+        encode_status(output.status, site, losses)
+            .map(quote_json)
             .as_deref(),
     );
-    object.carried(&own(&output.extra));
+    object.extra_fields(&own_fields(&output.extra));
     object.finish()
 }
 
 /// Whether opaque fields of this format are this provider's to read.
-fn ours(format: Option<&str>) -> bool {
+fn is_own_format(format: Option<&str>) -> bool {
     format.is_none_or(|format| format.starts_with("openai-responses"))
 }
 
-fn write_reasoning(
+fn encode_reasoning(
     reasoning: &Reasoning,
     id: Option<&str>,
     hints: &Extra,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> Option<String> {
-    let format_came = hinted(hints, "~format").is_some();
-    let ours = format_came || (ours(reasoning.format.as_deref()) && reasoning.signature.is_none());
+    let format_came = hint(hints, "~format").is_some();
+    let ours = format_came
+        || (is_own_format(reasoning.format.as_deref()) && reasoning.signature.is_none());
     let mut content = reasoning.content.clone();
     if !ours {
         let opaque = reasoning.encrypted_content.is_some() || reasoning.signature.is_some();
@@ -347,7 +355,7 @@ fn write_reasoning(
         } else {
             LossKind::Item
         };
-        if site.place == Place::Input || !readable {
+        if site.direction == ItemDirection::Input || !readable {
             losses.push(site.path, what, "thoughts of another provider");
             return None;
         }
@@ -362,71 +370,83 @@ fn write_reasoning(
     let encrypted = reasoning.encrypted_content.as_deref().filter(|_| ours);
     let salted = content
         .as_ref()
-        .map(|parts| array(parts.iter().map(json)))
+        .map(|parts| json_array(parts.iter().map(encode_reasoning_part)))
         .unwrap_or_default();
-    let made_up = match hinted(hints, "~id") {
-        None if id.is_none() => Some(site.made_up("rs", encrypted.unwrap_or(&salted))),
+    let made_up = match hint(hints, "~id") {
+        None if id.is_none() => Some(site.make_id("rs", encrypted.unwrap_or(&salted))),
         _ => None,
     };
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", "reasoning");
-    object.maybe("id", id.or(made_up.as_deref()).map(quote).as_deref());
-    if hinted(hints, "~summary").is_none() {
-        object.raw("summary", &array(reasoning.summary.iter().map(json)));
+    object.raw_if_some("id", id.or(made_up.as_deref()).map(quote_json).as_deref());
+    if hint(hints, "~summary").is_none() {
+        object.raw(
+            "summary",
+            &json_array(reasoning.summary.iter().map(encode_reasoning_part)),
+        );
     }
     if let Some(parts) = content.take() {
-        object.raw("content", &array(parts.iter().map(json)));
-    }
-    object.maybe("encrypted_content", encrypted.map(quote).as_deref());
-    if format_came {
-        object.maybe(
-            "signature",
-            reasoning.signature.as_deref().map(quote).as_deref(),
+        object.raw(
+            "content",
+            &json_array(parts.iter().map(encode_reasoning_part)),
         );
-        object.maybe("format", reasoning.format.as_deref().map(quote).as_deref());
     }
-    object.maybe(
+    object.raw_if_some("encrypted_content", encrypted.map(quote_json).as_deref());
+    if format_came {
+        object.raw_if_some(
+            "signature",
+            reasoning.signature.as_deref().map(quote_json).as_deref(),
+        );
+        object.raw_if_some(
+            "format",
+            reasoning.format.as_deref().map(quote_json).as_deref(),
+        );
+    }
+    object.raw_if_some(
         "status",
-        write_status(reasoning.status, site, losses)
-            .map(quote)
+        encode_status(reasoning.status, site, losses)
+            .map(quote_json)
             .as_deref(),
     );
-    object.carried(&own(&reasoning.extra));
+    object.extra_fields(&own_fields(&reasoning.extra));
     Some(object.finish())
 }
 
 /// A thought's part with its own fields.
-fn json(part: &Part) -> String {
+fn encode_reasoning_part(part: &Part) -> String {
     let Some(text) = part.as_text() else {
         return serde_json::to_string(part).unwrap_or_else(|_| "null".to_owned());
     };
-    let mut object = Object::new();
+    let mut object = ObjectWriter::new();
     object.string("type", part.kind()).string("text", text);
-    object.carried(&part.extra().map(own).unwrap_or_default());
+    object.extra_fields(&part.extra().map(own_fields).unwrap_or_default());
     object.finish()
 }
 
-fn write_compaction(
+fn encode_compaction(
     compaction: &Compaction,
     id: Option<&str>,
     hints: &Extra,
-    site: &Site<'_>,
+    site: &EncodeContext<'_>,
     losses: &mut Losses,
 ) -> Option<String> {
-    let format_came = hinted(hints, "~format").is_some();
-    let ours = format_came || ours(compaction.format.as_deref());
+    let format_came = hint(hints, "~format").is_some();
+    let ours = format_came || is_own_format(compaction.format.as_deref());
     if let Some(encrypted) = compaction.encrypted_content.as_deref().filter(|_| ours) {
-        let mut object = Object::new();
+        let mut object = ObjectWriter::new();
         object.string("type", "compaction");
-        object.maybe("id", id.map(quote).as_deref());
+        object.raw_if_some("id", id.map(quote_json).as_deref());
         object.string("encrypted_content", encrypted);
         if format_came {
-            object.maybe("format", compaction.format.as_deref().map(quote).as_deref());
+            object.raw_if_some(
+                "format",
+                compaction.format.as_deref().map(quote_json).as_deref(),
+            );
         }
-        object.carried(&own(&compaction.extra));
+        object.extra_fields(&own_fields(&compaction.extra));
         return Some(object.finish());
     }
-    if site.place == Place::Output {
+    if site.direction == ItemDirection::Output {
         losses.push(
             site.path,
             LossKind::Item,
@@ -434,5 +454,6 @@ fn write_compaction(
         );
         return None;
     }
-    retold(compaction, site.path, losses).map(|text| short("user", &quote(&text)))
+    compaction_as_text(compaction, site.path, losses)
+        .map(|text| minimal_message("user", &quote_json(&text)))
 }

@@ -9,18 +9,18 @@ use super::repaired::{Issue, IssueKind};
 use super::rules::{RepairRules, Unanswered};
 use super::silent::is_silent;
 use crate::entry::ends_step;
-use crate::half::{Half, half};
-use crate::pairing::{Answer, OpenCalls};
+use crate::half::{CallSide, call_side};
+use crate::pairing::{OpenCalls, OutputMatch};
 
 /// What becomes of each item.
-pub(super) struct Fates {
+pub(super) struct RepairDecisions {
     /// The other half of a pair.
     partner: Vec<Option<usize>>,
     dropped: Vec<bool>,
     pub(super) replaced: BTreeMap<usize, Item>,
 }
 
-impl Fates {
+impl RepairDecisions {
     pub(super) fn new(items: &[&Item]) -> Self {
         Self {
             partner: vec![None; items.len()],
@@ -37,7 +37,7 @@ impl Fates {
         self.partner.get(index).copied().flatten()
     }
 
-    fn drop(&mut self, index: usize, kind: IssueKind, what: &str, issues: &mut Vec<Issue>) {
+    fn drop_item(&mut self, index: usize, kind: IssueKind, what: &str, issues: &mut Vec<Issue>) {
         if let Some(dropped) = self.dropped.get_mut(index) {
             *dropped = true;
         }
@@ -46,7 +46,12 @@ impl Fates {
     }
 
     /// Pairs outputs with calls, see [`crate::pairing`].
-    pub(super) fn pair(&mut self, items: &[&Item], rules: &RepairRules, issues: &mut Vec<Issue>) {
+    pub(super) fn pair_outputs(
+        &mut self,
+        items: &[&Item],
+        rules: &RepairRules,
+        issues: &mut Vec<Issue>,
+    ) {
         let mut open: OpenCalls<(&str, Cow<'_, str>)> = OpenCalls::default();
         let mut names: BTreeMap<Cow<'_, str>, &str> = BTreeMap::new();
         let mut calls = Vec::new();
@@ -54,43 +59,43 @@ impl Fates {
             if ends_step(item, rules.target) {
                 open.end_step();
             }
-            match half(item, rules.target) {
-                Half::Neither => {}
-                Half::Call(kind, id) => {
+            match call_side(item, rules.target) {
+                CallSide::Neither => {}
+                CallSide::Call(kind, id) => {
                     calls.push(index);
                     if let Item::FunctionCall(call) = item {
                         names.insert(id.clone(), &call.name);
                     }
-                    open.call((kind, id), index);
+                    open.add_call((kind, id), index);
                 }
-                Half::Output(kind, id) => match open.answer(&(kind, id.clone()), index) {
-                    Answer::Call => {}
-                    Answer::Late => match item {
+                CallSide::Output(kind, id) => match open.match_output(&(kind, id.clone()), index) {
+                    OutputMatch::Call => {}
+                    OutputMatch::Late => match item {
                         Item::FunctionCallOutput(output) => {
                             let name = names.get(&id).copied().unwrap_or_default();
-                            self.late(index, output, name, issues);
+                            self.replace_late_output(index, output, name, issues);
                         }
                         _ => {
                             let what = "a second output; taken out";
-                            self.drop(index, IssueKind::LateOutput, what, issues);
+                            self.drop_item(index, IssueKind::LateOutput, what, issues);
                         }
                     },
-                    Answer::Unknown => {
+                    OutputMatch::Unknown => {
                         let what = "an output whose call is not there; taken out";
-                        self.drop(index, IssueKind::OrphanOutput, what, issues);
+                        self.drop_item(index, IssueKind::OrphanOutput, what, issues);
                     }
                 },
             }
         }
-        for (call, output) in open.pairs() {
-            self.join(call, output);
+        for (call, output) in open.into_pairs() {
+            self.link_pair(call, output);
         }
         for index in calls {
-            self.judge_call(index, items, rules, issues);
+            self.decide_unpaired_call(index, items, rules, issues);
         }
     }
 
-    fn join(&mut self, call: usize, output: usize) {
+    fn link_pair(&mut self, call: usize, output: usize) {
         if let Some(slot) = self.partner.get_mut(call) {
             *slot = Some(output);
         }
@@ -99,7 +104,7 @@ impl Fates {
         }
     }
 
-    fn late(
+    fn replace_late_output(
         &mut self,
         index: usize,
         output: &FunctionCallOutput,
@@ -116,7 +121,7 @@ impl Fates {
     }
 
     /// A call without an output: half written, to be taken out, or to be answered in its step.
-    fn judge_call(
+    fn decide_unpaired_call(
         &mut self,
         index: usize,
         items: &[&Item],
@@ -130,18 +135,18 @@ impl Fates {
             Some(Item::FunctionCall(call)) => call,
             _ => {
                 let what = "a call without an output, and none can be made up; taken out";
-                return self.drop(index, IssueKind::UnansweredCall, what, issues);
+                return self.drop_item(index, IssueKind::UnansweredCall, what, issues);
             }
         };
-        if unfinished(call.status) {
-            self.drop(
+        if is_unfinished(call.status) {
+            self.drop_item(
                 index,
                 IssueKind::Unfinished,
                 "a call that was never finished; taken out",
                 issues,
             );
         } else if rules.unanswered == Unanswered::Strip {
-            self.drop(
+            self.drop_item(
                 index,
                 IssueKind::UnansweredCall,
                 "a call without an output; taken out",
@@ -151,7 +156,12 @@ impl Fates {
     }
 
     /// Messages that say nothing, thoughts that were cut off, ids that stand twice.
-    pub(super) fn judge(&mut self, items: &[&Item], rules: &RepairRules, issues: &mut Vec<Issue>) {
+    pub(super) fn resolve_invalid_items(
+        &mut self,
+        items: &[&Item],
+        rules: &RepairRules,
+        issues: &mut Vec<Issue>,
+    ) {
         let mut seen = BTreeSet::new();
         for (index, item) in items.iter().enumerate() {
             if self.is_dropped(index) {
@@ -159,7 +169,7 @@ impl Fates {
             }
             match item {
                 Item::Message(message) if is_empty(message) || is_silent(item, rules.target) => {
-                    self.drop(
+                    self.drop_item(
                         index,
                         IssueKind::EmptyMessage,
                         "a message that says nothing; taken out",
@@ -167,8 +177,8 @@ impl Fates {
                     );
                     continue;
                 }
-                Item::Reasoning(reasoning) if unfinished(reasoning.status) => {
-                    self.drop(
+                Item::Reasoning(reasoning) if is_unfinished(reasoning.status) => {
+                    self.drop_item(
                         index,
                         IssueKind::Unfinished,
                         "a thought that was cut off; taken out",
@@ -179,12 +189,12 @@ impl Fates {
                 _ => {}
             }
             if rules.unique_item_ids && item.id().is_some_and(|id| !seen.insert(id)) {
-                self.repeated_id(index, item, issues);
+                self.resolve_repeated_id(index, item, issues);
             }
         }
     }
 
-    fn repeated_id(&mut self, index: usize, item: &Item, issues: &mut Vec<Issue>) {
+    fn resolve_repeated_id(&mut self, index: usize, item: &Item, issues: &mut Vec<Issue>) {
         let mut nameless = item.clone();
         match &mut nameless {
             Item::Message(item) => item.id = None,
@@ -192,7 +202,7 @@ impl Fates {
             Item::FunctionCallOutput(item) => item.id = None,
             Item::Compaction(item) => item.id = None,
             Item::Reasoning(_) => {
-                return self.drop(
+                return self.drop_item(
                     index,
                     IssueKind::ItemId,
                     "a thought that stands twice; taken out",
@@ -202,7 +212,7 @@ impl Fates {
             // Its bytes are the provider's own.
             Item::Extension(_) if self.partner(index).is_some() => return,
             Item::Extension(_) => {
-                return self.drop(
+                return self.drop_item(
                     index,
                     IssueKind::ItemId,
                     "an item that stands twice; taken out",
@@ -219,7 +229,7 @@ impl Fates {
     }
 }
 
-fn unfinished(status: Option<Status>) -> bool {
+fn is_unfinished(status: Option<Status>) -> bool {
     status.is_some_and(|status| status != Status::Completed)
 }
 

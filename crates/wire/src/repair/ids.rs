@@ -10,47 +10,51 @@ use contexture_ir::{ContentHash, Item};
 
 use super::repaired::{Issue, IssueKind, RepairedItem};
 use super::rules::{CallIds, RepairRules};
-use super::settle::Placed;
+use super::settle::OrderedItem;
 use super::silent::is_silent;
-use crate::half::{Half, call_id, half};
+use crate::half::{CallSide, call_id, call_side};
 
-pub(super) fn rewrite(placed: &mut [Placed<'_>], rules: &RepairRules, issues: &mut Vec<Issue>) {
+pub(super) fn rewrite_call_ids(
+    placed: &mut [OrderedItem<'_>],
+    rules: &RepairRules,
+    issues: &mut Vec<Issue>,
+) {
     let mut used: BTreeSet<String> = placed
         .iter()
-        .filter_map(|element| reserved(&element.item.item, rules))
+        .filter_map(|element| reserved_id(&element.item.item, rules))
         .collect();
     let mut repeats: BTreeMap<String, usize> = BTreeMap::new();
     // The new ids of calls, by the call's index in the input.
     let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
     for element in placed {
         let Some(call) = element.call else { continue };
-        let own = match half(&element.item.item, rules.target) {
-            Half::Call(_, id) => id.into_owned(),
-            Half::Output(..) => {
+        let own = match call_side(&element.item.item, rules.target) {
+            CallSide::Call(_, id) => id.into_owned(),
+            CallSide::Output(..) => {
                 let id = renamed.get(&call);
-                name_made_up(&mut element.item, id.map(String::as_str));
+                set_placeholder_id(&mut element.item, id.map(String::as_str));
                 if let Some(id) = id {
-                    element.item.rename(id);
+                    element.item.set_call_id(id);
                 }
                 continue;
             }
-            Half::Neither => continue,
+            CallSide::Neither => continue,
         };
         // Its id is nobody's business where it is not written.
         if is_silent(&element.item.item, rules.target) {
             continue;
         }
-        if rules.call_ids.takes(&own) && used.insert(own.clone()) {
+        if rules.call_ids.accepts(&own) && used.insert(own.clone()) {
             continue;
         }
         let count = repeats.entry(own.clone()).or_default();
-        let mut id = derive(&own, *count, &rules.call_ids);
+        let mut id = derive_call_id(&own, *count, &rules.call_ids);
         *count += 1;
         while !used.insert(id.clone()) {
-            id = derive(&own, *count, &rules.call_ids);
+            id = derive_call_id(&own, *count, &rules.call_ids);
             *count += 1;
         }
-        let why = if rules.call_ids.takes(&own) {
+        let why = if rules.call_ids.accepts(&own) {
             "is used twice"
         } else {
             "is refused by the target"
@@ -61,22 +65,22 @@ pub(super) fn rewrite(placed: &mut [Placed<'_>], rules: &RepairRules, issues: &m
             index: call,
             what: format!("call id {shown:?} {why}; written as {id:?}"),
         });
-        element.item.rename(&id);
+        element.item.set_call_id(&id);
         renamed.insert(call, id);
     }
 }
 
 /// The id of a provider's own item that is no half of a pair: its bytes are the provider's, so it keeps
 /// its id and no call may have the same.
-fn reserved(item: &Item, rules: &RepairRules) -> Option<String> {
+fn reserved_id(item: &Item, rules: &RepairRules) -> Option<String> {
     let native = matches!(item, Item::Extension(_))
-        && matches!(half(item, rules.target), Half::Neither)
+        && matches!(call_side(item, rules.target), CallSide::Neither)
         && !is_silent(item, rules.target);
     call_id(item).filter(|_| native).map(Into::into)
 }
 
 /// An output that was made up gets an id derived from the call it answers.
-fn name_made_up(element: &mut RepairedItem<'_>, renamed: Option<&str>) {
+fn set_placeholder_id(element: &mut RepairedItem<'_>, renamed: Option<&str>) {
     if element.source.is_none()
         && let Item::FunctionCallOutput(output) = element.item.to_mut()
     {
@@ -86,7 +90,7 @@ fn name_made_up(element: &mut RepairedItem<'_>, renamed: Option<&str>) {
 }
 
 /// As much of the old id as may stand, and a hash of all of it.
-fn derive(own: &str, count: usize, rule: &CallIds) -> String {
+fn derive_call_id(own: &str, count: usize, rule: &CallIds) -> String {
     let hash = ContentHash::of(format!("{count}:{own}").as_bytes()).to_string();
     let short = hash.get(..8).unwrap_or_default();
     let plain = |c: char| {

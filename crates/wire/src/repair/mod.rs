@@ -38,11 +38,11 @@ pub use rules::{BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, U
 #[must_use]
 pub fn repair<'a>(items: &[&'a Item], rules: &RepairRules) -> Repaired<'a> {
     let mut issues = Vec::new();
-    let mut settled = settle::settle(items, rules, &mut issues);
-    ids::rewrite(&mut settled, rules, &mut issues);
+    let mut settled = settle::decide_and_order(items, rules, &mut issues);
+    ids::rewrite_call_ids(&mut settled, rules, &mut issues);
     let mut items_out: Vec<RepairedItem<'a>> =
         settled.into_iter().map(|placed| placed.item).collect();
-    close_ends(&mut items_out, items.len(), rules, &mut issues);
+    ensure_user_ends(&mut items_out, items.len(), rules, &mut issues);
     issues.sort_by_key(|issue: &Issue| issue.index);
     Repaired {
         items: items_out,
@@ -51,7 +51,7 @@ pub fn repair<'a>(items: &[&'a Item], rules: &RepairRules) -> Repaired<'a> {
 }
 
 /// A message of the user before and after a history that wants one.
-fn close_ends(
+fn ensure_user_ends(
     items: &mut Vec<RepairedItem<'_>>,
     length: usize,
     rules: &RepairRules,
@@ -64,7 +64,7 @@ fn close_ends(
         && !items
             .iter()
             .find(speaks)
-            .is_some_and(|item| opens(&item.item, rules.target))
+            .is_some_and(|item| is_user_opening(&item.item, rules.target))
     {
         issues.push(Issue {
             kind: IssueKind::NoBeginning,
@@ -74,7 +74,7 @@ fn close_ends(
         });
         items.insert(
             0,
-            RepairedItem::made_up(Message::text(Role::User, BEGINNING)),
+            RepairedItem::placeholder(Message::text(Role::User, BEGINNING)),
         );
     }
     let last = items
@@ -87,12 +87,15 @@ fn close_ends(
             index: length,
             what: "the history ends with the model; a placeholder was put behind it".into(),
         });
-        items.push(RepairedItem::made_up(Message::text(Role::User, CONTINUE)));
+        items.push(RepairedItem::placeholder(Message::text(
+            Role::User,
+            CONTINUE,
+        )));
     }
 }
 
 /// Whether an item that says something is, for every target, a message of the user.
-fn opens(item: &Item, target: Format) -> bool {
+fn is_user_opening(item: &Item, target: Format) -> bool {
     match item {
         Item::Message(message) => message.role == Role::User,
         Item::Compaction(_) => side(item, target) == Some(Side::User),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item};
 
-use crate::entry::Entry;
+use crate::entry::PairedItem;
 use crate::half::with_call_id;
 
 /// A history a provider accepts, and what was done to it.
@@ -88,7 +88,7 @@ impl IssueKind {
 }
 
 impl<'a> RepairedItem<'a> {
-    pub(super) fn kept(item: &'a Item, source: usize) -> Self {
+    pub(super) fn from_source(item: &'a Item, source: usize) -> Self {
         Self {
             item: Cow::Borrowed(item),
             source: Some(source),
@@ -96,7 +96,7 @@ impl<'a> RepairedItem<'a> {
         }
     }
 
-    pub(super) fn made_up(item: impl Into<Item>) -> Self {
+    pub(super) fn placeholder(item: impl Into<Item>) -> Self {
         Self {
             item: Cow::Owned(item.into()),
             source: None,
@@ -105,7 +105,7 @@ impl<'a> RepairedItem<'a> {
     }
 
     /// Has the item written under another call id.
-    pub(super) fn rename(&mut self, id: &str) {
+    pub(super) fn set_call_id(&mut self, id: &str) {
         match &*self.item {
             // Writers take its bytes as they are.
             Item::Extension(own) => {
@@ -135,13 +135,13 @@ impl<'a> RepairedItem<'a> {
 impl Repaired<'_> {
     /// The items as lowering wants them, outputs knowing their function's name.
     #[must_use]
-    pub fn entries(&self) -> Vec<Entry<'_>> {
+    pub fn paired_items(&self) -> Vec<PairedItem<'_>> {
         let mut names: BTreeMap<&str, &str> = BTreeMap::new();
         let mut entries = Vec::with_capacity(self.items.len());
         for item in &self.items {
-            let mut entry = Entry {
+            let mut entry = PairedItem {
                 call_id: item.call_id.as_deref(),
-                ..Entry::new(&item.item)
+                ..PairedItem::new(&item.item)
             };
             match &*item.item {
                 Item::FunctionCall(call) => {

@@ -62,7 +62,7 @@ pub enum Charset {
 impl CallIds {
     /// Whether the target takes an id.
     #[must_use]
-    pub fn takes(&self, id: &str) -> bool {
+    pub fn accepts(&self, id: &str) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         !id.is_empty()
             && id.len() <= self.max_bytes.max(16)

@@ -5,48 +5,50 @@ use std::collections::BTreeSet;
 
 use contexture_ir::{FunctionCallOutput, Item, Output};
 
-use super::fates::Fates;
+use super::fates::RepairDecisions;
 use super::repaired::{Issue, IssueKind, RepairedItem};
 use super::rules::{NO_RESULT, RepairRules};
 use super::silent::is_silent;
 use crate::carry::START;
 use crate::entry::{Side, side};
 use crate::format::Format;
-use crate::half::{Half, half};
+use crate::half::{CallSide, call_side};
 
 /// An item in its place; calls and outputs know their call's index in the input.
-pub(super) struct Placed<'a> {
+pub(super) struct OrderedItem<'a> {
     pub(super) item: RepairedItem<'a>,
     pub(super) call: Option<usize>,
 }
 
 /// Decides and orders.
-pub(super) fn settle<'a>(
+pub(super) fn decide_and_order<'a>(
     items: &[&'a Item],
     rules: &RepairRules,
     issues: &mut Vec<Issue>,
-) -> Vec<Placed<'a>> {
-    let mut fates = Fates::new(items);
-    fates.pair(items, rules, issues);
-    fates.judge(items, rules, issues);
-    let mut line = Line {
+) -> Vec<OrderedItem<'a>> {
+    let mut fates = RepairDecisions::new(items);
+    fates.pair_outputs(items, rules, issues);
+    fates.resolve_invalid_items(items, rules, issues);
+    let mut line = ItemReorderer {
         items,
         target: rules.target,
-        fates: &mut fates,
+        decisions: &mut fates,
         issues,
         out: Vec::with_capacity(items.len()),
-        waiting: BTreeSet::new(),
-        group: Group::default(),
-        gone: BTreeSet::new(),
+        open_calls: BTreeSet::new(),
+        group: ThoughtGroup::default(),
+        removed: BTreeSet::new(),
         emitted: vec![false; items.len()],
         next: 0,
     };
     for index in 0..items.len() {
-        line.take(index);
+        line.visit_item(index);
     }
-    line.answer();
-    let Line { out, gone, .. } = line;
-    let stays = |(at, placed): (usize, Placed<'a>)| (!gone.contains(&at)).then_some(placed);
+    line.end_step();
+    let ItemReorderer {
+        out, removed: gone, ..
+    } = line;
+    let stays = |(at, placed): (usize, OrderedItem<'a>)| (!gone.contains(&at)).then_some(placed);
     out.into_iter().enumerate().filter_map(stays).collect()
 }
 
@@ -54,87 +56,87 @@ pub(super) fn settle<'a>(
 fn begins_message(item: &Item) -> bool {
     let wire = item
         .extra()
-        .map(|extra| extra.wire(Format::OpenAiChat.as_str()));
+        .map(|extra| extra.wire_fields(Format::OpenAiChat.as_str()));
     wire.is_some_and(|wire| wire.get(START).is_some())
 }
 
 /// Thoughts, and the items they led to.
 #[derive(Default)]
-struct Group {
+struct ThoughtGroup {
     /// Places in the output, with the index in the input.
     thoughts: Vec<(usize, usize)>,
-    led_to: usize,
-    kept: usize,
+    followers: usize,
+    kept_followers: usize,
 }
 
 /// The items in their final order, while it is made.
-struct Line<'l, 'a> {
+struct ItemReorderer<'l, 'a> {
     items: &'l [&'a Item],
     target: Format,
-    fates: &'l mut Fates,
+    decisions: &'l mut RepairDecisions,
     issues: &'l mut Vec<Issue>,
-    out: Vec<Placed<'a>>,
+    out: Vec<OrderedItem<'a>>,
     /// Calls of the current step, to be answered when it ends.
-    waiting: BTreeSet<usize>,
-    group: Group,
+    open_calls: BTreeSet<usize>,
+    group: ThoughtGroup,
     /// Places in the output that are taken out again.
-    gone: BTreeSet<usize>,
+    removed: BTreeSet<usize>,
     emitted: Vec<bool>,
     /// No item before this one is still to come.
     next: usize,
 }
 
-impl<'a> Line<'_, 'a> {
-    fn take(&mut self, index: usize) {
+impl<'a> ItemReorderer<'_, 'a> {
+    fn visit_item(&mut self, index: usize) {
         if self.emitted.get(index) == Some(&true) {
             return;
         }
         let Some(item) = self.items.get(index).copied() else {
             return;
         };
-        let replaced = self.fates.replaced.get(&index);
+        let replaced = self.decisions.replaced.get(&index);
         let own_side = side(replaced.unwrap_or(item), self.target);
-        if self.fates.is_dropped(index) {
+        if self.decisions.is_dropped(index) {
             if own_side == Some(Side::Model) && !matches!(item, Item::Reasoning(_)) {
-                self.lead(false);
+                self.record_follower(false);
             }
             return;
         }
-        if own_side == Some(Side::Model) && !self.waiting.is_empty() && begins_message(item) {
-            self.answer();
+        if own_side == Some(Side::Model) && !self.open_calls.is_empty() && begins_message(item) {
+            self.end_step();
         }
-        let paired = self.fates.partner(index);
-        match (half(item, self.target), paired) {
-            (Half::Output(..), Some(call)) => {
-                if self.waiting.contains(&call) {
-                    self.answer();
+        let paired = self.decisions.partner(index);
+        match (call_side(item, self.target), paired) {
+            (CallSide::Output(..), Some(call)) => {
+                if self.open_calls.contains(&call) {
+                    self.end_step();
                 }
                 return;
             }
-            (Half::Call(..), _) => {
-                self.waiting.insert(index);
+            (CallSide::Call(..), _) => {
+                self.open_calls.insert(index);
             }
             _ => {}
         }
         match own_side {
-            Some(Side::User) => self.answer(),
-            Some(Side::Model) if matches!(item, Item::Reasoning(_)) => self.think(index),
+            Some(Side::User) => self.end_step(),
+            Some(Side::Model) if matches!(item, Item::Reasoning(_)) => self.add_thought(index),
             // A thought leads to what the target is told.
             Some(Side::Model) if is_silent(item, self.target) => {}
-            Some(Side::Model) => self.lead(true),
+            Some(Side::Model) => self.record_follower(true),
             None => {}
         }
-        let call = matches!(half(item, self.target), Half::Call(..)).then_some(index);
-        self.emit(index, call);
+        let call = matches!(call_side(item, self.target), CallSide::Call(..)).then_some(index);
+        self.emit_item(index, call);
     }
 
     /// Ends the model's step: the outputs of its calls, in the order of the calls.
-    fn answer(&mut self) {
-        self.close();
-        for call in std::mem::take(&mut self.waiting) {
-            match self.fates.partner(call) {
+    fn end_step(&mut self) {
+        self.close_thought_group();
+        for call in std::mem::take(&mut self.open_calls) {
+            match self.decisions.partner(call) {
                 Some(output) => self.place_output(call, output),
-                None => self.make_up(call),
+                None => self.push_placeholder_output(call),
             }
         }
     }
@@ -147,7 +149,7 @@ impl<'a> Line<'_, 'a> {
                 .get(self.next)
                 .is_some_and(|item| side(item, self.target).is_none())
         {
-            self.emit(self.next, None);
+            self.emit_item(self.next, None);
         }
         if self.next != output {
             self.issues.push(Issue {
@@ -157,10 +159,10 @@ impl<'a> Line<'_, 'a> {
                     .to_owned(),
             });
         }
-        self.emit(output, Some(call));
+        self.emit_item(output, Some(call));
     }
 
-    fn make_up(&mut self, index: usize) {
+    fn push_placeholder_output(&mut self, index: usize) {
         let Some(Item::FunctionCall(call)) = self.items.get(index).copied() else {
             return;
         };
@@ -169,8 +171,8 @@ impl<'a> Line<'_, 'a> {
             index,
             what: "a call without an output; a placeholder was put behind it".to_owned(),
         });
-        self.out.push(Placed {
-            item: RepairedItem::made_up(FunctionCallOutput::new(
+        self.out.push(OrderedItem {
+            item: RepairedItem::placeholder(FunctionCallOutput::new(
                 call.call_id.clone(),
                 Output::Text(NO_RESULT.to_owned()),
             )),
@@ -178,50 +180,50 @@ impl<'a> Line<'_, 'a> {
         });
     }
 
-    fn emit(&mut self, index: usize, call: Option<usize>) {
+    fn emit_item(&mut self, index: usize, call: Option<usize>) {
         let Some(item) = self.items.get(index).copied() else {
             return;
         };
-        let mut kept = RepairedItem::kept(item, index);
-        if let Some(other) = self.fates.replaced.remove(&index) {
+        let mut kept = RepairedItem::from_source(item, index);
+        if let Some(other) = self.decisions.replaced.remove(&index) {
             kept.item = Cow::Owned(other);
         }
-        self.out.push(Placed { item: kept, call });
+        self.out.push(OrderedItem { item: kept, call });
         if let Some(emitted) = self.emitted.get_mut(index) {
             *emitted = true;
         }
-        self.advance();
+        self.skip_emitted();
     }
 
-    fn advance(&mut self) {
+    fn skip_emitted(&mut self) {
         while self.next < self.items.len()
-            && (self.fates.is_dropped(self.next) || self.emitted.get(self.next) == Some(&true))
+            && (self.decisions.is_dropped(self.next) || self.emitted.get(self.next) == Some(&true))
         {
             self.next += 1;
         }
     }
 
-    fn think(&mut self, index: usize) {
-        if self.group.led_to > 0 {
-            self.close();
+    fn add_thought(&mut self, index: usize) {
+        if self.group.followers > 0 {
+            self.close_thought_group();
         }
         self.group.thoughts.push((self.out.len(), index));
     }
 
     /// Notes an item of the model's that the thoughts before it led to.
-    fn lead(&mut self, kept: bool) {
-        self.group.led_to += 1;
-        self.group.kept += usize::from(kept);
+    fn record_follower(&mut self, kept: bool) {
+        self.group.followers += 1;
+        self.group.kept_followers += usize::from(kept);
     }
 
     /// Ends a group: thoughts that led to nothing that stays are taken out.
-    fn close(&mut self) {
+    fn close_thought_group(&mut self) {
         let group = std::mem::take(&mut self.group);
-        if group.kept > 0 {
+        if group.kept_followers > 0 {
             return;
         }
         for (place, index) in group.thoughts {
-            self.gone.insert(place);
+            self.removed.insert(place);
             self.issues.push(Issue {
                 kind: IssueKind::DanglingReasoning,
                 index,

@@ -4,7 +4,7 @@
 use contexture_ir::{Item, Part};
 
 use crate::chunk::Dialect;
-use crate::entry::{Entry, Run, side};
+use crate::entry::{PairedItem, RoleRun, side};
 use crate::format::Format;
 use crate::lower::lower_run;
 
@@ -14,7 +14,7 @@ use crate::lower::lower_run;
 /// models write them that know a system message inside a history.
 pub(super) fn is_silent(item: &Item, target: Format) -> bool {
     let known = !matches!(target, Format::Ui | Format::Items);
-    if !known || says_words(item) {
+    if !known || has_visible_text(item) {
         return false;
     }
     let dialect = Dialect {
@@ -22,17 +22,17 @@ pub(super) fn is_silent(item: &Item, target: Format) -> bool {
         ..Dialect::of(target)
     };
     side(item, target).is_none_or(|side| {
-        let run = Run {
+        let run = RoleRun {
             side,
             start: 0,
-            entries: &[Entry::new(item)],
+            entries: &[PairedItem::new(item)],
         };
         lower_run(&dialect, &run).json.is_empty()
     })
 }
 
 /// What every target writes; most items need no closer look.
-fn says_words(item: &Item) -> bool {
+fn has_visible_text(item: &Item) -> bool {
     let written = |part: &Part| match part {
         Part::InputText(text) | Part::OutputText(text) => !text.text.trim().is_empty(),
         _ => false,

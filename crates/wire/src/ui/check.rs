@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::schema::{self, Answer, Check, PartKind, Shape, ToolState};
+use super::schema::{self, ApprovalAnswer, ExpectedValue, FieldTable, PartKind, ToolState};
 
 /// What is wrong, and where below the value that was checked.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Problem {
         }
     }
 
-    pub(super) fn expected(what: &str, found: &str) -> Self {
+    pub(super) fn wrong_value(what: &str, found: &str) -> Self {
         let mut short: String = found.chars().take(40).collect();
         if short.len() < found.len() {
             short.push('…');
@@ -36,44 +36,44 @@ impl Problem {
     }
 
     /// The same problem, seen from one level further out.
-    pub(super) fn at(mut self, segment: &str) -> Self {
+    pub(super) fn at_segment(mut self, segment: &str) -> Self {
         let dot = !self.path.is_empty() && !self.path.starts_with('[');
         self.path = format!("{segment}{}{}", if dot { "." } else { "" }, self.path);
         self
     }
 
     pub(super) fn at_index(self, index: usize) -> Self {
-        self.at(&format!("[{index}]"))
+        self.at_segment(&format!("[{index}]"))
     }
 }
 
 /// A value as it came, or without the keys that were dropped below it.
 #[derive(Clone, Debug)]
-pub(super) enum Val<'a> {
-    Kept(&'a RawValue),
-    Made(Raw),
+pub(super) enum CheckedValue<'a> {
+    Original(&'a RawValue),
+    Rewritten(Raw),
 }
 
-impl Val<'_> {
+impl CheckedValue<'_> {
     pub(super) fn get(&self) -> &str {
         match self {
-            Self::Kept(raw) => raw.get(),
-            Self::Made(raw) => raw.get(),
+            Self::Original(raw) => raw.get(),
+            Self::Rewritten(raw) => raw.get(),
         }
     }
 
     pub(super) fn to_raw(&self) -> Raw {
         match self {
-            Self::Kept(raw) => Raw::from(*raw),
-            Self::Made(raw) => raw.clone(),
+            Self::Original(raw) => Raw::from(*raw),
+            Self::Rewritten(raw) => raw.clone(),
         }
     }
 }
 
 /// Fields that passed, in the table's order.
 #[derive(Debug, Default)]
-pub(super) struct Members<'a> {
-    pub(super) list: Vec<(&'static str, Val<'a>)>,
+pub(super) struct CheckedMembers<'a> {
+    pub(super) list: Vec<(&'static str, CheckedValue<'a>)>,
     /// Unknown keys that were dropped, as paths.
     pub(super) dropped: Vec<String>,
     /// Whether they came in the table's order already, none dropped.
@@ -82,30 +82,30 @@ pub(super) struct Members<'a> {
 
 /// A part that passed.
 #[derive(Debug)]
-pub(super) struct Checked<'a> {
+pub(super) struct CheckedPart<'a> {
     pub(super) kind: PartKind,
     pub(super) type_name: Cow<'a, str>,
-    pub(super) members: Members<'a>,
+    pub(super) members: CheckedMembers<'a>,
 }
 
-impl<'a> Checked<'a> {
+impl<'a> CheckedPart<'a> {
     /// A field's value.
-    pub(super) fn get(&self, name: &str) -> Option<&Val<'a>> {
+    pub(super) fn get(&self, name: &str) -> Option<&CheckedValue<'a>> {
         let found = self.members.list.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| value)
     }
 
     /// The part as JSON, keys in the table's order.
     pub(super) fn to_raw(&self) -> Raw {
-        Raw::from_value(&Object(Some(&self.type_name), &self.members.list))
+        Raw::from_value(&OrderedObject(Some(&self.type_name), &self.members.list))
             .unwrap_or_else(|_| Raw::null())
     }
 }
 
 /// An object written in the order given.
-struct Object<'o, 'a>(Option<&'o str>, &'o [(&'static str, Val<'a>)]);
+struct OrderedObject<'o, 'a>(Option<&'o str>, &'o [(&'static str, CheckedValue<'a>)]);
 
-impl Serialize for Object<'_, '_> {
+impl Serialize for OrderedObject<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if let Some(type_name) = self.0 {
@@ -113,8 +113,8 @@ impl Serialize for Object<'_, '_> {
         }
         for (key, value) in self.1 {
             match value {
-                Val::Kept(raw) => map.serialize_entry(key, raw)?,
-                Val::Made(raw) => map.serialize_entry(key, raw)?,
+                CheckedValue::Original(raw) => map.serialize_entry(key, raw)?,
+                CheckedValue::Rewritten(raw) => map.serialize_entry(key, raw)?,
             }
         }
         map.end()
@@ -126,67 +126,72 @@ const STATES: &str = "`input-streaming`, `input-available`, `approval-requested`
      `output-available`, `output-error` or `output-denied`";
 
 /// Checks one part.
-pub(super) fn check_part(mut fields: Fields<'_>) -> Result<Checked<'_>, Problem> {
+pub(super) fn check_part(mut fields: Fields<'_>) -> Result<CheckedPart<'_>, Problem> {
     let leads = fields.iter().next().is_some_and(|(key, _)| key == "type");
-    let type_name = match take(&mut fields, "type")? {
-        Some(raw) if raw.get().starts_with('"') => decode(raw.get()).0,
-        Some(raw) => return Err(Problem::expected(PART_TYPES, raw.get()).at("type")),
-        None => return Err(Problem::new(format!("missing, expected {PART_TYPES}")).at("type")),
+    let type_name = match take_field(&mut fields, "type")? {
+        Some(raw) if raw.get().starts_with('"') => decode_string(raw.get()).0,
+        Some(raw) => return Err(Problem::wrong_value(PART_TYPES, raw.get()).at_segment("type")),
+        None => {
+            return Err(Problem::new(format!("missing, expected {PART_TYPES}")).at_segment("type"));
+        }
     };
-    let (kind, shape) = match PartKind::of(&type_name) {
+    let (kind, shape) = match PartKind::from_type_name(&type_name) {
         Some(known) => known,
         None => tool_kind(&type_name, &fields)?,
     };
     let mut members = check_members(fields, shape)?;
     members.in_order &= leads;
-    Ok(Checked {
+    Ok(CheckedPart {
         kind,
         type_name,
         members,
     })
 }
 
-fn tool_kind(type_name: &str, fields: &Fields<'_>) -> Result<(PartKind, Shape), Problem> {
-    let Some(dynamic) = PartKind::tool(type_name) else {
-        let found = contexture_ir::quote(type_name);
-        return Err(Problem::expected(PART_TYPES, &found).at("type"));
+fn tool_kind(type_name: &str, fields: &Fields<'_>) -> Result<(PartKind, FieldTable), Problem> {
+    let Some(dynamic) = PartKind::parse_tool_type(type_name) else {
+        let found = contexture_ir::quote_json(type_name);
+        return Err(Problem::wrong_value(PART_TYPES, &found).at_segment("type"));
     };
     let Some(word) = fields.get(&["state"]) else {
-        return Err(Problem::new(format!("missing, expected {STATES}")).at("state"));
+        return Err(Problem::new(format!("missing, expected {STATES}")).at_segment("state"));
     };
     match ToolState::from_wire(word.get().trim_matches('"')) {
         Some(state) => Ok((
             PartKind::Tool { dynamic, state },
-            PartKind::tool_shape(dynamic, state),
+            PartKind::tool_fields(dynamic, state),
         )),
-        None => Err(Problem::expected(STATES, word.get()).at("state")),
+        None => Err(Problem::wrong_value(STATES, word.get()).at_segment("state")),
     }
 }
 
-fn take<'a>(fields: &mut Fields<'a>, name: &'static str) -> Result<Option<&'a RawValue>, Problem> {
+fn take_field<'a>(
+    fields: &mut Fields<'a>,
+    name: &'static str,
+) -> Result<Option<&'a RawValue>, Problem> {
     fields
-        .take(&[name])
-        .map_err(|_| Problem::new("stands twice").at(name))
+        .take_field(&[name])
+        .map_err(|_| Problem::new("stands twice").at_segment(name))
 }
 
 /// Checks an object's fields against a table.
 pub(super) fn check_members<'a>(
     mut fields: Fields<'a>,
-    shape: Shape,
-) -> Result<Members<'a>, Problem> {
-    let mut out = Members {
-        in_order: stands_in_order(&fields, shape),
-        ..Members::default()
+    shape: FieldTable,
+) -> Result<CheckedMembers<'a>, Problem> {
+    let mut out = CheckedMembers {
+        in_order: is_in_order(&fields, shape),
+        ..CheckedMembers::default()
     };
     for field in shape {
-        match take(&mut fields, field.name)? {
+        match take_field(&mut fields, field.name)? {
             None if field.required => {
-                return Err(Problem::new("missing, a value is required").at(field.name));
+                return Err(Problem::new("missing, a value is required").at_segment(field.name));
             }
             None => {}
             Some(raw) => {
                 let value = check_value(raw, field.check, &mut out.dropped, field.name)
-                    .map_err(|problem| problem.at(field.name))?;
+                    .map_err(|problem| problem.at_segment(field.name))?;
                 out.list.push((field.name, value));
             }
         }
@@ -197,7 +202,7 @@ pub(super) fn check_members<'a>(
     Ok(out)
 }
 
-fn stands_in_order(fields: &Fields<'_>, shape: Shape) -> bool {
+fn is_in_order(fields: &Fields<'_>, shape: FieldTable) -> bool {
     let mut rest = shape.iter();
     fields
         .iter()
@@ -206,65 +211,72 @@ fn stands_in_order(fields: &Fields<'_>, shape: Shape) -> bool {
 
 fn check_value<'a>(
     raw: &'a RawValue,
-    check: Check,
+    check: ExpectedValue,
     dropped: &mut Vec<String>,
     name: &str,
-) -> Result<Val<'a>, Problem> {
+) -> Result<CheckedValue<'a>, Problem> {
     let text = raw.get();
     let simple = |ok: bool, what: &str| {
         if ok {
-            Ok(Val::Kept(raw))
+            Ok(CheckedValue::Original(raw))
         } else {
-            Err(Problem::expected(what, text))
+            Err(Problem::wrong_value(what, text))
         }
     };
     match check {
-        Check::Text => simple(text.starts_with('"'), "a string"),
-        Check::Flag => simple(matches!(text, "true" | "false"), "a boolean"),
-        Check::True => simple(text == "true", "`true`"),
-        Check::False => simple(text == "false", "`false`"),
-        Check::Json => Ok(Val::Kept(raw)),
-        Check::Never => simple(false, "nothing in this state"),
-        Check::TextState => simple(
+        ExpectedValue::Text => simple(text.starts_with('"'), "a string"),
+        ExpectedValue::Flag => simple(matches!(text, "true" | "false"), "a boolean"),
+        ExpectedValue::True => simple(text == "true", "`true`"),
+        ExpectedValue::False => simple(text == "false", "`false`"),
+        ExpectedValue::Json => Ok(CheckedValue::Original(raw)),
+        ExpectedValue::Never => simple(false, "nothing in this state"),
+        ExpectedValue::TextState => simple(
             matches!(text, "\"streaming\"" | "\"done\""),
             "`streaming` or `done`",
         ),
-        Check::Encoding => simple(matches!(text, "\"json\"" | "\"text\""), "`json` or `text`"),
-        Check::Object => simple(text.starts_with('{'), "an object"),
-        Check::Metadata => each_member(raw, '{', "an object"),
-        Check::TextRecord => each_member(raw, '"', "a string"),
-        Check::Approval(answer) => check_approval(raw, answer, dropped, name),
-        Check::Citations => each_element(raw, dropped, name, check_citation),
-        Check::SteeringParts => each_element(raw, dropped, name, check_steering),
+        ExpectedValue::Encoding => {
+            simple(matches!(text, "\"json\"" | "\"text\""), "`json` or `text`")
+        }
+        ExpectedValue::Object => simple(text.starts_with('{'), "an object"),
+        ExpectedValue::Metadata => check_each_member(raw, '{', "an object"),
+        ExpectedValue::TextRecord => check_each_member(raw, '"', "a string"),
+        ExpectedValue::Approval(answer) => check_approval(raw, answer, dropped, name),
+        ExpectedValue::Citations => check_each_element(raw, dropped, name, check_citation),
+        ExpectedValue::SteeringParts => check_each_element(raw, dropped, name, check_steering),
     }
 }
 
 /// An object whose values all begin with `first`.
-fn each_member<'a>(raw: &'a RawValue, first: char, what: &str) -> Result<Val<'a>, Problem> {
-    let fields = Fields::parse(raw.get()).map_err(|_| Problem::expected("an object", raw.get()))?;
+fn check_each_member<'a>(
+    raw: &'a RawValue,
+    first: char,
+    what: &str,
+) -> Result<CheckedValue<'a>, Problem> {
+    let fields =
+        Fields::parse(raw.get()).map_err(|_| Problem::wrong_value("an object", raw.get()))?;
     for (key, value) in fields.iter() {
         if !value.get().starts_with(first) {
-            return Err(Problem::expected(what, value.get()).at(key));
+            return Err(Problem::wrong_value(what, value.get()).at_segment(key));
         }
     }
-    Ok(Val::Kept(raw))
+    Ok(CheckedValue::Original(raw))
 }
 
-type Element = fn(Fields<'_>) -> Result<(Option<&'static str>, Members<'_>), Problem>;
+type ElementCheck = fn(Fields<'_>) -> Result<(Option<&'static str>, CheckedMembers<'_>), Problem>;
 
 /// An array whose elements pass; written anew only where an element lost a key.
-fn each_element<'a>(
+fn check_each_element<'a>(
     raw: &'a RawValue,
     dropped: &mut Vec<String>,
     name: &str,
-    element: Element,
-) -> Result<Val<'a>, Problem> {
+    element: ElementCheck,
+) -> Result<CheckedValue<'a>, Problem> {
     let list: Vec<&RawValue> =
-        serde_json::from_str(raw.get()).map_err(|_| Problem::expected("an array", raw.get()))?;
+        serde_json::from_str(raw.get()).map_err(|_| Problem::wrong_value("an array", raw.get()))?;
     let before = dropped.len();
     let mut made = Vec::with_capacity(list.len());
     for (index, value) in list.into_iter().enumerate() {
-        let checked = object(value)
+        let checked = parse_object(value)
             .and_then(element)
             .map_err(|problem| problem.at_index(index))?;
         let prefix = format!("{name}[{index}]");
@@ -276,49 +288,54 @@ fn each_element<'a>(
                 .map(|key| format!("{prefix}.{key}")),
         );
         made.push(
-            Raw::from_value(&Object(checked.0, &checked.1.list)).unwrap_or_else(|_| Raw::null()),
+            Raw::from_value(&OrderedObject(checked.0, &checked.1.list))
+                .unwrap_or_else(|_| Raw::null()),
         );
     }
     if dropped.len() == before {
-        return Ok(Val::Kept(raw));
+        return Ok(CheckedValue::Original(raw));
     }
-    Ok(Val::Made(
+    Ok(CheckedValue::Rewritten(
         Raw::from_value(&made).unwrap_or_else(|_| Raw::null()),
     ))
 }
 
-pub(super) fn object(value: &RawValue) -> Result<Fields<'_>, Problem> {
-    Fields::parse(value.get()).map_err(|_| Problem::expected("an object", value.get()))
+pub(super) fn parse_object(value: &RawValue) -> Result<Fields<'_>, Problem> {
+    Fields::parse(value.get()).map_err(|_| Problem::wrong_value("an object", value.get()))
 }
 
-fn check_steering(mut fields: Fields<'_>) -> Result<(Option<&'static str>, Members<'_>), Problem> {
-    let (word, shape) = match take(&mut fields, "type")?.map(RawValue::get) {
+fn check_steering(
+    mut fields: Fields<'_>,
+) -> Result<(Option<&'static str>, CheckedMembers<'_>), Problem> {
+    let (word, shape) = match take_field(&mut fields, "type")?.map(RawValue::get) {
         Some("\"text\"") => ("text", schema::STEERING_TEXT),
         Some("\"file\"") => ("file", schema::FILE),
         other => {
             let found = other.unwrap_or("nothing");
-            return Err(Problem::expected("`text` or `file`", found).at("type"));
+            return Err(Problem::wrong_value("`text` or `file`", found).at_segment("type"));
         }
     };
     Ok((Some(word), check_members(fields, shape)?))
 }
 
-fn check_citation(fields: Fields<'_>) -> Result<(Option<&'static str>, Members<'_>), Problem> {
+fn check_citation(
+    fields: Fields<'_>,
+) -> Result<(Option<&'static str>, CheckedMembers<'_>), Problem> {
     let mut members = check_members(fields, schema::CITATION)?;
     for (key, value) in &members.list {
         let index = matches!(*key, "startIndex" | "endIndex");
         if index && value.get().parse::<u64>().is_err() {
-            return Err(Problem::expected("a whole number", value.get()).at(key));
+            return Err(Problem::wrong_value("a whole number", value.get()).at_segment(key));
         }
     }
     if let Some((_, slot)) = members.list.iter_mut().find(|(key, _)| *key == "source") {
         let (made, dropped) = {
-            let inner = check_source(slot.get()).map_err(|problem| problem.at("source"))?;
-            let made = Raw::from_value(&Object(Some("source"), &inner.list));
+            let inner = check_source(slot.get()).map_err(|problem| problem.at_segment("source"))?;
+            let made = Raw::from_value(&OrderedObject(Some("source"), &inner.list));
             (made.unwrap_or_else(|_| Raw::null()), inner.dropped)
         };
         if !dropped.is_empty() {
-            *slot = Val::Made(made);
+            *slot = CheckedValue::Rewritten(made);
             let names = dropped.iter().map(|key| format!("source.{key}"));
             members.dropped.extend(names);
         }
@@ -326,13 +343,13 @@ fn check_citation(fields: Fields<'_>) -> Result<(Option<&'static str>, Members<'
     Ok((None, members))
 }
 
-fn check_source(text: &str) -> Result<Members<'_>, Problem> {
-    let mut fields = Fields::parse(text).map_err(|_| Problem::expected("an object", text))?;
-    match take(&mut fields, "type")?.map(RawValue::get) {
+fn check_source(text: &str) -> Result<CheckedMembers<'_>, Problem> {
+    let mut fields = Fields::parse(text).map_err(|_| Problem::wrong_value("an object", text))?;
+    match take_field(&mut fields, "type")?.map(RawValue::get) {
         Some("\"source\"") => {}
         other => {
             let found = other.unwrap_or("nothing");
-            return Err(Problem::expected("`source`", found).at("type"));
+            return Err(Problem::wrong_value("`source`", found).at_segment("type"));
         }
     }
     let shape = match fields.get(&["sourceType"]).map(RawValue::get) {
@@ -340,7 +357,7 @@ fn check_source(text: &str) -> Result<Members<'_>, Problem> {
         Some("\"document\"") => schema::CITATION_DOCUMENT,
         other => {
             let found = other.unwrap_or("nothing");
-            return Err(Problem::expected("`url` or `document`", found).at("sourceType"));
+            return Err(Problem::wrong_value("`url` or `document`", found).at_segment("sourceType"));
         }
     };
     check_members(fields, shape)
@@ -348,22 +365,24 @@ fn check_source(text: &str) -> Result<Members<'_>, Problem> {
 
 fn check_approval<'a>(
     raw: &'a RawValue,
-    answer: Answer,
+    answer: ApprovalAnswer,
     dropped: &mut Vec<String>,
     name: &str,
-) -> Result<Val<'a>, Problem> {
-    let members = check_members(object(raw)?, schema::approval(answer))?;
+) -> Result<CheckedValue<'a>, Problem> {
+    let members = check_members(parse_object(raw)?, schema::approval_fields(answer))?;
     if members.dropped.is_empty() {
-        return Ok(Val::Kept(raw));
+        return Ok(CheckedValue::Original(raw));
     }
     dropped.extend(members.dropped.iter().map(|key| format!("{name}.{key}")));
-    let made = Raw::from_value(&Object(None, &members.list));
-    Ok(Val::Made(made.unwrap_or_else(|_| Raw::null())))
+    let made = Raw::from_value(&OrderedObject(None, &members.list));
+    Ok(CheckedValue::Rewritten(
+        made.unwrap_or_else(|_| Raw::null()),
+    ))
 }
 
 /// The text inside a JSON string, and whether it came through whole. JavaScript can write half of a
 /// surrogate pair, which is no Unicode text: each becomes U+FFFD.
-pub(super) fn decode(json: &str) -> (Cow<'_, str>, bool) {
+pub(super) fn decode_string(json: &str) -> (Cow<'_, str>, bool) {
     let inner = json.strip_prefix('"').and_then(|s| s.strip_suffix('"'));
     match inner {
         Some(plain) if !plain.contains('\\') => (Cow::Borrowed(plain), true),
@@ -375,7 +394,9 @@ pub(super) fn decode(json: &str) -> (Cow<'_, str>, bool) {
 }
 
 fn decode_lossy(json: &str) -> String {
-    let wtf8 = serde_json::from_str::<Bytes>(json).unwrap_or_default().0;
+    let wtf8 = serde_json::from_str::<JsonStringBytes>(json)
+        .unwrap_or_default()
+        .0;
     let mut out = Vec::with_capacity(wtf8.len());
     let mut rest = wtf8.as_slice();
     while let Some((first, after)) = rest.split_first() {
@@ -395,22 +416,22 @@ fn decode_lossy(json: &str) -> String {
 
 /// The bytes of a JSON string: serde_json hands lone surrogates (as WTF-8) only to readers of bytes.
 #[derive(Default)]
-struct Bytes(Vec<u8>);
+struct JsonStringBytes(Vec<u8>);
 
-impl<'de> Deserialize<'de> for Bytes {
+impl<'de> Deserialize<'de> for JsonStringBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Bytes;
+        struct BytesVisitor;
+        impl Visitor<'_> for BytesVisitor {
+            type Value = JsonStringBytes;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
-                Ok(Bytes(bytes.to_vec()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<JsonStringBytes, E> {
+                Ok(JsonStringBytes(bytes.to_vec()))
             }
         }
-        deserializer.deserialize_bytes(Reader)
+        deserializer.deserialize_bytes(BytesVisitor)
     }
 }

@@ -5,7 +5,7 @@
 
 use contexture_ir::{Compaction, Extra, Fields, Raw};
 
-use super::check::{Checked, Val, decode};
+use super::check::{CheckedPart, CheckedValue, decode_string};
 use super::hints::part_hints;
 
 /// The part's kind.
@@ -16,10 +16,10 @@ const MAKER: &str = "openai-responses-v1";
 const PART: &str = "~part";
 
 /// The compaction that a part is; nothing if it is another custom part.
-pub(super) fn lift(part: &Checked<'_>) -> Option<Compaction> {
-    let kind = part.get("kind").map(Val::get)?;
-    let metadata = part.get("providerMetadata").map(Val::get)?;
-    if decode(kind).0 != KIND {
+pub(super) fn lift_compaction(part: &CheckedPart<'_>) -> Option<Compaction> {
+    let kind = part.get("kind").map(CheckedValue::get)?;
+    let metadata = part.get("providerMetadata").map(CheckedValue::get)?;
+    if decode_string(kind).0 != KIND {
         return None;
     }
     let metadata = Fields::parse(metadata).ok()?;
@@ -35,11 +35,11 @@ pub(super) fn lift(part: &Checked<'_>) -> Option<Compaction> {
     };
     let mut hints = Extra::new();
     hints.set(PART, part.to_raw());
-    compaction.extra.set_wire("ui", hints);
+    compaction.extra.set_wire_fields("ui", hints);
     Some(compaction)
 }
 
 /// The part as it came; nothing if the compaction did not come in one.
-pub(super) fn part(item: &Compaction) -> Option<Raw> {
+pub(super) fn compaction_part(item: &Compaction) -> Option<Raw> {
     part_hints(&item.extra).get(PART).cloned()
 }

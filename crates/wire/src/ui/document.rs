@@ -2,16 +2,16 @@
 //! as the answer.
 
 use contexture_ir::{
-    Extra, Fields, Item, Message, Raw, ResponseInfo, Transcript, UiMessage, UiRole, quote,
+    Extra, Fields, Item, Message, Raw, ResponseInfo, Transcript, UiMessage, UiRole, quote_json,
 };
 
 use super::fold::{Extensions, FoldAudience, FoldItem, FoldOptions, fold};
 use super::hints::part_hints;
-use super::lift::{lift_message, own_fields, step_start};
+use super::lift::{lift_message, message_fields_item, step_start_part};
 use super::losses;
-use super::validate::{Validated, read, read_one};
+use super::validate::{ValidatedMessage, parse_message, parse_messages};
 use crate::error::WireError;
-use crate::format::{Format, Kind};
+use crate::format::{DocumentKind, Format};
 use crate::loss::{LossKind, Losses};
 use crate::{Lifted, Lowered};
 
@@ -20,12 +20,12 @@ const ID: &str = "~id";
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let mut lifted = Lifted {
-        kind: Kind::Messages,
+        kind: DocumentKind::Messages,
         transcript: Transcript::default(),
         losses: Vec::new(),
     };
     if text.trim_start().starts_with('[') {
-        messages(read(text)?, "", &mut lifted);
+        add_messages(parse_messages(text)?, "", &mut lifted);
         return Ok(lifted);
     }
     let wrong = || WireError::WrongShape {
@@ -41,37 +41,40 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
             format: Format::Ui,
             source,
         };
-        let list = fields.take(&["messages"]).map_err(invalid)?;
-        lifted.kind = Kind::Request;
-        messages(
-            read(list.map_or("[]", |list| list.get()))?,
+        let list = fields.take_field(&["messages"]).map_err(invalid)?;
+        lifted.kind = DocumentKind::Request;
+        add_messages(
+            parse_messages(list.map_or("[]", |list| list.get()))?,
             "messages",
             &mut lifted,
         );
-        lifted.transcript.extra.set_wire("ui", fields.rest());
+        lifted
+            .transcript
+            .extra
+            .set_wire_fields("ui", fields.into_extra());
     } else if fields.get(&["role"]).is_some() && fields.get(&["parts"]).is_some() {
-        lifted.kind = Kind::Response;
-        let one = read_one(text)?;
+        lifted.kind = DocumentKind::Response;
+        let one = parse_message(text)?;
         lifted.transcript.response = Some(ResponseInfo {
             id: Some(one.message.id.clone()),
             ..ResponseInfo::default()
         });
-        note_dropped(&one, "", &mut lifted);
-        add(&one.message, "", &mut lifted);
+        report_dropped_fields(&one, "", &mut lifted);
+        add_message(&one.message, "", &mut lifted);
     } else {
         return Err(wrong());
     }
     Ok(lifted)
 }
 
-fn messages(list: Vec<Validated>, path: &str, lifted: &mut Lifted) {
+fn add_messages(list: Vec<ValidatedMessage>, path: &str, lifted: &mut Lifted) {
     let mut leading = true;
     for (index, one) in list.iter().enumerate() {
         let path = format!("{path}[{index}]");
-        note_dropped(one, &path, lifted);
+        report_dropped_fields(one, &path, lifted);
         leading &= one.message.role == UiRole::System;
         let instruction = if leading {
-            instruction(&one.message)
+            lift_instruction(&one.message)
         } else {
             None
         };
@@ -79,13 +82,13 @@ fn messages(list: Vec<Validated>, path: &str, lifted: &mut Lifted) {
             Some(message) => lifted.transcript.instructions.push(message),
             None => {
                 leading = false;
-                add(&one.message, &path, lifted);
+                add_message(&one.message, &path, lifted);
             }
         }
     }
 }
 
-fn note_dropped(one: &Validated, path: &str, lifted: &mut Lifted) {
+fn report_dropped_fields(one: &ValidatedMessage, path: &str, lifted: &mut Lifted) {
     let mut losses = Losses::default();
     let dot = if path.is_empty() { "" } else { "." };
     for name in &one.dropped {
@@ -96,11 +99,11 @@ fn note_dropped(one: &Validated, path: &str, lifted: &mut Lifted) {
 }
 
 /// A leading system message that is nothing but text and files.
-fn instruction(message: &UiMessage) -> Option<Message> {
+fn lift_instruction(message: &UiMessage) -> Option<Message> {
     let mut items = lift_message(message)
         .items
         .into_iter()
-        .filter(|item| !is_own(item));
+        .filter(|item| !is_message_marker(item));
     match (items.next(), items.next()) {
         (Some(Item::Message(mut instruction)), None) => {
             let mut hints = part_hints(&instruction.extra);
@@ -108,18 +111,18 @@ fn instruction(message: &UiMessage) -> Option<Message> {
             if let Some(metadata) = &message.metadata {
                 hints.set("metadata", metadata.clone());
             }
-            instruction.extra.set_wire("ui", hints);
+            instruction.extra.set_wire_fields("ui", hints);
             Some(instruction)
         }
         _ => None,
     }
 }
 
-fn is_own(item: &Item) -> bool {
+fn is_message_marker(item: &Item) -> bool {
     matches!(item, Item::Extension(extension) if extension.kind == "ctx:message")
 }
 
-fn add(message: &UiMessage, path: &str, lifted: &mut Lifted) {
+fn add_message(message: &UiMessage, path: &str, lifted: &mut Lifted) {
     let lift = lift_message(message);
     let mut losses = Losses::default();
     for loss in lift.losses {
@@ -129,15 +132,15 @@ fn add(message: &UiMessage, path: &str, lifted: &mut Lifted) {
     let items: Vec<Item> = lift
         .items
         .into_iter()
-        .filter(|item| !is_own(item))
+        .filter(|item| !is_message_marker(item))
         .collect();
-    let own = own_fields(message, Some(items.len()));
+    let own = message_fields_item(message, Some(items.len()));
     lifted.transcript.items.push(own);
     lifted.transcript.items.extend(items);
 }
 
-pub(crate) fn lower(kind: Kind, transcript: &Transcript) -> Lowered {
-    let losses = losses::list(transcript).into_vec();
+pub(crate) fn lower(kind: DocumentKind, transcript: &Transcript) -> Lowered {
+    let losses = losses::collect_losses(transcript).into_vec();
     let options = FoldOptions {
         audience: FoldAudience::Everyone,
         include_system: true,
@@ -145,18 +148,18 @@ pub(crate) fn lower(kind: Kind, transcript: &Transcript) -> Lowered {
     };
     let items: Vec<FoldItem<'_>> = transcript.items.iter().map(FoldItem::new).collect();
     let folded = fold(&items, &options);
-    let json = if kind == Kind::Response {
+    let json = if kind == DocumentKind::Response {
         let id = transcript
             .response
             .as_ref()
             .and_then(|info| info.id.clone());
-        to_json(&answer(folded, id))
+        to_json(&response_message(folded, id))
     } else {
         let mut all: Vec<UiMessage> = transcript
             .instructions
             .iter()
             .enumerate()
-            .map(|(index, message)| system(index, message))
+            .map(|(index, message)| instruction_message(index, message))
             .collect();
         all.extend(folded.into_iter().enumerate().map(|(index, mut message)| {
             // Ids made up by the fold: apart from those of the instructions.
@@ -167,8 +170,10 @@ pub(crate) fn lower(kind: Kind, transcript: &Transcript) -> Lowered {
         }));
         let list = to_json(&all);
         match kind {
-            Kind::Messages => list,
-            Kind::Request | Kind::Response => request(&list, &transcript.extra),
+            DocumentKind::Messages => list,
+            DocumentKind::Request | DocumentKind::Response => {
+                request_json(&list, &transcript.extra)
+            }
         }
     };
     Lowered { json, losses }
@@ -178,16 +183,16 @@ fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn request(list: &str, extra: &Extra) -> String {
+fn request_json(list: &str, extra: &Extra) -> String {
     let mut out = format!(r#"{{"messages":{list}"#);
     for (key, value) in part_hints(extra).iter() {
-        out.push_str(&format!(",{}:{}", quote(key), value.get()));
+        out.push_str(&format!(",{}:{}", quote_json(key), value.get()));
     }
     out.push('}');
     out
 }
 
-fn system(index: usize, message: &Message) -> UiMessage {
+fn instruction_message(index: usize, message: &Message) -> UiMessage {
     let hints = part_hints(&message.extra);
     let item = Item::Message(message.clone());
     let options = FoldOptions {
@@ -209,7 +214,7 @@ fn system(index: usize, message: &Message) -> UiMessage {
 }
 
 /// All the model said as one message.
-fn answer(folded: Vec<UiMessage>, id: Option<String>) -> UiMessage {
+fn response_message(folded: Vec<UiMessage>, id: Option<String>) -> UiMessage {
     let mut list = folded.into_iter();
     let mut answer = list.next().unwrap_or(UiMessage {
         id: String::new(),
@@ -218,7 +223,7 @@ fn answer(folded: Vec<UiMessage>, id: Option<String>) -> UiMessage {
         parts: Vec::new(),
     });
     for more in list {
-        answer.parts.push(step_start());
+        answer.parts.push(step_start_part());
         answer.parts.extend(more.parts);
     }
     if let Some(id) = id {

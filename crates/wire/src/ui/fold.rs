@@ -11,13 +11,13 @@ use contexture_ir::{
     Audience, Extension, Fields, FunctionCallOutput, Item, Raw, ResponseId, UiMessage, UiRole,
 };
 
-use super::check::{check_part, decode};
-use super::group::{Group, Slot, data_part, steering};
+use super::check::{check_part, decode_string};
+use super::group::{PartSlot, UiMessageBuilder, data_part, steering_part};
 use super::hints::part_hints;
-use super::lift::role_of;
+use super::lift::item_role;
 use super::tool::{ToolDraft, is_provider_executed};
 use super::{compaction, reasoning};
-use crate::entry::pairs;
+use crate::entry::partner_indices;
 
 /// An item with what its store knows about it.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +95,7 @@ pub struct FoldOptions<'a> {
 /// ```
 #[must_use]
 pub fn fold(items: &[FoldItem<'_>], options: &FoldOptions<'_>) -> Vec<UiMessage> {
-    let partners = partners(items);
+    let partners = answered_calls(items);
     let mut folder = Folder::new(*options);
     for (index, item) in items.iter().enumerate() {
         let partner = partners.get(index).copied().flatten();
@@ -112,19 +112,19 @@ pub fn fold(items: &[FoldItem<'_>], options: &FoldOptions<'_>) -> Vec<UiMessage>
 struct IdKey<'a>(u64, &'a str);
 
 impl<'a> IdKey<'a> {
-    fn of(id: &'a str) -> Self {
+    fn from_id(id: &'a str) -> Self {
         let end = id.as_bytes().last_chunk::<8>();
         Self(end.map_or(0, |end| u64::from_be_bytes(*end)), id)
     }
 }
 
 /// For every output the call it answers; empty if there is no output.
-fn partners(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
+fn answered_calls(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
     let open = |item: &FoldItem<'_>| {
         matches!(item.item, Item::FunctionCallOutput(_)) && item.answers.is_none()
     };
     if items.iter().any(open) {
-        pairs(items.iter().map(|item| item.item))
+        partner_indices(items.iter().map(|item| item.item))
     } else {
         Vec::new()
     }
@@ -140,7 +140,7 @@ pub struct Folder<'a, 'o> {
     options: FoldOptions<'o>,
     /// How many items there were.
     count: usize,
-    groups: Vec<Group<'a>>,
+    groups: Vec<UiMessageBuilder<'a>>,
     by_id: BTreeMap<IdKey<'a>, usize>,
     /// Where each call's part is, by the call's index.
     calls: BTreeMap<usize, (usize, usize)>,
@@ -173,18 +173,18 @@ impl<'a, 'o> Folder<'a, 'o> {
         self.count += 1;
         match entry.item {
             Item::Extension(extension) if extension.kind.starts_with("ctx:") => {
-                self.own(entry, extension);
+                self.apply_bookkeeping(entry, extension);
             }
             item if self.is_hidden(entry) => {
                 // An unseen item still ends a run of the other side.
-                if entry.message_id.is_none() && role_of(item) != Some(UiRole::Assistant) {
+                if entry.message_id.is_none() && item_role(item) != Some(UiRole::Assistant) {
                     self.current = None;
                 }
             }
-            Item::FunctionCallOutput(output) => self.output(entry, output),
+            Item::FunctionCallOutput(output) => self.push_output(entry, output),
             _ => {
-                let group = self.locate(entry, true);
-                self.content(index, group, entry);
+                let group = self.locate_message(entry, true);
+                self.push_content(index, group, entry);
             }
         }
         if !matches!(entry.item, Item::Extension(e) if e.kind == "ctx:message") {
@@ -201,24 +201,24 @@ impl<'a, 'o> Folder<'a, 'o> {
     }
 
     /// The message an item belongs to; `speaks` if the item says something by itself.
-    fn locate(&mut self, entry: &FoldItem<'a>, speaks: bool) -> usize {
+    fn locate_message(&mut self, entry: &FoldItem<'a>, speaks: bool) -> usize {
         if let Some(id) = entry.message_id {
-            return self.by_id(id);
+            return self.message_with_id(id);
         }
         if let Some(current) = self.current
             && let Some(group) = self.groups.get(current)
         {
-            let role = role_of(entry.item);
+            let role = item_role(entry.item);
             let continues =
                 role == Some(UiRole::Assistant) && group.role == Some(UiRole::Assistant);
             if self.announced > 0 || !speaks || (group.id.is_none() && continues) {
                 return current;
             }
         }
-        self.open(None)
+        self.open_message(None)
     }
 
-    fn by_id(&mut self, id: &'a str) -> usize {
+    fn message_with_id(&mut self, id: &'a str) -> usize {
         if let Some(current) = self.current
             && self
                 .groups
@@ -229,32 +229,34 @@ impl<'a, 'o> Folder<'a, 'o> {
         }
         self.announced = 0;
         let next = self.groups.len();
-        let known = *self.by_id.entry(IdKey::of(id)).or_insert(next);
+        let known = *self.by_id.entry(IdKey::from_id(id)).or_insert(next);
         if known == next {
-            self.groups.push(Group::new(Some(id)));
+            self.groups.push(UiMessageBuilder::new(Some(id)));
         }
         self.current = Some(known);
         known
     }
 
-    fn open(&mut self, id: Option<&'a str>) -> usize {
-        self.groups.push(Group::new(id));
+    fn open_message(&mut self, id: Option<&'a str>) -> usize {
+        self.groups.push(UiMessageBuilder::new(id));
         let index = self.groups.len() - 1;
         self.current = Some(index);
         index
     }
 
     /// Our own bookkeeping.
-    fn own(&mut self, entry: &FoldItem<'a>, extension: &'a Extension) {
+    fn apply_bookkeeping(&mut self, entry: &FoldItem<'a>, extension: &'a Extension) {
         let Some(fields) = extension.raw.fields() else {
             return;
         };
         match extension.kind.as_str() {
-            "ctx:message" => self.own_fields(entry, extension, &fields),
+            "ctx:message" => self.apply_message_fields(entry, extension, &fields),
             "ctx:approval" => {
-                let id = fields.get(&["call_id"]).map(|raw| decode(raw.get()).0);
+                let id = fields
+                    .get(&["call_id"])
+                    .map(|raw| decode_string(raw.get()).0);
                 let at = id.and_then(|id| self.last_call.get(&*id).copied());
-                if let Some(draft) = at.and_then(|at| self.draft(at)) {
+                if let Some(draft) = at.and_then(|at| self.tool_draft_mut(at)) {
                     draft.approval = Some(&extension.raw);
                 }
             }
@@ -265,28 +267,33 @@ impl<'a, 'o> Folder<'a, 'o> {
                 let Some(Ok(part)) = part.map(check_part) else {
                     return;
                 };
-                let group = self.locate(entry, false);
+                let group = self.locate_message(entry, false);
                 if let Some(group) = self.groups.get_mut(group) {
                     if part.type_name == "step-start" {
                         group.boundary = false;
                     }
                     group.explicit = true;
-                    group.slots.push(Slot::Part(part.to_raw()));
+                    group.slots.push(PartSlot::Part(part.to_raw()));
                 }
             }
             _ => {}
         }
     }
 
-    fn own_fields(&mut self, entry: &FoldItem<'a>, extension: &'a Extension, fields: &Fields<'_>) {
+    fn apply_message_fields(
+        &mut self,
+        entry: &FoldItem<'a>,
+        extension: &'a Extension,
+        fields: &Fields<'_>,
+    ) {
         let group = match (entry.message_id, extension.id.as_deref()) {
-            (Some(id), _) => self.by_id(id),
+            (Some(id), _) => self.message_with_id(id),
             (None, Some(id)) => {
                 let items = fields.get(&["items"]).map(|raw| raw.get().parse());
                 self.announced = items.and_then(Result::ok).unwrap_or(0);
-                self.open(Some(id))
+                self.open_message(Some(id))
             }
-            (None, None) => self.locate(entry, false),
+            (None, None) => self.locate_message(entry, false),
         };
         let Some(group) = self.groups.get_mut(group) else {
             return;
@@ -300,20 +307,20 @@ impl<'a, 'o> Folder<'a, 'o> {
         }
     }
 
-    fn draft(&mut self, at: (usize, usize)) -> Option<&mut ToolDraft<'a>> {
+    fn tool_draft_mut(&mut self, at: (usize, usize)) -> Option<&mut ToolDraft<'a>> {
         match self.groups.get_mut(at.0)?.slots.get_mut(at.1)? {
-            Slot::Tool(draft) => Some(draft),
-            Slot::Part(_) => None,
+            PartSlot::Tool(draft) => Some(draft),
+            PartSlot::Part(_) => None,
         }
     }
 
-    fn output(&mut self, entry: &FoldItem<'a>, output: &'a FunctionCallOutput) {
+    fn push_output(&mut self, entry: &FoldItem<'a>, output: &'a FunctionCallOutput) {
         let at = match entry.answers {
             Some(call) => self.calls.get(&call).copied(),
             None => self.last_call.get(&*output.call_id).copied(),
         };
         if let Some(at) = at
-            && let Some(draft) = self.draft(at)
+            && let Some(draft) = self.tool_draft_mut(at)
             && draft.output.is_none()
         {
             draft.output = Some(output);
@@ -321,45 +328,47 @@ impl<'a, 'o> Folder<'a, 'o> {
             if let Some(group) = self.groups.get_mut(at.0) {
                 group.boundary |= !inside;
             }
-        } else if shows(&self.options, "function_call_output") {
-            let group = self.locate(entry, true);
-            self.add(group, UiRole::Assistant, data_part(entry.item));
+        } else if is_kind_visible(&self.options, "function_call_output") {
+            let group = self.locate_message(entry, true);
+            self.add_part(group, UiRole::Assistant, data_part(entry.item));
         }
     }
 
-    fn add(&mut self, group: usize, role: UiRole, part: Raw) {
+    fn add_part(&mut self, group: usize, role: UiRole, part: Raw) {
         if let Some(group) = self.groups.get_mut(group) {
             group.role.get_or_insert(role);
-            group.slots.push(Slot::Part(part));
+            group.slots.push(PartSlot::Part(part));
         }
     }
 
     /// An item that says something.
-    fn content(&mut self, index: usize, at: usize, entry: &FoldItem<'a>) {
+    fn push_content(&mut self, index: usize, at: usize, entry: &FoldItem<'a>) {
         let Some(group) = self.groups.get_mut(at) else {
             return;
         };
-        let role = role_of(entry.item).unwrap_or(UiRole::Assistant);
+        let role = item_role(entry.item).unwrap_or(UiRole::Assistant);
         let own_role = *group.role.get_or_insert(role);
         match entry.item {
             Item::Message(message) => {
                 let hints = part_hints(&message.extra);
                 if own_role == UiRole::Assistant && role == UiRole::User {
-                    group.slots.push(Slot::Part(steering(message, &hints)));
+                    group
+                        .slots
+                        .push(PartSlot::Part(steering_part(message, &hints)));
                     return;
                 }
                 if own_role == UiRole::Assistant && role == UiRole::System {
                     return;
                 }
-                group.step(entry.response, &hints);
-                let shows = |kind: &str| shows(&self.options, kind);
-                group.message(message, &shows);
+                group.begin_step(entry.response, &hints);
+                let shows = |kind: &str| is_kind_visible(&self.options, kind);
+                group.push_message(message, &shows);
             }
             Item::FunctionCall(call) => {
                 let hints = part_hints(&call.extra);
-                group.step(entry.response, &hints);
+                group.begin_step(entry.response, &hints);
                 let slot = (at, group.slots.len());
-                group.slots.push(Slot::Tool(Box::new(ToolDraft {
+                group.slots.push(PartSlot::Tool(Box::new(ToolDraft {
                     call,
                     hints,
                     approval: None,
@@ -370,17 +379,17 @@ impl<'a, 'o> Folder<'a, 'o> {
             }
             Item::Reasoning(item) => {
                 let hints = part_hints(&item.extra);
-                group.step(entry.response, &hints);
-                let parts = reasoning::fold(item, &hints);
-                group.slots.extend(parts.into_iter().map(Slot::Part));
+                group.begin_step(entry.response, &hints);
+                let parts = reasoning::fold_reasoning(item, &hints);
+                group.slots.extend(parts.into_iter().map(PartSlot::Part));
             }
             Item::Compaction(_) | Item::Extension(_) => {
                 if let Item::Compaction(item) = entry.item
-                    && let Some(part) = compaction::part(item)
+                    && let Some(part) = compaction::compaction_part(item)
                 {
-                    group.slots.push(Slot::Part(part));
-                } else if shows(&self.options, entry.item.kind()) {
-                    group.slots.push(Slot::Part(data_part(entry.item)));
+                    group.slots.push(PartSlot::Part(part));
+                } else if is_kind_visible(&self.options, entry.item.kind()) {
+                    group.slots.push(PartSlot::Part(data_part(entry.item)));
                 }
             }
             Item::FunctionCallOutput(_) => {}
@@ -408,7 +417,7 @@ impl<'a, 'o> Folder<'a, 'o> {
     }
 }
 
-fn shows(options: &FoldOptions<'_>, kind: &str) -> bool {
+fn is_kind_visible(options: &FoldOptions<'_>, kind: &str) -> bool {
     match options.extensions {
         Extensions::Hidden => false,
         Extensions::Listed(kinds) => kinds.contains(&kind),

@@ -31,7 +31,11 @@ pub(super) fn wire_fields(extra: &Extra, format: &str) -> Option<Extra> {
         return None;
     }
     let fields = kept.fields()?;
-    Some(Fields::parse(fields.get(&[format])?.get()).ok()?.rest())
+    Some(
+        Fields::parse(fields.get(&[format])?.get())
+            .ok()?
+            .into_extra(),
+    )
 }
 
 /// The whole of a value, if it is `true` or `false`.

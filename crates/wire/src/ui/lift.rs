@@ -9,9 +9,11 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{Extension, Extra, Fields, Item, Message, Raw, Role, UiMessage, UiRole, quote};
+use contexture_ir::{
+    Extension, Extra, Fields, Item, Message, Raw, Role, UiMessage, UiRole, quote_json,
+};
 
-use super::check::{Checked, Val, check_part, decode};
+use super::check::{CheckedPart, CheckedValue, check_part, decode_string};
 use super::reasoning::LiftedReasoning;
 use super::schema::PartKind;
 use super::{compaction, media, reasoning, text, tool};
@@ -38,7 +40,7 @@ pub struct LiftedMessage {
 pub fn lift_message(message: &UiMessage) -> LiftedMessage {
     let mut lifter = Lifter::new(message);
     for (index, part) in message.parts.iter().enumerate() {
-        lifter.part(index, part);
+        lifter.lift_part(index, part);
     }
     lifter.finish(message)
 }
@@ -49,7 +51,7 @@ pub(super) const STEP: &str = "~step";
 pub(super) const STEERING: &str = "steering";
 
 /// What is being put together from several parts.
-enum Open {
+enum OpenItem {
     Message {
         message: Message,
         hints: Extra,
@@ -68,11 +70,11 @@ struct Lifter {
     outputs: Vec<Item>,
     /// The calls that `outputs` answer.
     answered: BTreeSet<String>,
-    open: Option<Open>,
+    open: Option<OpenItem>,
     /// A `step-start` was read and nothing begun since.
     step_pending: bool,
     /// The fold would begin a step here by itself: outputs stand between.
-    boundary: bool,
+    step_implied: bool,
     losses: Losses,
 }
 
@@ -90,18 +92,18 @@ impl Lifter {
             answered: BTreeSet::new(),
             open: None,
             step_pending: false,
-            boundary: false,
+            step_implied: false,
             losses: Losses::default(),
         }
     }
 
-    fn part(&mut self, index: usize, part: &Raw) {
+    fn lift_part(&mut self, index: usize, part: &Raw) {
         let checked = Fields::parse(part.get()).ok().map(check_part);
         let Some(Ok(checked)) = checked else {
             let why = "not a part that the AI SDK accepts";
             self.losses
                 .push(format!("parts[{index}]"), LossKind::Part, why);
-            return self.keep(part);
+            return self.add_unmapped_part(part);
         };
         for name in &checked.members.dropped {
             let why = "a field that the AI SDK drops";
@@ -109,26 +111,28 @@ impl Lifter {
                 .push(format!("parts[{index}].{name}"), LossKind::Field, why);
         }
         if part.get().contains("\\u") {
-            self.note_mended(index, &checked);
+            self.report_replaced_surrogates(index, &checked);
         }
         match checked.kind {
-            PartKind::Text => self.text(&checked),
-            PartKind::Reasoning => self.reasoning(&checked),
-            PartKind::File => self.file(&checked),
-            PartKind::Tool { dynamic, state } => self.tool(tool::lift(&checked, dynamic, state)),
-            PartKind::Steering => self.steering(&checked),
-            PartKind::StepStart => self.step_start(),
-            PartKind::Plain => match compaction::lift(&checked) {
-                Some(item) if self.role == Role::Assistant => self.place(item.into()),
-                _ => self.keep(&checked.to_raw()),
+            PartKind::Text => self.lift_text(&checked),
+            PartKind::Reasoning => self.lift_reasoning(&checked),
+            PartKind::File => self.lift_file(&checked),
+            PartKind::Tool { dynamic, state } => {
+                self.add_tool(tool::lift_tool(&checked, dynamic, state))
+            }
+            PartKind::Steering => self.lift_steering(&checked),
+            PartKind::StepStart => self.begin_step(),
+            PartKind::Plain => match compaction::lift_compaction(&checked) {
+                Some(item) if self.role == Role::Assistant => self.add_item(item.into()),
+                _ => self.add_unmapped_part(&checked.to_raw()),
             },
         }
     }
 
-    fn note_mended(&mut self, index: usize, checked: &Checked<'_>) {
+    fn report_replaced_surrogates(&mut self, index: usize, checked: &CheckedPart<'_>) {
         for (name, value) in &checked.members.list {
             let value = value.get();
-            if value.starts_with('"') && !decode(value).1 {
+            if value.starts_with('"') && !decode_string(value).1 {
                 let why = "half of a surrogate pair is no text";
                 self.losses
                     .push(format!("parts[{index}].{name}"), LossKind::Value, why);
@@ -136,11 +140,11 @@ impl Lifter {
         }
     }
 
-    fn text(&mut self, checked: &Checked<'_>) {
-        let lifted = text::lift(checked, self.role);
-        self.step_by_order();
+    fn lift_text(&mut self, checked: &CheckedPart<'_>) {
+        let lifted = text::lift_text(checked, self.role);
+        self.end_step_by_order();
         if !self.step_pending
-            && let Some(Open::Message { message, texts, .. }) = &mut self.open
+            && let Some(OpenItem::Message { message, texts, .. }) = &mut self.open
             && (*texts == 0 || (message.status == lifted.status && message.id == lifted.id))
         {
             message.status = lifted.status;
@@ -155,10 +159,10 @@ impl Lifter {
         self.open_message(message, 1);
     }
 
-    fn file(&mut self, checked: &Checked<'_>) {
-        let part = media::lift(checked);
+    fn lift_file(&mut self, checked: &CheckedPart<'_>) {
+        let part = media::lift_file(checked);
         if !self.step_pending
-            && let Some(Open::Message { message, .. }) = &mut self.open
+            && let Some(OpenItem::Message { message, .. }) = &mut self.open
         {
             message.content.push(part);
             return;
@@ -167,45 +171,45 @@ impl Lifter {
     }
 
     fn open_message(&mut self, message: Message, texts: usize) {
-        self.close();
-        let hints = self.begin();
-        self.open = Some(Open::Message {
+        self.close_item();
+        let hints = self.take_step_hint();
+        self.open = Some(OpenItem::Message {
             message,
             hints,
             texts,
         });
     }
 
-    fn reasoning(&mut self, checked: &Checked<'_>) {
-        let mut lifted = reasoning::lift(checked);
-        self.step_by_order();
+    fn lift_reasoning(&mut self, checked: &CheckedPart<'_>) {
+        let mut lifted = reasoning::lift_reasoning(checked);
+        self.end_step_by_order();
         if !self.step_pending
-            && let Some(Open::Reasoning { reasoning, .. }) = &mut self.open
+            && let Some(OpenItem::Reasoning { reasoning, .. }) = &mut self.open
         {
-            match reasoning.join(lifted) {
+            match reasoning.try_join(lifted) {
                 None => return,
                 Some(other) => lifted = other,
             }
         }
-        self.close();
-        let hints = self.begin();
-        self.open = Some(Open::Reasoning {
+        self.close_item();
+        let hints = self.take_step_hint();
+        self.open = Some(OpenItem::Reasoning {
             reasoning: lifted,
             hints,
         });
     }
 
-    fn tool(&mut self, lifted: tool::LiftedTool) {
-        self.close();
+    fn add_tool(&mut self, lifted: tool::LiftedTool) {
+        self.close_item();
         // An output answers the nearest call of its id: it must not meet another one first.
         if self.answered.contains(&lifted.call.call_id) {
             self.flush_outputs();
         }
         let own = tool::is_provider_executed(&lifted.hints);
-        let mut hints = self.begin();
+        let mut hints = self.take_step_hint();
         hints.extend(lifted.hints);
         let mut call = lifted.call;
-        call.extra.set_wire("ui", hints);
+        call.extra.set_wire_fields("ui", hints);
         self.items.push(call.into());
         self.items.extend(lifted.approval);
         if let Some(output) = lifted.output {
@@ -219,8 +223,8 @@ impl Lifter {
     }
 
     /// A message that the user put between two steps of the model's.
-    fn steering(&mut self, checked: &Checked<'_>) {
-        let parts = checked.get("parts").map_or("[]", Val::get);
+    fn lift_steering(&mut self, checked: &CheckedPart<'_>) {
+        let parts = checked.get("parts").map_or("[]", CheckedValue::get);
         let parts: Vec<Raw> = serde_json::from_str(parts).unwrap_or_default();
         let mut content = Vec::with_capacity(parts.len());
         for part in &parts {
@@ -228,65 +232,65 @@ impl Lifter {
                 continue;
             };
             content.push(match part.kind {
-                PartKind::File => media::lift(&part),
-                _ => text::lift(&part, Role::User).part,
+                PartKind::File => media::lift_file(&part),
+                _ => text::lift_text(&part, Role::User).part,
             });
         }
         // Inside a person's own message it would look like the rest of it.
         if self.role != Role::Assistant || content.len() != parts.len() {
-            return self.keep(&checked.to_raw());
+            return self.add_unmapped_part(&checked.to_raw());
         }
-        self.close();
+        self.close_item();
         self.flush_outputs();
-        self.mark_pending();
+        self.flush_step_start();
         let mut message = Message::new(Role::User, content);
         let mut hints = Extra::new();
         if let Some(id) = checked.get("id") {
             hints.set(STEERING, id.to_raw());
         }
-        message.extra.set_wire("ui", hints);
+        message.extra.set_wire_fields("ui", hints);
         self.items.push(message.into());
     }
 
-    fn step_start(&mut self) {
-        self.close();
+    fn begin_step(&mut self) {
+        self.close_item();
         self.flush_outputs();
-        self.mark_pending();
+        self.flush_step_start();
         self.step_pending = true;
     }
 
     /// In a message without marks, what follows a call's output belongs to the next step.
-    fn step_by_order(&mut self) {
+    fn end_step_by_order(&mut self) {
         if !self.steps_marked && !self.outputs.is_empty() {
-            self.close();
+            self.close_item();
             self.flush_outputs();
         }
     }
 
     /// A part that has no item.
-    fn keep(&mut self, part: &Raw) {
-        self.place(kept(part));
+    fn add_unmapped_part(&mut self, part: &Raw) {
+        self.add_item(unmapped_part_item(part));
     }
 
     /// An item that nothing joins.
-    fn place(&mut self, item: Item) {
-        self.close();
-        self.mark_pending();
+    fn add_item(&mut self, item: Item) {
+        self.close_item();
+        self.flush_step_start();
         self.items.push(item);
     }
 
     /// Writes down a `step-start` that nothing can carry.
-    fn mark_pending(&mut self) {
+    fn flush_step_start(&mut self) {
         if std::mem::take(&mut self.step_pending) {
-            self.items.push(kept(&step_start()));
-            self.boundary = false;
+            self.items.push(unmapped_part_item(&step_start_part()));
+            self.step_implied = false;
         }
     }
 
     /// The hint for the item that begins here.
-    fn begin(&mut self) -> Extra {
+    fn take_step_hint(&mut self) -> Extra {
         let wanted = std::mem::take(&mut self.step_pending);
-        let derived = std::mem::take(&mut self.boundary);
+        let derived = std::mem::take(&mut self.step_implied);
         let mut hints = Extra::new();
         if wanted != derived
             && let Ok(flag) = Raw::parse(wanted.to_string())
@@ -298,33 +302,33 @@ impl Lifter {
 
     fn flush_outputs(&mut self) {
         if !self.outputs.is_empty() {
-            self.boundary = true;
+            self.step_implied = true;
             self.items.append(&mut self.outputs);
             self.answered.clear();
         }
     }
 
-    fn close(&mut self) {
+    fn close_item(&mut self) {
         match self.open.take() {
             None => {}
-            Some(Open::Message {
+            Some(OpenItem::Message {
                 mut message, hints, ..
             }) => {
-                message.extra.set_wire("ui", hints);
+                message.extra.set_wire_fields("ui", hints);
                 self.items.push(message.into());
             }
-            Some(Open::Reasoning { reasoning, hints }) => {
+            Some(OpenItem::Reasoning { reasoning, hints }) => {
                 self.items.push(reasoning.finish(hints).into());
             }
         }
     }
 
     fn finish(mut self, message: &UiMessage) -> LiftedMessage {
-        self.close();
+        self.close_item();
         self.flush_outputs();
-        self.mark_pending();
+        self.flush_step_start();
         if message.metadata.is_some() || derived_role(self.items.iter()) != Some(message.role) {
-            let own = own_fields(message, None);
+            let own = message_fields_item(message, None);
             self.items.insert(0, own);
         }
         LiftedMessage {
@@ -338,11 +342,11 @@ impl Lifter {
 
 /// The role a message has by its items: that of the first that says something.
 pub(super) fn derived_role<'a>(items: impl IntoIterator<Item = &'a Item>) -> Option<UiRole> {
-    items.into_iter().find_map(role_of)
+    items.into_iter().find_map(item_role)
 }
 
 /// The role of the UI message that an item begins; `None` for our own bookkeeping.
-pub(super) fn role_of(item: &Item) -> Option<UiRole> {
+pub(super) fn item_role(item: &Item) -> Option<UiRole> {
     match item {
         Item::Message(message) => Some(match message.role {
             Role::User => UiRole::User,
@@ -355,10 +359,13 @@ pub(super) fn role_of(item: &Item) -> Option<UiRole> {
 }
 
 /// The message's own fields as an item; with the number of items that follow it, also its id.
-pub(super) fn own_fields(message: &UiMessage, followed_by: Option<usize>) -> Item {
+pub(super) fn message_fields_item(message: &UiMessage, followed_by: Option<usize>) -> Item {
     let mut raw = r#"{"type":"ctx:message""#.to_owned();
     let id = followed_by.map(|items| {
-        raw.push_str(&format!(r#","id":{},"items":{items}"#, quote(&message.id)));
+        raw.push_str(&format!(
+            r#","id":{},"items":{items}"#,
+            quote_json(&message.id)
+        ));
         message.id.clone()
     });
     raw.push_str(&format!(r#","role":"{}""#, message.role.as_str()));
@@ -373,7 +380,7 @@ pub(super) fn own_fields(message: &UiMessage, followed_by: Option<usize>) -> Ite
     })
 }
 
-fn kept(part: &Raw) -> Item {
+fn unmapped_part_item(part: &Raw) -> Item {
     let raw = format!(r#"{{"type":"ctx:part","part":{}}}"#, part.get());
     Item::Extension(Extension {
         kind: "ctx:part".to_owned(),
@@ -391,6 +398,6 @@ fn is_step_start(part: &Raw) -> bool {
 }
 
 /// The mark between two steps.
-pub(super) fn step_start() -> Raw {
+pub(super) fn step_start_part() -> Raw {
     Raw::parse(r#"{"type":"step-start"}"#).unwrap_or_else(|_| Raw::null())
 }

@@ -6,9 +6,9 @@
 use contexture_ir::{Extra, Item, Output, Part, Raw, Reasoning, Role, Status, Transcript};
 
 use super::compaction;
-use super::reasoning::shown;
+use super::reasoning::visible_parts;
 use super::tool::error_text;
-use crate::entry::pairs;
+use crate::entry::partner_indices;
 use crate::loss::{LossKind, Losses};
 
 /// Fields of other formats that a UI part carries as provider metadata.
@@ -20,22 +20,22 @@ const CARRIED: [(&str, &str); 2] = [
 const SHOWN: [&str; 1] = ["annotations"];
 
 /// Lists what lowering a transcript to UI messages loses.
-pub(super) fn list(transcript: &Transcript) -> Losses {
+pub(super) fn collect_losses(transcript: &Transcript) -> Losses {
     let mut losses = Losses::default();
-    frame(transcript, &mut losses);
+    report_envelope_losses(transcript, &mut losses);
     for (index, message) in transcript.instructions.iter().enumerate() {
         let path = format!("instructions[{index}]");
-        parts(&message.content, &path, &mut losses);
-        developer(message.role, &path, &mut losses);
+        report_part_losses(&message.content, &path, &mut losses);
+        report_developer_role(message.role, &path, &mut losses);
     }
-    let partners = pairs(&transcript.items);
+    let partners = partner_indices(&transcript.items);
     for (index, (entry, partner)) in transcript.items.iter().zip(partners).enumerate() {
-        item(entry, partner, &format!("items[{index}]"), &mut losses);
+        report_item_losses(entry, partner, &format!("items[{index}]"), &mut losses);
     }
     losses
 }
 
-fn frame(transcript: &Transcript, losses: &mut Losses) {
+fn report_envelope_losses(transcript: &Transcript, losses: &mut Losses) {
     let nowhere = "UI messages have no place for it";
     if transcript.model.is_some() {
         losses.push("model", LossKind::Option, nowhere);
@@ -68,19 +68,19 @@ fn frame(transcript: &Transcript, losses: &mut Losses) {
             losses.push("response.usage", LossKind::Field, nowhere);
         }
     }
-    extra(&transcript.extra, "extra", losses);
+    report_extra_fields(&transcript.extra, "extra", losses);
 }
 
-fn says_something(value: &Raw) -> bool {
+fn has_content(value: &Raw) -> bool {
     !matches!(value.get(), "null" | "[]" | "{}" | "\"\"")
 }
 
-fn extra(extra: &Extra, path: &str, losses: &mut Losses) {
+fn report_extra_fields(extra: &Extra, path: &str, losses: &mut Losses) {
     if extra.is_empty() {
         return;
     }
-    for (name, value) in extra.own() {
-        if says_something(value) && !SHOWN.contains(&name) {
+    for (name, value) in extra.own_members() {
+        if has_content(value) && !SHOWN.contains(&name) {
             losses.push(
                 format!("{path}.{name}"),
                 LossKind::Field,
@@ -88,13 +88,13 @@ fn extra(extra: &Extra, path: &str, losses: &mut Losses) {
             );
         }
     }
-    for (format, fields) in extra.wires() {
+    for (format, fields) in extra.wire_fields_by_format() {
         if format == "ui" {
             continue;
         }
         for (name, value) in fields.iter() {
             let carried = CARRIED.contains(&(format.as_str(), name));
-            if !name.starts_with('~') && !carried && says_something(value) {
+            if !name.starts_with('~') && !carried && has_content(value) {
                 let why = format!("a field of {format}");
                 losses.push(format!("{path}.{name}"), LossKind::Field, why);
             }
@@ -102,7 +102,7 @@ fn extra(extra: &Extra, path: &str, losses: &mut Losses) {
     }
 }
 
-fn parts(parts: &[Part], path: &str, losses: &mut Losses) {
+fn report_part_losses(parts: &[Part], path: &str, losses: &mut Losses) {
     for (index, part) in parts.iter().enumerate() {
         let path = format!("{path}.content[{index}]");
         match part {
@@ -110,29 +110,29 @@ fn parts(parts: &[Part], path: &str, losses: &mut Losses) {
                 let why = format!("no part for `{}`: written as data", other.kind);
                 losses.push(path, LossKind::Part, why);
             }
-            part => extra(part.extra().unwrap_or(&Extra::new()), &path, losses),
+            part => report_extra_fields(part.extra().unwrap_or(&Extra::new()), &path, losses),
         }
     }
 }
 
-fn developer(role: Role, path: &str, losses: &mut Losses) {
+fn report_developer_role(role: Role, path: &str, losses: &mut Losses) {
     if role == Role::Developer {
         let why = "developer is written as system";
         losses.push(format!("{path}.role"), LossKind::Role, why);
     }
 }
 
-fn item(item: &Item, partner: Option<usize>, path: &str, losses: &mut Losses) {
+fn report_item_losses(item: &Item, partner: Option<usize>, path: &str, losses: &mut Losses) {
     if let Some(fields) = item.extra() {
-        extra(fields, path, losses);
+        report_extra_fields(fields, path, losses);
     }
     match item {
         Item::Message(message) => {
-            parts(&message.content, path, losses);
-            developer(message.role, path, losses);
-            status(message.status, path, losses);
+            report_part_losses(&message.content, path, losses);
+            report_developer_role(message.role, path, losses);
+            report_status_loss(message.status, path, losses);
         }
-        Item::FunctionCall(call) => status(call.status, path, losses),
+        Item::FunctionCall(call) => report_status_loss(call.status, path, losses),
         Item::FunctionCallOutput(output) => {
             if partner.is_none() {
                 let why = "an output without a call: written as data";
@@ -145,8 +145,8 @@ fn item(item: &Item, partner: Option<usize>, path: &str, losses: &mut Losses) {
                 losses.push(format!("{path}.output"), LossKind::Part, why);
             }
         }
-        Item::Reasoning(item) => reasoning(item, path, losses),
-        Item::Compaction(item) if compaction::part(item).is_some() => {}
+        Item::Reasoning(item) => report_reasoning_losses(item, path, losses),
+        Item::Compaction(item) if compaction::compaction_part(item).is_some() => {}
         Item::Compaction(_) => {
             losses.push(
                 path,
@@ -162,21 +162,21 @@ fn item(item: &Item, partner: Option<usize>, path: &str, losses: &mut Losses) {
     }
 }
 
-fn reasoning(item: &Reasoning, path: &str, losses: &mut Losses) {
-    status(item.status, path, losses);
+fn report_reasoning_losses(item: &Reasoning, path: &str, losses: &mut Losses) {
+    report_status_loss(item.status, path, losses);
     let content = item.content.as_deref().unwrap_or_default();
     if !content.is_empty() && !item.summary.is_empty() {
         let why = "a reasoning part has one text: the content";
         losses.push(format!("{path}.summary"), LossKind::Part, why);
     }
-    for (index, part) in shown(item).iter().enumerate() {
+    for (index, part) in visible_parts(item).iter().enumerate() {
         if let Some(fields) = part.extra() {
-            extra(fields, &format!("{path}.content[{index}]"), losses);
+            report_extra_fields(fields, &format!("{path}.content[{index}]"), losses);
         }
     }
 }
 
-fn status(status: Option<Status>, path: &str, losses: &mut Losses) {
+fn report_status_loss(status: Option<Status>, path: &str, losses: &mut Losses) {
     if let Some(status @ (Status::Incomplete | Status::Failed)) = status {
         let why = format!("no state for `{}`", status.as_str());
         losses.push(format!("{path}.status"), LossKind::Value, why);

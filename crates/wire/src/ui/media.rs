@@ -6,16 +6,16 @@
 use contexture_ir::{Extra, Fields, FilePart, ImagePart, Part, Raw};
 use serde::Serialize;
 
-use super::check::{Checked, decode};
+use super::check::{CheckedPart, decode_string};
 use super::hints::part_hints;
-use super::metadata::{Metadata, OPENAI, alias, note_alias};
+use super::metadata::{OPENAI, ProviderMetadata, provider_alias, record_alias};
 use crate::media::DataUrl;
 
 const ANY_IMAGE: &str = "image/*";
 const ANY_FILE: &str = "application/octet-stream";
 
-pub(super) fn lift(checked: &Checked<'_>) -> Part {
-    let text = |name: &str| Some(decode(checked.get(name)?.get()).0.into_owned());
+pub(super) fn lift_file(checked: &CheckedPart<'_>) -> Part {
+    let text = |name: &str| Some(decode_string(checked.get(name)?.get()).0.into_owned());
     let url = text("url").unwrap_or_default();
     let media_type = text("mediaType").unwrap_or_default();
     let image = media_type.starts_with("image/");
@@ -23,14 +23,14 @@ pub(super) fn lift(checked: &Checked<'_>) -> Part {
     let mut extra = Extra::new();
     let mut detail = None;
     if let Some(raw) = checked.get("providerMetadata") {
-        match Metadata::read(raw.get()) {
+        match ProviderMetadata::parse(raw.get()) {
             Some(mut metadata) => {
                 if image && let Some((name, word)) = metadata.take_string(OPENAI, "imageDetail") {
-                    note_alias(&mut hints, OPENAI, name);
+                    record_alias(&mut hints, OPENAI, name);
                     detail = Some(word);
                 }
-                metadata.unlink(&mut hints, &mut extra);
-                if let Some(rest) = metadata.rest() {
+                metadata.extract_linked_fields(&mut hints, &mut extra);
+                if let Some(rest) = metadata.remaining_json() {
                     hints.set("providerMetadata", rest);
                 }
             }
@@ -41,9 +41,9 @@ pub(super) fn lift(checked: &Checked<'_>) -> Part {
         .get("providerReference")
         .and_then(|raw| lift_reference(raw.get(), &mut hints));
     let filename = text("filename");
-    let media_type = (media_type != implied(&url, image)).then_some(media_type);
+    let media_type = (media_type != implied_media_type(&url, image)).then_some(media_type);
     let keep = |mut extra: Extra, hints| {
-        extra.set_wire("ui", hints);
+        extra.set_wire_fields("ui", hints);
         extra
     };
     let url = (!url.is_empty()).then_some(url);
@@ -74,7 +74,7 @@ pub(super) fn lift(checked: &Checked<'_>) -> Part {
 }
 
 /// The media type a URL has when none is stated.
-fn implied(url: &str, image: bool) -> &str {
+fn implied_media_type(url: &str, image: bool) -> &str {
     let general = if image { ANY_IMAGE } else { ANY_FILE };
     match DataUrl::parse(url) {
         Some(data)
@@ -91,14 +91,14 @@ fn lift_reference(raw: &str, hints: &mut Extra) -> Option<String> {
     let fields = Fields::parse(raw).ok()?;
     let mut members = fields.iter();
     if let (Some((provider, id)), None) = (members.next(), members.next()) {
-        note_provider(hints, provider);
-        return Some(decode(id.get()).0.into_owned());
+        record_provider(hints, provider);
+        return Some(decode_string(id.get()).0.into_owned());
     }
     hints.set("providerReference", Raw::parse(raw).ok()?);
     None
 }
 
-fn note_provider(hints: &mut Extra, provider: &str) {
+fn record_provider(hints: &mut Extra, provider: &str) {
     if OPENAI.first() != Some(&provider) {
         hints.set("~reference", Raw::string(provider));
     }
@@ -106,7 +106,7 @@ fn note_provider(hints: &mut Extra, provider: &str) {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct File<'a> {
+struct FilePartJson<'a> {
     r#type: &'static str,
     media_type: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,13 +123,13 @@ pub(super) fn fold_image(part: &ImagePart) -> Raw {
     let hints = part_hints(&part.extra);
     let url = part.image_url.as_deref().unwrap_or_default();
     let media_type = part.media_type.as_deref();
-    write(&File {
+    file_part(&FilePartJson {
         r#type: "file",
-        media_type: media_type.unwrap_or_else(|| implied(url, true)),
+        media_type: media_type.unwrap_or_else(|| implied_media_type(url, true)),
         filename: hints.get("filename").cloned(),
         url,
-        provider_reference: reference(part.file_id.as_deref(), &hints),
-        provider_metadata: metadata(part.detail.as_deref(), &hints, &part.extra),
+        provider_reference: provider_reference(part.file_id.as_deref(), &hints),
+        provider_metadata: provider_metadata(part.detail.as_deref(), &hints, &part.extra),
     })
 }
 
@@ -147,21 +147,21 @@ pub(super) fn fold_file(part: &FilePart) -> Raw {
         }
         (None, url) => url.unwrap_or_default(),
     };
-    write(&File {
+    file_part(&FilePartJson {
         r#type: "file",
-        media_type: media_type.unwrap_or_else(|| implied(url, false)),
+        media_type: media_type.unwrap_or_else(|| implied_media_type(url, false)),
         filename: part.filename.as_deref().map(Raw::string),
         url,
-        provider_reference: reference(part.file_id.as_deref(), &hints),
-        provider_metadata: metadata(None, &hints, &part.extra),
+        provider_reference: provider_reference(part.file_id.as_deref(), &hints),
+        provider_metadata: provider_metadata(None, &hints, &part.extra),
     })
 }
 
-fn write(file: &File<'_>) -> Raw {
+fn file_part(file: &FilePartJson<'_>) -> Raw {
     Raw::from_value(file).unwrap_or_else(|_| Raw::null())
 }
 
-fn reference(file_id: Option<&str>, hints: &Extra) -> Option<Raw> {
+fn provider_reference(file_id: Option<&str>, hints: &Extra) -> Option<Raw> {
     let Some(id) = file_id else {
         return hints.get("providerReference").cloned();
     };
@@ -170,22 +170,25 @@ fn reference(file_id: Option<&str>, hints: &Extra) -> Option<Raw> {
         .as_deref()
         .or(OPENAI.first().copied())
         .unwrap_or_default();
-    let (provider, id) = (contexture_ir::quote(provider), contexture_ir::quote(id));
+    let (provider, id) = (
+        contexture_ir::quote_json(provider),
+        contexture_ir::quote_json(id),
+    );
     Raw::parse(format!("{{{provider}:{id}}}")).ok()
 }
 
-fn metadata(detail: Option<&str>, hints: &Extra, extra: &Extra) -> Option<Raw> {
+fn provider_metadata(detail: Option<&str>, hints: &Extra, extra: &Extra) -> Option<Raw> {
     let kept = hints.get("providerMetadata");
     let mut metadata = match kept {
-        Some(raw) => match Metadata::read(raw.get()) {
+        Some(raw) => match ProviderMetadata::parse(raw.get()) {
             Some(metadata) => metadata,
             None => return kept.cloned(),
         },
-        None => Metadata::default(),
+        None => ProviderMetadata::default(),
     };
     if let Some(detail) = detail {
-        metadata.put_string(alias(hints, OPENAI), "imageDetail", detail);
+        metadata.set_string(provider_alias(hints, OPENAI), "imageDetail", detail);
     }
-    metadata.link(hints, extra);
-    metadata.joined()
+    metadata.insert_linked_fields(hints, extra);
+    metadata.joined_json()
 }

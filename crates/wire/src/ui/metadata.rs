@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{Extra, Fields, Raw, quote};
+use contexture_ir::{Extra, Fields, Raw, quote_json};
 
 use super::hints::wire_fields;
 
@@ -20,21 +20,21 @@ pub(super) const GOOGLE: &[&str] = &["google", "vertex", "googleVertex"];
 pub(super) const ANTHROPIC: &[&str] = &["anthropic"];
 
 /// A field of one format's items that a UI part carries as provider metadata.
-struct Link {
+struct MetadataLink {
     providers: &'static [&'static str],
     key: &'static str,
     format: &'static str,
     field: &'static str,
 }
 
-const LINKS: [Link; 2] = [
-    Link {
+const LINKS: [MetadataLink; 2] = [
+    MetadataLink {
         providers: GOOGLE,
         key: "thoughtSignature",
         format: "gemini",
         field: "thoughtSignature",
     },
-    Link {
+    MetadataLink {
         providers: ANTHROPIC,
         key: "cacheControl",
         format: "anthropic",
@@ -44,19 +44,19 @@ const LINKS: [Link; 2] = [
 
 /// Provider name → key → value, in order.
 #[derive(Debug, Default)]
-pub(super) struct Metadata {
+pub(super) struct ProviderMetadata {
     providers: Vec<(String, Vec<(String, Raw)>)>,
     /// Whether there was any, and so an empty rest means something.
     untouched: bool,
 }
 
-impl Metadata {
+impl ProviderMetadata {
     /// Reads a checked value; one with repeated keys is not cut, `None`.
-    pub(super) fn read(raw: &str) -> Option<Self> {
+    pub(super) fn parse(raw: &str) -> Option<Self> {
         let mut providers = Vec::new();
         for (name, value) in Fields::parse(raw).ok()?.iter() {
             let fields = Fields::parse(value.get()).ok()?;
-            if repeats(fields.iter().map(|(key, _)| key)) {
+            if has_duplicates(fields.iter().map(|(key, _)| key)) {
                 return None;
             }
             let keys = fields
@@ -64,7 +64,7 @@ impl Metadata {
                 .map(|(key, value)| (key.to_owned(), Raw::from(value)));
             providers.push((name.to_owned(), keys.collect::<Vec<_>>()));
         }
-        if repeats(providers.iter().map(|(name, _)| name.as_str())) {
+        if has_duplicates(providers.iter().map(|(name, _)| name.as_str())) {
             return None;
         }
         Some(Self {
@@ -80,14 +80,14 @@ impl Metadata {
         key: &str,
     ) -> Option<(&'static str, String)> {
         let name = names.iter().copied().find(|name| {
-            self.find(name, key)
+            self.get_value(name, key)
                 .is_some_and(|raw| raw.as_string().is_some())
         })?;
         let text = self.remove(name, key)?.as_string()?;
         Some((name, text))
     }
 
-    pub(super) fn find(&self, name: &str, key: &str) -> Option<&Raw> {
+    pub(super) fn get_value(&self, name: &str, key: &str) -> Option<&Raw> {
         let (_, keys) = self.providers.iter().find(|(other, _)| other == name)?;
         let (_, value) = keys.iter().find(|(other, _)| other == key)?;
         Some(value)
@@ -107,7 +107,7 @@ impl Metadata {
     }
 
     /// Sets a value.
-    pub(super) fn put(&mut self, name: &str, key: &str, value: Raw) {
+    pub(super) fn set_value(&mut self, name: &str, key: &str, value: Raw) {
         self.untouched = false;
         let at = match self.providers.iter().position(|(other, _)| other == name) {
             Some(at) => at,
@@ -125,48 +125,48 @@ impl Metadata {
         }
     }
 
-    pub(super) fn put_string(&mut self, name: &str, key: &str, value: &str) {
-        self.put(name, key, Raw::string(value));
+    pub(super) fn set_string(&mut self, name: &str, key: &str, value: &str) {
+        self.set_value(name, key, Raw::string(value));
     }
 
     /// Moves what other formats' items have a field for into their fields.
-    pub(super) fn unlink(&mut self, hints: &mut Extra, extra: &mut Extra) {
+    pub(super) fn extract_linked_fields(&mut self, hints: &mut Extra, extra: &mut Extra) {
         for link in &LINKS {
             let found = link
                 .providers
                 .iter()
-                .find(|name| self.find(name, link.key).is_some());
+                .find(|name| self.get_value(name, link.key).is_some());
             let Some((name, value)) =
                 found.and_then(|name| Some((*name, self.remove(name, link.key)?)))
             else {
                 continue;
             };
-            note_alias(hints, link.providers, name);
-            let mut fields = extra.wire(link.format);
+            record_alias(hints, link.providers, name);
+            let mut fields = extra.wire_fields(link.format);
             fields.set(link.field, value);
-            extra.set_wire(link.format, fields);
+            extra.set_wire_fields(link.format, fields);
         }
     }
 
     /// The reverse of [`Metadata::unlink`].
-    pub(super) fn link(&mut self, hints: &Extra, extra: &Extra) {
+    pub(super) fn insert_linked_fields(&mut self, hints: &Extra, extra: &Extra) {
         for link in &LINKS {
             let kept = wire_fields(extra, link.format);
             if let Some(value) = kept.as_ref().and_then(|kept| kept.get(link.field)) {
-                let name = alias(hints, link.providers);
-                self.put(name, link.key, value.clone());
+                let name = provider_alias(hints, link.providers);
+                self.set_value(name, link.key, value.clone());
             }
         }
     }
 
     /// What is left, to be kept; nothing if everything found its field.
-    pub(super) fn rest(&self) -> Option<Raw> {
+    pub(super) fn remaining_json(&self) -> Option<Raw> {
         (self.untouched || !self.providers.is_empty()).then(|| self.to_raw())
     }
 
     /// The whole as JSON; `None` if there is none.
-    pub(super) fn joined(&self) -> Option<Raw> {
-        self.rest()
+    pub(super) fn joined_json(&self) -> Option<Raw> {
+        self.remaining_json()
     }
 
     fn to_raw(&self) -> Raw {
@@ -174,20 +174,20 @@ impl Metadata {
         let providers = self.providers.iter().map(|(name, keys)| {
             let keys = keys
                 .iter()
-                .map(|(key, value)| format!("{}:{}", quote(key), value.get()));
-            format!("{}:{}", quote(name), object(keys.collect()))
+                .map(|(key, value)| format!("{}:{}", quote_json(key), value.get()));
+            format!("{}:{}", quote_json(name), object(keys.collect()))
         });
         Raw::parse(object(providers.collect())).unwrap_or_else(|_| Raw::null())
     }
 }
 
-fn repeats<'n>(mut names: impl Iterator<Item = &'n str>) -> bool {
+fn has_duplicates<'n>(mut names: impl Iterator<Item = &'n str>) -> bool {
     let mut seen = BTreeSet::new();
     !names.all(|name| seen.insert(name))
 }
 
 /// Remembers under which of several names a provider appeared, if not the usual one.
-pub(super) fn note_alias(hints: &mut Extra, names: &[&'static str], used: &str) {
+pub(super) fn record_alias(hints: &mut Extra, names: &[&'static str], used: &str) {
     if let Some(usual) = names.first()
         && *usual != used
     {
@@ -196,7 +196,7 @@ pub(super) fn note_alias(hints: &mut Extra, names: &[&'static str], used: &str) 
 }
 
 /// The name under which a provider is to appear.
-pub(super) fn alias(hints: &Extra, names: &[&'static str]) -> &'static str {
+pub(super) fn provider_alias(hints: &Extra, names: &[&'static str]) -> &'static str {
     let usual = names.first().copied().unwrap_or_default();
     let used = hints
         .get(&format!("~{usual}"))

@@ -8,10 +8,12 @@
 use contexture_ir::{Extra, Part, Raw, Reasoning, TextPart};
 use serde::Serialize;
 
-use super::check::{Checked, decode};
+use super::check::{CheckedPart, decode_string};
 use super::hints::{as_flag, part_hints};
-use super::metadata::{ANTHROPIC, GOOGLE, Metadata, OPENAI, OWN, alias, note_alias};
-use super::text::{state_of, status_of};
+use super::metadata::{
+    ANTHROPIC, GOOGLE, OPENAI, OWN, ProviderMetadata, provider_alias, record_alias,
+};
+use super::text::{state_from_status, status_from_state};
 
 pub(super) const OPENAI_FORMAT: &str = "openai-responses-v1";
 pub(super) const ANTHROPIC_FORMAT: &str = "anthropic-claude-v1";
@@ -24,28 +26,28 @@ const SEALED: &str = "~sealed";
 #[derive(Debug, Default)]
 pub(super) struct LiftedReasoning {
     item: Reasoning,
-    parts: Vec<Piece>,
+    parts: Vec<ReasoningPiece>,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct ReasoningPiece {
     text: String,
     hints: Extra,
     sealed: bool,
 }
 
 /// Reads a part.
-pub(super) fn lift(checked: &Checked<'_>) -> LiftedReasoning {
+pub(super) fn lift_reasoning(checked: &CheckedPart<'_>) -> LiftedReasoning {
     let mut hints = Extra::new();
     let mut item = Reasoning {
-        status: status_of(checked.get("state").map(|raw| raw.get())),
+        status: status_from_state(checked.get("state").map(|raw| raw.get())),
         ..Reasoning::default()
     };
     if let Some(raw) = checked.get("providerMetadata") {
-        match Metadata::read(raw.get()) {
+        match ProviderMetadata::parse(raw.get()) {
             Some(mut metadata) => {
-                take_opaque(&mut item, &mut metadata, &mut hints);
-                if let Some(rest) = metadata.rest() {
+                take_opaque_fields(&mut item, &mut metadata, &mut hints);
+                if let Some(rest) = metadata.remaining_json() {
                     hints.set("providerMetadata", rest);
                 }
             }
@@ -55,8 +57,8 @@ pub(super) fn lift(checked: &Checked<'_>) -> LiftedReasoning {
     if let Some(id) = checked.get("id") {
         hints.set("id", id.to_raw());
     }
-    let (text, _) = decode(checked.get("text").map_or("\"\"", |raw| raw.get()));
-    let piece = Piece {
+    let (text, _) = decode_string(checked.get("text").map_or("\"\"", |raw| raw.get()));
+    let piece = ReasoningPiece {
         text: text.into_owned(),
         hints,
         sealed: item.encrypted_content.is_some(),
@@ -67,14 +69,14 @@ pub(super) fn lift(checked: &Checked<'_>) -> LiftedReasoning {
     }
 }
 
-fn take_opaque(item: &mut Reasoning, metadata: &mut Metadata, hints: &mut Extra) {
+fn take_opaque_fields(item: &mut Reasoning, metadata: &mut ProviderMetadata, hints: &mut Extra) {
     if let Some((name, id)) = metadata.take_string(OPENAI, "itemId") {
-        note_alias(hints, OPENAI, name);
+        record_alias(hints, OPENAI, name);
         item.id = Some(id);
         item.format = Some(OPENAI_FORMAT.to_owned());
         let sealed = metadata.take_string(&[name], "reasoningEncryptedContent");
         item.encrypted_content = sealed.map(|(_, text)| text);
-        item.signature = own(metadata, "signature");
+        item.signature = take_own_string(metadata, "signature");
         return;
     }
     let signature = metadata.take_string(ANTHROPIC, "signature");
@@ -83,37 +85,37 @@ fn take_opaque(item: &mut Reasoning, metadata: &mut Metadata, hints: &mut Extra)
         item.format = Some(ANTHROPIC_FORMAT.to_owned());
         item.signature = signature.map(|(_, text)| text);
         item.encrypted_content = redacted.map(|(_, text)| text);
-        item.id = own(metadata, "id");
+        item.id = take_own_string(metadata, "id");
     } else if let Some((name, signature)) = metadata.take_string(GOOGLE, "thoughtSignature") {
-        note_alias(hints, GOOGLE, name);
+        record_alias(hints, GOOGLE, name);
         item.format = Some(GOOGLE_FORMAT.to_owned());
         item.signature = Some(signature);
-        item.encrypted_content = own(metadata, "encryptedContent");
-        item.id = own(metadata, "id");
+        item.encrypted_content = take_own_string(metadata, "encryptedContent");
+        item.id = take_own_string(metadata, "id");
     } else {
-        take_own(item, metadata);
+        take_own_fields(item, metadata);
     }
 }
 
 /// What we wrote for reasoning of no provider above.
-fn take_own(item: &mut Reasoning, metadata: &mut Metadata) {
-    let format = metadata.find(OWN, "format").and_then(Raw::as_string);
+fn take_own_fields(item: &mut Reasoning, metadata: &mut ProviderMetadata) {
+    let format = metadata.get_value(OWN, "format").and_then(Raw::as_string);
     let known = [OPENAI_FORMAT, ANTHROPIC_FORMAT, GOOGLE_FORMAT];
     if format.is_some_and(|format| !known.contains(&format.as_str())) {
-        item.format = own(metadata, "format");
-        item.id = own(metadata, "id");
+        item.format = take_own_string(metadata, "format");
+        item.id = take_own_string(metadata, "id");
     }
-    item.encrypted_content = own(metadata, "encryptedContent");
-    item.signature = own(metadata, "signature");
+    item.encrypted_content = take_own_string(metadata, "encryptedContent");
+    item.signature = take_own_string(metadata, "signature");
 }
 
-fn own(metadata: &mut Metadata, key: &str) -> Option<String> {
+fn take_own_string(metadata: &mut ProviderMetadata, key: &str) -> Option<String> {
     metadata.take_string(&[OWN], key).map(|(_, text)| text)
 }
 
 impl LiftedReasoning {
     /// Adds a part of the same OpenAI item; gives it back if it is another's.
-    pub(super) fn join(&mut self, mut next: Self) -> Option<Self> {
+    pub(super) fn try_join(&mut self, mut next: Self) -> Option<Self> {
         let openai = self.item.format.as_deref() == Some(OPENAI_FORMAT);
         let same = openai
             && self.item.id.is_some()
@@ -156,7 +158,7 @@ impl LiftedReasoning {
                 continue;
             }
             let mut extra = Extra::new();
-            extra.set_wire("ui", piece.hints);
+            extra.set_wire_fields("ui", piece.hints);
             texts.push(TextPart {
                 text: piece.text,
                 extra,
@@ -167,14 +169,14 @@ impl LiftedReasoning {
         } else if !bare {
             item.content = Some(texts.into_iter().map(Part::ReasoningText).collect());
         }
-        item.extra.set_wire("ui", item_hints);
+        item.extra.set_wire_fields("ui", item_hints);
         item
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ReasoningPart<'a> {
+struct ReasoningPartJson<'a> {
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Raw>,
@@ -186,7 +188,7 @@ struct ReasoningPart<'a> {
 }
 
 /// The thoughts that are shown: the content where there is any, else the summary.
-pub(super) fn shown(item: &Reasoning) -> &[Part] {
+pub(super) fn visible_parts(item: &Reasoning) -> &[Part] {
     match item.content.as_deref() {
         Some(content) if !content.is_empty() => content,
         _ => &item.summary,
@@ -194,53 +196,53 @@ pub(super) fn shown(item: &Reasoning) -> &[Part] {
 }
 
 /// A reasoning item as parts, at least one.
-pub(super) fn fold(item: &Reasoning, hints: &Extra) -> Vec<Raw> {
-    let parts = shown(item);
+pub(super) fn fold_reasoning(item: &Reasoning, hints: &Extra) -> Vec<Raw> {
+    let parts = visible_parts(item);
     let last = parts.len().saturating_sub(1);
     let texts = parts.iter().enumerate().filter_map(|(index, part)| {
         let hints = part_hints(part.extra()?);
-        Some(write(item, part.as_text()?, &hints, index == last))
+        Some(reasoning_part(item, part.as_text()?, &hints, index == last))
     });
     let mut out: Vec<Raw> = texts.collect();
     if out.is_empty() {
-        out.push(write(item, "", hints, true));
+        out.push(reasoning_part(item, "", hints, true));
     }
     out
 }
 
-fn write(item: &Reasoning, text: &str, hints: &Extra, last: bool) -> Raw {
+fn reasoning_part(item: &Reasoning, text: &str, hints: &Extra, last: bool) -> Raw {
     let kept = hints.get("providerMetadata");
-    let metadata = match kept.map(|raw| Metadata::read(raw.get())) {
+    let metadata = match kept.map(|raw| ProviderMetadata::parse(raw.get())) {
         Some(None) => kept.cloned(),
         read => {
             let mut metadata = read.flatten().unwrap_or_default();
-            put_opaque(item, &mut metadata, hints, last);
-            metadata.joined()
+            set_opaque_fields(item, &mut metadata, hints, last);
+            metadata.joined_json()
         }
     };
-    let part = ReasoningPart {
+    let part = ReasoningPartJson {
         r#type: "reasoning",
         id: hints.get("id"),
         text,
-        state: state_of(item.status),
+        state: state_from_status(item.status),
         provider_metadata: metadata,
     };
     Raw::from_value(&part).unwrap_or_else(|_| Raw::null())
 }
 
-fn put_opaque(item: &Reasoning, metadata: &mut Metadata, hints: &Extra, last: bool) {
+fn set_opaque_fields(item: &Reasoning, metadata: &mut ProviderMetadata, hints: &Extra, last: bool) {
     let id = item.id.as_deref();
     let signature = item.signature.as_deref();
     let encrypted = item.encrypted_content.as_deref();
     let mut put = |name: &str, key: &str, value: Option<&str>| {
         if let Some(value) = value {
-            metadata.put_string(name, key, value);
+            metadata.set_string(name, key, value);
         }
     };
     match item.format.as_deref() {
         // Only OpenAI's reasoning has ids, also where nobody noted the format.
         Some(OPENAI_FORMAT) | None if id.is_some() => {
-            let name = alias(hints, OPENAI);
+            let name = provider_alias(hints, OPENAI);
             let sealed = hints.get(SEALED).and_then(as_flag).unwrap_or(last);
             put(name, "itemId", id);
             put(
@@ -259,7 +261,7 @@ fn put_opaque(item: &Reasoning, metadata: &mut Metadata, hints: &Extra, last: bo
         }
         Some(GOOGLE_FORMAT) => {
             if last {
-                put(alias(hints, GOOGLE), "thoughtSignature", signature);
+                put(provider_alias(hints, GOOGLE), "thoughtSignature", signature);
                 put(OWN, "encryptedContent", encrypted);
                 put(OWN, "id", id);
             }

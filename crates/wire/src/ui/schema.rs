@@ -4,15 +4,15 @@
 //! required must be there even when its value may be anything. Reading a part by its table is
 //! [`super::check`]'s work.
 
-use Answer::{Denied, Given, Granted, Open};
-use Check::{
+use ApprovalAnswer::{Denied, Given, Granted, Open};
+use ExpectedValue::{
     Approval, Citations, Encoding, False, Flag, Json, Metadata, Never, Object, SteeringParts, Text,
     TextRecord, TextState, True,
 };
 
 /// What a field's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Check {
+pub(super) enum ExpectedValue {
     /// A string.
     Text,
     /// A boolean.
@@ -38,14 +38,14 @@ pub(super) enum Check {
     /// What supports a text, an array.
     Citations,
     /// A request for approval and perhaps its answer.
-    Approval(Answer),
+    Approval(ApprovalAnswer),
     /// The text and file parts of a steering message.
     SteeringParts,
 }
 
 /// Which answer an approval must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ApprovalAnswer {
     /// None yet.
     Open,
     /// Either.
@@ -61,11 +61,11 @@ pub(super) enum Answer {
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) required: bool,
-    pub(super) check: Check,
+    pub(super) check: ExpectedValue,
 }
 
 /// The fields of a part behind its `type`, in order.
-pub(super) type Shape = &'static [Field];
+pub(super) type FieldTable = &'static [Field];
 
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,34 +131,35 @@ macro_rules! fields {
     (@ may) => { false };
 }
 
-pub(super) const TEXT: Shape = fields![
+pub(super) const TEXT: FieldTable = fields![
     must "text" Text, may "citations" Citations, may "state" TextState,
     may "providerMetadata" Metadata,
 ];
-pub(super) const REASONING: Shape = fields![
+pub(super) const REASONING: FieldTable = fields![
     may "id" Text, must "text" Text, may "state" TextState, may "providerMetadata" Metadata,
 ];
-const CUSTOM: Shape = fields![must "kind" Text, may "providerMetadata" Metadata];
-const SOURCE_URL: Shape = fields![
+const CUSTOM: FieldTable = fields![must "kind" Text, may "providerMetadata" Metadata];
+const SOURCE_URL: FieldTable = fields![
     must "sourceId" Text, must "url" Text, may "title" Text, may "providerMetadata" Metadata,
 ];
-const SOURCE_DOCUMENT: Shape = fields![
+const SOURCE_DOCUMENT: FieldTable = fields![
     must "sourceId" Text, must "mediaType" Text, must "title" Text, may "filename" Text,
     may "providerMetadata" Metadata,
 ];
-pub(super) const FILE: Shape = fields![
+pub(super) const FILE: FieldTable = fields![
     must "mediaType" Text, may "filename" Text, must "url" Text,
     may "providerReference" TextRecord, may "providerMetadata" Metadata,
 ];
-const REASONING_FILE: Shape =
+const REASONING_FILE: FieldTable =
     fields![must "mediaType" Text, must "url" Text, may "providerMetadata" Metadata];
-const STEERING: Shape = fields![must "id" Text, must "parts" SteeringParts];
+const STEERING: FieldTable = fields![must "id" Text, must "parts" SteeringParts];
 /// A text inside a steering message.
-pub(super) const STEERING_TEXT: Shape = fields![must "text" Text, may "providerMetadata" Metadata];
-const DATA: Shape = fields![may "id" Text, must "data" Json];
+pub(super) const STEERING_TEXT: FieldTable =
+    fields![must "text" Text, may "providerMetadata" Metadata];
+const DATA: FieldTable = fields![may "id" Text, must "data" Json];
 
 /// An approval, whatever its answer.
-pub(super) const fn approval(answer: Answer) -> Shape {
+pub(super) const fn approval_fields(answer: ApprovalAnswer) -> FieldTable {
     match answer {
         Open => fields![
             must "id" Text, may "approved" Never, may "descriptor" Json, may "requestReason" Text,
@@ -183,20 +184,20 @@ pub(super) const fn approval(answer: Answer) -> Shape {
     }
 }
 
-pub(super) const CITATION: Shape = fields![
+pub(super) const CITATION: FieldTable = fields![
     must "source" Object, may "startIndex" Json, may "endIndex" Json, may "citedText" Text,
 ];
-pub(super) const CITATION_URL: Shape = fields![
+pub(super) const CITATION_URL: FieldTable = fields![
     must "sourceType" Text, must "id" Text, must "url" Text, may "title" Text,
     may "providerMetadata" Metadata,
 ];
-pub(super) const CITATION_DOCUMENT: Shape = fields![
+pub(super) const CITATION_DOCUMENT: FieldTable = fields![
     must "sourceType" Text, must "id" Text, must "mediaType" Text, must "title" Text,
     may "filename" Text, may "providerMetadata" Metadata,
 ];
 
 /// A call of a tool the host knows: `tool-<name>`.
-const fn tool(state: ToolState) -> Shape {
+const fn static_tool_fields(state: ToolState) -> FieldTable {
     match state {
         ToolState::InputStreaming => fields![
             must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
@@ -244,7 +245,7 @@ const fn tool(state: ToolState) -> Shape {
 }
 
 /// A call of a tool the host does not know: `dynamic-tool`.
-const fn dynamic_tool(state: ToolState) -> Shape {
+const fn dynamic_tool_fields(state: ToolState) -> FieldTable {
     match state {
         ToolState::InputStreaming => fields![
             may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
@@ -296,7 +297,7 @@ const fn dynamic_tool(state: ToolState) -> Shape {
 
 impl PartKind {
     /// The kind of a part that has no state; `None` for tool calls and unknown types.
-    pub(super) fn of(type_name: &str) -> Option<(Self, Shape)> {
+    pub(super) fn from_type_name(type_name: &str) -> Option<(Self, FieldTable)> {
         Some(match type_name {
             "text" => (Self::Text, TEXT),
             "reasoning" => (Self::Reasoning, REASONING),
@@ -313,7 +314,7 @@ impl PartKind {
     }
 
     /// Whether a type names a tool call, and whether the tool is unknown to the host.
-    pub(super) fn tool(type_name: &str) -> Option<bool> {
+    pub(super) fn parse_tool_type(type_name: &str) -> Option<bool> {
         if type_name == "dynamic-tool" {
             Some(true)
         } else {
@@ -322,11 +323,11 @@ impl PartKind {
     }
 
     /// The fields of a tool call in a state.
-    pub(super) const fn tool_shape(dynamic: bool, state: ToolState) -> Shape {
+    pub(super) const fn tool_fields(dynamic: bool, state: ToolState) -> FieldTable {
         if dynamic {
-            dynamic_tool(state)
+            dynamic_tool_fields(state)
         } else {
-            tool(state)
+            static_tool_fields(state)
         }
     }
 }

@@ -7,9 +7,9 @@
 use contexture_ir::{Extra, Part, Raw, Role, Status, TextPart};
 use serde::Serialize;
 
-use super::check::{Checked, decode};
+use super::check::{CheckedPart, decode_string};
 use super::hints::part_hints;
-use super::metadata::{Metadata, OPENAI, OWN, alias, note_alias};
+use super::metadata::{OPENAI, OWN, ProviderMetadata, provider_alias, record_alias};
 
 /// A text part, read.
 pub(super) struct LiftedText {
@@ -19,7 +19,7 @@ pub(super) struct LiftedText {
 }
 
 /// The status that a `state` means.
-pub(super) fn status_of(state: Option<&str>) -> Option<Status> {
+pub(super) fn status_from_state(state: Option<&str>) -> Option<Status> {
     match state {
         Some("\"streaming\"") => Some(Status::InProgress),
         Some("\"done\"") => Some(Status::Completed),
@@ -28,7 +28,7 @@ pub(super) fn status_of(state: Option<&str>) -> Option<Status> {
 }
 
 /// The `state` that a status means.
-pub(super) fn state_of(status: Option<Status>) -> Option<&'static str> {
+pub(super) fn state_from_status(status: Option<Status>) -> Option<&'static str> {
     match status {
         Some(Status::InProgress) => Some("streaming"),
         Some(Status::Completed) => Some("done"),
@@ -36,27 +36,27 @@ pub(super) fn state_of(status: Option<Status>) -> Option<&'static str> {
     }
 }
 
-pub(super) fn lift(checked: &Checked<'_>, role: Role) -> LiftedText {
+pub(super) fn lift_text(checked: &CheckedPart<'_>, role: Role) -> LiftedText {
     let (mut hints, mut extra) = (Extra::new(), Extra::new());
     let (mut id, mut refusal) = (None, false);
     if let Some(raw) = checked.get("providerMetadata") {
-        match Metadata::read(raw.get()) {
+        match ProviderMetadata::parse(raw.get()) {
             Some(mut metadata) => {
                 if role == Role::Assistant
                     && let Some((name, text)) = metadata.take_string(OPENAI, "itemId")
                 {
-                    note_alias(&mut hints, OPENAI, name);
+                    record_alias(&mut hints, OPENAI, name);
                     id = Some(text);
                 }
                 if metadata
-                    .find(OWN, "refusal")
+                    .get_value(OWN, "refusal")
                     .is_some_and(|raw| raw.get() == "true")
                 {
                     refusal = true;
                     metadata.remove(OWN, "refusal");
                 }
-                metadata.unlink(&mut hints, &mut extra);
-                if let Some(rest) = metadata.rest() {
+                metadata.extract_linked_fields(&mut hints, &mut extra);
+                if let Some(rest) = metadata.remaining_json() {
                     hints.set("providerMetadata", rest);
                 }
             }
@@ -66,8 +66,8 @@ pub(super) fn lift(checked: &Checked<'_>, role: Role) -> LiftedText {
     if let Some(citations) = checked.get("citations") {
         hints.set("citations", citations.to_raw());
     }
-    extra.set_wire("ui", hints);
-    let (text, _) = decode(checked.get("text").map_or("\"\"", |raw| raw.get()));
+    extra.set_wire_fields("ui", hints);
+    let (text, _) = decode_string(checked.get("text").map_or("\"\"", |raw| raw.get()));
     let text = TextPart {
         text: text.into_owned(),
         extra,
@@ -78,14 +78,14 @@ pub(super) fn lift(checked: &Checked<'_>, role: Role) -> LiftedText {
             (false, Role::Assistant) => Part::OutputText(text),
             (false, _) => Part::InputText(text),
         },
-        status: status_of(checked.get("state").map(|raw| raw.get())),
+        status: status_from_state(checked.get("state").map(|raw| raw.get())),
         id,
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Text<'a> {
+struct TextPartJson<'a> {
     r#type: &'static str,
     text: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,46 +97,46 @@ struct Text<'a> {
 }
 
 /// A text of a message as a part.
-pub(super) fn fold(
+pub(super) fn fold_text(
     part: &TextPart,
     status: Option<Status>,
     id: Option<&str>,
-    refusal: Refusal,
+    refusal: IsRefusal,
 ) -> Raw {
     let hints = part_hints(&part.extra);
     let mut metadata = match hints.get("providerMetadata") {
-        Some(raw) => match Metadata::read(raw.get()) {
+        Some(raw) => match ProviderMetadata::parse(raw.get()) {
             Some(metadata) => metadata,
             // Kept whole because its keys repeat.
-            None => return write(part, &hints, status, Some(raw.clone())),
+            None => return text_part(part, &hints, status, Some(raw.clone())),
         },
-        None => Metadata::default(),
+        None => ProviderMetadata::default(),
     };
     if let Some(id) = id {
-        metadata.put_string(alias(&hints, OPENAI), "itemId", id);
+        metadata.set_string(provider_alias(&hints, OPENAI), "itemId", id);
     }
-    if matches!(refusal, Refusal::Yes)
+    if matches!(refusal, IsRefusal::Yes)
         && let Ok(yes) = Raw::parse("true")
     {
-        metadata.put(OWN, "refusal", yes);
+        metadata.set_value(OWN, "refusal", yes);
     }
-    metadata.link(&hints, &part.extra);
-    write(part, &hints, status, metadata.joined())
+    metadata.insert_linked_fields(&hints, &part.extra);
+    text_part(part, &hints, status, metadata.joined_json())
 }
 
 /// Whether a text is a refusal.
 #[derive(Clone, Copy)]
-pub(super) enum Refusal {
+pub(super) enum IsRefusal {
     Yes,
     No,
 }
 
-fn write(part: &TextPart, hints: &Extra, status: Option<Status>, metadata: Option<Raw>) -> Raw {
-    let text = Text {
+fn text_part(part: &TextPart, hints: &Extra, status: Option<Status>, metadata: Option<Raw>) -> Raw {
+    let text = TextPartJson {
         r#type: "text",
         text: &part.text,
         citations: hints.get("citations"),
-        state: state_of(status),
+        state: state_from_status(status),
         provider_metadata: metadata,
     };
     Raw::from_value(&text).unwrap_or_else(|_| Raw::null())
@@ -144,21 +144,21 @@ fn write(part: &TextPart, hints: &Extra, status: Option<Status>, metadata: Optio
 
 /// The sources a model's text names in its annotations, as parts of their own; none for a text that
 /// came from a UI message, whose sources stand beside it already.
-pub(super) fn sources(part: &TextPart, first: usize) -> Vec<Raw> {
+pub(super) fn source_parts(part: &TextPart, first: usize) -> Vec<Raw> {
     let Some(annotations) = part.extra.get("annotations") else {
         return Vec::new();
     };
-    let list: Vec<&serde_json::value::RawValue> = annotations.to().unwrap_or_default();
+    let list: Vec<&serde_json::value::RawValue> = annotations.parse_as().unwrap_or_default();
     let mut out = Vec::new();
     for annotation in list {
-        out.extend(source(annotation.get(), first + out.len()));
+        out.extend(source_part(annotation.get(), first + out.len()));
     }
     out
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Source<'a> {
+struct SourcePartJson<'a> {
     r#type: &'static str,
     source_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,17 +171,17 @@ struct Source<'a> {
     filename: Option<String>,
 }
 
-fn source(annotation: &str, number: usize) -> Option<Raw> {
+fn source_part(annotation: &str, number: usize) -> Option<Raw> {
     let fields = contexture_ir::Fields::parse(annotation).ok()?;
     let text = |name: &str| {
         let raw = fields.get(&[name])?;
         raw.get()
             .starts_with('"')
-            .then(|| decode(raw.get()).0.into_owned())
+            .then(|| decode_string(raw.get()).0.into_owned())
     };
     let source_id = format!("source-{number}");
     let source = match text("type")?.as_str() {
-        "url_citation" => Source {
+        "url_citation" => SourcePartJson {
             r#type: "source-url",
             source_id,
             url: Some(text("url")?),
@@ -191,7 +191,7 @@ fn source(annotation: &str, number: usize) -> Option<Raw> {
         },
         "file_citation" | "container_file_citation" => {
             let filename = text("filename");
-            Source {
+            SourcePartJson {
                 r#type: "source-document",
                 source_id: text("file_id").unwrap_or(source_id),
                 url: None,

@@ -6,14 +6,14 @@
 
 use contexture_ir::{
     Extension, Extra, Fields, FunctionCall, FunctionCallOutput, Item, Output, Part, Raw, Status,
-    quote,
+    quote_json,
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::check::{Checked, check_members, decode};
+use super::check::{CheckedPart, check_members, decode_string};
 use super::hints::part_hints;
-use super::metadata::{Metadata, OPENAI, OWN, alias, note_alias};
-use super::schema::{Answer, Check, PartKind, ToolState, approval};
+use super::metadata::{OPENAI, OWN, ProviderMetadata, provider_alias, record_alias};
+use super::schema::{ApprovalAnswer, ExpectedValue, PartKind, ToolState, approval_fields};
 
 /// The output of a call that was refused without a reason.
 const DENIED: &str = "Tool call execution denied.";
@@ -34,11 +34,11 @@ pub(super) fn is_provider_executed(hints: &Extra) -> bool {
         .is_some_and(|raw| raw.get() == "true")
 }
 
-pub(super) fn lift(checked: &Checked<'_>, dynamic: bool, state: ToolState) -> LiftedTool {
+pub(super) fn lift_tool(checked: &CheckedPart<'_>, dynamic: bool, state: ToolState) -> LiftedTool {
     let text = |name: &str| {
         checked
             .get(name)
-            .map(|raw| decode(raw.get()).0.into_owned())
+            .map(|raw| decode_string(raw.get()).0.into_owned())
     };
     let call_id = text("toolCallId").unwrap_or_default();
     let name = if dynamic {
@@ -52,7 +52,7 @@ pub(super) fn lift(checked: &Checked<'_>, dynamic: bool, state: ToolState) -> Li
     };
     let mut hints = Extra::new();
     if dynamic {
-        hints.set("~dynamic", flag(true));
+        hints.set("~dynamic", flag_json(true));
     }
     for name in [
         "dynamic",
@@ -70,14 +70,14 @@ pub(super) fn lift(checked: &Checked<'_>, dynamic: bool, state: ToolState) -> Li
         call.status = Some(Status::InProgress);
     }
     if let Some(raw) = checked.get("callProviderMetadata") {
-        match Metadata::read(raw.get()) {
+        match ProviderMetadata::parse(raw.get()) {
             Some(mut metadata) => {
                 if let Some((name, id)) = metadata.take_string(OPENAI, "itemId") {
-                    note_alias(&mut hints, OPENAI, name);
+                    record_alias(&mut hints, OPENAI, name);
                     call.id = Some(id);
                 }
-                metadata.unlink(&mut hints, &mut call.extra);
-                if let Some(rest) = metadata.rest() {
+                metadata.extract_linked_fields(&mut hints, &mut call.extra);
+                if let Some(rest) = metadata.remaining_json() {
                     hints.set("callProviderMetadata", rest);
                 }
             }
@@ -96,19 +96,19 @@ pub(super) fn lift(checked: &Checked<'_>, dynamic: bool, state: ToolState) -> Li
     }
 }
 
-fn flag(value: bool) -> Raw {
+fn flag_json(value: bool) -> Raw {
     Raw::parse(value.to_string()).unwrap_or_else(|_| Raw::null())
 }
 
 /// The arguments: the text as the model wrote it where it is there, else the input.
-fn lift_input(checked: &Checked<'_>, hints: &mut Extra) -> String {
+fn lift_input(checked: &CheckedPart<'_>, hints: &mut Extra) -> String {
     let raw = checked.get("rawInput");
     let Some(input) = checked.get("input") else {
         return match raw {
             None => String::new(),
             Some(raw) if raw.get().starts_with('"') => {
                 hints.set("~raw", Raw::string("text"));
-                decode(raw.get()).0.into_owned()
+                decode_string(raw.get()).0.into_owned()
             }
             Some(raw) => {
                 hints.set("~raw", Raw::string("json"));
@@ -125,7 +125,7 @@ fn lift_input(checked: &Checked<'_>, hints: &mut Extra) -> String {
 fn lift_approval(call_id: &str, approval: &str) -> Item {
     let raw = format!(
         r#"{{"type":"ctx:approval","call_id":{},"approval":{approval}}}"#,
-        quote(call_id)
+        quote_json(call_id)
     );
     Item::Extension(Extension {
         kind: "ctx:approval".to_owned(),
@@ -135,7 +135,7 @@ fn lift_approval(call_id: &str, approval: &str) -> Item {
 }
 
 fn lift_output(
-    checked: &Checked<'_>,
+    checked: &CheckedPart<'_>,
     state: ToolState,
     call_id: &str,
 ) -> Option<FunctionCallOutput> {
@@ -143,14 +143,18 @@ fn lift_output(
     let mut out = FunctionCallOutput::new(call_id, Output::Text(String::new()));
     match state {
         ToolState::OutputAvailable => {
-            out.output = lift_value(checked.get("output")?.get(), &mut hints);
+            out.output = lift_output_value(checked.get("output")?.get(), &mut hints);
         }
         ToolState::OutputError => {
-            out.output = Output::Text(decode(checked.get("errorText")?.get()).0.into_owned());
+            out.output = Output::Text(
+                decode_string(checked.get("errorText")?.get())
+                    .0
+                    .into_owned(),
+            );
             out.is_error = Some(true);
         }
         ToolState::OutputDenied => {
-            out.output = Output::Text(refusal(checked.get("approval")?.get()));
+            out.output = Output::Text(refusal_text(checked.get("approval")?.get()));
             out.is_error = Some(true);
         }
         _ => return None,
@@ -161,38 +165,38 @@ fn lift_output(
         None => {}
     }
     if let Some(raw) = checked.get("resultProviderMetadata") {
-        match Metadata::read(raw.get()) {
+        match ProviderMetadata::parse(raw.get()) {
             Some(mut metadata) => {
                 out.id = metadata.take_string(&[OWN], "id").map(|(_, id)| id);
-                if let Some(rest) = metadata.rest() {
+                if let Some(rest) = metadata.remaining_json() {
                     hints.set("resultProviderMetadata", rest);
                 }
             }
             None => hints.set("resultProviderMetadata", raw.to_raw()),
         }
     }
-    out.extra.set_wire("ui", hints);
+    out.extra.set_wire_fields("ui", hints);
     Some(out)
 }
 
-fn refusal(approval: &str) -> String {
+fn refusal_text(approval: &str) -> String {
     let reason = Fields::parse(approval).ok().and_then(|fields| {
         fields
             .get(&["reason"])
-            .map(|raw| decode(raw.get()).0.into_owned())
+            .map(|raw| decode_string(raw.get()).0.into_owned())
     });
     reason.unwrap_or_else(|| DENIED.to_owned())
 }
 
-fn lift_value(value: &str, hints: &mut Extra) -> Output {
+fn lift_output_value(value: &str, hints: &mut Extra) -> Output {
     if value.starts_with('"') {
-        let text = decode(value).0.into_owned();
+        let text = decode_string(value).0.into_owned();
         if as_json(&text).is_some() {
             hints.set("~output", Raw::string("text"));
         }
         return Output::Text(text);
     }
-    match media_parts(value) {
+    match parse_output_parts(value) {
         Some(parts) => Output::Parts(parts),
         None => Output::Text(value.to_owned()),
     }
@@ -200,7 +204,7 @@ fn lift_value(value: &str, hints: &mut Extra) -> Output {
 
 /// An output of parts as this crate writes it: an array of texts, pictures, files and providers' blocks
 /// that come out as the same value.
-fn media_parts(value: &str) -> Option<Vec<Part>> {
+fn parse_output_parts(value: &str) -> Option<Vec<Part>> {
     if !value.starts_with('[') || !value.contains("\"type\"") {
         return None;
     }
@@ -218,7 +222,7 @@ fn media_parts(value: &str) -> Option<Vec<Part>> {
         return None;
     }
     let written = Raw::from_value(&parts).ok()?;
-    let same = written.to::<serde_json::Value>().ok()?
+    let same = written.parse_as::<serde_json::Value>().ok()?
         == serde_json::from_str::<serde_json::Value>(value).ok()?;
     same.then_some(parts)
 }
@@ -244,11 +248,12 @@ pub(super) struct ToolDraft<'a> {
 
 impl ToolDraft<'_> {
     /// The approval, if it has the form its state demands, and the state.
-    fn state(&self) -> (ToolState, Option<Raw>) {
-        let given = |answer: Answer| {
+    fn part_state(&self) -> (ToolState, Option<Raw>) {
+        let given = |answer: ApprovalAnswer| {
             let fields = Fields::parse(self.approval?.get()).ok()?;
             let raw = fields.get(&["approval"])?;
-            let members = check_members(Fields::parse(raw.get()).ok()?, approval(answer)).ok()?;
+            let members =
+                check_members(Fields::parse(raw.get()).ok()?, approval_fields(answer)).ok()?;
             let approved = members.list.iter().find(|(key, _)| *key == "approved");
             let approved = approved.map(|(_, value)| value.get() == "true");
             // Unknown keys would be refused nowhere, but dropped by the next validation.
@@ -257,7 +262,7 @@ impl ToolDraft<'_> {
                 .is_empty()
                 .then(|| (Raw::from(raw), approved))
         };
-        let answered = given(Answer::Given);
+        let answered = given(ApprovalAnswer::Given);
         match self.output {
             Some(_) if matches!(answered, Some((_, Some(false)))) => {
                 (ToolState::OutputDenied, answered.map(|(raw, _)| raw))
@@ -270,7 +275,7 @@ impl ToolDraft<'_> {
                 };
                 (state, answered.map(|(raw, _)| raw))
             }
-            None => match (answered, given(Answer::Open)) {
+            None => match (answered, given(ApprovalAnswer::Open)) {
                 (Some((raw, _)), _) => (ToolState::ApprovalResponded, Some(raw)),
                 (None, Some((raw, _))) => (ToolState::ApprovalRequested, Some(raw)),
                 (None, None) => match self.call.status {
@@ -284,16 +289,16 @@ impl ToolDraft<'_> {
     }
 
     /// The part.
-    pub(super) fn fold(&self) -> Raw {
+    pub(super) fn fold_part(&self) -> Raw {
         let dynamic = self
             .hints
             .get("~dynamic")
             .is_some_and(|raw| raw.get() == "true");
-        let (state, approval) = self.state();
-        let mut fields = Collected::default();
-        fields.put("toolName", Raw::string(&self.call.name));
-        fields.put("toolCallId", Raw::string(&self.call.call_id));
-        fields.put("state", Raw::string(state.as_str()));
+        let (state, approval) = self.part_state();
+        let mut fields = CollectedFields::default();
+        fields.push_field("toolName", Raw::string(&self.call.name));
+        fields.push_field("toolCallId", Raw::string(&self.call.call_id));
+        fields.push_field("state", Raw::string(state.as_str()));
         for name in [
             "dynamic",
             "title",
@@ -301,10 +306,10 @@ impl ToolDraft<'_> {
             "providerExecuted",
             "inputEncoding",
         ] {
-            fields.put_some(name, self.hints.get(name).cloned());
+            fields.push_if_some(name, self.hints.get(name).cloned());
         }
-        fields.put_some("callProviderMetadata", self.call_metadata());
-        fields.put_some("approval", approval);
+        fields.push_if_some("callProviderMetadata", self.call_metadata());
+        fields.push_if_some("approval", approval);
         self.fold_input(state, &mut fields);
         if let Some(output) = self.output {
             fold_output(output, state, &mut fields);
@@ -314,52 +319,56 @@ impl ToolDraft<'_> {
         } else {
             format!("tool-{}", self.call.name)
         };
-        fields.write(&type_name, dynamic, state)
+        fields.build_part(&type_name, dynamic, state)
     }
 
     fn call_metadata(&self) -> Option<Raw> {
         let kept = self.hints.get("callProviderMetadata");
-        let mut metadata = match kept.map(|raw| Metadata::read(raw.get())) {
+        let mut metadata = match kept.map(|raw| ProviderMetadata::parse(raw.get())) {
             Some(None) => return kept.cloned(),
             read => read.flatten().unwrap_or_default(),
         };
         if let Some(id) = &self.call.id {
-            metadata.put_string(alias(&self.hints, OPENAI), "itemId", id);
+            metadata.set_string(provider_alias(&self.hints, OPENAI), "itemId", id);
         }
-        metadata.link(&self.hints, &self.call.extra);
-        metadata.joined()
+        metadata.insert_linked_fields(&self.hints, &self.call.extra);
+        metadata.joined_json()
     }
 
-    fn fold_input(&self, state: ToolState, fields: &mut Collected) {
+    fn fold_input(&self, state: ToolState, fields: &mut CollectedFields) {
         let arguments = self.call.arguments.as_str();
         let json = Raw::parse(arguments).ok();
         let optional = matches!(state, ToolState::InputStreaming | ToolState::OutputError);
         match self.hints.get("~raw").and_then(Raw::as_string).as_deref() {
-            Some("text") if optional => return fields.put("rawInput", Raw::string(arguments)),
-            Some("json") if optional => return fields.put_some("rawInput", json),
+            Some("text") if optional => {
+                return fields.push_field("rawInput", Raw::string(arguments));
+            }
+            Some("json") if optional => return fields.push_if_some("rawInput", json),
             _ => {}
         }
         if optional {
-            fields.put_some("rawInput", self.hints.get("rawInput").cloned());
+            fields.push_if_some("rawInput", self.hints.get("rawInput").cloned());
         }
         match json {
-            Some(json) => fields.put("input", json),
+            Some(json) => fields.push_field("input", json),
             None if arguments.is_empty() && optional => {}
             None if arguments.is_empty() => {
-                fields.put("input", Raw::parse("{}").unwrap_or_else(|_| Raw::null()));
+                fields.push_field("input", Raw::parse("{}").unwrap_or_else(|_| Raw::null()));
             }
             None if state == ToolState::InputStreaming => {
-                fields.put("rawInput", Raw::string(arguments));
+                fields.push_field("rawInput", Raw::string(arguments));
             }
-            None => fields.put("input", Raw::string(arguments)),
+            None => fields.push_field("input", Raw::string(arguments)),
         }
     }
 }
 
-fn fold_output(output: &FunctionCallOutput, state: ToolState, fields: &mut Collected) {
+fn fold_output(output: &FunctionCallOutput, state: ToolState, fields: &mut CollectedFields) {
     let hints = part_hints(&output.extra);
     match state {
-        ToolState::OutputError => fields.put("errorText", Raw::string(&error_text(&output.output))),
+        ToolState::OutputError => {
+            fields.push_field("errorText", Raw::string(&error_text(&output.output)))
+        }
         ToolState::OutputAvailable => {
             let keep_text = hints.get("~output").is_some();
             let value = match &output.output {
@@ -367,27 +376,27 @@ fn fold_output(output: &FunctionCallOutput, state: ToolState, fields: &mut Colle
                 Output::Text(text) => as_json(text).unwrap_or_else(|| Raw::string(text)),
                 Output::Parts(parts) => Raw::from_value(parts).unwrap_or_else(|_| Raw::null()),
             };
-            fields.put("output", value);
+            fields.push_field("output", value);
             if output.status == Some(Status::InProgress) {
-                fields.put("preliminary", flag(true));
+                fields.push_field("preliminary", flag_json(true));
             } else {
-                fields.put_some("preliminary", hints.get("preliminary").cloned());
+                fields.push_if_some("preliminary", hints.get("preliminary").cloned());
             }
         }
         _ => return,
     }
     let kept = hints.get("resultProviderMetadata");
-    let metadata = match kept.map(|raw| Metadata::read(raw.get())) {
+    let metadata = match kept.map(|raw| ProviderMetadata::parse(raw.get())) {
         Some(None) => kept.cloned(),
         read => {
             let mut metadata = read.flatten().unwrap_or_default();
             if let Some(id) = &output.id {
-                metadata.put_string(OWN, "id", id);
+                metadata.set_string(OWN, "id", id);
             }
-            metadata.joined()
+            metadata.joined_json()
         }
     };
-    fields.put_some("resultProviderMetadata", metadata);
+    fields.push_if_some("resultProviderMetadata", metadata);
 }
 
 /// An error is text; pictures beside it have no place.
@@ -403,43 +412,43 @@ pub(super) fn error_text(output: &Output) -> String {
 
 /// Fields by name, written in the order of a part's table.
 #[derive(Default)]
-struct Collected(Vec<(&'static str, Raw)>);
+struct CollectedFields(Vec<(&'static str, Raw)>);
 
-impl Collected {
-    fn put(&mut self, name: &'static str, value: Raw) {
+impl CollectedFields {
+    fn push_field(&mut self, name: &'static str, value: Raw) {
         self.0.push((name, value));
     }
 
-    fn put_some(&mut self, name: &'static str, value: Option<Raw>) {
+    fn push_if_some(&mut self, name: &'static str, value: Option<Raw>) {
         if let Some(value) = value {
-            self.put(name, value);
+            self.push_field(name, value);
         }
     }
 
-    fn write(&self, type_name: &str, dynamic: bool, state: ToolState) -> Raw {
-        Raw::from_value(&Written {
+    fn build_part(&self, type_name: &str, dynamic: bool, state: ToolState) -> Raw {
+        Raw::from_value(&OrderedFields {
             type_name,
             fields: &self.0,
-            shape: PartKind::tool_shape(dynamic, state),
+            shape: PartKind::tool_fields(dynamic, state),
         })
         .unwrap_or_else(|_| Raw::null())
     }
 }
 
-struct Written<'a> {
+struct OrderedFields<'a> {
     type_name: &'a str,
     fields: &'a [(&'static str, Raw)],
-    shape: super::schema::Shape,
+    shape: super::schema::FieldTable,
 }
 
-impl Serialize for Written<'_> {
+impl Serialize for OrderedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", self.type_name)?;
         for field in self.shape {
             let found = self.fields.iter().find(|(name, _)| *name == field.name);
             if let Some((_, value)) = found
-                && field.check != Check::Never
+                && field.check != ExpectedValue::Never
             {
                 map.serialize_entry(field.name, value)?;
             }

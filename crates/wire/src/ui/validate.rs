@@ -10,12 +10,12 @@ use contexture_ir::{Fields, Raw, UiMessage, UiRole};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::check::{Checked, Problem, check_part, decode};
+use super::check::{CheckedPart, Problem, check_part, decode_string};
 use crate::error::WireError;
 
 /// A message that passed, with the paths of the keys that were dropped.
 #[derive(Debug)]
-pub(super) struct Validated {
+pub(super) struct ValidatedMessage {
     pub(super) message: UiMessage,
     pub(super) dropped: Vec<String>,
 }
@@ -34,10 +34,10 @@ pub(super) struct Validated {
 /// ```
 pub fn validate(messages: &[UiMessage]) -> Result<Vec<UiMessage>, WireError> {
     let check = |(index, message): (usize, &UiMessage)| {
-        check_ui_message(message).map_err(|problem| invalid(problem.at_index(index)))
+        check_ui_message(message).map_err(|problem| invalid_ui(problem.at_index(index)))
     };
     if messages.is_empty() {
-        return Err(invalid(Problem::new("expected at least one message")));
+        return Err(invalid_ui(Problem::new("expected at least one message")));
     }
     messages.iter().enumerate().map(check).collect()
 }
@@ -47,16 +47,19 @@ pub fn validate(messages: &[UiMessage]) -> Result<Vec<UiMessage>, WireError> {
 /// # Errors
 /// As [`validate`], and [`WireError::NotJson`].
 pub fn validate_json(text: &str) -> Result<Vec<UiMessage>, WireError> {
-    let validated = read(text)?;
+    let validated = parse_messages(text)?;
     Ok(validated.into_iter().map(|one| one.message).collect())
 }
 
 /// Reads and checks an array of messages.
-pub(super) fn read(text: &str) -> Result<Vec<Validated>, WireError> {
-    let elements: Vec<Element<'_>> = match serde_json::from_str(text) {
+pub(super) fn parse_messages(text: &str) -> Result<Vec<ValidatedMessage>, WireError> {
+    let elements: Vec<ObjectElement<'_>> = match serde_json::from_str(text) {
         Ok(elements) => elements,
         Err(error) if error.is_data() => {
-            return Err(invalid(Problem::expected("an array of messages", text)));
+            return Err(invalid_ui(Problem::wrong_value(
+                "an array of messages",
+                text,
+            )));
         }
         Err(source) => {
             return Err(WireError::NotJson {
@@ -67,25 +70,25 @@ pub(super) fn read(text: &str) -> Result<Vec<Validated>, WireError> {
         }
     };
     if elements.is_empty() {
-        return Err(invalid(Problem::new("expected at least one message")));
+        return Err(invalid_ui(Problem::new("expected at least one message")));
     }
-    let check = |(index, element): (usize, Element<'_>)| {
+    let check = |(index, element): (usize, ObjectElement<'_>)| {
         let checked = match element.0 {
             Some(fields) => check_message(fields),
             None => Err(Problem::new("expected a message, an object")),
         };
-        checked.map_err(|problem| invalid(problem.at_index(index)))
+        checked.map_err(|problem| invalid_ui(problem.at_index(index)))
     };
     elements.into_iter().enumerate().map(check).collect()
 }
 
 /// Reads and checks one message.
-pub(super) fn read_one(text: &str) -> Result<Validated, WireError> {
-    let fields = Fields::parse(text).map_err(|_| invalid(Problem::new("expected an object")))?;
-    check_message(fields).map_err(invalid)
+pub(super) fn parse_message(text: &str) -> Result<ValidatedMessage, WireError> {
+    let fields = Fields::parse(text).map_err(|_| invalid_ui(Problem::new("expected an object")))?;
+    check_message(fields).map_err(invalid_ui)
 }
 
-fn invalid(problem: Problem) -> WireError {
+fn invalid_ui(problem: Problem) -> WireError {
     let path = if problem.path.is_empty() {
         "messages".to_owned()
     } else {
@@ -97,58 +100,59 @@ fn invalid(problem: Problem) -> WireError {
     }
 }
 
-fn check_message(mut fields: Fields<'_>) -> Result<Validated, Problem> {
+fn check_message(mut fields: Fields<'_>) -> Result<ValidatedMessage, Problem> {
     let mut take = |name: &'static str| {
         fields
-            .take(&[name])
-            .map_err(|_| Problem::new("stands twice").at(name))
+            .take_field(&[name])
+            .map_err(|_| Problem::new("stands twice").at_segment(name))
     };
     let (id, role) = (take("id")?, take("role")?);
     let (metadata, parts) = (take("metadata")?, take("parts")?);
     let id = match id.map(RawValue::get) {
-        Some(text) if text.starts_with('"') => decode(text).0.into_owned(),
-        other => return Err(wrong(other, "a string").at("id")),
+        Some(text) if text.starts_with('"') => decode_string(text).0.into_owned(),
+        other => return Err(missing_or_wrong(other, "a string").at_segment("id")),
     };
-    let role = role_of(role.map(RawValue::get))?;
+    let role = parse_role(role.map(RawValue::get))?;
     let mut dropped: Vec<String> = fields.iter().map(|(key, _)| key.to_owned()).collect();
     let parts = match parts.map(RawValue::get) {
         Some(text) if text.starts_with('[') => {
-            check_parts(text, &mut dropped).map_err(|problem| problem.at("parts"))?
+            check_parts(text, &mut dropped).map_err(|problem| problem.at_segment("parts"))?
         }
-        other => return Err(wrong(other, "an array of parts").at("parts")),
+        other => return Err(missing_or_wrong(other, "an array of parts").at_segment("parts")),
     };
-    not_empty(role, &parts)?;
+    check_not_empty(role, &parts)?;
     let message = UiMessage {
         id,
         role,
         metadata: metadata.map(Raw::from),
         parts,
     };
-    Ok(Validated { message, dropped })
+    Ok(ValidatedMessage { message, dropped })
 }
 
-fn wrong(found: Option<&str>, expected: &str) -> Problem {
+fn missing_or_wrong(found: Option<&str>, expected: &str) -> Problem {
     match found {
-        Some(found) => Problem::expected(expected, found),
+        Some(found) => Problem::wrong_value(expected, found),
         None => Problem::new(format!("missing, expected {expected}")),
     }
 }
 
-fn role_of(word: Option<&str>) -> Result<UiRole, Problem> {
+fn parse_role(word: Option<&str>) -> Result<UiRole, Problem> {
     let known = word.and_then(|word| UiRole::from_wire(word.trim_matches('"')));
-    known.ok_or_else(|| wrong(word, "`system`, `user` or `assistant`").at("role"))
+    known
+        .ok_or_else(|| missing_or_wrong(word, "`system`, `user` or `assistant`").at_segment("role"))
 }
 
-fn not_empty(role: UiRole, parts: &[Raw]) -> Result<(), Problem> {
+fn check_not_empty(role: UiRole, parts: &[Raw]) -> Result<(), Problem> {
     if parts.is_empty() && role != UiRole::Assistant {
-        return Err(Problem::new("expected at least one part").at("parts"));
+        return Err(Problem::new("expected at least one part").at_segment("parts"));
     }
     Ok(())
 }
 
 fn check_parts(text: &str, dropped: &mut Vec<String>) -> Result<Vec<Raw>, Problem> {
-    let elements: Vec<Element<'_>> =
-        serde_json::from_str(text).map_err(|_| Problem::expected("an array of parts", text))?;
+    let elements: Vec<ObjectElement<'_>> =
+        serde_json::from_str(text).map_err(|_| Problem::wrong_value("an array of parts", text))?;
     let mut parts = Vec::with_capacity(elements.len());
     for (index, element) in elements.into_iter().enumerate() {
         let checked = match element.0 {
@@ -156,13 +160,13 @@ fn check_parts(text: &str, dropped: &mut Vec<String>) -> Result<Vec<Raw>, Proble
             None => Err(Problem::new("expected a part, an object")),
         };
         let checked = checked.map_err(|problem| problem.at_index(index))?;
-        note_dropped(dropped, index, &checked);
+        record_dropped_keys(dropped, index, &checked);
         parts.push(checked.to_raw());
     }
     Ok(parts)
 }
 
-fn note_dropped(dropped: &mut Vec<String>, index: usize, part: &Checked<'_>) {
+fn record_dropped_keys(dropped: &mut Vec<String>, index: usize, part: &CheckedPart<'_>) {
     let names = part.members.dropped.iter();
     dropped.extend(names.map(|name| format!("parts[{index}].{name}")));
 }
@@ -172,13 +176,13 @@ fn check_ui_message(message: &UiMessage) -> Result<UiMessage, Problem> {
     for (index, part) in message.parts.iter().enumerate() {
         let checked = match Fields::parse(part.get()) {
             Ok(fields) => check_part(fields),
-            Err(_) => Err(Problem::expected("a part, an object", part.get())),
+            Err(_) => Err(Problem::wrong_value("a part, an object", part.get())),
         };
-        let checked = checked.map_err(|problem| problem.at_index(index).at("parts"))?;
+        let checked = checked.map_err(|problem| problem.at_index(index).at_segment("parts"))?;
         let kept = checked.members.in_order;
         parts.push(if kept { part.clone() } else { checked.to_raw() });
     }
-    not_empty(message.role, &parts)?;
+    check_not_empty(message.role, &parts)?;
     Ok(UiMessage {
         id: message.id.clone(),
         role: message.role,
@@ -188,13 +192,13 @@ fn check_ui_message(message: &UiMessage) -> Result<UiMessage, Problem> {
 }
 
 /// An array's element cut into its members; `None` if it is not an object.
-struct Element<'a>(Option<Fields<'a>>);
+struct ObjectElement<'a>(Option<Fields<'a>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Element<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectElement<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Element<'de>;
+        struct ElementVisitor;
+        impl<'de> Visitor<'de> for ElementVisitor {
+            type Value = ObjectElement<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("any value")
@@ -205,38 +209,38 @@ impl<'de: 'a, 'a> Deserialize<'de> for Element<'a> {
                 map: A,
             ) -> Result<Self::Value, A::Error> {
                 let members = serde::de::value::MapAccessDeserializer::new(map);
-                Fields::deserialize(members).map(|fields| Element(Some(fields)))
+                Fields::deserialize(members).map(|fields| ObjectElement(Some(fields)))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Element(None))
+                Ok(ObjectElement(None))
             }
 
             fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-                Ok(Element(None))
+                Ok(ObjectElement(None))
             }
 
             fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-                Ok(Element(None))
+                Ok(ObjectElement(None))
             }
 
             fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-                Ok(Element(None))
+                Ok(ObjectElement(None))
             }
 
             fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-                Ok(Element(None))
+                Ok(ObjectElement(None))
             }
 
             fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-                Ok(Element(None))
+                Ok(ObjectElement(None))
             }
 
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Element(None))
+                Ok(ObjectElement(None))
             }
         }
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(ElementVisitor)
     }
 }

@@ -1,7 +1,7 @@
 //! Anthropic Messages against recordings, schemas and hand-written cases.
 
 use contexture_testdata as data;
-use contexture_wire::{Format, Kind, WireError, lift, lower};
+use contexture_wire::{DocumentKind, Format, WireError, lift, lower};
 
 use crate::recorded::{
     Tally, check_answers, check_exact, check_translations, dialect, findings, name, validators,
@@ -16,7 +16,7 @@ fn recorded_requests_come_back_exactly() {
     for exchange in &exchanges {
         check_exact(
             FORMAT,
-            Kind::Request,
+            DocumentKind::Request,
             &name(exchange),
             exchange.request.get(),
             &mut tally,
@@ -31,7 +31,7 @@ fn recorded_requests_are_valid_again() {
     let mut counts = (0, 0);
     for exchange in data::exchanges(FORMAT.as_str()) {
         let lifted = lift(FORMAT, exchange.request.get()).unwrap();
-        let lowered = lower(&dialect(FORMAT), Kind::Request, &lifted.transcript);
+        let lowered = lower(&dialect(FORMAT), DocumentKind::Request, &lifted.transcript);
         if findings(stable, &lowered.json).is_empty() {
             counts.0 += 1;
         } else {
@@ -62,7 +62,7 @@ fn recorded_responses_come_back_exactly() {
         {
             check_exact(
                 FORMAT,
-                Kind::Response,
+                DocumentKind::Response,
                 &name(&exchange),
                 response.get(),
                 &mut tally,
@@ -98,7 +98,7 @@ fn ai_sdk_responses_come_back_exactly() {
         }
         check_exact(
             FORMAT,
-            Kind::Response,
+            DocumentKind::Response,
             &recording.file,
             response.get(),
             &mut tally,

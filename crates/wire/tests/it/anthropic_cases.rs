@@ -1,7 +1,7 @@
 //! Anthropic's rules, case by case.
 
 use contexture_ir::{Item, Part};
-use contexture_wire::{Dialect, Format, Kind, LossKind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, LossKind, lift, lower};
 use serde_json::{Value, json};
 
 use crate::recorded::{findings, validators, value};
@@ -26,7 +26,7 @@ fn lowered_with(items: &Value, dialect: &Dialect) -> (Value, Vec<(String, LossKi
         items,
         ..Default::default()
     };
-    let lowered = lower(dialect, Kind::Messages, &transcript);
+    let lowered = lower(dialect, DocumentKind::Messages, &transcript);
     let losses = lowered
         .losses
         .into_iter()
@@ -57,7 +57,7 @@ fn exact(messages: Value) {
         mid_system: true,
         ..Dialect::of(FORMAT)
     };
-    let lowered = lower(&dialect, Kind::Messages, &lifted.transcript);
+    let lowered = lower(&dialect, DocumentKind::Messages, &lifted.transcript);
     assert_eq!(value(&lowered.json), messages);
     assert_eq!(lowered.losses, Vec::new(), "{messages}");
 }
@@ -175,7 +175,11 @@ fn arguments_are_the_slice_as_it_was_written() {
         call.arguments,
         r#"{"a" : 1e2, "a":2, "n":12345678901234567890123}"#
     );
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Messages, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(FORMAT),
+        DocumentKind::Messages,
+        &lifted.transcript,
+    );
     assert!(lowered.json.contains(&call.arguments), "{}", lowered.json);
 }
 
@@ -368,7 +372,11 @@ fn request_exact(fields: Value) {
         .unwrap()
         .extend(fields.as_object().unwrap().clone());
     let lifted = lift(FORMAT, &request.to_string()).unwrap();
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Request, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(FORMAT),
+        DocumentKind::Request,
+        &lifted.transcript,
+    );
     assert_eq!(value(&lowered.json), request);
     assert_eq!(lowered.losses, Vec::new(), "{request}");
 }
@@ -407,7 +415,11 @@ fn requests_of_every_shape_come_back() {
     // Counting tokens asks with the same body, without a limit.
     let text = r#"{"model":"m","messages":[{"role":"user","content":"a"}]}"#;
     let lifted = lift(FORMAT, text).unwrap();
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Request, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(FORMAT),
+        DocumentKind::Request,
+        &lifted.transcript,
+    );
     assert_eq!(value(&lowered.json), value(text));
 }
 
@@ -417,7 +429,11 @@ fn options_of_other_formats_are_fitted() {
         let document = json!({"model": "m", "items": [user("a")], "options": options,
             "tools": [{"type": "function", "name": "f", "parameters": {"properties": {}}}]});
         let lifted = lift(Format::Items, &document.to_string()).unwrap();
-        let lowered = lower(&Dialect::of(FORMAT), Kind::Request, &lifted.transcript);
+        let lowered = lower(
+            &Dialect::of(FORMAT),
+            DocumentKind::Request,
+            &lifted.transcript,
+        );
         let mut request = value(&lowered.json);
         let members = request.as_object_mut().unwrap();
         assert_eq!(members.remove("model"), Some(json!("m")));
@@ -524,13 +540,17 @@ fn usage_counts_the_cache_in() {
         json!({"input_tokens": 115, "output_tokens": 7, "cache_read_tokens": 100,
             "cache_write_tokens": 10, "reasoning_tokens": 3})
     );
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Response, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(FORMAT),
+        DocumentKind::Response,
+        &lifted.transcript,
+    );
     assert_eq!(value(&lowered.json), text);
     // Without the provider's own account the counts are taken apart again.
     let mut transcript = lifted.transcript;
     let info = transcript.response.as_mut().unwrap();
     info.usage.as_mut().unwrap().extra.remove("ctx:wire");
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Response, &transcript);
+    let lowered = lower(&Dialect::of(FORMAT), DocumentKind::Response, &transcript);
     assert_eq!(value(&lowered.json)["usage"]["input_tokens"], json!(5));
 }
 

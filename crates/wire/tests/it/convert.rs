@@ -103,7 +103,7 @@ fn custom_tools_of_both_openai_formats_are_translated() {
     for (format, text) in [(CHAT, &chat), (RESPONSES, &responses)] {
         check_same(format, text);
         let findings =
-            contexture_testdata::request_validator(format.as_str()).findings(&value(text));
+            contexture_testdata::request_validator(format.as_str()).validation_errors(&value(text));
         assert!(findings.is_empty(), "{findings:#?}");
     }
     // What only one of them has is told; so is what is not text.
@@ -326,7 +326,7 @@ fn a_name_that_a_target_refuses_is_written_alike_everywhere() {
 #[test]
 fn names_that_were_replaced_find_their_way_back() {
     use contexture_ir::{FunctionCall, FunctionTool, Item, ToolDefinition};
-    use contexture_wire::Renames;
+    use contexture_wire::ToolNameMap;
 
     let tool = |name: &str| {
         ToolDefinition::Function(FunctionTool {
@@ -342,7 +342,7 @@ fn names_that_were_replaced_find_their_way_back() {
         (GEMINI, 1),
         (Format::Items, 0),
     ] {
-        let renames = Renames::of(format, &tools);
+        let renames = ToolNameMap::for_tools(format, &tools);
         assert_eq!(renames.iter().count(), count, "{format}");
         // What a request says is what the map knows.
         let request = contexture_ir::Transcript {
@@ -351,23 +351,23 @@ fn names_that_were_replaced_find_their_way_back() {
         };
         let written = lower(
             &Dialect::of(format),
-            contexture_wire::Kind::Request,
+            contexture_wire::DocumentKind::Request,
             &request,
         )
         .json;
         for (sent, given) in renames.iter() {
             assert!(written.contains(&format!("{sent:?}")), "{format} {sent}");
             let mut items = [FunctionCall::new("c", sent, "{}").into()];
-            renames.restore(&mut items);
+            renames.restore_names(&mut items);
             assert_eq!(items, [Item::from(FunctionCall::new("c", given, "{}"))]);
         }
-        assert_eq!(renames.given("plain"), "plain");
+        assert_eq!(renames.original_name("plain"), "plain");
     }
     // A function that has the name in truth keeps it.
-    let renames = Renames::of(CHAT, &tools[..1]);
+    let renames = ToolNameMap::for_tools(CHAT, &tools[..1]);
     let sent = renames.iter().next().unwrap().0;
     let tools = [tool("ns:f.g"), tool(sent)];
-    assert!(Renames::of(CHAT, &tools).is_empty());
+    assert!(ToolNameMap::for_tools(CHAT, &tools).is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use contexture_ir::{Item, Output, Part, ToolDefinition, Transcript};
 use contexture_testdata as data;
-use contexture_wire::{Format, Kind, WireError, lift, lower};
+use contexture_wire::{DocumentKind, Format, WireError, lift, lower};
 
 use crate::recorded::{
     Tally, check_answers, check_exact, check_translations, dialect, findings, name, validators,
@@ -18,7 +18,7 @@ fn recorded_requests_come_back_exactly() {
     for exchange in &exchanges {
         check_exact(
             FORMAT,
-            Kind::Request,
+            DocumentKind::Request,
             &name(exchange),
             exchange.request.get(),
             &mut tally,
@@ -43,7 +43,7 @@ fn recorded_responses_come_back_exactly() {
         }
         check_exact(
             FORMAT,
-            Kind::Response,
+            DocumentKind::Response,
             &name(&exchange),
             response.get(),
             &mut tally,
@@ -76,7 +76,7 @@ fn ai_sdk_responses_come_back_exactly() {
         }
         check_exact(
             FORMAT,
-            Kind::Response,
+            DocumentKind::Response,
             &recording.file,
             response.get(),
             &mut tally,
@@ -112,7 +112,7 @@ fn the_canonical_form_of_recorded_requests_is_valid() {
     for exchange in &exchanges {
         let mut transcript = lift(FORMAT, exchange.request.get()).unwrap().transcript;
         forget(&mut transcript);
-        let lowered = lower(&dialect(FORMAT), Kind::Request, &transcript);
+        let lowered = lower(&dialect(FORMAT), DocumentKind::Request, &transcript);
         let findings = findings(validators, &lowered.json);
         if !findings.is_empty() {
             invalid.push(format!("{}: {findings:?}", name(exchange)));

@@ -1,7 +1,7 @@
 //! Gemini's rules, case by case.
 
 use contexture_ir::Item;
-use contexture_wire::{Dialect, Format, Kind, LossKind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, LossKind, lift, lower};
 use serde_json::{Value, json};
 
 use crate::recorded::{findings, validators, value};
@@ -14,7 +14,7 @@ fn check(items: Value, contents: Value, losses: &[(&str, LossKind)]) {
         items: parsed,
         ..Default::default()
     };
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Messages, &transcript);
+    let lowered = lower(&Dialect::of(FORMAT), DocumentKind::Messages, &transcript);
     assert_eq!(value(&lowered.json), contents, "from {items}");
     let told: Vec<(&str, LossKind)> = lowered
         .losses
@@ -30,7 +30,11 @@ fn check(items: Value, contents: Value, losses: &[(&str, LossKind)]) {
 
 fn exact(contents: Value) -> Vec<Value> {
     let lifted = lift(FORMAT, &contents.to_string()).unwrap();
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Messages, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(FORMAT),
+        DocumentKind::Messages,
+        &lifted.transcript,
+    );
     assert_eq!(value(&lowered.json), contents);
     assert_eq!(lowered.losses, Vec::new(), "{contents}");
     lifted
@@ -160,7 +164,7 @@ fn ids_of_responses_differ_between_responses() {
             transcript.items[0].to_json().contains(expected),
             "{transcript:?}"
         );
-        let lowered = lower(&Dialect::of(FORMAT), Kind::Response, &transcript);
+        let lowered = lower(&Dialect::of(FORMAT), DocumentKind::Response, &transcript);
         assert_eq!(value(&lowered.json), value(&text));
     }
 }
@@ -341,7 +345,11 @@ fn requests_of_every_shape_come_back() {
             .unwrap()
             .extend(fields.as_object().unwrap().clone());
         let lifted = lift(FORMAT, &request.to_string()).unwrap();
-        let lowered = lower(&Dialect::of(FORMAT), Kind::Request, &lifted.transcript);
+        let lowered = lower(
+            &Dialect::of(FORMAT),
+            DocumentKind::Request,
+            &lifted.transcript,
+        );
         assert_eq!(value(&lowered.json), request);
         assert_eq!(lowered.losses, Vec::new(), "{request}");
     }
@@ -370,7 +378,11 @@ fn options_of_other_formats_are_fitted() {
         let document = json!({"model": "m", "items": [user("a")], "options": options,
             "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}]});
         let lifted = lift(Format::Items, &document.to_string()).unwrap();
-        let lowered = lower(&Dialect::of(FORMAT), Kind::Request, &lifted.transcript);
+        let lowered = lower(
+            &Dialect::of(FORMAT),
+            DocumentKind::Request,
+            &lifted.transcript,
+        );
         assert_eq!(
             findings(validators(FORMAT), &lowered.json),
             Vec::<String>::new()
@@ -444,7 +456,11 @@ fn usage_and_reasons_are_read() {
         value(&serde_json::to_string(info.usage.as_ref().unwrap()).unwrap()),
         json!({"input_tokens": 107, "output_tokens": 25, "total_tokens": 132, "cache_read_tokens": 40, "reasoning_tokens": 20})
     );
-    let lowered = lower(&Dialect::of(FORMAT), Kind::Response, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(FORMAT),
+        DocumentKind::Response,
+        &lifted.transcript,
+    );
     assert_eq!(value(&lowered.json), text);
 
     for text in [
@@ -459,7 +475,11 @@ fn usage_and_reasons_are_read() {
             Some(contexture_ir::FinishReason::ContentFilter),
             "{text}"
         );
-        let lowered = lower(&Dialect::of(FORMAT), Kind::Response, &lifted.transcript);
+        let lowered = lower(
+            &Dialect::of(FORMAT),
+            DocumentKind::Response,
+            &lifted.transcript,
+        );
         assert_eq!(value(&lowered.json), text);
     }
 }
@@ -508,7 +528,7 @@ fn bad_documents_are_refused_by_path() {
 }
 
 #[test]
-fn a_model_that_wants_signed_calls_gets_the_sentinel_on_the_first_of_a_step() {
+fn signed_calls_put_sentinel_on_first_unsigned_call_of_step() {
     let call = |id: &str| {
         let (kind, name) = ("function_call", "f");
         Item::parse(
@@ -524,7 +544,7 @@ fn a_model_that_wants_signed_calls_gets_the_sentinel_on_the_first_of_a_step() {
         signed_calls: true,
         ..Dialect::of(FORMAT)
     };
-    let lowered = value(&lower(&dialect, Kind::Messages, &transcript).json);
+    let lowered = value(&lower(&dialect, DocumentKind::Messages, &transcript).json);
     let parts = &lowered[1]["parts"];
     assert_eq!(
         parts[0]["thoughtSignature"],
@@ -537,6 +557,6 @@ fn a_model_that_wants_signed_calls_gets_the_sentinel_on_the_first_of_a_step() {
         {"functionCall": {"name": "f", "args": {}}, "thought_signature": "CC"},
         {"functionCall": {"name": "f", "args": {}}}]}]);
     let lifted = lift(FORMAT, &signed.to_string()).unwrap();
-    let again = lower(&dialect, Kind::Messages, &lifted.transcript);
+    let again = lower(&dialect, DocumentKind::Messages, &lifted.transcript);
     assert_eq!(value(&again.json), signed);
 }

@@ -7,7 +7,7 @@ use contexture_ir::{
     Transcript,
 };
 use contexture_testdata as data;
-use contexture_wire::{Dialect, Format, Kind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ proptest! {
                 items: items.clone(),
                 ..Transcript::default()
             };
-            let lowered = lower(&dialect, Kind::Request, &transcript);
+            let lowered = lower(&dialect, DocumentKind::Request, &transcript);
             let payload = value(&lowered.json);
             let list = &payload[if format == Format::Anthropic { "messages" } else { "contents" }];
             // An empty list is the compiler's to refuse; the schemas demand one element.
@@ -139,12 +139,12 @@ proptest! {
             prop_assert!(list.as_array().unwrap().iter().all(|message| message[body] != json!([])));
             // What was written is read again, and then nothing more is lost.
             let again = lift(format, &lowered.json).unwrap();
-            let twice = lower(&dialect, Kind::Request, &again.transcript);
+            let twice = lower(&dialect, DocumentKind::Request, &again.transcript);
             if again.transcript.items.iter().all(|item| item.role().is_none_or(|role| !role.is_instruction())) {
                 prop_assert_eq!(value(&twice.json), payload);
                 prop_assert_eq!(twice.losses, Vec::new());
             }
-            let answer = lower(&dialect, Kind::Response, &transcript);
+            let answer = lower(&dialect, DocumentKind::Response, &transcript);
             prop_assert!(lift(format, &answer.json).is_ok(), "{}", answer.json);
         }
     }
@@ -249,7 +249,11 @@ fn depth_is_survived() {
         for (format, text) in [(Format::Anthropic, anthropic), (Format::Gemini, gemini)] {
             let lifted = lift(format, &text).unwrap();
             for target in FORMATS {
-                let lowered = lower(&Dialect::of(target), Kind::Request, &lifted.transcript);
+                let lowered = lower(
+                    &Dialect::of(target),
+                    DocumentKind::Request,
+                    &lifted.transcript,
+                );
                 assert!(lowered.json.len() > 100_000);
             }
         }
@@ -282,7 +286,7 @@ fn long_runs_are_lowered_in_one_pass() {
             mid_system: true,
             ..Dialect::of(format)
         };
-        let lowered = lower(&dialect, Kind::Messages, &transcript);
+        let lowered = lower(&dialect, DocumentKind::Messages, &transcript);
         let lifted = lift(format, &lowered.json).unwrap();
         let calls = |item: &&Item| matches!(item, Item::FunctionCall(_));
         let outputs = |item: &&Item| matches!(item, Item::FunctionCallOutput(_));

@@ -5,11 +5,11 @@ use contexture_ir::{
     RequestOptions, ResponseFormat, ResponseInfo, Role, ToolChoice, ToolDefinition, Transcript,
     Usage,
 };
-use contexture_wire::{Dialect, Format, Kind, LossKind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, LossKind, lift, lower};
 use proptest::prelude::*;
 use serde_json::json;
 
-fn written(kind: Kind, transcript: &Transcript) -> String {
+fn written(kind: DocumentKind, transcript: &Transcript) -> String {
     let lowered = lower(&Dialect::of(Format::Items), kind, transcript);
     assert_eq!(lowered.losses, []);
     lowered.json
@@ -196,7 +196,7 @@ fn transcript() -> impl Strategy<Value = Transcript> {
 proptest! {
     #[test]
     fn any_transcript_comes_back(transcript in transcript()) {
-        let kind = if transcript.response.is_some() { Kind::Response } else { Kind::Request };
+        let kind = if transcript.response.is_some() { DocumentKind::Response } else { DocumentKind::Request };
         let text = written(kind, &transcript);
         let lifted = lift(Format::Items, &text).unwrap();
         prop_assert_eq!(lifted.losses, []);
@@ -215,9 +215,9 @@ proptest! {
 fn arrays_keep_unknown_items_byte_for_byte() {
     let text = r#"[{"type":"message","role":"system","content":[{"type":"input_text","text":"a"}]},{ "type": "acme:x", "n": 1.0, "n":2 }]"#;
     let lifted = lift(Format::Items, text).unwrap();
-    assert_eq!(lifted.kind, Kind::Messages);
+    assert_eq!(lifted.kind, DocumentKind::Messages);
     assert_eq!(lifted.transcript.instructions.len(), 1);
-    assert_eq!(written(Kind::Messages, &lifted.transcript), text);
+    assert_eq!(written(DocumentKind::Messages, &lifted.transcript), text);
 }
 
 #[test]
@@ -225,7 +225,11 @@ fn an_array_has_no_place_for_the_rest() {
     let text =
         json!({"model": "m", "items": [], "tools": [{"type": "function", "name": "f"}], "x": 1});
     let transcript = lift(Format::Items, &text.to_string()).unwrap().transcript;
-    let lowered = lower(&Dialect::of(Format::Items), Kind::Messages, &transcript);
+    let lowered = lower(
+        &Dialect::of(Format::Items),
+        DocumentKind::Messages,
+        &transcript,
+    );
     let found: Vec<(&str, LossKind)> = lowered
         .losses
         .iter()

@@ -5,7 +5,7 @@
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Output, Role, Transcript};
 use contexture_testdata::request_validator;
-use contexture_wire::{Dialect, Format, Kind, LossKind, Lowered, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, LossKind, Lowered, lift, lower};
 use serde_json::{Value, json};
 
 fn to(format: Format, items: Vec<Item>) -> (Value, Lowered) {
@@ -15,14 +15,14 @@ fn to(format: Format, items: Vec<Item>) -> (Value, Lowered) {
         ..Transcript::default()
     };
     transcript.options.max_output_tokens = Some(10);
-    let lowered = lower(&Dialect::of(format), Kind::Request, &transcript);
+    let lowered = lower(&Dialect::of(format), DocumentKind::Request, &transcript);
     (serde_json::from_str(&lowered.json).unwrap(), lowered)
 }
 
 /// The document, which the provider's schema must allow.
 fn valid(format: Format, items: Vec<Item>) -> (Value, Lowered) {
     let (document, lowered) = to(format, items);
-    let findings = request_validator(format.as_str()).findings(&document);
+    let findings = request_validator(format.as_str()).validation_errors(&document);
     assert!(findings.is_empty(), "{format}: {findings:#?} {document}");
     (document, lowered)
 }
@@ -87,13 +87,17 @@ fn no_role_of_a_chat_is_dropped() {
     let lifted = lift(Format::OpenAiChat, &document.to_string()).unwrap();
     let lowered = lower(
         &Dialect::of(Format::OpenAiChat),
-        Kind::Messages,
+        DocumentKind::Messages,
         &lifted.transcript,
     );
     let back: Value = serde_json::from_str(&lowered.json).unwrap();
     assert_eq!((back, lowered.losses), (document, vec![]));
     for format in Format::PROVIDERS {
-        let lowered = lower(&Dialect::of(format), Kind::Request, &lifted.transcript);
+        let lowered = lower(
+            &Dialect::of(format),
+            DocumentKind::Request,
+            &lifted.transcript,
+        );
         for said in ["be brief", "one", "be kind", "two", "three", "four"] {
             assert!(lowered.json.contains(said), "{format}: {said}: {lowered:?}");
         }

@@ -1,7 +1,8 @@
 //! Cache marks: set where a provider takes them, found again, and gone without a trace.
 
 use contexture_wire::{
-    Format, HeadPart, Ttl, head_marks, mark, mark_head, marks, only_marks, unmark, unmark_head,
+    CacheTtl, Format, HeadPart, disable_automatic_markers, head_markers, markers,
+    remove_head_markers, remove_markers, set_head_marker, set_marker,
 };
 
 use crate::recorded::{findings, validators};
@@ -12,15 +13,18 @@ const BREAK: &str = r#"{"mode":"explicit"}"#;
 /// Marks an element, and takes the mark off again.
 #[track_caller]
 fn check(format: Format, element: &str, expected: Option<&str>) {
-    let marked = mark(format, element, Ttl::Usual);
+    let marked = set_marker(format, element, CacheTtl::Usual);
     assert_eq!(marked.as_deref(), expected, "{format} {element}");
     let Some(marked) = marked else { return };
-    assert_eq!(marks(format, &marked), [Ttl::Usual]);
-    let bare = unmark(format, &marked).unwrap();
-    assert_eq!(marks(format, &bare), []);
-    assert_eq!(mark(format, &bare, Ttl::Usual).as_ref(), Some(&marked));
+    assert_eq!(markers(format, &marked), [CacheTtl::Usual]);
+    let bare = remove_markers(format, &marked).unwrap();
+    assert_eq!(markers(format, &bare), []);
     assert_eq!(
-        mark(format, &marked, Ttl::Usual).as_ref(),
+        set_marker(format, &bare, CacheTtl::Usual).as_ref(),
+        Some(&marked)
+    );
+    assert_eq!(
+        set_marker(format, &marked, CacheTtl::Usual).as_ref(),
         Some(&marked),
         "once is enough"
     );
@@ -85,11 +89,14 @@ fn only_the_last_element_is_touched() {
         r#"{"role":"user","content":[{"type":"text","text":"a"}]}"#,
         r#"{ "role" : "user", "content" : [ {"text":"b","type":"text"} ] }"#,
     );
-    let marked = mark(Format::Anthropic, &format!("{a},{b}"), Ttl::Long).unwrap();
+    let marked = set_marker(Format::Anthropic, &format!("{a},{b}"), CacheTtl::Long).unwrap();
     let expected = r#"{ "role" : "user", "content" : [ {"text":"b","type":"text","cache_control":{"type":"ephemeral","ttl":"1h"}} ] }"#;
     assert_eq!(marked, format!("{a},{expected}"));
-    assert_eq!(marks(Format::Anthropic, &marked), [Ttl::Long]);
-    assert_eq!(unmark(Format::Anthropic, &marked), Some(format!("{a},{b}")));
+    assert_eq!(markers(Format::Anthropic, &marked), [CacheTtl::Long]);
+    assert_eq!(
+        remove_markers(Format::Anthropic, &marked),
+        Some(format!("{a},{b}"))
+    );
 }
 
 #[test]
@@ -156,11 +163,14 @@ fn openai_marks_what_people_and_tools_say() {
 fn the_head_is_marked_in_its_parts() {
     let before = r#"{"model":"m","tools":[{"name":"f","input_schema":{"type":"object"}}],"system":"s","messages":["#;
     let check = |part, expected: &str| {
-        let marked = mark_head(Format::Anthropic, before, part, Ttl::Usual).unwrap();
+        let marked = set_head_marker(Format::Anthropic, before, part, CacheTtl::Usual).unwrap();
         assert_eq!(marked, expected);
-        assert_eq!(head_marks(Format::Anthropic, &marked, part), [Ttl::Usual]);
-        let bare = unmark_head(Format::Anthropic, &marked, part).unwrap();
-        assert_eq!(head_marks(Format::Anthropic, &bare, part), []);
+        assert_eq!(
+            head_markers(Format::Anthropic, &marked, part),
+            [CacheTtl::Usual]
+        );
+        let bare = remove_head_markers(Format::Anthropic, &marked, part).unwrap();
+        assert_eq!(head_markers(Format::Anthropic, &bare, part), []);
         valid(
             Format::Anthropic,
             &format!(r#"{marked}{{"role":"user","content":"x"}}],"max_tokens":1}}"#),
@@ -179,11 +189,11 @@ fn the_head_is_marked_in_its_parts() {
         ),
     );
     assert_eq!(
-        mark_head(
+        set_head_marker(
             Format::Anthropic,
             r#"{"model":"m","messages":["#,
             HeadPart::System,
-            Ttl::Usual
+            CacheTtl::Usual
         ),
         None
     );
@@ -192,18 +202,18 @@ fn the_head_is_marked_in_its_parts() {
 #[test]
 fn words_that_look_like_marks_are_none() {
     let said = r#"{"role":"user","content":[{"type":"text","text":"\"cache_control\":1"},{"type":"tool_use","id":"a","name":"f","input":{"cache_control":{"type":"ephemeral"}}}]}"#;
-    assert_eq!(marks(Format::Anthropic, said), []);
-    assert_eq!(unmark(Format::Anthropic, said), None);
+    assert_eq!(markers(Format::Anthropic, said), []);
+    assert_eq!(remove_markers(Format::Anthropic, said), None);
 }
 
 #[test]
 fn all_marks_are_found_those_inside_results_too() {
     let element = r#"{"role":"user","content":[{"cache_control":{"type":"ephemeral","ttl":"1h"},"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]},{"type":"text" , "cache_control" : {"type":"ephemeral"} , "text":"c"}]}"#;
     assert_eq!(
-        marks(Format::Anthropic, element),
-        [Ttl::Usual, Ttl::Long, Ttl::Usual]
+        markers(Format::Anthropic, element),
+        [CacheTtl::Usual, CacheTtl::Long, CacheTtl::Usual]
     );
-    let bare = unmark(Format::Anthropic, element).unwrap();
+    let bare = remove_markers(Format::Anthropic, element).unwrap();
     assert_eq!(
         bare,
         r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"b"}]},{"type":"text" , "text":"c"}]}"#
@@ -212,7 +222,7 @@ fn all_marks_are_found_those_inside_results_too() {
 
 #[test]
 fn the_provider_is_told_to_set_no_mark() {
-    let told = only_marks(Format::OpenAiChat, r#"],"store":false}"#).unwrap();
+    let told = disable_automatic_markers(Format::OpenAiChat, r#"],"store":false}"#).unwrap();
     assert_eq!(
         told,
         r#"],"store":false,"prompt_cache_options":{"mode":"explicit"}}"#
@@ -221,12 +231,12 @@ fn the_provider_is_told_to_set_no_mark() {
         Format::OpenAiChat,
         &format!(r#"{{"model":"m","messages":[{{"role":"user","content":"x"}}{told}"#),
     );
-    let bare = only_marks(Format::OpenAiResponses, "]}").unwrap();
+    let bare = disable_automatic_markers(Format::OpenAiResponses, "]}").unwrap();
     assert_eq!(bare, r#"],"prompt_cache_options":{"mode":"explicit"}}"#);
     assert_eq!(
-        only_marks(Format::OpenAiChat, &told),
+        disable_automatic_markers(Format::OpenAiChat, &told),
         None,
         "the request says so already"
     );
-    assert_eq!(only_marks(Format::Anthropic, "]}"), None);
+    assert_eq!(disable_automatic_markers(Format::Anthropic, "]}"), None);
 }

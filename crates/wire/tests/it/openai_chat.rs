@@ -2,7 +2,7 @@
 
 use contexture_ir::{Item, Transcript};
 use contexture_testdata as data;
-use contexture_wire::{Dialect, Format, Kind, WireError, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, WireError, lift, lower};
 use serde_json::{Value, json};
 
 use crate::recorded::{Tally, check_exact, check_translations, name};
@@ -17,7 +17,7 @@ fn recorded_exchanges_come_back_exactly() {
         let label = name(&exchange);
         check_exact(
             CHAT,
-            Kind::Request,
+            DocumentKind::Request,
             &label,
             exchange.request.get(),
             &mut tally,
@@ -25,7 +25,13 @@ fn recorded_exchanges_come_back_exactly() {
         requests += 1;
         match &exchange.response {
             Some(response) if exchange.status == 200 => {
-                check_exact(CHAT, Kind::Response, &label, response.get(), &mut tally);
+                check_exact(
+                    CHAT,
+                    DocumentKind::Response,
+                    &label,
+                    response.get(),
+                    &mut tally,
+                );
                 responses += 1;
             }
             Some(response) => {
@@ -62,7 +68,7 @@ fn ai_sdk_answers_come_back_exactly() {
         if body["object"] == "chat.completion" {
             check_exact(
                 CHAT,
-                Kind::Response,
+                DocumentKind::Response,
                 &recording.file,
                 response.get(),
                 &mut tally,
@@ -201,9 +207,21 @@ fn unusual_shapes_come_back_exactly() {
     ];
     for messages in messages {
         let text = messages.to_string();
-        check_exact(CHAT, Kind::Messages, &text, &text, &mut Tally::new());
+        check_exact(
+            CHAT,
+            DocumentKind::Messages,
+            &text,
+            &text,
+            &mut Tally::new(),
+        );
         let request = json!({"model": "m", "messages": messages}).to_string();
-        check_exact(CHAT, Kind::Request, &request, &request, &mut Tally::new());
+        check_exact(
+            CHAT,
+            DocumentKind::Request,
+            &request,
+            &request,
+            &mut Tally::new(),
+        );
     }
 }
 
@@ -227,7 +245,7 @@ fn unusual_requests_come_back_exactly() {
         let mut request = members;
         request["messages"] = messages.clone();
         let text = request.to_string();
-        check_exact(CHAT, Kind::Request, &text, &text, &mut Tally::new());
+        check_exact(CHAT, DocumentKind::Request, &text, &text, &mut Tally::new());
     }
 }
 
@@ -246,7 +264,13 @@ fn unusual_responses_come_back_exactly() {
         json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": null, "audio": {"id": "a", "data": "D", "transcript": "t"}}, "finish_reason": "stop"}]}),
     ] {
         let text = response.to_string();
-        check_exact(CHAT, Kind::Response, &text, &text, &mut Tally::new());
+        check_exact(
+            CHAT,
+            DocumentKind::Response,
+            &text,
+            &text,
+            &mut Tally::new(),
+        );
     }
 }
 
@@ -257,7 +281,7 @@ fn check_lower(dialect: &Dialect, items: Value, messages: Value, losses: &[&str]
         items: Item::parse_all(&items.to_string()).unwrap(),
         ..Transcript::default()
     };
-    let lowered = lower(dialect, Kind::Messages, &transcript);
+    let lowered = lower(dialect, DocumentKind::Messages, &transcript);
     let written: Value = serde_json::from_str(&lowered.json).unwrap();
     assert_eq!(written, messages, "{items}");
     let told: Vec<String> = lowered

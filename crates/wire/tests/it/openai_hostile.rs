@@ -2,7 +2,9 @@
 
 use contexture_ir::{FinishReason, Item, Message, ResponseInfo, Role, Transcript};
 use contexture_testdata as data;
-use contexture_wire::{Dialect, Format, Kind, Side, entries, lift, lower, lower_run, runs};
+use contexture_wire::{
+    Dialect, DocumentKind, Format, Side, lift, lower, lower_run, paired_items, role_runs,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -93,8 +95,8 @@ fn item() -> impl Strategy<Value = Value> {
 
 /// No message is empty, and the facts of a chunk are true of its elements.
 fn check_chunks(dialect: &Dialect, items: &[Item]) -> Result<(), TestCaseError> {
-    let entries = entries(items);
-    for run in runs(&entries, dialect.format) {
+    let entries = paired_items(items);
+    for run in role_runs(&entries, dialect.format) {
         let chunk = lower_run(dialect, &run);
         let elements: Vec<Value> = serde_json::from_str(&format!("[{}]", chunk.json)).unwrap();
         prop_assert_eq!(elements.len(), chunk.facts.elements);
@@ -139,16 +141,16 @@ proptest! {
         };
         for format in FORMATS {
             let dialect = Dialect::of(format);
-            let request = lower(&dialect, Kind::Request, &transcript);
+            let request = lower(&dialect, DocumentKind::Request, &transcript);
             let findings = validator(format, true).findings(&serde_json::from_str(&request.json).unwrap());
             prop_assert!(findings.is_empty(), "{format}: {findings:?}\n{}", request.json);
-            let answer = lower(&dialect, Kind::Response, &transcript);
+            let answer = lower(&dialect, DocumentKind::Response, &transcript);
             let findings = validator(format, false).findings(&serde_json::from_str(&answer.json).unwrap());
             prop_assert!(findings.is_empty(), "{format}: {findings:?}\n{}", answer.json);
             check_chunks(&dialect, &transcript.items)?;
             // What was written is read again, and written the same.
             let again = lift(format, &request.json).unwrap();
-            prop_assert_eq!(&lower(&dialect, Kind::Request, &again.transcript).json, &request.json);
+            prop_assert_eq!(&lower(&dialect, DocumentKind::Request, &again.transcript).json, &request.json);
         }
     }
 
@@ -169,7 +171,7 @@ proptest! {
                 let Ok(lifted) = lift(format, text) else { continue };
                 for target in FORMATS {
                     let dialect = Dialect::of(target);
-                    for kind in [Kind::Request, Kind::Response, Kind::Messages] {
+                    for kind in [DocumentKind::Request, DocumentKind::Response, DocumentKind::Messages] {
                         let lowered = lower(&dialect, kind, &lifted.transcript);
                         prop_assert!(serde_json::from_str::<Value>(&lowered.json).is_ok(), "{}", lowered.json);
                     }
@@ -210,7 +212,7 @@ struct Validators(usize);
 
 impl Validators {
     fn findings(&self, value: &Value) -> Vec<String> {
-        VALIDATORS.with(|all| all[self.0].findings(value))
+        VALIDATORS.with(|all| all[self.0].validation_errors(value))
     }
 }
 
@@ -315,7 +317,7 @@ fn long_documents_come_back() {
         let lifted = lift(Format::OpenAiChat, &document.to_string()).unwrap();
         let again = lower(
             &Dialect::of(Format::OpenAiChat),
-            Kind::Request,
+            DocumentKind::Request,
             &lifted.transcript,
         );
         assert_eq!(
@@ -323,7 +325,11 @@ fn long_documents_come_back() {
             document
         );
         for format in FORMATS {
-            let answer = lower(&Dialect::of(format), Kind::Response, &lifted.transcript);
+            let answer = lower(
+                &Dialect::of(format),
+                DocumentKind::Response,
+                &lifted.transcript,
+            );
             assert!(serde_json::from_str::<Value>(&answer.json).is_ok());
         }
     }

@@ -2,7 +2,7 @@
 
 use contexture_ir::{FinishReason, Item, Role, Transcript};
 use contexture_testdata as data;
-use contexture_wire::{Dialect, Format, Kind, WireError, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, WireError, lift, lower};
 use serde_json::{Value, json};
 
 use crate::recorded::{Tally, check_exact, check_translations, name};
@@ -17,7 +17,7 @@ fn recorded_exchanges_come_back_exactly() {
         let label = name(&exchange);
         check_exact(
             RESPONSES,
-            Kind::Request,
+            DocumentKind::Request,
             &label,
             exchange.request.get(),
             &mut tally,
@@ -27,7 +27,7 @@ fn recorded_exchanges_come_back_exactly() {
             Some(response) if exchange.status == 200 => {
                 check_exact(
                     RESPONSES,
-                    Kind::Response,
+                    DocumentKind::Response,
                     &label,
                     response.get(),
                     &mut tally,
@@ -87,7 +87,7 @@ fn ai_sdk_answers_come_back_exactly() {
             Some("response") => {
                 check_exact(
                     RESPONSES,
-                    Kind::Response,
+                    DocumentKind::Response,
                     &recording.file,
                     response.get(),
                     &mut tally,
@@ -140,11 +140,17 @@ fn unusual_shapes_come_back_exactly() {
                {"type": "custom_tool_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "x"}]}, {"type": "openrouter:datetime", "id": "x", "status": "completed"}]),
     ] {
         let text = items.to_string();
-        check_exact(RESPONSES, Kind::Messages, &text, &text, &mut Tally::new());
+        check_exact(
+            RESPONSES,
+            DocumentKind::Messages,
+            &text,
+            &text,
+            &mut Tally::new(),
+        );
         let request = json!({"model": "m", "input": items}).to_string();
         check_exact(
             RESPONSES,
-            Kind::Request,
+            DocumentKind::Request,
             &request,
             &request,
             &mut Tally::new(),
@@ -152,7 +158,7 @@ fn unusual_shapes_come_back_exactly() {
         let response = json!({"id": "resp_1", "output": items}).to_string();
         check_exact(
             RESPONSES,
-            Kind::Response,
+            DocumentKind::Response,
             &response,
             &response,
             &mut Tally::new(),
@@ -181,7 +187,13 @@ fn unusual_requests_come_back_exactly() {
         json!({"model": "m", "input": [], "text": {"format": {"type": "newer"}}, "reasoning": {"effort": "host's", "summary": null}}),
     ] {
         let text = request.to_string();
-        check_exact(RESPONSES, Kind::Request, &text, &text, &mut Tally::new());
+        check_exact(
+            RESPONSES,
+            DocumentKind::Request,
+            &text,
+            &text,
+            &mut Tally::new(),
+        );
     }
 }
 
@@ -212,7 +224,11 @@ fn instructions_are_lifted_from_both_places() {
     );
     assert_eq!(lifted.transcript.items.len(), 2);
     // In a bare array every instruction is an item.
-    let lowered = lower(&Dialect::of(RESPONSES), Kind::Messages, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(RESPONSES),
+        DocumentKind::Messages,
+        &lifted.transcript,
+    );
     let roles: Vec<Value> = serde_json::from_str::<Vec<Value>>(&lowered.json)
         .unwrap()
         .iter()
@@ -228,7 +244,7 @@ fn check_lower(items: Value, written: Value, losses: &[&str]) {
         items: Item::parse_all(&items.to_string()).unwrap(),
         ..Transcript::default()
     };
-    let lowered = lower(&Dialect::of(RESPONSES), Kind::Messages, &transcript);
+    let lowered = lower(&Dialect::of(RESPONSES), DocumentKind::Messages, &transcript);
     assert_eq!(
         serde_json::from_str::<Value>(&lowered.json).unwrap(),
         written,
@@ -392,12 +408,20 @@ fn answers_of_all_are_valid_answers_here() {
                     continue;
                 };
                 let lifted = lift(format, response.get()).unwrap();
-                let lowered = lower(&Dialect::of(target), Kind::Response, &lifted.transcript);
-                let again = lower(&Dialect::of(target), Kind::Response, &lifted.transcript);
+                let lowered = lower(
+                    &Dialect::of(target),
+                    DocumentKind::Response,
+                    &lifted.transcript,
+                );
+                let again = lower(
+                    &Dialect::of(target),
+                    DocumentKind::Response,
+                    &lifted.transcript,
+                );
                 assert_eq!(lowered, again);
                 crate::recorded::tally(&lowered.losses, &mut tally);
                 let body: Value = serde_json::from_str(&lowered.json).unwrap();
-                let findings = validator.findings(&body);
+                let findings = validator.validation_errors(&body);
                 assert!(
                     findings.is_empty(),
                     "{} to {target}: {findings:#?}\n{body}",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use contexture_testdata::{self as data, Exchange, Validator};
-use contexture_wire::{Dialect, Format, Kind, Loss, Lowered, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, Loss, Lowered, lift, lower};
 use serde_json::Value;
 
 /// Losses by kind.
@@ -42,7 +42,7 @@ pub(crate) fn findings(validators: &[Validator], json: &str) -> Vec<String> {
     }
     let mut findings = Vec::new();
     for validator in validators {
-        findings = validator.findings(&payload);
+        findings = validator.validation_errors(&payload);
         if findings.is_empty() {
             break;
         }
@@ -86,25 +86,32 @@ pub(crate) fn check_answers(target: Format, schema: &str) {
                 continue;
             };
             let lifted = lift(format, response.get()).unwrap();
-            let lowered = lower(&Dialect::of(target), Kind::Response, &lifted.transcript);
+            let lowered = lower(
+                &Dialect::of(target),
+                DocumentKind::Response,
+                &lifted.transcript,
+            );
             tally(&lowered.losses, &mut tally_);
             count += 1;
             let payload = value(&lowered.json);
-            let findings = validator.findings(&payload);
+            let findings = validator.validation_errors(&payload);
             assert!(
                 findings.is_empty(),
                 "{} to {target}: {findings:#?}\n{payload}",
                 name(&exchange)
             );
             // What was written is read again as an answer.
-            assert_eq!(lift(target, &lowered.json).unwrap().kind, Kind::Response);
+            assert_eq!(
+                lift(target, &lowered.json).unwrap().kind,
+                DocumentKind::Response
+            );
         }
         println!("{format} to {target}: {count} answers, losses {tally_:?}");
     }
 }
 
 /// Lifts and lowers within a format.
-pub(crate) fn again(format: Format, kind: Kind, text: &str) -> Result<Lowered, String> {
+pub(crate) fn again(format: Format, kind: DocumentKind, text: &str) -> Result<Lowered, String> {
     let lifted = lift(format, text).map_err(|error| error.to_string())?;
     if lifted.kind != kind {
         return Err(format!("lifted as {:?}", lifted.kind));
@@ -115,7 +122,13 @@ pub(crate) fn again(format: Format, kind: Kind, text: &str) -> Result<Lowered, S
 }
 
 /// Fails unless the document comes back as it was, without a loss.
-pub(crate) fn check_exact(format: Format, kind: Kind, name: &str, text: &str, tally_: &mut Tally) {
+pub(crate) fn check_exact(
+    format: Format,
+    kind: DocumentKind,
+    name: &str,
+    text: &str,
+    tally_: &mut Tally,
+) {
     let lowered = again(format, kind, text).unwrap_or_else(|error| panic!("{name}: {error}"));
     tally(&lowered.losses, tally_);
     let (before, after) = (value(text), value(&lowered.json));
@@ -144,7 +157,11 @@ pub(crate) fn check_translations(format: Format, target: Format) {
             .transcript
             .model
             .get_or_insert_with(|| "model".to_owned());
-        let lowered = lower(&Dialect::of(target), Kind::Request, &lifted.transcript);
+        let lowered = lower(
+            &Dialect::of(target),
+            DocumentKind::Request,
+            &lifted.transcript,
+        );
         tally(&lowered.losses, &mut tally_);
         let findings = findings(validators, &lowered.json);
         assert!(

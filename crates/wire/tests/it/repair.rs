@@ -16,7 +16,7 @@ use contexture_ir::{
 use contexture_testdata as data;
 use contexture_wire::{
     BEGINNING, CONTINUE, Dialect, Format, IssueKind, NO_RESULT, RepairRules, Repaired, Side,
-    Unanswered, lift, lower_run, repair, runs,
+    Unanswered, lift, lower_run, repair, role_runs,
 };
 use proptest::prelude::*;
 
@@ -354,7 +354,7 @@ fn call_ids_fit_the_target() {
         };
         assert_eq!(call.call_id, output.call_id);
         assert!(
-            rules.call_ids.takes(&call.call_id),
+            rules.call_ids.accepts(&call.call_id),
             "{format} {:?}",
             call.call_id
         );
@@ -447,9 +447,9 @@ fn made_up_outputs_have_ids_of_their_own() {
 /// What a provider would refuse, found independently of how repair works.
 fn faults(repaired: &Repaired<'_>, rules: &RepairRules, format: Format) -> Vec<String> {
     let mut faults = Vec::new();
-    let entries = repaired.entries();
+    let entries = repaired.paired_items();
     let mut ids = BTreeSet::new();
-    let runs = runs(&entries, format);
+    let runs = role_runs(&entries, format);
     for (at, run) in runs.iter().enumerate() {
         let calls: Vec<&str> = run
             .entries
@@ -458,11 +458,11 @@ fn faults(repaired: &Repaired<'_>, rules: &RepairRules, format: Format) -> Vec<S
             .map(|e| e.call_id())
             .collect();
         for id in &calls {
-            if !ids.insert(*id) || !rules.call_ids.takes(id) {
+            if !ids.insert(*id) || !rules.call_ids.accepts(id) {
                 faults.push(format!("id {id:?}"));
             }
         }
-        let outputs = |run: &contexture_wire::Run<'_, '_>| -> Vec<String> {
+        let outputs = |run: &contexture_wire::RoleRun<'_, '_>| -> Vec<String> {
             let speaking = run
                 .entries
                 .iter()
@@ -563,9 +563,9 @@ fn refused(messages: &[serde_json::Value]) -> Option<String> {
 }
 
 fn chat_messages(repaired: &Repaired<'_>) -> Vec<serde_json::Value> {
-    let entries = repaired.entries();
+    let entries = repaired.paired_items();
     let dialect = Dialect::of(Format::OpenAiChat);
-    let chunks: Vec<String> = runs(&entries, Format::OpenAiChat)
+    let chunks: Vec<String> = role_runs(&entries, Format::OpenAiChat)
         .iter()
         .map(|run| lower_run(&dialect, run).json)
         .filter(|json| !json.is_empty())

@@ -2,7 +2,8 @@
 
 use contexture_ir::{FinishReason, Item, Status};
 use contexture_wire::{
-    Accumulator, Dialect, Format, Kind, StreamError, StreamEvent, StreamFailure, lift, lower,
+    Accumulator, Dialect, DocumentKind, Format, StreamError, StreamEvent, StreamFailure, lift,
+    lower,
 };
 
 fn said(format: Format, events: &[&str]) -> (Accumulator, Vec<StreamEvent>) {
@@ -100,7 +101,12 @@ fn unfinished_arguments_are_kept_as_text() {
         assert_eq!(finish, Some(FinishReason::Other("incomplete".into())));
         // No provider is sent what only we say.
         for target in Format::PROVIDERS {
-            let json = lower(&Dialect::of(target), Kind::Response, &lifted.transcript).json;
+            let json = lower(
+                &Dialect::of(target),
+                DocumentKind::Response,
+                &lifted.transcript,
+            )
+            .json;
             assert!(
                 !json.contains("ctx:unfinished"),
                 "{format} to {target}: {json}"
@@ -133,7 +139,7 @@ fn a_provider_s_own_unfinished_block_is_sent_to_nobody() {
     assert_eq!(item.kind, "ctx:unfinished");
     assert!(item.raw.get().contains("web_search") && item.raw.get().contains("{\\\"q"));
     let dialect = Dialect::of(Format::Anthropic);
-    let json = lower(&dialect, Kind::Response, &lifted.transcript).json;
+    let json = lower(&dialect, DocumentKind::Response, &lifted.transcript).json;
     assert!(!json.contains("web_search"), "{json}");
 }
 
@@ -227,7 +233,7 @@ fn limits_and_errors_are_named() {
         "event 1 of the anthropic stream is not a JSON object"
     );
     assert_eq!(answer.push(r#"{"type":"new_thing"}"#).unwrap(), []);
-    assert_eq!((answer.events(), answer.ignored()), (2, 1));
+    assert_eq!((answer.event_count(), answer.ignored_count()), (2, 1));
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn what_grew_is_what_the_last_event_shows() {
 }
 
 #[test]
-fn a_recorded_stream_reads_as_the_unstreamed_answer_recorded_with_it() {
+fn recorded_stream_equals_unstreamed_response_recorded_with_it() {
     // Most pairs are of two runs, whose words differ; a refusal says nothing, so it is the same.
     let all = data::ai_sdk("anthropic");
     let find = |name: &str| all.iter().find(|one| one.file == name).unwrap();

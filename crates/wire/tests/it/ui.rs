@@ -6,7 +6,7 @@ use contexture_ir::{Audience, Item, Output, Raw, ResponseId, Role, UiMessage, Ui
 use contexture_wire::ui::{
     Extensions, FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate, validate_json,
 };
-use contexture_wire::{Dialect, Format, Kind, LossKind, WireError, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, LossKind, WireError, lift, lower};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -112,7 +112,7 @@ fn every_valid_message_of_the_sdk_comes_back() {
     }
 }
 
-fn check_document(document: &Value, kind: Kind) {
+fn check_document(document: &Value, kind: DocumentKind) {
     let text = document.to_string();
     let lifted = lift(Format::Ui, &text).unwrap();
     assert_eq!(lifted.kind, kind);
@@ -134,13 +134,19 @@ fn documents_come_back() {
         {"type": "text", "text": "done", "state": "done"},
     ]});
     let again = json!({"id": "u", "role": "user", "parts": [{"type": "data-x", "data": 1}, {"type": "text", "text": "hi"}]});
-    check_document(&json!([system, user, answer, again, user]), Kind::Messages);
-    check_document(&json!([user, system, answer, answer]), Kind::Messages);
+    check_document(
+        &json!([system, user, answer, again, user]),
+        DocumentKind::Messages,
+    );
+    check_document(
+        &json!([user, system, answer, answer]),
+        DocumentKind::Messages,
+    );
     check_document(
         &json!({"messages": [user], "id": "chat", "trigger": "submit-message", "big": 12345678901234567890_u64}),
-        Kind::Request,
+        DocumentKind::Request,
     );
-    check_document(&answer, Kind::Response);
+    check_document(&answer, DocumentKind::Response);
 }
 
 #[test]
@@ -509,7 +515,7 @@ fn lowering_tells_what_it_loses() {
         "options": {"temperature": 1},
     });
     let transcript = lift(Format::Items, &text.to_string()).unwrap().transcript;
-    let lowered = lower(&Dialect::of(Format::Ui), Kind::Request, &transcript);
+    let lowered = lower(&Dialect::of(Format::Ui), DocumentKind::Request, &transcript);
     let found: Vec<(&str, LossKind)> = lowered
         .losses
         .iter()
@@ -551,7 +557,7 @@ fn thought_signatures_reach_gemini_fields() {
     let signature = items[0]
         .extra()
         .unwrap()
-        .wire("gemini")
+        .wire_fields("gemini")
         .get("thoughtSignature")
         .cloned();
     assert_eq!(signature, Some(Raw::string("s")));
@@ -642,7 +648,7 @@ proptest! {
     fn any_document_comes_back(messages in proptest::collection::vec(message(part_pool()), 1..6)) {
         let text = json_of(&messages);
         let lifted = lift(Format::Ui, &text).unwrap();
-        let lowered = lower(&Dialect::of(Format::Ui), Kind::Messages, &lifted.transcript);
+        let lowered = lower(&Dialect::of(Format::Ui), DocumentKind::Messages, &lifted.transcript);
         prop_assert_eq!(value(&lowered.json), value(&text));
     }
 
@@ -680,8 +686,8 @@ fn every_message_lowers_to_every_provider() {
             let mut transcript = lift(Format::Ui, &text).unwrap().transcript;
             transcript.model = Some("m".to_owned());
             transcript.options.max_output_tokens = Some(100);
-            let lowered = lower(&Dialect::of(format), Kind::Request, &transcript);
-            let found = validator.findings(&value(&lowered.json));
+            let lowered = lower(&Dialect::of(format), DocumentKind::Request, &transcript);
+            let found = validator.validation_errors(&value(&lowered.json));
             assert_eq!(
                 found,
                 Vec::<String>::new(),
@@ -717,7 +723,9 @@ fn recorded_histories_survive_the_ui() {
                 _ => false,
             };
             let before: Vec<Item> = items.iter().filter(|item| sayable(item)).cloned().collect();
-            let paired = contexture_wire::pairs(&before).iter().all(Option::is_some);
+            let paired = contexture_wire::partner_indices(&before)
+                .iter()
+                .all(Option::is_some);
             if before.is_empty() || !paired {
                 continue;
             }
@@ -765,6 +773,10 @@ fn hostile_sizes_take_linear_time() {
     let calls = vec![done("same").to_string(); 5_000].join(",");
     let text = format!(r#"[{{"id":"m","role":"assistant","parts":[{part},{tool},{calls}]}}]"#);
     let lifted = lift(Format::Ui, &text).unwrap();
-    let lowered = lower(&Dialect::of(Format::Ui), Kind::Messages, &lifted.transcript);
+    let lowered = lower(
+        &Dialect::of(Format::Ui),
+        DocumentKind::Messages,
+        &lifted.transcript,
+    );
     assert_eq!(validate_json(&lowered.json).unwrap()[0].parts.len(), 5_002);
 }

@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture::layers::ToolRequest;
-use contexture::runs::{Approver, Decision};
+use contexture::runs::{ApprovalDecision, Approver};
 use tokio::sync::Mutex;
 
-use super::typed::Typing;
+use super::typed::LineReader;
 use crate::printable::one_line;
 use crate::talk::call_line;
 
 /// Asks whoever types.
 #[derive(Debug)]
-pub(super) struct Asking {
-    typing: Arc<Mutex<Typing>>,
+pub(super) struct ApprovalPrompt {
+    input: Arc<Mutex<LineReader>>,
 }
 
-impl Asking {
-    pub(super) const fn new(typing: Arc<Mutex<Typing>>) -> Self {
-        Self { typing }
+impl ApprovalPrompt {
+    pub(super) const fn new(typing: Arc<Mutex<LineReader>>) -> Self {
+        Self { input: typing }
     }
 }
 
 #[async_trait]
-impl Approver for Asking {
-    async fn decide(&self, call: &ToolRequest, why: &str) -> Decision {
+impl Approver for ApprovalPrompt {
+    async fn decide(&self, call: &ToolRequest, why: &str) -> ApprovalDecision {
         let why = match why {
             "" => String::new(),
             why => format!(" ({})", one_line(why)),
         };
         let call = call_line(&call.called, call.arguments.get());
         let question = format!("? {call}{why}: y, n, or why not › ");
-        let Some(said) = self.typing.lock().await.answer(&question).await else {
+        let Some(said) = self.input.lock().await.ask_question(&question).await else {
             // Nobody is there any more: whoever takes up the run decides.
-            return Decision::Later;
+            return ApprovalDecision::Later;
         };
         match said.trim() {
-            "y" | "yes" => Decision::Allow,
-            "" | "n" | "no" => Decision::Deny {
+            "y" | "yes" => ApprovalDecision::Allow,
+            "" | "n" | "no" => ApprovalDecision::Deny {
                 reason: "the user said no".to_owned(),
             },
-            reason => Decision::Deny {
+            reason => ApprovalDecision::Deny {
                 reason: reason.to_owned(),
             },
         }

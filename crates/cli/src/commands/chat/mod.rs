@@ -12,16 +12,16 @@ use std::sync::Arc;
 use clap::Args;
 use tokio::sync::Mutex;
 
-use crate::database::Missing;
+use crate::database::WhenMissing;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::say;
-use crate::talk::{TalkArguments, Teller, WhereArguments};
+use crate::talk::{AgentArguments, ConversationArguments, RunPrinter};
 
-use self::asking::Asking;
+use self::asking::ApprovalPrompt;
 use self::session::Chat;
-use self::typed::{Typed, Typing};
+use self::typed::{InputEvent, LineReader};
 
 /// Talk with a model: a line is said, and answered as it comes
 ///
@@ -38,9 +38,9 @@ Examples:
 Keys, scripts and recordings are those of `run`.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    place: WhereArguments,
+    place: ConversationArguments,
     #[command(flatten)]
-    talk: TalkArguments,
+    talk: AgentArguments,
 }
 
 /// Runs the command.
@@ -49,35 +49,40 @@ pub(crate) struct Arguments {
 /// There is no model to ask, or the conversation cannot be opened. What goes wrong later is told, and the
 /// chat goes on.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let engine = arguments.talk.engine(Missing::Make, globals).await?;
+    let engine = arguments
+        .talk
+        .open_engine(WhenMissing::Create, globals)
+        .await?;
     let talk = &arguments.talk;
-    let model = talk.model()?;
-    let conversation = talk.open(&engine, &arguments.place, globals).await?;
-    let teller = Arc::new(Teller::new(globals));
+    let model = talk.build_model()?;
+    let conversation = talk
+        .open_conversation(&engine, &arguments.place, globals)
+        .await?;
+    let teller = Arc::new(RunPrinter::new(globals));
     let person = io::stdin().is_terminal();
-    let typing = Arc::new(Mutex::new(Typing::new(person)));
-    let agent = talk.agent(&conversation, model, Arc::clone(&teller))?;
-    let agent = agent.approver(Asking::new(Arc::clone(&typing)));
+    let typing = Arc::new(Mutex::new(LineReader::new(person)));
+    let agent = talk.build_agent(&conversation, model, Arc::clone(&teller))?;
+    let agent = agent.with_approver(ApprovalPrompt::new(Arc::clone(&typing)));
     let chat = Chat {
         talk,
         globals,
         conversation,
         agent,
-        teller,
+        printer: teller,
     };
     if !globals.quiet && !globals.json && (person || arguments.place.conversation.is_none()) {
         let help = if person { " · /help, /quit" } else { "" };
-        say::aside(&format!("conversation {}{help}\n", chat.conversation.id()));
+        say::print_stderr(&format!("conversation {}{help}\n", chat.conversation.id()));
     }
     if !globals.quiet && !globals.json {
-        chat.tell_waiting().await?;
+        chat.print_waiting_runs().await?;
     }
     let mut exit = Exit::Done;
     loop {
-        let typed = typing.lock().await.line().await?;
+        let typed = typing.lock().await.next_line().await?;
         match typed {
-            Typed::End => return Ok(exit),
-            Typed::Line(line) => match chat.turn(line.trim()).await {
+            InputEvent::End => return Ok(exit),
+            InputEvent::Line(line) => match chat.process_line(line.trim()).await {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(Exit::Done)) => return Ok(exit),
                 Ok(ControlFlow::Break(waiting)) => return Ok(waiting),
@@ -85,10 +90,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                     return Err(failure);
                 }
                 Err(failure) if failure.exit == Exit::Interrupted => {
-                    say::aside("cut off; what came of it is kept\n");
+                    say::print_stderr("cut off; what came of it is kept\n");
                 }
                 Err(failure) => {
-                    say::failure(&failure, globals.json);
+                    say::print_failure(&failure, globals.json);
                     // People have seen it; a program looks at the end.
                     if !person {
                         exit = Exit::Findings;

@@ -5,98 +5,100 @@ use std::sync::Arc;
 
 use contexture::compile::{Width, read_tool, render_table};
 use contexture::layers::builtin::UnknownFields;
-use contexture::runs::{Agent, Run, RunStatus, runs, waiting_calls};
-use contexture::store::{At, NodeKind, ReadRequest};
+use contexture::runs::{Agent, Run, RunStatus, list_runs, waiting_calls};
+use contexture::store::{NodeKind, PathEnd, ReadRequest};
 use contexture::{CompactOptions, Conversation, Item, Message, Role};
 
-use super::slash::{HELP, Slash};
+use super::slash::{HELP, SlashCommand};
 use crate::commands::{branch, checkpoint, compact, memory, skills};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::{counted, short};
-use crate::talk::{TalkArguments, Teller, drive, tell, what_to_do};
+use crate::printable::{count_with_noun, short_id};
+use crate::talk::{AgentArguments, RunPrinter, drive_run, next_commands, print_run_result};
 use crate::{say, skill_folders, terminal};
 
 /// What a chat is about.
 pub(super) struct Chat<'a> {
-    pub(super) talk: &'a TalkArguments,
+    pub(super) talk: &'a AgentArguments,
     pub(super) globals: &'a Globals,
     pub(super) conversation: Conversation,
     pub(super) agent: Agent,
-    pub(super) teller: Arc<Teller>,
+    pub(super) printer: Arc<RunPrinter>,
 }
 
 impl Chat<'_> {
     /// What becomes of a line; a break leaves, with how that was.
-    pub(super) async fn turn(&self, line: &str) -> Outcome<ControlFlow<Exit>> {
+    pub(super) async fn process_line(&self, line: &str) -> Outcome<ControlFlow<Exit>> {
         if line.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
         if line.starts_with('/') {
-            return self.command(Slash::parse(line)?).await;
+            return self.run_command(SlashCommand::parse(line)?).await;
         }
         let said = Item::Message(Message::text(Role::User, line));
         let mut run = Run::begin(&self.conversation, &self.agent, [said]).await?;
-        let driven = drive(&mut run).await;
-        self.teller.close();
-        match tell(driven, &run, self.talk, self.globals).await? {
+        let driven = drive_run(&mut run).await;
+        self.printer.close_line();
+        match print_run_result(driven, &run, self.talk, self.globals).await? {
             Exit::Done => Ok(ControlFlow::Continue(())),
             waiting => Ok(ControlFlow::Break(waiting)),
         }
     }
 
     /// Tells which runs of the conversation wait for a decision, from before this chat.
-    pub(super) async fn tell_waiting(&self) -> Outcome<()> {
+    pub(super) async fn print_waiting_runs(&self) -> Outcome<()> {
         let (engine, owner) = (self.conversation.engine(), self.conversation.owner());
-        let found = runs(engine, owner, Some(&self.conversation)).await?;
+        let found = list_runs(engine, owner, Some(&self.conversation)).await?;
         for entry in found.into_iter().rev() {
             if entry.status == RunStatus::Waiting {
                 let calls = waiting_calls(engine, owner, &entry).await?;
-                say::aside(&format!("run {} ", short(&entry.run)));
-                let options = self.talk.words(self.globals);
-                say::aside(&what_to_do(&entry.run, &calls, &options));
+                say::print_stderr(&format!("run {} ", short_id(&entry.run)));
+                let options = self.talk.to_arguments(self.globals);
+                say::print_stderr(&next_commands(&entry.run, &calls, &options));
             }
         }
         Ok(())
     }
 
     /// Carries out a command; a break leaves.
-    async fn command(&self, command: Slash) -> Outcome<ControlFlow<Exit>> {
+    async fn run_command(&self, command: SlashCommand) -> Outcome<ControlFlow<Exit>> {
         let (chat, globals) = (&self.conversation, self.globals);
         match command {
-            Slash::Quit => return Ok(ControlFlow::Break(Exit::Done)),
-            Slash::Help => say::styled(HELP)?,
-            Slash::Branches => branch::list(chat, globals).await?,
-            Slash::Branch(name) => self.branch(&name).await?,
-            Slash::Rewind(count) => self.rewind(count).await?,
-            Slash::Checkpoint(name) => checkpoint::tell(&chat.checkpoint(&name).await?, globals)?,
-            Slash::Compact => {
-                let target = self.talk.target()?;
-                let stored = chat.compact(&target, &CompactOptions::default()).await?;
-                compact::tell(&stored.draft, Some(stored.node.to_string()), globals)?;
+            SlashCommand::Quit => return Ok(ControlFlow::Break(Exit::Done)),
+            SlashCommand::Help => say::print_styled(HELP)?,
+            SlashCommand::Branches => branch::print_branches(chat, globals).await?,
+            SlashCommand::Branch(name) => self.switch_or_create_branch(&name).await?,
+            SlashCommand::Rewind(count) => self.rewind_messages(count).await?,
+            SlashCommand::Checkpoint(name) => {
+                checkpoint::print_checkpoint(&chat.checkpoint(&name).await?, globals)?
             }
-            Slash::Explain => self.explain().await?,
-            Slash::Skills => self.skills()?,
-            Slash::Memory => self.memory().await?,
+            SlashCommand::Compact => {
+                let target = self.talk.resolve_target()?;
+                let stored = chat.compact(&target, &CompactOptions::default()).await?;
+                compact::print_compaction(&stored.draft, Some(stored.node.to_string()), globals)?;
+            }
+            SlashCommand::Explain => self.print_report().await?,
+            SlashCommand::Skills => self.print_skills()?,
+            SlashCommand::Memory => self.print_notes().await?,
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    async fn branch(&self, name: &str) -> Outcome<()> {
+    async fn switch_or_create_branch(&self, name: &str) -> Outcome<()> {
         let there = self.conversation.refs().await?.branches;
         if !there.iter().any(|branch| branch.name.as_str() == name) {
             self.conversation.create_branch(name).await?;
         }
         let branch = self.conversation.switch_branch(name).await?;
-        branch::tell("now on", &branch, self.globals)
+        branch::print_branch("now on", &branch, self.globals)
     }
 
-    async fn rewind(&self, count: usize) -> Outcome<()> {
+    async fn rewind_messages(&self, count: usize) -> Outcome<()> {
         let chat = &self.conversation;
-        let request = ReadRequest::whole(At::Branch(chat.branch()));
+        let request = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
         let store = chat.engine().store();
-        let page = store.read(chat.owner(), chat.id(), request).await?;
+        let page = store.read_path(chat.owner(), chat.id(), request).await?;
         let said = page.nodes.iter().rev();
         let mut said = said.filter(|node| node.kind == NodeKind::User);
         let Some(node) = said.nth(count - 1) else {
@@ -104,9 +106,9 @@ impl Chat<'_> {
             return Err(match found.count() {
                 0 => Failure::usage("you have said nothing here yet"),
                 all => {
-                    let things = counted(all as u64, "thing");
+                    let things = count_with_noun(all as u64, "thing");
                     let message = format!("you have said only {things} here");
-                    Failure::usage(message).hint(format!("/rewind {all} begins anew"))
+                    Failure::usage(message).with_hint(format!("/rewind {all} begins anew"))
                 }
             });
         };
@@ -115,34 +117,34 @@ impl Chat<'_> {
             // Nothing stands before the first thing that was said: an empty branch.
             None => chat.clear().await?,
         };
-        branch::tell("now on", &branch, self.globals)
+        branch::print_branch("now on", &branch, self.globals)
     }
 
-    async fn explain(&self) -> Outcome<()> {
-        let target = self.talk.target()?.also_tools([read_tool()]);
+    async fn print_report(&self) -> Outcome<()> {
+        let target = self.talk.resolve_target()?.add_tools([read_tool()]);
         let call = self.conversation.compile(&target).await?;
         if self.globals.json {
-            return say::json(&call.report);
+            return say::print_json(&call.report);
         }
-        let table = render_table(&call.report, Width(terminal::columns(120)));
-        say::styled(&format!("\n{table}\n"))
+        let table = render_table(&call.report, Width(terminal::column_count(120)));
+        say::print_styled(&format!("\n{table}\n"))
     }
 
-    fn skills(&self) -> Outcome<()> {
-        let folders = self.talk.layers().skill_folders();
+    fn print_skills(&self) -> Outcome<()> {
+        let folders = self.talk.layer_arguments().skill_folders();
         if folders.is_empty() {
             let message = "no skills: this chat was begun without --skills FOLDER";
             return Err(Failure::usage(message));
         }
-        let found = skill_folders::read(folders, UnknownFields::Note)?;
-        skills::list(&found, self.globals).map(|_| ())
+        let found = skill_folders::scan_skills(folders, UnknownFields::Note)?;
+        skills::print_skills(&found, self.globals).map(|_| ())
     }
 
-    async fn memory(&self) -> Outcome<()> {
-        let Some(keeper) = self.talk.layers().keeper() else {
+    async fn print_notes(&self) -> Outcome<()> {
+        let Some(keeper) = self.talk.layer_arguments().note_scope() else {
             let message = "no notes: this chat was begun without --memory";
             return Err(Failure::usage(message));
         };
-        memory::list(&self.conversation, keeper, self.globals).await
+        memory::list_notes(&self.conversation, keeper, self.globals).await
     }
 }

@@ -24,7 +24,7 @@ pub(super) const HELP: &str = "\
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Slash {
+pub(super) enum SlashCommand {
     Help,
     Branches,
     Branch(String),
@@ -39,35 +39,35 @@ pub(super) enum Slash {
 
 /// What is no command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum SlashError {
     /// There is none of this name.
-    Name(String),
+    UnknownCommand(String),
     /// It is written otherwise.
-    Written(&'static str),
+    WrongUsage(&'static str),
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for SlashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Name(name) => write!(f, "there is no command {}", one_line(name)),
-            Self::Written(how) => write!(f, "expected {how}"),
+            Self::UnknownCommand(name) => write!(f, "there is no command {}", one_line(name)),
+            Self::WrongUsage(how) => write!(f, "expected {how}"),
         }
     }
 }
 
-impl Slash {
-    pub(super) fn parse(line: &str) -> Result<Self, Unknown> {
+impl SlashCommand {
+    pub(super) fn parse(line: &str) -> Result<Self, SlashError> {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap_or_default();
         let argument = words.next();
         let alone = |command: Self, how| match argument {
             None => Ok(command),
-            Some(_) => Err(Unknown::Written(how)),
+            Some(_) => Err(SlashError::WrongUsage(how)),
         };
         if words.next().is_some() {
             return Err(match HELP.contains(&format!("{name} ")) {
-                true => Unknown::Written("one word after a command, at most"),
-                false => Unknown::Name(name.to_owned()),
+                true => SlashError::WrongUsage("one word after a command, at most"),
+                false => SlashError::UnknownCommand(name.to_owned()),
             });
         }
         match (name, argument) {
@@ -77,23 +77,23 @@ impl Slash {
             ("/rewind", None) => Ok(Self::Rewind(1)),
             ("/rewind", Some(count)) => match count.parse() {
                 Ok(count) if count > 0 => Ok(Self::Rewind(count)),
-                _ => Err(Unknown::Written("/rewind N, with a number from 1")),
+                _ => Err(SlashError::WrongUsage("/rewind N, with a number from 1")),
             },
             ("/checkpoint", Some(name)) => Ok(Self::Checkpoint(name.to_owned())),
-            ("/checkpoint", None) => Err(Unknown::Written("/checkpoint NAME")),
+            ("/checkpoint", None) => Err(SlashError::WrongUsage("/checkpoint NAME")),
             ("/compact", _) => alone(Self::Compact, "/compact alone"),
             ("/explain", _) => alone(Self::Explain, "/explain alone"),
             ("/skills", _) => alone(Self::Skills, "/skills alone"),
             ("/memory", _) => alone(Self::Memory, "/memory alone"),
             ("/quit" | "/exit", _) => Ok(Self::Quit),
-            (name, _) => Err(Unknown::Name(name.to_owned())),
+            (name, _) => Err(SlashError::UnknownCommand(name.to_owned())),
         }
     }
 }
 
-impl From<Unknown> for Failure {
-    fn from(unknown: Unknown) -> Self {
-        Self::usage(unknown.to_string()).hint("/help lists the commands")
+impl From<SlashError> for Failure {
+    fn from(unknown: SlashError) -> Self {
+        Self::usage(unknown.to_string()).with_hint("/help lists the commands")
     }
 }
 
@@ -104,11 +104,11 @@ mod tests {
     #[test]
     fn commands_are_read() {
         for (line, expected) in [
-            ("/help", Ok(Slash::Help)),
-            ("/branch", Ok(Slash::Branches)),
-            ("/branch  b", Ok(Slash::Branch("b".to_owned()))),
-            ("/rewind", Ok(Slash::Rewind(1))),
-            ("/rewind 3", Ok(Slash::Rewind(3))),
+            ("/help", Ok(SlashCommand::Help)),
+            ("/branch", Ok(SlashCommand::Branches)),
+            ("/branch  b", Ok(SlashCommand::Branch("b".to_owned()))),
+            ("/rewind", Ok(SlashCommand::Rewind(1))),
+            ("/rewind 3", Ok(SlashCommand::Rewind(3))),
             ("/rewind 0", Err("expected /rewind N, with a number from 1")),
             ("/rewind x", Err("expected /rewind N, with a number from 1")),
             ("/checkpoint", Err("expected /checkpoint NAME")),
@@ -121,7 +121,7 @@ mod tests {
             ("/hel", Err("there is no command /hel")),
             ("/a b c", Err("there is no command /a")),
         ] {
-            let read = Slash::parse(line).map_err(|unknown| unknown.to_string());
+            let read = SlashCommand::parse(line).map_err(|unknown| unknown.to_string());
             assert_eq!(read, expected.map_err(str::to_owned), "{line}");
         }
     }

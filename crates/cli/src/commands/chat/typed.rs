@@ -10,11 +10,11 @@ use crate::failure::{Failure, Outcome};
 use crate::say;
 
 /// Lines that wait while an answer comes.
-const WAITING: usize = 64;
+const QUEUED_LINES: usize = 64;
 
 /// What came.
 #[derive(Debug)]
-pub(crate) enum Typed {
+pub(crate) enum InputEvent {
     Line(String),
     /// The input ended, or Ctrl-C was pressed twice.
     End,
@@ -22,16 +22,16 @@ pub(crate) enum Typed {
 
 /// Standard input, line by line.
 #[derive(Debug)]
-pub(crate) struct Typing {
+pub(crate) struct LineReader {
     lines: Receiver<io::Result<String>>,
     /// Whether a person types.
     person: bool,
 }
 
-impl Typing {
+impl LineReader {
     /// Begins to read. Reading a line blocks, so a thread does it.
     pub(crate) fn new(person: bool) -> Self {
-        let (send, lines) = channel(WAITING);
+        let (send, lines) = channel(QUEUED_LINES);
         std::thread::spawn(move || {
             for line in io::stdin().lock().lines() {
                 let ends = line.is_err();
@@ -47,37 +47,37 @@ impl Typing {
     ///
     /// # Errors
     /// It cannot be read, or is not text.
-    pub(crate) async fn line(&mut self) -> Outcome<Typed> {
+    pub(crate) async fn next_line(&mut self) -> Outcome<InputEvent> {
         let mut pressed = false;
         loop {
             if self.person {
-                say::aside("› ");
+                say::print_stderr("› ");
             }
             tokio::select! {
                 biased;
                 line = self.lines.recv() => return match line {
-                    Some(Ok(line)) => Ok(Typed::Line(line)),
-                    Some(Err(error)) => Err(unreadable(&error)),
+                    Some(Ok(line)) => Ok(InputEvent::Line(line)),
+                    Some(Err(error)) => Err(unreadable_stdin(&error)),
                     None => {
-                        self.leave();
-                        Ok(Typed::End)
+                        self.end_prompt_line();
+                        Ok(InputEvent::End)
                     }
                 },
                 Ok(()) = ctrl_c() => {
-                    self.leave();
+                    self.end_prompt_line();
                     if pressed || !self.person {
-                        return Ok(Typed::End);
+                        return Ok(InputEvent::End);
                     }
                     pressed = true;
-                    say::aside("once more, or /quit, to leave\n");
+                    say::print_stderr("once more, or /quit, to leave\n");
                 }
             }
         }
     }
 
     /// The answer to a question; nothing at the end of the input.
-    pub(crate) async fn answer(&mut self, question: &str) -> Option<String> {
-        say::aside(question);
+    pub(crate) async fn ask_question(&mut self, question: &str) -> Option<String> {
+        say::print_stderr(question);
         let mut open = OpenLine(true);
         let line = self.lines.recv().await.and_then(Result::ok);
         // Whoever types ends the line too.
@@ -86,9 +86,9 @@ impl Typing {
     }
 
     /// Ends the line with the prompt.
-    fn leave(&self) {
+    fn end_prompt_line(&self) {
         if self.person {
-            say::aside("\n");
+            say::print_stderr("\n");
         }
     }
 }
@@ -99,12 +99,12 @@ struct OpenLine(bool);
 impl Drop for OpenLine {
     fn drop(&mut self) {
         if self.0 {
-            say::aside("\n");
+            say::print_stderr("\n");
         }
     }
 }
 
-fn unreadable(error: &io::Error) -> Failure {
+fn unreadable_stdin(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::InvalidData => {
             Failure::bad_input("not_text", "a line of standard input is not UTF-8")

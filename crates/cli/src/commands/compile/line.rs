@@ -8,16 +8,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::commands::compile::product::Product;
-use crate::commands::compile::view::of_transcript;
+use crate::commands::compile::product::CompileOutput;
+use crate::commands::compile::view::compile_document;
 use crate::explain::not_json;
 use crate::failure::{Failure, Outcome};
-use crate::order::Order;
-use crate::session::{self, Said};
+use crate::order::CompileSettings;
+use crate::session::{self, SessionHints};
 
 /// What a line that does not say it means.
-pub(crate) struct Defaults {
-    pub(crate) order: Order,
+pub(crate) struct LineDefaults {
+    pub(crate) settings: CompileSettings,
     pub(crate) from: Option<String>,
     pub(crate) to: Option<Format>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Defaults {
 /// A line. Unknown fields are refused: a misspelt `window` must not be the model's own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct CompileLine {
     from: Option<String>,
     input: Raw,
     to: Option<String>,
@@ -42,36 +42,37 @@ struct Line {
 ///
 /// # Errors
 /// The line is not an order, its input is not what it says, or the compiler refuses.
-pub(crate) fn answer(line: &str, defaults: &Defaults) -> Outcome<String> {
-    let line: Line = serde_json::from_str(line).map_err(|error| {
+pub(crate) fn compile_line(line: &str, defaults: &LineDefaults) -> Outcome<String> {
+    let line: CompileLine = serde_json::from_str(line).map_err(|error| {
         if !error.is_data() {
             return not_json(&error);
         }
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or(&text);
         Failure::bad_input("bad_line", what)
-            .hint("a line is {\"from\", \"input\", \"to\", \"model\", \"window\", \"reserve\", \"system\"}")
+            .with_hint("a line is {\"from\", \"input\", \"to\", \"model\", \"window\", \"reserve\", \"system\"}")
     })?;
-    let order = order(&line, defaults)?;
+    let order = line_settings(&line, defaults)?;
     let from = line.from.as_deref().or(defaults.from.as_deref());
     // A log of several lines comes as a string; no document is one.
     let log = line.input.as_string();
     let input = log.as_deref().unwrap_or(line.input.get());
-    let opened = session::parse(
+    let opened = session::parse_session(
         input,
-        &Said {
+        &SessionHints {
             from,
-            ..Said::default()
+            ..SessionHints::default()
         },
     )?;
-    let Product { payload, report } = of_transcript(&order, &opened.transcript, opened.written_in)?;
+    let CompileOutput { payload, report } =
+        compile_document(&order, &opened.transcript, opened.written_in)?;
     let report = serde_json::to_string(&report)
         .map_err(|error| Failure::new(crate::exit::Exit::Fault, "report", error.to_string()))?;
     Ok(format!("{{\"payload\":{payload},\"report\":{report}}}"))
 }
 
-fn order(line: &Line, defaults: &Defaults) -> Outcome<Order> {
-    let mut order = defaults.order.clone();
+fn line_settings(line: &CompileLine, defaults: &LineDefaults) -> Outcome<CompileSettings> {
+    let mut order = defaults.settings.clone();
     order.to = match (&line.to, defaults.to) {
         (Some(name), _) => name
             .parse()
@@ -90,7 +91,7 @@ fn order(line: &Line, defaults: &Defaults) -> Outcome<Order> {
     }
     if let Some(system) = &line.system {
         order.system = fragments_from_value(system.clone(), &FragmentRegistry::new())
-            .map_err(|error| Failure::from(error).of("system"))?;
+            .map_err(|error| Failure::from(error).with_context("system"))?;
     }
     if let Some(name) = &line.renderer {
         let format: render::Format = name.parse().map_err(|error: render::UnknownFormat| {

@@ -12,13 +12,13 @@ use clap::{Args, ValueEnum};
 use contexture::Format;
 use contexture::compile::{Report, Width, render_table};
 
-use crate::commands::compile::line::{Defaults, answer};
-use crate::commands::compile::subject::{Items, SubjectArguments};
+use crate::commands::compile::line::{LineDefaults, compile_line};
+use crate::commands::compile::subject::{IncludeItems, SourceArguments};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
-use crate::printable::lines;
+use crate::input::InputSource;
+use crate::printable::printable_lines;
 use crate::view::ViewArguments;
 use crate::words::target_format;
 use crate::{say, stream, terminal};
@@ -51,13 +51,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = target_format(), required_unless_present = "jsonl")]
     to: Option<Format>,
     #[command(flatten)]
-    subject: SubjectArguments,
+    subject: SourceArguments,
     /// Write the request to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How the report is written to standard error; default: a table, JSON with --json
     #[arg(long, value_enum, value_name = "FORM")]
-    report: Option<Form>,
+    report: Option<ReportFormat>,
     #[command(flatten)]
     view: ViewArguments,
     /// One JSON document a line in, one a line out
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum ReportFormat {
     Table,
     Json,
     None,
@@ -77,58 +77,62 @@ enum Form {
 /// # Errors
 /// The source cannot be read, the model is not known, or the compiler refuses.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let order = arguments.subject.order(arguments.to, &arguments.view)?;
+    let order = arguments
+        .subject
+        .compile_settings(arguments.to, &arguments.view)?;
     if arguments.jsonl {
-        let source = Source::or_stdin(arguments.source.as_deref());
-        let defaults = Defaults {
-            order,
+        let source = InputSource::or_stdin(arguments.source.as_deref());
+        let defaults = LineDefaults {
+            settings: order,
             from: arguments.subject.from.clone(),
             to: arguments.to,
         };
-        return stream::serve(&mut source.open()?, |line| answer(line, &defaults));
+        return stream::answer_lines(&mut source.open_reader()?, |line| {
+            compile_line(line, &defaults)
+        });
     }
     let name = arguments.source.as_deref().unwrap_or("-");
     let compiled = arguments
         .subject
-        .compile(name, &order, Items::NotWanted, globals)?;
-    write(arguments, &compiled.product.payload)?;
-    report(
-        arguments,
-        globals,
-        &compiled.title,
-        &compiled.product.report,
-    )?;
+        .compile_source(name, &order, IncludeItems::No, globals)?;
+    write_payload(arguments, &compiled.output.payload)?;
+    print_report(arguments, globals, &compiled.title, &compiled.output.report)?;
     Ok(Exit::Done)
 }
 
-fn write(arguments: &Arguments, payload: &str) -> Outcome<()> {
+fn write_payload(arguments: &Arguments, payload: &str) -> Outcome<()> {
     let Some(path) = &arguments.output else {
-        return say::raw(payload);
+        return say::print_text(payload);
     };
     fs::write(path, format!("{payload}\n")).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
         Failure::new(Exit::Stream, "write", message)
-            .hint("name a file in a directory that exists and that you may write to")
+            .with_hint("name a file in a directory that exists and that you may write to")
     })
 }
 
-fn report(arguments: &Arguments, globals: &Globals, title: &str, report: &Report) -> Outcome<()> {
+fn print_report(
+    arguments: &Arguments,
+    globals: &Globals,
+    title: &str,
+    report: &Report,
+) -> Outcome<()> {
     let form = match arguments.report {
         Some(form) => form,
-        None if globals.json => Form::Json,
-        None if globals.quiet => Form::None,
-        None => Form::Table,
+        None if globals.json => ReportFormat::Json,
+        None if globals.quiet => ReportFormat::None,
+        None => ReportFormat::Table,
     };
     match form {
-        Form::None => {}
-        Form::Json => {
+        ReportFormat::None => {}
+        ReportFormat::Json => {
             let text = serde_json::to_string(report)
                 .map_err(|error| Failure::new(Exit::Fault, "report", error.to_string()))?;
-            say::aside(&format!("{text}\n"));
+            say::print_stderr(&format!("{text}\n"));
         }
-        Form::Table => {
-            let table = render_table(report, Width(terminal::columns(120)));
-            say::aside(&format!("\n  {}\n\n{table}", lines(title)));
+        ReportFormat::Table => {
+            let table = render_table(report, Width(terminal::column_count(120)));
+            say::print_stderr(&format!("\n  {}\n\n{table}", printable_lines(title)));
         }
     }
     Ok(())

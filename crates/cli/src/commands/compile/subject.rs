@@ -10,15 +10,15 @@ use contexture::compile::{Contribution, PathItem};
 use contexture::engine::PrepareOptions;
 use contexture::{Format, render};
 
-use crate::commands::compile::product::Product;
-use crate::commands::compile::view::{of_conversation, of_transcript, path_of};
+use crate::commands::compile::product::CompileOutput;
+use crate::commands::compile::view::{compile_document, conversation_output, load_path_items};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::layering::LayerArguments;
-use crate::order::Order;
-use crate::printable::grouped;
+use crate::order::CompileSettings;
+use crate::printable::group_thousands;
 use crate::target::TargetArguments;
 use crate::view::ViewArguments;
 use crate::words::{render_format, session_format};
@@ -26,7 +26,7 @@ use crate::{database, say, session};
 
 /// The options.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct SubjectArguments {
+pub(crate) struct SourceArguments {
     /// The format of the file; default: detected
     #[arg(long, value_parser = session_format())]
     pub(super) from: Option<String>,
@@ -47,35 +47,39 @@ pub(crate) struct SubjectArguments {
 
 /// Whether the items are wanted beside what was compiled of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Items {
-    Wanted,
-    NotWanted,
+pub(crate) enum IncludeItems {
+    Yes,
+    No,
 }
 
 /// A subject, compiled.
 #[derive(Debug)]
-pub(crate) struct Subject {
+pub(crate) struct CompiledSource {
     /// What it is called.
     pub(crate) title: String,
     /// What came of it.
-    pub(crate) product: Product,
+    pub(crate) output: CompileOutput,
     /// The items it was made of, if they were wanted.
     pub(crate) path: Vec<PathItem>,
 }
 
-impl SubjectArguments {
+impl SourceArguments {
     /// To whom, and how much.
     ///
     /// # Errors
     /// The file of fragments cannot be read, or holds none.
-    pub(crate) fn order(&self, to: Option<Format>, view: &ViewArguments) -> Outcome<Order> {
-        Ok(Order {
+    pub(crate) fn compile_settings(
+        &self,
+        to: Option<Format>,
+        view: &ViewArguments,
+    ) -> Outcome<CompileSettings> {
+        Ok(CompileSettings {
             to: to.unwrap_or(Format::Anthropic),
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,
             params: self.target.params.clone(),
-            system: self.target.system()?,
+            system: self.target.read_system_fragments()?,
             renderer: Arc::from(self.renderer.renderer(render::Grouping::Off)),
             view: view.clone(),
         })
@@ -85,44 +89,45 @@ impl SubjectArguments {
     ///
     /// # Errors
     /// The source cannot be read, the model is not known, or the compiler refuses.
-    pub(crate) fn compile(
+    pub(crate) fn compile_source(
         &self,
         name: &str,
-        order: &Order,
-        items: Items,
+        order: &CompileSettings,
+        items: IncludeItems,
         globals: &Globals,
-    ) -> Outcome<Subject> {
-        if let Some((model, window)) = order.unknown().filter(|_| !globals.quiet) {
-            say::warning(&format!(
+    ) -> Outcome<CompiledSource> {
+        if let Some((model, window)) = order.unknown_model().filter(|_| !globals.quiet) {
+            say::print_warning(&format!(
                 "{model:?} is not in the catalogue: a window of {} tokens, tokens are estimates, no price is known",
-                grouped(window)
+                group_thousands(window)
             ));
         }
-        let Some(source) = self.file(name)? else {
-            return self.stored(globals, name, order, items);
+        let Some(source) = self.find_file(name)? else {
+            return self.compile_stored(globals, name, order, items);
         };
         if !self.layers.is_empty() {
             let message = "--skills and --memory stand beside a stored conversation, not a file";
-            return Err(
-                Failure::usage(message).hint("`contexture import FILE` keeps it as a conversation")
-            );
+            return Err(Failure::usage(message)
+                .with_hint("`contexture import FILE` keeps it as a conversation"));
         }
-        let opened = session::one(&source, self.from.as_deref(), self.session)?;
-        let product = of_transcript(order, &opened.transcript, opened.written_in)?;
-        Ok(Subject {
-            title: source.stem().unwrap_or_else(|| "standard input".to_owned()),
-            product,
+        let opened = session::read_session(&source, self.from.as_deref(), self.session)?;
+        let product = compile_document(order, &opened.transcript, opened.written_in)?;
+        Ok(CompiledSource {
+            title: source
+                .file_stem()
+                .unwrap_or_else(|| "standard input".to_owned()),
+            output: product,
             path: match items {
-                Items::Wanted => PathItem::all(opened.transcript.items),
-                Items::NotWanted => Vec::new(),
+                IncludeItems::Yes => PathItem::from_items(opened.transcript.items),
+                IncludeItems::No => Vec::new(),
             },
         })
     }
 
     /// The file that is meant, if it is one and not a conversation.
-    fn file(&self, name: &str) -> Outcome<Option<Source>> {
-        let source = Source::from(name);
-        let Source::File(path) = &source else {
+    fn find_file(&self, name: &str) -> Outcome<Option<InputSource>> {
+        let source = InputSource::from(name);
+        let InputSource::File(path) = &source else {
             return Ok(Some(source));
         };
         if self.branch.is_some() {
@@ -140,51 +145,51 @@ impl SubjectArguments {
             name.contains(['/', '\\']) || ["json", "jsonl", "traj", "txt"].contains(&ending);
         if looks_like_a_file || self.from.is_some() {
             let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-            return Err(crate::input::unreadable(path, &missing));
+            return Err(crate::input::unreadable_file(path, &missing));
         }
         Ok(None)
     }
 
-    fn stored(
+    fn compile_stored(
         &self,
         globals: &Globals,
         name: &str,
-        order: &Order,
-        items: Items,
-    ) -> Outcome<Subject> {
+        order: &CompileSettings,
+        items: IncludeItems,
+    ) -> Outcome<CompiledSource> {
         if order.to == Format::Ui && !self.layers.is_empty() {
             let message = "--skills and --memory stand in requests, and UI messages are none";
-            return Err(Failure::usage(message).hint("compile it --to a provider's format"));
+            return Err(Failure::usage(message).with_hint("compile it --to a provider's format"));
         }
         let branch = self.branch.as_deref();
-        crate::wait::for_it(async {
-            let chat = database::conversation(globals, name, branch)
+        crate::wait::block_on(async {
+            let chat = database::open_conversation(globals, name, branch)
                 .await
                 .map_err(|failure| {
                     if failure.exit == Exit::NotFound && branch.is_none() {
-                        failure.note(format!("and there is no file `{name}` either"))
+                        failure.with_note(format!("and there is no file `{name}` either"))
                     } else {
                         failure
                     }
                 })?;
             let chat = match order.catalogue() {
-                Cow::Owned(catalogue) => database::among(&chat, catalogue).await?,
+                Cow::Owned(catalogue) => database::reopen_with_catalogue(&chat, catalogue).await?,
                 Cow::Borrowed(_) => chat,
             };
-            chat.set_layers(self.layers.layers(globals)?);
-            let also: Vec<Contribution> = order.said().into_iter().collect();
-            let target = order.target(None, None)?;
-            if order.view.compacts() {
+            chat.set_layers(self.layers.build_layers(globals)?);
+            let also: Vec<Contribution> = order.system_contribution().into_iter().collect();
+            let target = order.resolve_target(None, None)?;
+            if order.view.should_compact() {
                 chat.prepare(&target, &PrepareOptions::default()).await?;
             }
             let call = chat.compile_with(&target, &also).await?;
             let path = match (items, call.base()) {
-                (Items::Wanted, Some(head)) => path_of(&chat, head).await?,
+                (IncludeItems::Yes, Some(head)) => load_path_items(&chat, head).await?,
                 _ => Vec::new(),
             };
-            Ok(Subject {
+            Ok(CompiledSource {
                 title: name.to_owned(),
-                product: of_conversation(&chat, order, call).await?,
+                output: conversation_output(&chat, order, call).await?,
                 path,
             })
         })

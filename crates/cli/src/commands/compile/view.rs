@@ -6,28 +6,28 @@
 use std::sync::Arc;
 
 use contexture::compile::{Compiled, OmitReason, PathItem, Report};
-use contexture::ir::{Audience, NodeId, Transcript, UiMessage, quote};
-use contexture::store::{At, Node, ReadRequest};
+use contexture::ir::{Audience, NodeId, Transcript, UiMessage, quote_json};
+use contexture::store::{Node, PathEnd, ReadRequest};
 use contexture::wire::ui::{FoldAudience, FoldItem, FoldOptions, fold};
 use contexture::{CompiledCall, Conversation, Format, Item};
 
-use crate::commands::compile::product::Product;
+use crate::commands::compile::product::CompileOutput;
 use crate::failure::{Failure, Outcome};
-use crate::order::Order;
-use contexture::engine::item;
+use crate::order::CompileSettings;
+use contexture::engine::parse_node_item;
 
 /// Compiles a document.
 ///
 /// # Errors
 /// An unknown model, or the compiler's refusal.
-pub(crate) fn of_transcript(
-    order: &Order,
+pub(crate) fn compile_document(
+    order: &CompileSettings,
     transcript: &Transcript,
     written_in: Option<Format>,
-) -> Outcome<Product> {
+) -> Outcome<CompileOutput> {
     let Compiled {
         payload, report, ..
-    } = order.compile(transcript, written_in)?;
+    } = order.compile_transcript(transcript, written_in)?;
     let payload = match order.to {
         Format::Ui => {
             let items: Vec<FoldItem<'_>> = transcript.items.iter().map(FoldItem::new).collect();
@@ -36,32 +36,32 @@ pub(crate) fn of_transcript(
                 .iter()
                 .cloned()
                 .map(|message| Item::from(message).text());
-            ui(order, said.collect(), items, &report)?
+            build_ui_payload(order, said.collect(), items, &report)?
         }
         _ => payload.to_json(),
     };
-    Ok(Product { payload, report })
+    Ok(CompileOutput { payload, report })
 }
 
 /// What was compiled of a stored conversation.
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn of_conversation(
+pub(crate) async fn conversation_output(
     chat: &Conversation,
-    order: &Order,
+    order: &CompileSettings,
     call: CompiledCall,
-) -> Outcome<Product> {
+) -> Outcome<CompileOutput> {
     let payload = match (order.to, call.base()) {
         (Format::Ui, Some(head)) => {
-            let nodes = nodes(chat, head).await?;
+            let nodes = read_path_nodes(chat, head).await?;
             let items = nodes
                 .iter()
-                .map(|node| item(node))
+                .map(|node| parse_node_item(node))
                 .collect::<Result<Vec<_>, _>>()?;
             let ids: Vec<String> = nodes
                 .iter()
-                .map(|node| node.message().into_owned())
+                .map(|node| node.effective_message_id().into_owned())
                 .collect();
             let folded = nodes
                 .iter()
@@ -74,7 +74,7 @@ pub(crate) async fn of_conversation(
                     ..FoldItem::new(item)
                 });
             let resolved = chat.resolve(&*order.renderer).await?;
-            ui(
+            build_ui_payload(
                 order,
                 vec![resolved.system_prompt],
                 folded.collect(),
@@ -83,7 +83,7 @@ pub(crate) async fn of_conversation(
         }
         _ => call.payload.to_json(),
     };
-    Ok(Product {
+    Ok(CompileOutput {
         payload,
         report: call.report,
     })
@@ -93,29 +93,29 @@ pub(crate) async fn of_conversation(
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn path_of(chat: &Conversation, head: NodeId) -> Outcome<Vec<PathItem>> {
-    let nodes = nodes(chat, head).await?;
+pub(crate) async fn load_path_items(chat: &Conversation, head: NodeId) -> Outcome<Vec<PathItem>> {
+    let nodes = read_path_nodes(chat, head).await?;
     let known = |node: &Arc<Node>| {
         Ok(PathItem {
             node: Some(node.id),
             hash: node.content_hash,
             audience: node.audience,
-            ..PathItem::new(item(node)?)
+            ..PathItem::new(parse_node_item(node)?)
         })
     };
     nodes.iter().map(known).collect()
 }
 
-async fn nodes(chat: &Conversation, head: NodeId) -> Outcome<Vec<Arc<Node>>> {
-    let request = ReadRequest::whole(At::Node(head));
+async fn read_path_nodes(chat: &Conversation, head: NodeId) -> Outcome<Vec<Arc<Node>>> {
+    let request = ReadRequest::whole_path(PathEnd::Node(head));
     let store = chat.engine().store();
-    let page = store.read(chat.owner(), chat.id(), request).await;
+    let page = store.read_path(chat.owner(), chat.id(), request).await;
     Ok(page.map_err(Failure::from)?.nodes)
 }
 
 /// `{"system", "messages"}`: the texts and fragments, and the messages of what was sent.
-fn ui(
-    order: &Order,
+fn build_ui_payload(
+    order: &CompileSettings,
     mut said: Vec<String>,
     mut items: Vec<FoldItem<'_>>,
     report: &Report,
@@ -134,7 +134,7 @@ fn ui(
     };
     let mut messages: Vec<UiMessage> = fold(&items, &options);
     messages.retain(|message| !message.parts.is_empty());
-    let system = quote(&said.join("\n\n"));
+    let system = quote_json(&said.join("\n\n"));
     let messages = serde_json::to_string(&messages)
         .map_err(|error| Failure::new(crate::exit::Exit::Fault, "messages", error.to_string()))?;
     Ok(format!("{{\"system\":{system},\"messages\":{messages}}}"))

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub(crate) enum CheckState {
     Ok,
     Warn,
     Fail,
@@ -14,16 +14,16 @@ pub(crate) enum State {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-pub(crate) struct Check {
+pub(crate) struct DoctorCheck {
     pub(crate) name: &'static str,
-    pub(crate) state: State,
+    pub(crate) state: CheckState,
     pub(crate) found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
 }
 
-impl Check {
-    pub(crate) fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+impl DoctorCheck {
+    pub(crate) fn new(name: &'static str, state: CheckState, found: impl Into<String>) -> Self {
         Self {
             name,
             state,
@@ -32,15 +32,15 @@ impl Check {
         }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    pub(crate) fn failed(name: &'static str, failure: Failure) -> Self {
+    pub(crate) fn from_failure(name: &'static str, failure: Failure) -> Self {
         Self {
             name,
-            state: State::Fail,
+            state: CheckState::Fail,
             found: failure.message,
             hint: failure.hint,
         }

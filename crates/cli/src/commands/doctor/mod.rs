@@ -17,19 +17,19 @@ use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 
-use crate::commands::doctor::check::{Check, State};
-use crate::database::{self, Missing};
+use crate::commands::doctor::check::{CheckState, DoctorCheck};
+use crate::database::{self, WhenMissing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::models::general;
-use crate::printable::{counted, grouped, lines, pad, pad_left};
+use crate::models::default_model;
+use crate::printable::{count_with_noun, group_thousands, pad_left, pad_right, printable_lines};
 use crate::{say, terminal};
-use contexture::engine::item;
-use contexture::engine::tree::load;
+use contexture::engine::parse_node_item;
+use contexture::engine::tree::load_tree;
 
 /// So many items are read without being asked to.
-const READ_UNASKED: u64 = 200_000;
+const MAX_ITEMS_WITHOUT_DEEP: u64 = 200_000;
 /// No clock that is right shows an earlier time: 2025-01-01.
 const BUILT_AFTER: Timestamp = Timestamp::constant(1_735_689_600, 0);
 
@@ -59,114 +59,120 @@ pub(crate) struct Arguments {
 /// The output cannot be written.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if arguments.models {
-        models(globals)?;
+        print_models(globals)?;
         return Ok(Exit::Done);
     }
-    let mut checks = vec![Check::new("version", State::Ok, env!("CARGO_PKG_VERSION"))];
+    let mut checks = vec![DoctorCheck::new(
+        "version",
+        CheckState::Ok,
+        env!("CARGO_PKG_VERSION"),
+    )];
     let file = arguments.config.as_deref();
-    let config = file.and_then(|file| serving::configuration(file, &mut checks));
+    let config = file.and_then(|file| serving::load_configuration(file, &mut checks));
     let mut globals = globals.clone();
     if let Some(config) = &config {
         globals.db = globals.db.or_else(|| config.server.db.clone());
-        serving::server(config, &mut checks).await;
+        serving::check_server(config, &mut checks).await;
     }
-    checks.push(clock());
-    database(arguments, &globals, &mut checks).await;
-    checks.push(catalogue());
-    checks.push(screen());
-    let failed = checks.iter().any(|check| check.state == State::Fail);
+    checks.push(check_clock());
+    check_database(arguments, &globals, &mut checks).await;
+    checks.push(check_catalogue());
+    checks.push(check_terminal());
+    let failed = checks.iter().any(|check| check.state == CheckState::Fail);
     if globals.json {
-        say::json(&json!({ "ok": !failed, "checks": checks }))?;
+        say::print_json(&json!({ "ok": !failed, "checks": checks }))?;
     } else {
-        say::styled(&text(&checks))?;
+        say::print_styled(&format_checks(&checks))?;
     }
     Ok(if failed { Exit::Findings } else { Exit::Done })
 }
 
-async fn database(arguments: &Arguments, globals: &Globals, checks: &mut Vec<Check>) {
-    let address = match database::address(globals) {
+async fn check_database(arguments: &Arguments, globals: &Globals, checks: &mut Vec<DoctorCheck>) {
+    let address = match database::resolve_address(globals) {
         Ok(address) => address,
-        Err(failure) => return checks.push(Check::failed("database", failure)),
+        Err(failure) => return checks.push(DoctorCheck::from_failure("database", failure)),
     };
     if database::is_postgres(&address) {
-        return server(arguments, globals, checks).await;
+        return check_postgres(arguments, globals, checks).await;
     }
-    let Some(file) = database::file(&address) else {
+    let Some(file) = database::sqlite_path(&address) else {
         let found = format!("{address}, which keeps nothing");
-        return checks
-            .push(Check::new("database", State::Warn, found).hint("--db FILE names a file"));
+        return checks.push(
+            DoctorCheck::new("database", CheckState::Warn, found)
+                .with_hint("--db FILE names a file"),
+        );
     };
     let shown = file.display();
     let Ok(metadata) = fs::metadata(file) else {
-        let check = Check::new("database", State::Ok, format!("{shown}, not made yet"));
-        return checks.push(check.hint("`contexture import FILE` makes it"));
+        let check = DoctorCheck::new("database", CheckState::Ok, format!("{shown}, not made yet"));
+        return checks.push(check.with_hint("`contexture import FILE` makes it"));
     };
-    let size = size(metadata.len());
+    let size = format_size(metadata.len());
     if metadata.permissions().readonly() {
-        let check = Check::new(
+        let check = DoctorCheck::new(
             "database",
-            State::Warn,
+            CheckState::Warn,
             format!("{shown}, {size}, read-only"),
         );
-        checks.push(check.hint("make it writable to import or branch"));
+        checks.push(check.with_hint("make it writable to import or branch"));
     } else {
-        checks.push(Check::new(
+        checks.push(DoctorCheck::new(
             "database",
-            State::Ok,
+            CheckState::Ok,
             format!("{shown}, {size}"),
         ));
     }
-    let engine = match database::open(globals, Missing::Refuse).await {
+    let engine = match database::open_engine(globals, WhenMissing::Refuse).await {
         Ok(engine) => engine,
-        Err(failure) => return checks.push(Check::failed("format", failure)),
+        Err(failure) => return checks.push(DoctorCheck::from_failure("format", failure)),
     };
     let found = format!("opens; the newest format this version knows is {FORMAT}");
-    checks.push(Check::new("format", State::Ok, found));
-    contents(arguments, globals, &engine, checks).await;
+    checks.push(DoctorCheck::new("format", CheckState::Ok, found));
+    check_contents(arguments, globals, &engine, checks).await;
 }
 
-async fn server(arguments: &Arguments, globals: &Globals, checks: &mut Vec<Check>) {
-    let engine = match database::open(globals, Missing::Refuse).await {
+async fn check_postgres(arguments: &Arguments, globals: &Globals, checks: &mut Vec<DoctorCheck>) {
+    let engine = match database::open_engine(globals, WhenMissing::Refuse).await {
         Ok(engine) => engine,
-        Err(failure) => return checks.push(Check::failed("database", failure)),
+        Err(failure) => return checks.push(DoctorCheck::from_failure("database", failure)),
     };
     let newest = store_postgres::FORMAT;
     let found = format!("PostgreSQL; the newest format this version knows is {newest}");
-    checks.push(Check::new("database", State::Ok, found));
-    contents(arguments, globals, &engine, checks).await;
+    checks.push(DoctorCheck::new("database", CheckState::Ok, found));
+    check_contents(arguments, globals, &engine, checks).await;
 }
 
-async fn contents(
+async fn check_contents(
     arguments: &Arguments,
     globals: &Globals,
     engine: &Engine,
-    checks: &mut Vec<Check>,
+    checks: &mut Vec<DoctorCheck>,
 ) {
-    match conversations(engine, globals).await {
+    match list_conversations(engine, globals).await {
         Ok(found) => {
             let items: u64 = found.iter().map(|conversation| conversation.nodes).sum();
             let kept = format!(
                 "{} of {}, {}",
-                counted(found.len() as u64, "conversation"),
+                count_with_noun(found.len() as u64, "conversation"),
                 globals.owner.as_deref().unwrap_or("local"),
-                counted(items, "item")
+                count_with_noun(items, "item")
             );
-            checks.push(Check::new("contents", State::Ok, kept));
-            checks.push(integrity(arguments, globals, engine, &found, items).await);
+            checks.push(DoctorCheck::new("contents", CheckState::Ok, kept));
+            checks.push(check_integrity(arguments, globals, engine, &found, items).await);
         }
-        Err(failure) => checks.push(Check::failed("contents", failure)),
+        Err(failure) => checks.push(DoctorCheck::from_failure("contents", failure)),
     }
 }
 
-async fn conversations(engine: &Engine, globals: &Globals) -> Outcome<Vec<Conversation>> {
-    let owner = database::owner(globals)?;
+async fn list_conversations(engine: &Engine, globals: &Globals) -> Outcome<Vec<Conversation>> {
+    let owner = database::resolve_owner(globals)?;
     let mut list = ListConversations {
         limit: Some(500),
         ..ListConversations::default()
     };
     let mut found = Vec::new();
     loop {
-        let page = engine.conversations(&owner, list.clone()).await?;
+        let page = engine.list_conversations(&owner, list.clone()).await?;
         found.extend(page.conversations);
         match page.next {
             Some(next) => list.after = Some(next),
@@ -176,90 +182,108 @@ async fn conversations(engine: &Engine, globals: &Globals) -> Outcome<Vec<Conver
 }
 
 /// Reads what is stored; the store compares every item with its hash.
-async fn integrity(
+async fn check_integrity(
     arguments: &Arguments,
     globals: &Globals,
     engine: &Engine,
     found: &[Conversation],
     items: u64,
-) -> Check {
-    if items > READ_UNASKED && !arguments.deep {
-        let check = Check::new("integrity", State::Warn, "not read: there are many items");
-        return check.hint("`contexture doctor --deep` reads every one");
+) -> DoctorCheck {
+    if items > MAX_ITEMS_WITHOUT_DEEP && !arguments.deep {
+        let check = DoctorCheck::new(
+            "integrity",
+            CheckState::Warn,
+            "not read: there are many items",
+        );
+        return check.with_hint("`contexture doctor --deep` reads every one");
     }
     let mut read = 0;
     let mut damaged: Vec<String> = Vec::new();
     for conversation in found {
-        match sound(globals, engine, conversation).await {
+        match verify_items(globals, engine, conversation).await {
             Ok(items) => read += items,
             Err(failure) => damaged.push(failure.message),
         }
     }
     match damaged.first() {
-        None => Check::new(
+        None => DoctorCheck::new(
             "integrity",
-            State::Ok,
-            format!("{} read, none damaged", counted(read, "item")),
+            CheckState::Ok,
+            format!("{} read, none damaged", count_with_noun(read, "item")),
         ),
         Some(first) => {
-            let many = counted(damaged.len() as u64, "conversation");
-            Check::new("integrity", State::Fail, format!("{many} damaged: {first}")).hint(
+            let many = count_with_noun(damaged.len() as u64, "conversation");
+            DoctorCheck::new(
+                "integrity",
+                CheckState::Fail,
+                format!("{many} damaged: {first}"),
+            )
+            .with_hint(
                 "keep a copy of the file; what is not damaged stays readable: `contexture export`",
             )
         }
     }
 }
 
-async fn sound(globals: &Globals, engine: &Engine, conversation: &Conversation) -> Outcome<u64> {
-    let owner = database::owner(globals)?;
+async fn verify_items(
+    globals: &Globals,
+    engine: &Engine,
+    conversation: &Conversation,
+) -> Outcome<u64> {
+    let owner = database::resolve_owner(globals)?;
     let builder = engine.conversation(&conversation.id).owner(owner.as_str());
-    let tree = load(&builder.existing().await?).await?;
+    let tree = load_tree(&builder.open_existing().await?).await?;
     for node in &tree.nodes {
-        item(node)?;
+        parse_node_item(node)?;
     }
     Ok(tree.nodes.len() as u64)
 }
 
 /// Whether the clock is set at all: what is stored has its time.
-fn clock() -> Check {
+fn check_clock() -> DoctorCheck {
     let now = Timestamp::now();
     let found = now.strftime("%Y-%m-%d %H:%M UTC").to_string();
     if now < BUILT_AFTER {
-        return Check::new("clock", State::Fail, format!("{found}, which has passed"))
-            .hint("set the clock: what is stored would seem older than it is");
+        return DoctorCheck::new(
+            "clock",
+            CheckState::Fail,
+            format!("{found}, which has passed"),
+        )
+        .with_hint("set the clock: what is stored would seem older than it is");
     }
-    Check::new("clock", State::Ok, found)
+    DoctorCheck::new("clock", CheckState::Ok, found)
 }
 
-fn catalogue() -> Check {
+fn check_catalogue() -> DoctorCheck {
     let catalogue = Catalogue::builtin();
     let count = catalogue.models().len() as u64;
     let unknown: Vec<&str> = Format::PROVIDERS
         .into_iter()
-        .map(general)
+        .map(default_model)
         .filter(|name| catalogue.resolve(name).is_err())
         .collect();
     if count == 0 || !unknown.is_empty() {
         let found = format!(
             "{}, without {}",
-            counted(count, "model"),
+            count_with_noun(count, "model"),
             unknown.join(", ")
         );
-        return Check::new("catalogue", State::Fail, found).hint("install contexture again");
+        return DoctorCheck::new("catalogue", CheckState::Fail, found)
+            .with_hint("install contexture again");
     }
     let version = env!("CARGO_PKG_VERSION");
-    Check::new(
+    DoctorCheck::new(
         "catalogue",
-        State::Ok,
-        format!("{}, of version {version}", counted(count, "model")),
+        CheckState::Ok,
+        format!("{}, of version {version}", count_with_noun(count, "model")),
     )
 }
 
-fn screen() -> Check {
+fn check_terminal() -> DoctorCheck {
     if !io::stdout().is_terminal() {
-        return Check::new(
+        return DoctorCheck::new(
             "terminal",
-            State::Ok,
+            CheckState::Ok,
             "output goes to a file or program: no colours",
         );
     }
@@ -267,11 +291,11 @@ fn screen() -> Check {
         anstream::ColorChoice::Never => "no colours",
         _ => "colours",
     };
-    let found = format!("{} columns, {colours}", terminal::columns(80));
-    Check::new("terminal", State::Ok, found)
+    let found = format!("{} columns, {colours}", terminal::column_count(80));
+    DoctorCheck::new("terminal", CheckState::Ok, found)
 }
 
-fn text(checks: &[Check]) -> String {
+fn format_checks(checks: &[DoctorCheck]) -> String {
     let wide = checks
         .iter()
         .map(|check| check.name.len())
@@ -280,52 +304,52 @@ fn text(checks: &[Check]) -> String {
     let mut out = String::new();
     for check in checks {
         let state = match check.state {
-            State::Ok => "ok  ".green().to_string(),
-            State::Warn => "warn".yellow().to_string(),
-            State::Fail => "fail".red().bold().to_string(),
+            CheckState::Ok => "ok  ".green().to_string(),
+            CheckState::Warn => "warn".yellow().to_string(),
+            CheckState::Fail => "fail".red().bold().to_string(),
         };
         let _ = writeln!(
             out,
             "{state}  {}  {}",
-            pad(check.name, wide),
-            lines(&check.found)
+            pad_right(check.name, wide),
+            printable_lines(&check.found)
         );
         if let Some(hint) = &check.hint {
             let _ = writeln!(
                 out,
                 "      {}  {} {}",
-                pad("", wide),
+                pad_right("", wide),
                 "hint:".cyan(),
-                lines(hint)
+                printable_lines(hint)
             );
         }
     }
     out
 }
 
-fn models(globals: &Globals) -> Outcome<()> {
+fn print_models(globals: &Globals) -> Outcome<()> {
     let catalogue = Catalogue::builtin();
     if globals.json {
-        return say::json(&json!({ "models": catalogue.models().collect::<Vec<_>>() }));
+        return say::print_json(&json!({ "models": catalogue.models().collect::<Vec<_>>() }));
     }
     let mut out = String::new();
     for model in catalogue.models() {
         let _ = writeln!(
             out,
             "{}  {}  {}  {}",
-            pad(&model.provider, 10),
-            pad(&model.id, 44),
-            pad_left(&grouped(model.context_window), 10),
+            pad_right(&model.provider, 10),
+            pad_right(&model.id, 44),
+            pad_left(&group_thousands(model.context_window), 10),
             model.encoding
         );
     }
-    say::styled(&out)
+    say::print_styled(&out)
 }
 
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     match bytes {
-        ..10_000 => format!("{} bytes", grouped(bytes)),
-        10_000..10_000_000 => format!("{} kB", grouped(bytes / 1_000)),
-        _ => format!("{} MB", grouped(bytes / 1_000_000)),
+        ..10_000 => format!("{} bytes", group_thousands(bytes)),
+        10_000..10_000_000 => format!("{} kB", group_thousands(bytes / 1_000)),
+        _ => format!("{} MB", group_thousands(bytes / 1_000_000)),
     }
 }

@@ -2,22 +2,25 @@
 
 use std::path::Path;
 
-use contexture::sessions::{ReadOptions, Session, SessionFormat, read};
+use contexture::sessions::{ReadOptions, Session, SessionFormat, read_sessions};
 use contexture::store::Error as StoreError;
 use contexture::store_sqlite::{DeepAgentsFile, is_sqlite};
 
-use super::run::Run;
-use super::sessions::AT_ONCE;
+use super::run::ImportRun;
+use super::sessions::MAX_CONCURRENT_IMPORTS;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::input::Source;
+use crate::input::InputSource;
 
 /// Chats of more JSON than this are not gathered further before they are stored.
-const ROOM: usize = 16 << 20;
+const MAX_BATCH_BYTES: usize = 16 << 20;
 
 /// The file, if it is a SQLite database and was not said to be something else.
-pub(super) fn database<'s>(source: &'s Source, format: Option<&str>) -> Option<&'s Path> {
-    let Source::File(path) = source else {
+pub(super) fn detect_database<'s>(
+    source: &'s InputSource,
+    format: Option<&str>,
+) -> Option<&'s Path> {
+    let InputSource::File(path) = source else {
         return None;
     };
     let may_be = format.is_none_or(|format| format == SessionFormat::DeepAgents.as_str());
@@ -26,22 +29,26 @@ pub(super) fn database<'s>(source: &'s Source, format: Option<&str>) -> Option<&
     is.then_some(path)
 }
 
-impl Run<'_> {
+impl ImportRun<'_> {
     /// Stores the chats of a database.
-    pub(super) async fn chats(&mut self, source: &Source, path: &Path) -> Outcome<()> {
-        let unreadable = |error| unreadable(error, source);
+    pub(super) async fn import_chats(&mut self, source: &InputSource, path: &Path) -> Outcome<()> {
+        let unreadable = |error| unreadable_database(error, source);
         let mut file = DeepAgentsFile::open(path).map_err(unreadable)?;
-        let count = file.chats().map_err(unreadable)?;
+        let count = file.chat_count().map_err(unreadable)?;
         self.rules.check_count(count)?;
         loop {
             let (mut sessions, mut bytes) = (Vec::new(), 0);
             let mut failed = None;
             let mut ended = false;
-            while sessions.len() < AT_ONCE && bytes < ROOM && failed.is_none() && !ended {
+            while sessions.len() < MAX_CONCURRENT_IMPORTS
+                && bytes < MAX_BATCH_BYTES
+                && failed.is_none()
+                && !ended
+            {
                 let read = match file.next_chat() {
                     Ok(Some(chat)) => {
                         bytes += chat.len();
-                        self.chat(source, &chat)
+                        self.parse_chat(source, &chat)
                     }
                     Ok(None) => {
                         ended = true;
@@ -51,44 +58,46 @@ impl Run<'_> {
                 };
                 match read {
                     Ok(read) => sessions.extend(read),
-                    Err(failure) if self.rules.keep_going => self.harvest.failed.push(failure),
+                    Err(failure) if self.rules.keep_going => self.report.failed.push(failure),
                     Err(failure) => failed = Some(failure),
                 }
             }
             if !sessions.is_empty() {
-                self.store(source, sessions).await?;
+                self.store_sessions(source, sessions).await?;
             }
             match failed {
-                Some(failure) => return Err(self.harvest.stopped(failure)),
+                Some(failure) => return Err(self.report.with_stored_count(failure)),
                 None if ended => return Ok(()),
                 None => {}
             }
         }
     }
 
-    fn chat(&self, source: &Source, chat: &str) -> Outcome<Vec<Session>> {
+    fn parse_chat(&self, source: &InputSource, chat: &str) -> Outcome<Vec<Session>> {
         let options = ReadOptions {
             keep_going: self.rules.keep_going,
             ..ReadOptions::default()
         };
-        read(SessionFormat::DeepAgents, chat, &options)
-            .map_err(|error| Failure::from(error).of(source))
+        read_sessions(SessionFormat::DeepAgents, chat, &options)
+            .map_err(|error| Failure::from(error).with_context(source))
     }
 }
 
-fn unreadable(error: StoreError, source: &Source) -> Failure {
+fn unreadable_database(error: StoreError, source: &InputSource) -> Failure {
     let other = matches!(error, StoreError::Invalid { .. });
-    let failure = Failure::from(error).of(source);
+    let failure = Failure::from(error).with_context(source);
     if other {
         return Failure {
             exit: Exit::BadInput,
             ..failure
         }
-        .hint("a database of our own is named by --db; `contexture export --all` writes what can be imported");
+        .with_hint("a database of our own is named by --db; `contexture export --all` writes what can be imported");
     }
     Failure {
         exit: Exit::Stream,
         ..failure
     }
-    .hint("close the program that writes to it, or import a copy that SQLite's `.recover` made")
+    .with_hint(
+        "close the program that writes to it, or import a copy that SQLite's `.recover` made",
+    )
 }

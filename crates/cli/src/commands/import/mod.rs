@@ -6,14 +6,14 @@ mod report;
 mod run;
 mod sessions;
 
-use self::progress::Progress;
-use self::report::Harvest;
-use self::run::{Rules, Run};
+use self::progress::ImportProgress;
+use self::report::ImportReport;
+use self::run::{ImportRules, ImportRun};
 use crate::database;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::portable;
 use crate::words::session_format;
 use clap::Args;
@@ -60,60 +60,61 @@ pub(crate) struct Arguments {
 /// A file that cannot be read, or a conversation that cannot be stored; with `--keep-going` these are
 /// listed, and the command ends with [`Exit::Findings`].
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let mut run = Run {
-        rules: Rules {
+    let mut run = ImportRun {
+        rules: ImportRules {
             format: arguments.format.as_deref(),
             conversation: arguments.conversation.as_deref(),
             resource: arguments.resource.as_deref(),
             keep_going: arguments.keep_going,
-            only: arguments.files.len() == 1,
-            owner: globals.owner_given()?,
+            is_only_file: arguments.files.len() == 1,
+            owner: globals.explicit_owner()?,
         },
         globals,
         engine: None,
-        harvest: Harvest::default(),
-        progress: Progress::new(globals),
+        report: ImportReport::default(),
+        progress: ImportProgress::new(globals),
     };
     for name in &arguments.files {
-        let source = Source::from(name.as_str());
-        match run.file(&source).await {
+        let source = InputSource::from(name.as_str());
+        match run.import_file(&source).await {
             Ok(()) => {}
             Err(failure) if arguments.keep_going && failure.exit != Exit::Usage => {
-                run.harvest.failed.push(failure);
+                run.report.failed.push(failure);
             }
             Err(failure) => return Err(failure),
         }
     }
-    run.progress.done();
-    report::report(&run.harvest, globals)?;
-    Ok(run.harvest.exit())
+    run.progress.finish();
+    report::print_report(&run.report, globals)?;
+    Ok(run.report.exit_code())
 }
 
-impl Run<'_> {
-    async fn file(&mut self, source: &Source) -> Outcome<()> {
+impl ImportRun<'_> {
+    async fn import_file(&mut self, source: &InputSource) -> Outcome<()> {
         // What cannot be read is told of below.
-        if let Ok(Some(mut lines)) = portable::open(source) {
+        if let Ok(Some(mut lines)) = portable::open_if_portable(source) {
             let kept = [
                 (self.rules.conversation, "--conversation", "ids"),
                 (self.rules.resource, "--resource", "resources"),
             ];
             if let Some((_, option, what)) = kept.iter().find(|(said, ..)| said.is_some()) {
                 let message = format!("{source}: whole conversations keep their {what}");
-                return Err(Failure::usage(message).hint(format!("leave out {option}")));
+                return Err(Failure::usage(message).with_hint(format!("leave out {option}")));
             }
-            let owner = database::owner(self.globals)?;
-            let engine = self.engine().await?;
+            let owner = database::resolve_owner(self.globals)?;
+            let engine = self.open_engine().await?;
             let store = engine.store();
-            let kept = portable::import(&**store, &owner, source, &mut *lines).await?;
-            self.harvest.whole.push(kept);
+            let kept =
+                portable::import_conversations(&**store, &owner, source, &mut *lines).await?;
+            self.report.imported_files.push(kept);
             return Ok(());
         }
-        if let Some(path) = deepagents::database(source, self.rules.format) {
-            return self.chats(source, path).await;
+        if let Some(path) = deepagents::detect_database(source, self.rules.format) {
+            return self.import_chats(source, path).await;
         }
-        let read = sessions::read(source, &self.rules);
-        let read = read.map_err(|failure| self.harvest.stopped(failure))?;
+        let read = sessions::read_sessions(source, &self.rules);
+        let read = read.map_err(|failure| self.report.with_stored_count(failure))?;
         self.rules.check_count(read.len() as u64)?;
-        self.store(source, read).await
+        self.store_sessions(source, read).await
     }
 }

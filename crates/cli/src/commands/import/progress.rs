@@ -8,19 +8,19 @@ use crate::globals::Globals;
 use crate::terminal;
 
 /// An import that takes longer shows how far it is.
-const PATIENCE: Duration = Duration::from_millis(300);
+const SHOW_AFTER: Duration = Duration::from_millis(300);
 
 /// A bar on standard error, if somebody watches and it takes long enough to wonder.
-pub(super) struct Progress {
+pub(super) struct ImportProgress {
     bar: ProgressBar,
     start: Instant,
 }
 
-impl Progress {
+impl ImportProgress {
     pub(super) fn new(globals: &Globals) -> Self {
         let bar = ProgressBar::hidden();
         bar.set_length(0);
-        if terminal::is_watched() && !globals.quiet && !globals.json {
+        if terminal::is_stderr_terminal() && !globals.quiet && !globals.json {
             let style = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions, {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         } else {
@@ -32,18 +32,18 @@ impl Progress {
         }
     }
 
-    pub(super) fn more(&self, sessions: usize) {
+    pub(super) fn add_sessions(&self, sessions: usize) {
         self.bar.inc_length(sessions as u64);
     }
 
-    pub(super) fn step(&self) {
-        if self.bar.is_hidden() && !self.bar.is_finished() && self.start.elapsed() > PATIENCE {
+    pub(super) fn advance(&self) {
+        if self.bar.is_hidden() && !self.bar.is_finished() && self.start.elapsed() > SHOW_AFTER {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.inc(1);
     }
 
-    pub(super) fn done(&self) {
+    pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use contexture::engine::{Imported, Parted};
+use contexture::engine::{DivergedSession, Imported};
 use contexture::sessions::{Session, SessionFormat};
 use contexture_server::documents::SessionDocument;
 use owo_colors::OwoColorize as _;
@@ -11,46 +11,46 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::portable::{self, Whole};
-use crate::printable::{clip, counted, one_line, pad, width};
+use crate::portable::{self, ImportedFile};
+use crate::printable::{clip_to_width, count_with_noun, display_width, one_line, pad_right};
 use crate::say;
 
 /// The most columns a title takes.
-const TITLE: usize = 60;
+const TITLE_COLUMNS: usize = 60;
 
 /// What came of all files.
 #[derive(Default)]
-pub(super) struct Harvest {
-    pub(super) imported: Vec<Kept>,
+pub(super) struct ImportReport {
+    pub(super) imported: Vec<StoredSession>,
     /// Whole conversations, of files that `export --to contexture` wrote.
-    pub(super) whole: Vec<Whole>,
+    pub(super) imported_files: Vec<ImportedFile>,
     pub(super) skipped: Vec<String>,
     pub(super) failed: Vec<Failure>,
 }
 
 /// A session that was stored; not the session itself, of which there may be many.
-pub(super) struct Kept {
+pub(super) struct StoredSession {
     format: SessionFormat,
     source: String,
     /// Whether anything stands before its items.
-    instructed: bool,
+    has_instructions: bool,
     imported: Imported,
 }
 
-impl Kept {
+impl StoredSession {
     pub(super) fn new(session: &Session, imported: Imported) -> Self {
         Self {
             format: session.format,
             source: session.source_id.clone(),
-            instructed: !session.instructions.is_empty(),
+            has_instructions: !session.instructions.is_empty(),
             imported,
         }
     }
 }
 
-impl Harvest {
+impl ImportReport {
     /// How the command ends.
-    pub(super) fn exit(&self) -> Exit {
+    pub(super) fn exit_code(&self) -> Exit {
         if self.failed.is_empty() && self.skipped.is_empty() {
             Exit::Done
         } else {
@@ -59,10 +59,13 @@ impl Harvest {
     }
 
     /// The failure, and what was stored before it.
-    pub(super) fn stopped(&self, failure: Failure) -> Failure {
+    pub(super) fn with_stored_count(&self, failure: Failure) -> Failure {
         match self.imported.len() as u64 {
-            0 => failure.note("nothing was stored"),
-            stored => failure.note(format!("{} stored before", counted(stored, "conversation"))),
+            0 => failure.with_note("nothing was stored"),
+            stored => failure.with_note(format!(
+                "{} stored before",
+                count_with_noun(stored, "conversation")
+            )),
         }
     }
 }
@@ -71,36 +74,36 @@ impl Harvest {
 ///
 /// # Errors
 /// The output cannot be written.
-pub(super) fn report(harvest: &Harvest, globals: &Globals) -> Outcome<()> {
+pub(super) fn print_report(harvest: &ImportReport, globals: &Globals) -> Outcome<()> {
     if globals.json {
-        say::json(&document(harvest))?;
+        say::print_json(&report_document(harvest))?;
     } else if !globals.quiet {
-        say::styled(&table(harvest))?;
+        say::print_styled(&import_table(harvest))?;
     }
     if !globals.json {
         for kept in &harvest.imported {
             if let Some(parted) = &kept.imported.parted {
-                say::warning(&went_another_way(&kept.imported, parted));
+                say::print_warning(&diverged_warning(&kept.imported, parted));
             }
         }
         for failure in &harvest.failed {
-            say::failure(failure, false);
+            say::print_failure(failure, false);
         }
         for skipped in &harvest.skipped {
-            say::warning(&format!("left out: {skipped}"));
+            say::print_warning(&format!("left out: {skipped}"));
         }
     }
     Ok(())
 }
 
-fn went_another_way(imported: &Imported, parted: &Parted) -> String {
-    let Parted { branch, shared } = parted;
+fn diverged_warning(imported: &Imported, parted: &DivergedSession) -> String {
+    let DivergedSession { branch, shared } = parted;
     let id = &imported.conversation;
     let rest = imported.nodes.saturating_sub(*shared) as u64;
     format!(
         "{id} went another way after {}: the file's other {} on the new branch `{branch}`, now the \
          active one; `contexture log {id}` shows both",
-        counted(*shared as u64, "item"),
+        count_with_noun(*shared as u64, "item"),
         if rest == 1 {
             "one is".to_owned()
         } else {
@@ -109,7 +112,7 @@ fn went_another_way(imported: &Imported, parted: &Parted) -> String {
     )
 }
 
-fn document(harvest: &Harvest) -> Value {
+fn report_document(harvest: &ImportReport) -> Value {
     let imported = harvest.imported.iter().map(|kept| {
         json!(SessionDocument::new(
             kept.format,
@@ -117,66 +120,76 @@ fn document(harvest: &Harvest) -> Value {
             &kept.imported
         ))
     });
-    let whole = harvest.whole.iter().flat_map(|whole| &whole.conversations);
+    let whole = harvest
+        .imported_files
+        .iter()
+        .flat_map(|whole| &whole.conversations);
     let whole = whole.map(|whole| {
         json!({
-            "conversation": whole.id.as_str(), "format": portable::NAME, "items": whole.nodes,
+            "conversation": whole.id.as_str(), "format": portable::FORMAT_NAME, "items": whole.nodes,
             "new": whole.nodes, "branches": whole.branches, "blobs": whole.blobs,
         })
     });
     let failed = harvest.failed.iter().map(|failure| failure.to_json());
     json!({
         "imported": imported.chain(whole).collect::<Vec<_>>(),
-        "values": values(harvest).0,
+        "values": count_values(harvest).0,
         "skipped": harvest.skipped,
         "failed": failed.collect::<Vec<_>>(),
     })
 }
 
 /// How many values outside conversations there were, and how many were not there before.
-fn values(harvest: &Harvest) -> (u64, u64) {
-    let all = harvest.whole.iter().flat_map(|whole| &whole.values);
+fn count_values(harvest: &ImportReport) -> (u64, u64) {
+    let all = harvest
+        .imported_files
+        .iter()
+        .flat_map(|whole| &whole.values);
     all.fold((0, 0), |(values, new), one| {
         (values + one.values, new + one.new)
     })
 }
 
-fn table(harvest: &Harvest) -> String {
+fn import_table(harvest: &ImportReport) -> String {
     let ids = harvest
         .imported
         .iter()
-        .map(|kept| width(kept.imported.conversation.as_str()));
+        .map(|kept| display_width(kept.imported.conversation.as_str()));
     let wide = ids.max().unwrap_or(0);
     let mut out = String::new();
-    for whole in harvest.whole.iter().flat_map(|whole| &whole.conversations) {
-        let count = counted(whole.nodes, "item");
+    for whole in harvest
+        .imported_files
+        .iter()
+        .flat_map(|whole| &whole.conversations)
+    {
+        let count = count_with_noun(whole.nodes, "item");
         let branches = match whole.branches {
             0 | 1 => String::new(),
             many => format!(", {many} branches"),
         };
         let _ = writeln!(out, "{}  {count}{branches}", whole.id.as_str().bold());
     }
-    if let (values @ 1.., new) = values(harvest) {
-        let _ = writeln!(out, "{}, {new} new", counted(values, "value"));
+    if let (values @ 1.., new) = count_values(harvest) {
+        let _ = writeln!(out, "{}, {new} new", count_with_noun(values, "value"));
     }
     for kept in &harvest.imported {
         let imported = &kept.imported;
         let count = match (imported.new, imported.nodes) {
-            (_, 0) if !kept.instructed => "nothing but its records".to_owned(),
+            (_, 0) if !kept.has_instructions => "nothing but its records".to_owned(),
             (_, 0) => "instructions only".to_owned(),
-            (0, nodes) => format!("{}, nothing new", counted(nodes as u64, "item")),
+            (0, nodes) => format!("{}, nothing new", count_with_noun(nodes as u64, "item")),
             (new, nodes) if new < nodes => format!("added {new}, known {}", nodes - new),
-            (_, nodes) => counted(nodes as u64, "item"),
+            (_, nodes) => count_with_noun(nodes as u64, "item"),
         };
         let branches = match imported.branches {
             0 | 1 => String::new(),
             many => format!(", {many} branches"),
         };
-        let title = clip(
+        let title = clip_to_width(
             &one_line(imported.title.as_deref().unwrap_or_default()),
-            TITLE,
+            TITLE_COLUMNS,
         );
-        let id = pad(imported.conversation.as_str(), wide);
+        let id = pad_right(imported.conversation.as_str(), wide);
         let _ = writeln!(out, "{}  {count}{branches}  {}", id.bold(), title.dimmed());
     }
     out

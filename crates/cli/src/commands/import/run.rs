@@ -5,53 +5,55 @@ use contexture::ir::ConversationId;
 use contexture::sessions::Session;
 use contexture::{Engine, Owner};
 
-use super::progress::Progress;
-use super::report::Harvest;
-use crate::database::{self, Missing};
+use super::progress::ImportProgress;
+use super::report::ImportReport;
+use crate::database::{self, WhenMissing};
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 
 /// The command under way.
-pub(super) struct Run<'a> {
-    pub(super) rules: Rules<'a>,
+pub(super) struct ImportRun<'a> {
+    pub(super) rules: ImportRules<'a>,
     pub(super) globals: &'a Globals,
     /// Not before there is something to store: a wrong file must not make a database.
     pub(super) engine: Option<Engine>,
-    pub(super) harvest: Harvest,
-    pub(super) progress: Progress,
+    pub(super) report: ImportReport,
+    pub(super) progress: ImportProgress,
 }
 
 /// What the command line says of all files.
-pub(super) struct Rules<'a> {
+pub(super) struct ImportRules<'a> {
     pub(super) format: Option<&'a str>,
     pub(super) conversation: Option<&'a str>,
     pub(super) resource: Option<&'a str>,
     pub(super) keep_going: bool,
     /// Whether there is one file.
-    pub(super) only: bool,
+    pub(super) is_only_file: bool,
     /// Whose all conversations are, if that was said.
     pub(super) owner: Option<Owner>,
 }
 
-impl Rules<'_> {
+impl ImportRules<'_> {
     /// Refuses one id for several sessions.
     pub(super) fn check_count(&self, sessions: u64) -> Outcome<()> {
-        if self.conversation.is_some() && (sessions > 1 || !self.only) {
+        if self.conversation.is_some() && (sessions > 1 || !self.is_only_file) {
             let message = "--conversation names one conversation, and there are several sessions";
-            return Err(Failure::usage(message).hint("leave it out: each gets an id of its own"));
+            return Err(
+                Failure::usage(message).with_hint("leave it out: each gets an id of its own")
+            );
         }
         Ok(())
     }
 
-    pub(super) fn options(&self, session: &Session) -> Outcome<ImportOptions> {
+    pub(super) fn import_options(&self, session: &Session) -> Outcome<ImportOptions> {
         let own = || {
-            let Some(own) = &session.about.owner else {
+            let Some(own) = &session.info.owner else {
                 return Ok(Owner::local());
             };
             Owner::new(own).map_err(|error| {
                 Failure::from(error)
-                    .of(format!("session {:?}", session.source_id))
-                    .hint("name an owner for all of them: --owner NAME")
+                    .with_context(format!("session {:?}", session.source_id))
+                    .with_hint("name an owner for all of them: --owner NAME")
             })
         };
         Ok(ImportOptions {
@@ -62,13 +64,13 @@ impl Rules<'_> {
     }
 }
 
-impl Run<'_> {
+impl ImportRun<'_> {
     /// The engine, opened once.
-    pub(super) async fn engine(&mut self) -> Outcome<Engine> {
+    pub(super) async fn open_engine(&mut self) -> Outcome<Engine> {
         match &self.engine {
             Some(engine) => Ok(engine.clone()),
             None => {
-                let engine = database::open(self.globals, Missing::Make).await?;
+                let engine = database::open_engine(self.globals, WhenMissing::Create).await?;
                 Ok(self.engine.insert(engine).clone())
             }
         }

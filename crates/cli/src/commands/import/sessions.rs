@@ -6,48 +6,55 @@ use contexture::engine::Imported;
 use contexture::sessions::{ReadOptions, Session};
 use tokio::task::JoinSet;
 
-use super::report::Kept;
-use super::run::{Rules, Run};
+use super::report::StoredSession;
+use super::run::{ImportRules, ImportRun};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::input::Source;
-use crate::session::format;
+use crate::input::InputSource;
+use crate::session::resolve_format;
 
 /// Sessions that are stored at the same time: the database commits what waits together.
-pub(super) const AT_ONCE: usize = 64;
+pub(super) const MAX_CONCURRENT_IMPORTS: usize = 64;
 
 /// The sessions of a file that is read whole.
-pub(super) fn read(source: &Source, rules: &Rules<'_>) -> Outcome<Vec<Session>> {
-    let text = source.read()?;
-    let name = source.name().unwrap_or_default();
-    let of = |failure: Failure| failure.of(source);
-    let format = format(&text, rules.format, &name).map_err(of)?;
+pub(super) fn read_sessions(
+    source: &InputSource,
+    rules: &ImportRules<'_>,
+) -> Outcome<Vec<Session>> {
+    let text = source.read_text()?;
+    let name = source.file_name().unwrap_or_default();
+    let of = |failure: Failure| failure.with_context(source);
+    let format = resolve_format(&text, rules.format, &name).map_err(of)?;
     let options = ReadOptions {
         keep_going: rules.keep_going,
         source_name: &name,
     };
-    contexture::sessions::read(format, &text, &options).map_err(|error| of(error.into()))
+    contexture::sessions::read_sessions(format, &text, &options).map_err(|error| of(error.into()))
 }
 
-impl Run<'_> {
+impl ImportRun<'_> {
     /// Stores sessions, several at a time; the harvest has them in their own order.
-    pub(super) async fn store(&mut self, source: &Source, sessions: Vec<Session>) -> Outcome<()> {
+    pub(super) async fn store_sessions(
+        &mut self,
+        source: &InputSource,
+        sessions: Vec<Session>,
+    ) -> Outcome<()> {
         for skipped in sessions.iter().flat_map(|session| &session.skipped) {
             let line = format!("{source} record {}: {}", skipped.number, skipped.what);
-            self.harvest.skipped.push(line);
+            self.report.skipped.push(line);
         }
-        self.progress.more(sessions.len());
-        let engine = self.engine().await?;
+        self.progress.add_sessions(sessions.len());
+        let engine = self.open_engine().await?;
         let mut waiting = sessions.into_iter().map(Arc::new).enumerate();
         let mut running = JoinSet::new();
         let mut done: Vec<(usize, Arc<Session>, Outcome<Imported>)> = Vec::new();
         let mut stop = false;
         loop {
-            while running.len() < AT_ONCE && !stop {
+            while running.len() < MAX_CONCURRENT_IMPORTS && !stop {
                 let Some((index, session)) = waiting.next() else {
                     break;
                 };
-                let options = self.rules.options(&session);
+                let options = self.rules.import_options(&session);
                 let engine = engine.clone();
                 running.spawn(async move {
                     let imported = match options {
@@ -67,22 +74,25 @@ impl Run<'_> {
                 let message = format!("an import ended early: {error}");
                 Failure::new(Exit::Fault, "import", message)
             })?;
-            let imported = imported.map_err(|failure: Failure| failure.of(source));
+            let imported = imported.map_err(|failure: Failure| failure.with_context(source));
             stop |= imported.is_err() && !self.rules.keep_going;
             done.push((index, session, imported));
-            self.progress.step();
+            self.progress.advance();
         }
         done.sort_by_key(|(index, ..)| *index);
         let mut first = None;
         for (_, session, imported) in done {
             match imported {
-                Ok(imported) => self.harvest.imported.push(Kept::new(&session, imported)),
-                Err(failure) if self.rules.keep_going => self.harvest.failed.push(failure),
+                Ok(imported) => self
+                    .report
+                    .imported
+                    .push(StoredSession::new(&session, imported)),
+                Err(failure) if self.rules.keep_going => self.report.failed.push(failure),
                 Err(failure) => first = first.or(Some(failure)),
             }
         }
         match first {
-            Some(failure) => Err(self.harvest.stopped(failure)),
+            Some(failure) => Err(self.report.with_stored_count(failure)),
             None => Ok(()),
         }
     }

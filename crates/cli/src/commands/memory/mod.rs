@@ -4,7 +4,7 @@ mod shown;
 
 use clap::{Args, Subcommand};
 use contexture::layers::builtin::Memory;
-use contexture::layers::builtin::memory::{Edit, Moment, Notes, Ttl};
+use contexture::layers::builtin::memory::{NoteTime, NoteTtl, NoteUpdate, Notes};
 use contexture::{Conversation, EngineError};
 use contexture_server::documents::{NoteDocument, NoteDoneDocument};
 use serde_json::json;
@@ -12,10 +12,10 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::input::Source;
-use crate::layering::Keeper;
-use crate::printable::lines;
-use crate::words::milliseconds;
+use crate::input::InputSource;
+use crate::layering::NoteScope;
+use crate::printable::printable_lines;
+use crate::words::parse_milliseconds;
 use crate::{database, say};
 
 /// List, read, make or delete the notes of a memory
@@ -34,22 +34,22 @@ Examples:
   contexture memory delete language --conversation support-42")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    action: Action,
+    action: MemoryAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum MemoryAction {
     /// List the notes that have not expired, by key
     List {
         #[command(flatten)]
-        whose: Whose,
+        whose: NoteOwner,
     },
     /// Show a note's value
     Get {
         /// The note
         key: String,
         #[command(flatten)]
-        whose: Whose,
+        whose: NoteOwner,
     },
     /// Make a note, or change one; what is not given stays as it is
     Set {
@@ -58,22 +58,22 @@ enum Action {
         /// What it says; `-` for standard input; needed for a new note
         value: Option<String>,
         #[command(flatten)]
-        more: More,
+        more: NoteDetails,
         #[command(flatten)]
-        whose: Whose,
+        whose: NoteOwner,
     },
     /// Delete a note
     Delete {
         /// The note
         key: String,
         #[command(flatten)]
-        whose: Whose,
+        whose: NoteOwner,
     },
 }
 
 /// Whose notes.
 #[derive(Clone, Debug, Args)]
-struct Whose {
+struct NoteOwner {
     /// Those of this conversation's resource; the conversation's own if it has none
     #[arg(
         long,
@@ -87,7 +87,7 @@ struct Whose {
     resource: Option<String>,
     /// What they belong to
     #[arg(long, value_enum, value_name = "SCOPE", default_value = "resource")]
-    scope: Keeper,
+    scope: NoteScope,
     /// With --scope path: the branch; default: the active one
     #[arg(long, value_name = "BRANCH", requires = "conversation")]
     branch: Option<String>,
@@ -95,7 +95,7 @@ struct Whose {
 
 /// What else a note has.
 #[derive(Clone, Debug, Args)]
-struct More {
+struct NoteDetails {
     /// What it is about; empty: nothing
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
@@ -103,11 +103,11 @@ struct More {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=100))]
     importance: Option<u8>,
     /// Answers of the model after which it is forgotten, or `never`
-    #[arg(long, value_name = "ANSWERS", value_parser = answers, conflicts_with = "ttl_time")]
-    ttl: Option<Ttl>,
+    #[arg(long, value_name = "ANSWERS", value_parser = parse_answers, conflicts_with = "ttl_time")]
+    ttl: Option<NoteTtl>,
     /// Time after which it is forgotten: 30m, 12h, 7d, 2w
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    ttl_time: Option<Ttl>,
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    ttl_time: Option<NoteTtl>,
 }
 
 /// Runs the command.
@@ -117,43 +117,49 @@ struct More {
 /// used.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     match &arguments.action {
-        Action::List { whose } => {
-            let memory = Opened::new(whose, globals).await?;
-            let (notes, at) = memory.read().await?;
-            shown::list(&notes, at, globals)?;
+        MemoryAction::List { whose } => {
+            let memory = NotesHandle::new(whose, globals).await?;
+            let (notes, at) = memory.read_notes().await?;
+            shown::print_notes(&notes, at, globals)?;
         }
-        Action::Get { key, whose } => {
-            let memory = Opened::new(whose, globals).await?;
-            let (notes, at) = memory.read().await?;
-            let note = notes.live(key, at).ok_or_else(|| missing(key))?;
+        MemoryAction::Get { key, whose } => {
+            let memory = NotesHandle::new(whose, globals).await?;
+            let (notes, at) = memory.read_notes().await?;
+            let note = notes.get_live(key, at).ok_or_else(|| note_not_found(key))?;
             match globals.json {
-                true => say::json(&NoteDocument::new(key, note, at))?,
-                false => say::raw(&lines(&note.value))?,
+                true => say::print_json(&NoteDocument::new(key, note, at))?,
+                false => say::print_text(&printable_lines(&note.value))?,
             }
         }
-        Action::Set {
+        MemoryAction::Set {
             key,
             value,
             more,
             whose,
         } => {
-            let edit = edit(value.as_deref(), more)?;
-            let done = Opened::new(whose, globals).await?.set(key, &edit).await?;
+            let edit = build_edit(value.as_deref(), more)?;
+            let done = NotesHandle::new(whose, globals)
+                .await?
+                .set_note(key, &edit)
+                .await?;
             if globals.json {
-                say::json(&NoteDoneDocument {
+                say::print_json(&NoteDoneDocument {
                     key: key.clone(),
                     done,
                 })?;
             } else if !globals.quiet {
-                say::styled(&format!("{done} note {}\n", lines(key)))?;
+                say::print_styled(&format!("{done} note {}\n", printable_lines(key)))?;
             }
         }
-        Action::Delete { key, whose } => {
-            Opened::new(whose, globals).await?.delete(key).await?;
+        MemoryAction::Delete { key, whose } => {
+            NotesHandle::new(whose, globals)
+                .await?
+                .delete_note(key)
+                .await?;
             if globals.json {
-                say::json(&json!({ "deleted": key }))?;
+                say::print_json(&json!({ "deleted": key }))?;
             } else if !globals.quiet {
-                say::styled(&format!("deleted note {}\n", lines(key)))?;
+                say::print_styled(&format!("deleted note {}\n", printable_lines(key)))?;
             }
         }
     }
@@ -164,78 +170,86 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 ///
 /// # Errors
 /// The store's, or the output cannot be written.
-pub(crate) async fn list(chat: &Conversation, keeper: Keeper, globals: &Globals) -> Outcome<()> {
-    let opened = Opened {
+pub(crate) async fn list_notes(
+    chat: &Conversation,
+    keeper: NoteScope,
+    globals: &Globals,
+) -> Outcome<()> {
+    let opened = NotesHandle {
         chat: chat.clone(),
-        memory: keeper.memory(),
+        memory: keeper.memory_layer(),
     };
-    let (notes, at) = opened.read().await?;
-    shown::list(&notes, at, globals)
+    let (notes, at) = opened.read_notes().await?;
+    shown::print_notes(&notes, at, globals)
 }
 
 /// A conversation and the layer that keeps its notes.
-struct Opened {
+struct NotesHandle {
     chat: Conversation,
     memory: Memory,
 }
 
-impl Opened {
-    async fn new(whose: &Whose, globals: &Globals) -> Outcome<Self> {
+impl NotesHandle {
+    async fn new(whose: &NoteOwner, globals: &Globals) -> Outcome<Self> {
         let chat = match (&whose.conversation, &whose.resource) {
-            (Some(id), _) => database::conversation(globals, id, whose.branch.as_deref()).await?,
-            (None, Some(_)) if whose.scope == Keeper::Path => {
-                let message = "notes of the path belong to a conversation, not to a resource";
-                return Err(Failure::usage(message).hint("name it: --conversation CONVERSATION"));
+            (Some(id), _) => {
+                database::open_conversation(globals, id, whose.branch.as_deref()).await?
             }
-            (None, Some(resource)) => database::of_resource(globals, resource).await?,
+            (None, Some(_)) if whose.scope == NoteScope::Path => {
+                let message = "notes of the path belong to a conversation, not to a resource";
+                return Err(
+                    Failure::usage(message).with_hint("name it: --conversation CONVERSATION")
+                );
+            }
+            (None, Some(resource)) => database::open_newest_of_resource(globals, resource).await?,
             (None, None) => return Err(Failure::usage("whose notes? Name a conversation")),
         };
-        let memory = whose.scope.memory();
-        chat.set_layers(contexture::layers::Layers::new().with(memory.clone())?);
+        let memory = whose.scope.memory_layer();
+        chat.set_layers(contexture::layers::Layers::new().with_layer(memory.clone())?);
         Ok(Self { chat, memory })
     }
 
     /// The notes, and when it is for them.
-    async fn read(&self) -> Outcome<(Notes, Moment)> {
+    async fn read_notes(&self) -> Outcome<(Notes, NoteTime)> {
         let session = self.chat.layer_session(None).await?;
         let notes = session.state::<Memory>().map_err(EngineError::from)?;
-        let at = self.memory.moment(notes, session.context());
+        let at = self.memory.note_time(notes, session.context());
         Ok((notes.clone(), at))
     }
 
     /// Makes or changes a note on what is stored then: `created`, `updated`, `unchanged`.
-    async fn set(&self, key: &str, edit: &Edit) -> Outcome<&'static str> {
+    async fn set_note(&self, key: &str, edit: &NoteUpdate) -> Outcome<&'static str> {
         let handle = self.chat.layer::<Memory>()?;
         let done = handle.update(|notes, context| {
-            let at = self.memory.moment(notes, context);
-            Ok(notes.set(key, edit.clone(), at))
+            let at = self.memory.note_time(notes, context);
+            Ok(notes.upsert(key, edit.clone(), at))
         });
         Ok(done.await??.as_str())
     }
 
     /// Deletes a note that has not expired.
-    async fn delete(&self, key: &str) -> Outcome<()> {
+    async fn delete_note(&self, key: &str) -> Outcome<()> {
         let handle = self.chat.layer::<Memory>()?;
         let gone = handle.update(|notes, context| {
-            let at = self.memory.moment(notes, context);
-            let there = notes.live(key, at).is_some();
+            let at = self.memory.note_time(notes, context);
+            let there = notes.get_live(key, at).is_some();
             Ok(there.then(|| notes.delete(key)).flatten())
         });
-        gone.await?.map(|_| ()).ok_or_else(|| missing(key))
+        gone.await?.map(|_| ()).ok_or_else(|| note_not_found(key))
     }
 }
 
-fn missing(key: &str) -> Failure {
+fn note_not_found(key: &str) -> Failure {
     let failure = Failure::new(Exit::NotFound, "no_note", format!("no note {key:?}"));
-    failure.hint("`contexture memory list` shows the notes")
+    failure.with_hint("`contexture memory list` shows the notes")
 }
 
-fn edit(value: Option<&str>, more: &More) -> Outcome<Edit> {
+fn build_edit(value: Option<&str>, more: &NoteDetails) -> Outcome<NoteUpdate> {
     let value = match value {
-        Some("-") => Some(Source::Stdin.read()?.trim_end().to_owned()),
+        Some("-") => Some(InputSource::Stdin.read_text()?.trim_end().to_owned()),
         value => value.map(str::to_owned),
     };
-    Ok(Edit {
+    Ok(NoteUpdate {
         value,
         description: more.description.clone(),
         importance: more.importance,
@@ -244,16 +258,16 @@ fn edit(value: Option<&str>, more: &More) -> Outcome<Edit> {
 }
 
 /// How many answers a note is there for.
-fn answers(text: &str) -> Result<Ttl, String> {
+fn parse_answers(text: &str) -> Result<NoteTtl, String> {
     let count = || text.parse().ok().filter(|count| *count > 0);
     match text {
-        "never" => Ok(Ttl::Never),
+        "never" => Ok(NoteTtl::Never),
         _ => count()
-            .map(Ttl::Responses)
+            .map(NoteTtl::Responses)
             .ok_or_else(|| "expected a number of answers, from 1, or `never`".to_owned()),
     }
 }
 
-fn time(text: &str) -> Result<Ttl, String> {
-    milliseconds(text).map(Ttl::Ms)
+fn parse_time(text: &str) -> Result<NoteTtl, String> {
+    parse_milliseconds(text).map(NoteTtl::Ms)
 }

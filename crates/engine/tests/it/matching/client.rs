@@ -1,10 +1,10 @@
 //! A client that keeps no state but its history, in the format of a provider.
 
-use contexture_engine::{Engine, Incoming, Ingested, Recorded};
+use contexture_engine::{Engine, IngestRequest, Ingested, Recorded};
 use contexture_ir::{
     ConversationId, FinishReason, Item, Message, Owner, ResponseInfo, Role, Transcript,
 };
-use contexture_store::{At, ListConversations, ReadRequest};
+use contexture_store::{ListConversations, PathEnd, ReadRequest};
 
 pub(super) fn owner() -> Owner {
     Owner::new("acme/ada").unwrap()
@@ -59,7 +59,7 @@ pub(super) fn answer(items: &[Item]) -> Transcript {
 pub(super) async fn send(engine: &Engine, items: &[Item]) -> Ingested {
     let request = request(items);
     engine
-        .ingest(&owner(), Incoming::new(&request))
+        .ingest(&owner(), IngestRequest::new(&request))
         .await
         .unwrap()
 }
@@ -67,9 +67,9 @@ pub(super) async fn send(engine: &Engine, items: &[Item]) -> Ingested {
 /// Sends a history of a named conversation.
 pub(super) async fn send_to(engine: &Engine, name: &str, items: &[Item]) -> Ingested {
     let (request, name) = (request(items), ConversationId::new(name).unwrap());
-    let incoming = Incoming {
+    let incoming = IngestRequest {
         conversation: Some(&name),
-        ..Incoming::new(&request)
+        ..IngestRequest::new(&request)
     };
     engine.ingest(&owner(), incoming).await.unwrap()
 }
@@ -104,14 +104,18 @@ pub(super) async fn conversations(engine: &Engine, owner: &Owner) -> Vec<Convers
         limit: Some(1_000),
         ..ListConversations::default()
     };
-    let page = engine.conversations(owner, list).await.unwrap();
+    let page = engine.list_conversations(owner, list).await.unwrap();
     page.conversations.into_iter().map(|one| one.id).collect()
 }
 
 /// The items of the path that ends where a request was stored.
-pub(super) async fn path(sent: &Ingested, at: At) -> Vec<Item> {
+pub(super) async fn path(sent: &Ingested, at: PathEnd) -> Vec<Item> {
     let store = sent.chat.engine().store();
-    let page = store.read(sent.chat.owner(), sent.chat.id(), ReadRequest::whole(at));
+    let page = store.read_path(
+        sent.chat.owner(),
+        sent.chat.id(),
+        ReadRequest::whole_path(at),
+    );
     let nodes = page.await.unwrap().nodes;
     nodes.iter().map(|node| item(&node.json)).collect()
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use contexture_compile::Target;
-use contexture_engine::{CompactOptions, Engine, For, Incoming, Matched, Secrets};
+use contexture_engine::{CompactOptions, Engine, IngestRequest, MatchKind, MessageView, Secrets};
 use contexture_ir::{ConversationId, Item, Message, Owner, Role, Transcript};
 use contexture_render::XmlRenderer;
-use contexture_store::{At, Limits, MemoryStore, ReadRequest};
+use contexture_store::{Limits, MemoryStore, PathEnd, ReadRequest};
 
 use super::client::{
     Client, answer, call, conversations, item, model, output, owner, path, request, send, send_to,
@@ -24,9 +24,9 @@ async fn a_history_sent_whole_each_time_is_stored_once() {
             .turn(&said, &[model(&format!("answer {turn}"))])
             .await;
         let expected = if turn == 0 {
-            Matched::New
+            MatchKind::New
         } else {
-            Matched::Prefix
+            MatchKind::Prefix
         };
         assert_eq!(sent.matched, expected);
         assert_eq!((sent.appended.len(), recorded.nodes.len()), (1, 1));
@@ -34,9 +34,9 @@ async fn a_history_sent_whole_each_time_is_stored_once() {
     }
     assert_eq!(conversations(&engine, &owner()).await.len(), 1);
     let last = send(&engine, &client.history).await;
-    assert_eq!(last.matched, Matched::Retry);
+    assert_eq!(last.matched, MatchKind::Retry);
     assert_eq!(
-        path(&last, At::Branch(last.chat.branch())).await,
+        path(&last, PathEnd::Branch(last.chat.branch())).await,
         client.history
     );
 }
@@ -57,16 +57,22 @@ async fn who_leaves_the_path_begins_anew_unless_it_has_a_name() {
     let mut edited = client.history[..22].to_vec();
     edited.push(user("something else"));
     let named = send_to(&engine, first.as_str(), &edited).await;
-    assert_eq!((named.matched, named.chat.id()), (Matched::Explicit, first));
+    assert_eq!(
+        (named.matched, named.chat.id()),
+        (MatchKind::Explicit, first)
+    );
     assert_eq!(named.appended.len(), 1);
     assert_eq!(named.opened, Some(named.chat.branch()));
-    assert_eq!(path(&named, At::Branch(named.chat.branch())).await, edited);
+    assert_eq!(
+        path(&named, PathEnd::Branch(named.chat.branch())).await,
+        edited
+    );
 
     edited[22] = user("and that");
     let unnamed = send(&engine, &edited).await;
     assert_eq!(
         (unnamed.matched, unnamed.appended.len()),
-        (Matched::New, 23)
+        (MatchKind::New, 23)
     );
     assert_ne!(unnamed.chat.id(), first);
 }
@@ -79,7 +85,7 @@ async fn the_same_again_stores_nothing_and_its_answer_stands_beside() {
     client.turn(&[user("c")], &[model("d")]).await;
     let asked = &client.history[..3];
     let again = send(&engine, asked).await;
-    assert_eq!((again.matched, again.appended.len()), (Matched::Retry, 0));
+    assert_eq!((again.matched, again.appended.len()), (MatchKind::Retry, 0));
     let other = again.record(&answer(&[model("e")])).await.unwrap();
     let same = again.record(&answer(&[model("e")])).await.unwrap();
     assert_eq!((other.response, &other.nodes), (same.response, &same.nodes));
@@ -89,8 +95,11 @@ async fn the_same_again_stores_nothing_and_its_answer_stands_beside() {
         let mut history = asked.to_vec();
         history.extend([model(answered), user("f")]);
         let next = send(&engine, &history).await;
-        assert_eq!((next.matched, next.appended.len()), (Matched::Prefix, 1));
-        assert_eq!(path(&next, At::Node(next.head.unwrap())).await, history);
+        assert_eq!((next.matched, next.appended.len()), (MatchKind::Prefix, 1));
+        assert_eq!(
+            path(&next, PathEnd::Node(next.head.unwrap())).await,
+            history
+        );
         assert_eq!(history.len(), count + 1);
     }
     // Asked again before there was an answer.
@@ -101,7 +110,7 @@ async fn the_same_again_stores_nothing_and_its_answer_stands_beside() {
     );
     assert_eq!(
         (first.matched, second.matched),
-        (Matched::Explicit, Matched::Retry)
+        (MatchKind::Explicit, MatchKind::Retry)
     );
     assert_eq!(first.head, second.head);
     // Who has no name yet may be anybody.
@@ -117,10 +126,13 @@ async fn at_once_it_is_one_conversation_where_it_has_a_name() {
         futures_util::future::join_all((0..8).map(|_| send_to(&engine, "n", &history))).await;
     assert!(both.iter().all(|sent| sent.head == both[0].head));
     assert_eq!(
-        path(&both[7], At::Branch(both[7].chat.branch())).await,
+        path(&both[7], PathEnd::Branch(both[7].chat.branch())).await,
         history
     );
-    let record = engine.record(&owner(), both[0].chat.id()).await.unwrap();
+    let record = engine
+        .conversation_info(&owner(), both[0].chat.id())
+        .await
+        .unwrap();
     assert_eq!((record.nodes, record.branches), (3, 1));
     // Two that go on differently, at once: nobody loses a word.
     both[0].record(&answer(&[model("d")])).await.unwrap();
@@ -132,7 +144,7 @@ async fn at_once_it_is_one_conversation_where_it_has_a_name() {
         .iter()
         .zip([&one, &two])
     {
-        assert_eq!(path(sent, At::Node(sent.head.unwrap())).await, *wanted);
+        assert_eq!(path(sent, PathEnd::Node(sent.head.unwrap())).await, *wanted);
     }
 }
 
@@ -142,9 +154,9 @@ async fn owners_and_partitions_never_meet() {
     let history = [user("a"), model("b"), user("c")];
     let sent = async |owner: &str, partition: Option<&str>, count: usize| {
         let request = request(&history[..count]);
-        let incoming = Incoming {
+        let incoming = IngestRequest {
             partition,
-            ..Incoming::new(&request)
+            ..IngestRequest::new(&request)
         };
         let owner = Owner::new(owner).unwrap();
         engine.ingest(&owner, incoming).await.unwrap()
@@ -159,7 +171,7 @@ async fn owners_and_partitions_never_meet() {
     let mut known = Vec::new();
     for (owner, partition) in places {
         let first = sent(owner, partition, 1).await;
-        assert_eq!(first.matched, Matched::New);
+        assert_eq!(first.matched, MatchKind::New);
         first.record(&answer(&history[1..2])).await.unwrap();
         let id = first.chat.id().clone();
         assert!(!known.contains(&(owner, id.clone())));
@@ -167,13 +179,13 @@ async fn owners_and_partitions_never_meet() {
     }
     for ((owner, partition), (_, id)) in places.iter().zip(&known) {
         let next = sent(owner, *partition, 3).await;
-        assert_eq!((next.matched, next.chat.id()), (Matched::Prefix, id));
+        assert_eq!((next.matched, next.chat.id()), (MatchKind::Prefix, id));
     }
-    assert_eq!(sent("cyd", None, 3).await.matched, Matched::New);
-    assert_eq!(sent("ada", Some("3"), 3).await.matched, Matched::New);
+    assert_eq!(sent("cyd", None, 3).await.matched, MatchKind::New);
+    assert_eq!(sent("ada", Some("3"), 3).await.matched, MatchKind::New);
     // Nothing says who it was.
     let record = engine
-        .record(&Owner::new("ada").unwrap(), &known[2].1)
+        .conversation_info(&Owner::new("ada").unwrap(), &known[2].1)
         .await
         .unwrap();
     assert!(record.metadata["partition"].get().len() > 30);
@@ -191,7 +203,7 @@ async fn a_date_in_the_instructions_parts_nothing() {
             ..request(&history)
         };
         let sent = engine
-            .ingest(&owner(), Incoming::new(&request))
+            .ingest(&owner(), IngestRequest::new(&request))
             .await
             .unwrap();
         assert_eq!(sent.appended.len(), 1);
@@ -236,7 +248,11 @@ async fn an_answer_that_was_cut_off_is_gone_on_from() {
                 Some(_) => true,
                 None => answered,
             };
-            let expected = if known { Matched::Prefix } else { Matched::New };
+            let expected = if known {
+                MatchKind::Prefix
+            } else {
+                MatchKind::New
+            };
             assert_eq!(next.matched, expected, "{answered} {copy:?}");
             if known {
                 assert_eq!((next.chat.id(), next.appended.len()), (sent.chat.id(), 1));
@@ -247,7 +263,7 @@ async fn an_answer_that_was_cut_off_is_gone_on_from() {
             let last = send(&engine, &client.history).await;
             assert_eq!(
                 (last.matched, last.chat.id()),
-                (Matched::Prefix, next.chat.id())
+                (MatchKind::Prefix, next.chat.id())
             );
             assert_eq!(last.appended.len(), 1);
         }
@@ -259,9 +275,9 @@ async fn an_answer_may_be_gone_on_from_by_its_name() {
     let engine = engine();
     let follow = async |previous: Option<&str>, name: &str, items: &[Item]| {
         let request = request(items);
-        let incoming = Incoming {
+        let incoming = IngestRequest {
             previous_response: previous,
-            ..Incoming::new(&request)
+            ..IngestRequest::new(&request)
         };
         let sent = engine.ingest(&owner(), incoming).await.unwrap();
         let mut answered = answer(&[model(&format!("answer {name}"))]);
@@ -273,12 +289,12 @@ async fn an_answer_may_be_gone_on_from_by_its_name() {
     let second = follow(Some("r1"), "r2", &[user("b")]).await;
     assert_eq!(
         (second.matched, second.chat.id()),
-        (Matched::Explicit, first.chat.id())
+        (MatchKind::Explicit, first.chat.id())
     );
     let again = follow(Some("r1"), "r2'", &[user("b")]).await;
-    assert_eq!((again.matched, again.appended.len()), (Matched::Retry, 0));
+    assert_eq!((again.matched, again.appended.len()), (MatchKind::Retry, 0));
     let aside = follow(Some("r1"), "r3", &[user("c")]).await;
-    assert_eq!(aside.matched, Matched::Explicit);
+    assert_eq!(aside.matched, MatchKind::Explicit);
     assert!(aside.opened.is_some());
     let history = [
         user("a"),
@@ -289,14 +305,17 @@ async fn an_answer_may_be_gone_on_from_by_its_name() {
     ];
     let third = follow(Some("r2"), "r4", &history[4..]).await;
     assert_eq!(third.opened, None);
-    assert_eq!(path(&third, At::Node(third.head.unwrap())).await, history);
+    assert_eq!(
+        path(&third, PathEnd::Node(third.head.unwrap())).await,
+        history
+    );
     // Who sends all of it is known as well.
     let mut whole = history.to_vec();
     whole.extend([model("answer r4"), user("e")]);
     let sent = send(&engine, &whole).await;
-    assert_eq!((sent.matched, sent.appended.len()), (Matched::Prefix, 1));
+    assert_eq!((sent.matched, sent.appended.len()), (MatchKind::Prefix, 1));
     let unknown = follow(Some("never"), "r9", &[user("b")]).await;
-    assert_eq!(unknown.matched, Matched::New);
+    assert_eq!(unknown.matched, MatchKind::New);
 }
 
 #[tokio::test]
@@ -321,14 +340,20 @@ async fn the_end_of_a_history_is_laid_along_the_path() {
     let sent = send_to(&engine, "w", &kept).await;
     assert_eq!((sent.appended.len(), sent.opened.as_ref()), (1, None));
     history.push(user("more"));
-    assert_eq!(path(&sent, At::Branch(sent.chat.branch())).await, history);
+    assert_eq!(
+        path(&sent, PathEnd::Branch(sent.chat.branch())).await,
+        history
+    );
     // What is not on the path leaves it.
     let mut changed = history[9..].to_vec();
     changed[0] = model("what it never said");
     changed.push(user("else"));
     let sent = send_to(&engine, "w", &changed).await;
     assert!(sent.opened.is_some());
-    assert_eq!(path(&sent, At::Branch(sent.chat.branch())).await, changed);
+    assert_eq!(
+        path(&sent, PathEnd::Branch(sent.chat.branch())).await,
+        changed
+    );
 }
 
 #[tokio::test]
@@ -340,12 +365,12 @@ async fn outputs_answer_their_calls() {
     // As they came, which is not the order of the calls.
     let outputs = [output("2", "B"), output("1", "A")];
     let (sent, _) = client.turn(&outputs, &[call("1", "c")]).await;
-    assert_eq!((sent.matched, sent.appended.len()), (Matched::Prefix, 2));
+    assert_eq!((sent.matched, sent.appended.len()), (MatchKind::Prefix, 2));
     let (last, _) = client.turn(&[output("1", "C")], &[model("done")]).await;
     let store = engine.store();
-    let request = ReadRequest::whole(At::Branch(last.chat.branch()));
+    let request = ReadRequest::whole_path(PathEnd::Branch(last.chat.branch()));
     let nodes = store
-        .read(&owner(), last.chat.id(), request)
+        .read_path(&owner(), last.chat.id(), request)
         .await
         .unwrap()
         .nodes;
@@ -355,16 +380,16 @@ async fn outputs_answer_their_calls() {
         .collect();
     assert_eq!(answers[4..], [Some(3), Some(2), None, Some(6), None]);
     // One turn of the agent is one message.
-    let messages = last.chat.messages(For::User).await.unwrap();
+    let messages = last.chat.messages(MessageView::User).await.unwrap();
     assert_eq!(messages.len(), 2);
     // Sent in the order of the calls it is the same.
     let mut history = client.history.clone();
     history.swap(4, 5);
-    assert_eq!(send(&engine, &history).await.matched, Matched::Retry);
+    assert_eq!(send(&engine, &history).await.matched, MatchKind::Retry);
 }
 
 #[tokio::test]
-async fn it_is_found_after_a_restart_and_after_the_index_was_made_again() {
+async fn history_is_matched_after_restart_and_index_rebuild() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("engine.db");
     let open = async || Engine::open(path.to_str().unwrap()).await.unwrap();
@@ -382,7 +407,7 @@ async fn it_is_found_after_a_restart_and_after_the_index_was_made_again() {
         id = Some(sent.chat.id().clone());
     }
     let (engine, id) = (open().await, id.unwrap());
-    let index = engine.store().paths().unwrap();
+    let index = engine.store().path_index().unwrap();
     // As after a change of the rule: what was made by the old one is gone.
     index
         .put_paths(&owner(), &id, 999, Vec::new())
@@ -390,11 +415,14 @@ async fn it_is_found_after_a_restart_and_after_the_index_was_made_again() {
         .unwrap();
     history.push(user("and now?"));
     let lost = send(&engine, &history).await;
-    assert_eq!(lost.matched, Matched::New);
-    engine.delete(&owner(), lost.chat.id()).await.unwrap();
+    assert_eq!(lost.matched, MatchKind::New);
+    engine
+        .delete_conversation(&owner(), lost.chat.id())
+        .await
+        .unwrap();
     assert!(engine.rebuild_paths(&owner(), &id).await.unwrap() >= 8);
     let sent = send(&engine, &history).await;
-    assert_eq!((sent.matched, sent.chat.id()), (Matched::Prefix, &id));
+    assert_eq!((sent.matched, sent.chat.id()), (MatchKind::Prefix, &id));
     assert_eq!(sent.appended.len(), 1);
 }
 
@@ -407,10 +435,13 @@ async fn secrets_are_hashed_and_not_stored() {
         .turn(&[user(&format!("use {key}"))], &[model("ok")])
         .await;
     let (sent, _) = client.turn(&[user("now")], &[model(key)]).await;
-    assert_eq!((sent.matched, sent.appended.len()), (Matched::Prefix, 1));
+    assert_eq!((sent.matched, sent.appended.len()), (MatchKind::Prefix, 1));
     let (sent, _) = client.turn(&[user("then")], &[model("ok")]).await;
-    assert_eq!(sent.matched, Matched::Prefix);
-    let stored = format!("{:?}", path(&sent, At::Branch(sent.chat.branch())).await);
+    assert_eq!(sent.matched, MatchKind::Prefix);
+    let stored = format!(
+        "{:?}",
+        path(&sent, PathEnd::Branch(sent.chat.branch())).await
+    );
     assert!(!stored.contains(key) && stored.contains("[redacted: API key]"));
 }
 
@@ -432,7 +463,10 @@ async fn what_the_engine_put_behind_an_answer_is_no_parting() {
         .unwrap();
     client.history.push(user("go on"));
     let sent = send(&engine, &client.history).await;
-    assert_eq!((sent.matched, sent.chat.id()), (Matched::Prefix, chat.id()));
+    assert_eq!(
+        (sent.matched, sent.chat.id()),
+        (MatchKind::Prefix, chat.id())
+    );
     assert_eq!((sent.appended.len(), sent.opened.as_ref()), (1, None));
 }
 
@@ -453,7 +487,7 @@ async fn who_asks_again_goes_on_behind_what_the_engine_put_there() {
         send(&engine, &client.history).await,
         send_to(&engine, name, &client.history).await,
     ] {
-        assert_eq!((again.matched, again.appended.len()), (Matched::Retry, 0));
+        assert_eq!((again.matched, again.appended.len()), (MatchKind::Retry, 0));
         assert_eq!(
             (again.chat.id(), again.opened.as_ref()),
             (first.chat.id(), None)
@@ -464,7 +498,10 @@ async fn who_asks_again_goes_on_behind_what_the_engine_put_there() {
     let again = send(&engine, &client.history).await;
     again.record(&answer(&[model("yes")])).await.unwrap();
     let beside = send(&engine, &client.history).await;
-    assert_eq!((beside.matched, beside.head), (Matched::Retry, first.head));
+    assert_eq!(
+        (beside.matched, beside.head),
+        (MatchKind::Retry, first.head)
+    );
     assert!(beside.opened.is_some());
 }
 
@@ -486,15 +523,15 @@ async fn a_long_history_is_stored_once() {
     sent.record(&answer(&[model("yes")])).await.unwrap();
     history.extend([model("yes"), user("and")]);
     let next = send(&engine, &history).await;
-    assert_eq!((next.matched, next.appended.len()), (Matched::Prefix, 1));
+    assert_eq!((next.matched, next.appended.len()), (MatchKind::Prefix, 1));
     assert_eq!(
-        path(&next, At::Branch(next.chat.branch())).await.len(),
+        path(&next, PathEnd::Branch(next.chat.branch())).await.len(),
         10_003
     );
 }
 
 #[tokio::test]
-async fn outputs_stand_under_the_ids_of_their_calls_whatever_their_client_calls_them() {
+async fn outputs_with_client_call_ids_get_the_stored_call_ids() {
     let engine = engine();
     let first = send(&engine, &[user("q")]).await;
     let calls = [call("a", "1"), call("b", "2")];
@@ -504,14 +541,17 @@ async fn outputs_stand_under_the_ids_of_their_calls_whatever_their_client_calls_
     let second = send(&engine, &history).await;
     assert_eq!(
         (second.matched, second.appended.len()),
-        (Matched::Prefix, 2)
+        (MatchKind::Prefix, 2)
     );
     // The model says an id again, and the client makes it one of its own.
     second.record(&answer(&[call("a", "3")])).await.unwrap();
     history.extend([call("z", "3"), output("z", "three")]);
     let third = send(&engine, &history).await;
-    assert_eq!((third.matched, third.appended.len()), (Matched::Prefix, 1));
-    let stored = path(&third, At::Branch(third.chat.branch())).await;
+    assert_eq!(
+        (third.matched, third.appended.len()),
+        (MatchKind::Prefix, 1)
+    );
+    let stored = path(&third, PathEnd::Branch(third.chat.branch())).await;
     let outputs = [output("b", "two"), output("a", "one")];
     let expected = [&[user("q")][..], &calls, &outputs].concat();
     assert_eq!(stored[..5], expected);
@@ -534,7 +574,7 @@ async fn an_output_that_answers_an_older_step_keeps_its_id() {
         .history
         .extend([output("a", "late"), output("b", "two")]);
     let sent = send(&engine, &client.history).await;
-    let stored = path(&sent, At::Branch(sent.chat.branch())).await;
+    let stored = path(&sent, PathEnd::Branch(sent.chat.branch())).await;
     assert_eq!(stored, client.history);
 }
 
@@ -551,14 +591,14 @@ async fn of_what_cannot_be_stored_no_conversation_stays() {
     history.push(user(&"long ".repeat(1_000)));
     let long = request(&history);
     for _ in 0..2 {
-        let failed = engine.ingest(&owner(), Incoming::new(&long)).await;
+        let failed = engine.ingest(&owner(), IngestRequest::new(&long)).await;
         assert!(failed.unwrap_err().to_string().contains("item_bytes"));
     }
     assert_eq!(conversations(&engine, &owner()).await, []);
     let named = ConversationId::new("mine").unwrap();
-    let incoming = Incoming {
+    let incoming = IngestRequest {
         conversation: Some(&named),
-        ..Incoming::new(&long)
+        ..IngestRequest::new(&long)
     };
     assert!(engine.ingest(&owner(), incoming).await.is_err());
     assert_eq!(conversations(&engine, &owner()).await, [named]);

@@ -1,8 +1,8 @@
 //! What is kept, written in every format and sent back, is known; also after a client has written it anew.
 
-use contexture_engine::Matched;
+use contexture_engine::MatchKind;
 use contexture_ir::Transcript;
-use contexture_wire::{Dialect, Format, Kind, lift, lower};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde_json::{Value, json};
 
 use super::client::{Client, call, item, model, output, owner, request, send, user};
@@ -109,8 +109,8 @@ fn each_message(format: Format, document: &mut Value, change: impl Fn(&str, &mut
 /// Whether a history is known when it comes back in a format.
 async fn check(client: &Client<'_>, format: Format, writing: Writing) {
     let kind = match format {
-        Format::Ui => Kind::Messages,
-        _ => Kind::Request,
+        Format::Ui => DocumentKind::Messages,
+        _ => DocumentKind::Request,
     };
     let transcript = Transcript {
         model: Some("a-model".to_owned()),
@@ -123,7 +123,7 @@ async fn check(client: &Client<'_>, format: Format, writing: Writing) {
     let sent = send(client.engine, &lifted.items).await;
     assert_eq!(
         (sent.matched, sent.appended.len()),
-        (Matched::Retry, 0),
+        (MatchKind::Retry, 0),
         "{format}: {document:#}\n{:#?}",
         lifted.items
     );

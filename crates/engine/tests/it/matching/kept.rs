@@ -11,7 +11,7 @@ use crate::support::engine;
 
 async fn status(sent: &Ingested, response: ResponseId) -> ResponseStatus {
     let (store, chat) = (sent.chat.engine().store(), &sent.chat);
-    let stored = store.response(chat.owner(), chat.id(), response).await;
+    let stored = store.load_response(chat.owner(), chat.id(), response).await;
     stored.unwrap().status
 }
 
@@ -53,14 +53,14 @@ async fn an_answer_that_was_cut_off_is_incomplete_whatever_was_sent() {
 }
 
 #[tokio::test]
-async fn what_was_written_to_the_cache_for_an_hour_costs_what_that_costs() {
+async fn one_hour_cache_writes_are_billed_at_their_own_price() {
     let sent = send(&engine(), &[user("hi")]).await;
     let cost = |usage: &str| {
         let json = format!(
             r#"{{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{{"type":"text","text":"hi"}}],"stop_reason":"end_turn","stop_sequence":null,"usage":{{"input_tokens":10,"output_tokens":0,{usage}}}}}"#
         );
         let answer = lift(Format::Anthropic, &json).unwrap().transcript;
-        sent.cost(&answer).unwrap().pico_dollars
+        sent.answer_cost(&answer).unwrap().pico_dollars
     };
     // 3 dollars a million of input, 3.75 written for five minutes, 6 for an hour.
     let input = 10 * 3_000_000;

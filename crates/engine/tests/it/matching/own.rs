@@ -2,10 +2,11 @@
 
 use contexture_compile::{Target, read_tool};
 use contexture_engine::{
-    AnswerOptions, CompactOptions, Engine, For, Ingested, Matched, OwnCall, Recorded,
+    AnswerOptions, CompactOptions, Engine, Ingested, InterceptedCall, MatchKind, MessageView,
+    Recorded,
 };
 use contexture_ir::{FunctionCallOutput, Item};
-use contexture_store::At;
+use contexture_store::PathEnd;
 
 use super::client::{
     answer, call, conversations, item, model, output, owner, path, request, send, send_to, user,
@@ -28,7 +29,7 @@ fn given(id: &str, text: &str) -> FunctionCallOutput {
 }
 
 fn target() -> Target {
-    Target::anthropic("claude-sonnet-4-5").also_tools([read_tool()])
+    Target::anthropic("claude-sonnet-4-5").add_tools([read_tool()])
 }
 
 /// Stores an answer whose calls of our tool are answered with a text.
@@ -39,12 +40,12 @@ async fn answered(sent: &mut Ingested, items: &[Item]) -> Recorded {
             return None;
         };
         let output = given(&call.call_id, "what was looked for");
-        (call.name == OWN).then_some(OwnCall {
+        (call.name == OWN).then_some(InterceptedCall {
             place,
             output: Some(output),
         })
     });
-    let own: Vec<OwnCall> = own.collect();
+    let own: Vec<InterceptedCall> = own.collect();
     let said = answer(items);
     let options = AnswerOptions {
         call: Some(&compiled),
@@ -56,7 +57,7 @@ async fn answered(sent: &mut Ingested, items: &[Item]) -> Recorded {
 
 /// Makes the index anew, from nothing.
 async fn rebuilt(engine: &Engine, sent: &Ingested) {
-    let index = engine.store().paths().unwrap();
+    let index = engine.store().path_index().unwrap();
     let id = sent.chat.id();
     index
         .put_paths(&owner(), id, 999, Vec::new())
@@ -96,18 +97,21 @@ async fn a_client_goes_on_with_what_it_saw() {
             let next = send(&engine, &history).await;
             assert_eq!(
                 (next.matched, next.chat.id(), next.appended.len()),
-                (Matched::Prefix, sent.chat.id(), 1),
+                (MatchKind::Prefix, sent.chat.id(), 1),
                 "{texts:?} {rebuild}"
             );
             assert_eq!(next.opened, None);
             stored.push(user("and then?"));
-            assert_eq!(path(&next, At::Branch(next.chat.branch())).await, stored);
+            assert_eq!(
+                path(&next, PathEnd::Branch(next.chat.branch())).await,
+                stored
+            );
             assert_eq!(conversations(&engine, &owner()).await.len(), 1);
             // The model sees its calls; people do not.
             let compiled = next.chat.compile(&target()).await.unwrap();
             let payload = compiled.payload.to_json();
             assert!(payload.contains("\"tool_use\"") && payload.contains("what was looked for"));
-            let shown = next.chat.messages(For::User).await.unwrap();
+            let shown = next.chat.messages(MessageView::User).await.unwrap();
             assert!(!format!("{shown:?}").contains("looked for"), "{shown:?}");
         }
     }
@@ -130,17 +134,17 @@ async fn calls_of_both_stand_together_and_the_client_answers_its_own() {
             rebuilt(&engine, &sent).await;
         }
         let next = send(&engine, &history).await;
-        assert_eq!((next.matched, next.appended.len()), (Matched::Prefix, 1));
+        assert_eq!((next.matched, next.appended.len()), (MatchKind::Prefix, 1));
         let expected = [
             &[user("what is it?")][..],
             &said,
             &[output("r1", "what was looked for"), output("c1", "a thing")],
         ];
         assert_eq!(
-            path(&next, At::Branch(next.chat.branch())).await,
+            path(&next, PathEnd::Branch(next.chat.branch())).await,
             expected.concat()
         );
-        let nodes = next.chat.messages(For::Model).await.unwrap();
+        let nodes = next.chat.messages(MessageView::Model).await.unwrap();
         assert_eq!(nodes.len(), 2, "one question, one answer: {nodes:?}");
         next.chat.compile(&target()).await.unwrap();
     }
@@ -160,14 +164,17 @@ async fn who_got_nothing_asks_again_and_is_answered_where_it_was() {
             let again = send(&engine, &history).await;
             assert_eq!(
                 (again.matched, again.chat.id(), again.opened.as_ref()),
-                (Matched::Retry, sent.chat.id(), None)
+                (MatchKind::Retry, sent.chat.id(), None)
             );
             assert_eq!((again.head, again.appended.len()), (sent.head, 0));
             again.record(&answer(&[model("x")])).await.unwrap();
             let next = [&history[..], &[model("x"), user("and then?")]].concat();
             let next = send(&engine, &next).await;
-            assert_eq!((next.matched, next.appended.len()), (Matched::Prefix, 1));
-            let record = engine.record(&owner(), next.chat.id()).await.unwrap();
+            assert_eq!((next.matched, next.appended.len()), (MatchKind::Prefix, 1));
+            let record = engine
+                .conversation_info(&owner(), next.chat.id())
+                .await
+                .unwrap();
             assert_eq!(record.branches, 1);
         }
     }
@@ -197,7 +204,7 @@ async fn an_answer_cut_off_behind_such_a_call_is_gone_on_from() {
             let next = send(&engine, &next).await;
             assert_eq!(
                 (next.matched, next.chat.id(), next.appended.len()),
-                (Matched::Prefix, sent.chat.id(), 1),
+                (MatchKind::Prefix, sent.chat.id(), 1),
                 "{copy:?} {rebuild}"
             );
             assert_eq!(next.opened, None);
@@ -214,7 +221,7 @@ async fn a_call_that_did_not_come_whole_has_no_output() {
     let half = item(&format!(
         r#"{{"type":"function_call","call_id":"r1","name":"{OWN}","arguments":"{{\"qu","status":"incomplete"}}"#
     ));
-    let own = [OwnCall {
+    let own = [InterceptedCall {
         place: 0,
         output: None,
     }];
@@ -226,7 +233,7 @@ async fn a_call_that_did_not_come_whole_has_no_output() {
     };
     sent.record_with(&said, options).await.unwrap();
     let again = send_to(&engine, "n", &history).await;
-    assert_eq!((again.matched, again.opened), (Matched::Retry, None));
+    assert_eq!((again.matched, again.opened), (MatchKind::Retry, None));
     let compiled = again.chat.compile(&target()).await.unwrap();
     assert!(!compiled.payload.is_empty());
 }
@@ -239,7 +246,10 @@ async fn a_window_is_laid_along_what_clients_saw() {
     answered(&mut sent, &[model("2")]).await;
     let window = [user("two"), model("2"), user("three")];
     let next = send_to(&engine, "w", &window).await;
-    assert_eq!((next.matched, next.appended.len()), (Matched::Explicit, 1));
+    assert_eq!(
+        (next.matched, next.appended.len()),
+        (MatchKind::Explicit, 1)
+    );
     assert_eq!(next.opened, None);
 }
 
@@ -269,7 +279,7 @@ async fn a_retry_behind_a_compaction_goes_on_where_it_was() {
                 Some(name) => send_to(&engine, name, &history).await,
                 None => send(&engine, &history).await,
             };
-            assert_eq!((again.matched, again.opened), (Matched::Retry, None));
+            assert_eq!((again.matched, again.opened), (MatchKind::Retry, None));
             assert_ne!(again.head, sent.head);
         }
     }

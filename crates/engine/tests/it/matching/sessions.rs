@@ -1,8 +1,8 @@
 //! Recorded sessions, replayed turn by turn through one owner.
 
 use contexture_ir::Item;
-use contexture_sessions::{ReadOptions, SessionFormat, read};
-use contexture_store::At;
+use contexture_sessions::{ReadOptions, SessionFormat, read_sessions};
+use contexture_store::PathEnd;
 use contexture_testdata::tau_bench;
 
 use super::client::{answer, conversations, owner, path, send};
@@ -26,7 +26,7 @@ fn sessions() -> Vec<Vec<Item>> {
         source_name: "tau",
         ..ReadOptions::default()
     };
-    let sessions = read(SessionFormat::TauBench, &tau_bench(), &options).unwrap();
+    let sessions = read_sessions(SessionFormat::TauBench, &tau_bench(), &options).unwrap();
     let items =
         |session: &contexture_sessions::Session| session.transcript(&session.heads[0]).items;
     sessions.iter().map(items).collect()
@@ -57,7 +57,7 @@ async fn check(together: usize) {
                 }
                 history.extend_from_slice(answered);
                 if turns.len() == turn + 1 {
-                    let end = At::Branch(sent.chat.branch());
+                    let end = PathEnd::Branch(sent.chat.branch());
                     kept.push(written(&path(&sent, end).await));
                 }
             }
@@ -70,7 +70,14 @@ async fn check(together: usize) {
     let all = conversations(&engine, &owner()).await;
     assert_eq!((sessions.len(), all.len()), (200, 200));
     for id in all {
-        assert_eq!(engine.record(&owner(), &id).await.unwrap().branches, 1);
+        assert_eq!(
+            engine
+                .conversation_info(&owner(), &id)
+                .await
+                .unwrap()
+                .branches,
+            1
+        );
     }
 }
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{FunctionCall, Raw, ToolDefinition};
-use contexture_tools::{Checker, SchemaError};
+use contexture_tools::{SchemaError, SchemaValidator};
 
-use super::guard::{Answer, Guard};
-use crate::decision::Verdict;
+use super::guard::{Guard, ModelAnswer};
+use crate::decision::AnswerVerdict;
 
 /// Calls that cannot run are asked for again with a word about what went wrong: a tool that is not there, the name of a
 /// skill in the place of a tool's, arguments that are not JSON or not of the tool's schema.
 #[derive(Debug, Default)]
 pub struct ToolCalls {
-    tools: BTreeMap<String, Option<Checker>>,
+    tools: BTreeMap<String, Option<SchemaValidator>>,
     skills: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ impl ToolCalls {
     ///
     /// # Errors
     /// A schema that cannot be used.
-    pub fn of<'a>(
+    pub fn from_tools<'a>(
         tools: impl IntoIterator<Item = &'a ToolDefinition>,
     ) -> Result<Self, SchemaError> {
         let mut known = BTreeMap::new();
@@ -30,7 +30,7 @@ impl ToolCalls {
                 ToolDefinition::Function(function) => function.parameters.as_ref(),
                 _ => None,
             };
-            let checker = parameters.map(Checker::new).transpose()?;
+            let checker = parameters.map(SchemaValidator::new).transpose()?;
             known.insert(tool.name().to_owned(), checker);
         }
         Ok(Self {
@@ -41,12 +41,12 @@ impl ToolCalls {
 
     /// The same, knowing these skills by name.
     #[must_use]
-    pub fn skills<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+    pub fn with_skills<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.skills = names.into_iter().map(Into::into).collect();
         self
     }
 
-    fn flaw(&self, call: &FunctionCall) -> Option<String> {
+    fn call_error(&self, call: &FunctionCall) -> Option<String> {
         let name = &call.name;
         let Some(schema) = self.tools.get(name) else {
             if self.skills.contains(name) {
@@ -67,7 +67,7 @@ impl ToolCalls {
         let Ok(arguments) = Raw::parse(written) else {
             return Some(format!("the arguments of {name} are not JSON"));
         };
-        match schema.as_ref()?.check(&arguments) {
+        match schema.as_ref()?.check_arguments(&arguments) {
             Err(error) => Some(format!("the arguments of {name}: {error}")),
             Ok(findings) if findings.is_empty() => None,
             Ok(findings) => {
@@ -80,13 +80,16 @@ impl ToolCalls {
 }
 
 impl Guard for ToolCalls {
-    fn check(&self, answer: &Answer<'_>) -> Verdict {
-        let flaws: Vec<String> = answer.calls().filter_map(|call| self.flaw(call)).collect();
+    fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict {
+        let flaws: Vec<String> = answer
+            .function_calls()
+            .filter_map(|call| self.call_error(call))
+            .collect();
         if flaws.is_empty() {
-            return Verdict::Pass;
+            return AnswerVerdict::Pass;
         }
         let flaws = flaws.join("\n");
-        Verdict::Retry {
+        AnswerVerdict::Retry {
             feedback: format!("Nothing was run. {flaws}\nCall again."),
         }
     }

@@ -4,25 +4,25 @@ use std::fmt;
 
 use contexture_ir::{FunctionCall, Item, Part, Role};
 
-use crate::decision::Verdict;
+use crate::decision::AnswerVerdict;
 
 /// Something that looks at answers. It must be quick and say the same of the same answer.
 pub trait Guard: fmt::Debug + Send + Sync {
     /// What it says of an answer.
-    fn check(&self, answer: &Answer<'_>) -> Verdict;
+    fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict;
 }
 
 /// An answer of a model.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct ModelAnswer<'a> {
     /// Its items, in order.
     pub items: &'a [Item],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ModelAnswer<'a> {
     /// What the model says: the texts of its messages, joined by line feeds.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn assistant_text(&self) -> String {
         let said = self
             .items
             .iter()
@@ -32,7 +32,7 @@ impl<'a> Answer<'a> {
     }
 
     /// The tools it calls.
-    pub fn calls(&self) -> impl Iterator<Item = &'a FunctionCall> {
+    pub fn function_calls(&self) -> impl Iterator<Item = &'a FunctionCall> {
         self.items.iter().filter_map(|item| match item {
             Item::FunctionCall(call) => Some(call),
             _ => None,
@@ -41,7 +41,7 @@ impl<'a> Answer<'a> {
 
     /// The same items, each text of the model's messages as `change` leaves it.
     #[must_use]
-    pub fn mended(&self, mut change: impl FnMut(&str) -> String) -> Vec<Item> {
+    pub fn with_replaced_text(&self, mut change: impl FnMut(&str) -> String) -> Vec<Item> {
         let mut items = self.items.to_vec();
         for item in &mut items {
             let Item::Message(message) = item else {

@@ -1,23 +1,23 @@
 //! A guard for answers that must be JSON.
 
 use contexture_ir::Raw;
-use contexture_tools::{Checker, SchemaError};
+use contexture_tools::{SchemaError, SchemaValidator};
 
-use super::guard::{Answer, Guard};
-use crate::decision::Verdict;
+use super::guard::{Guard, ModelAnswer};
+use crate::decision::AnswerVerdict;
 
 /// The final answer is JSON, perhaps of a schema. An answer that calls tools is not final.
 ///
 /// JSON in a Markdown fence is taken out of it; anything else is asked for again.
 #[derive(Debug)]
 pub struct JsonOutput {
-    schema: Option<Checker>,
+    schema: Option<SchemaValidator>,
 }
 
 impl JsonOutput {
     /// Any JSON.
     #[must_use]
-    pub const fn any() -> Self {
+    pub const fn any_json() -> Self {
         Self { schema: None }
     }
 
@@ -25,13 +25,13 @@ impl JsonOutput {
     ///
     /// # Errors
     /// A schema that cannot be used.
-    pub fn of(schema: &Raw) -> Result<Self, SchemaError> {
-        let schema = Some(Checker::new(schema)?);
+    pub fn with_schema(schema: &Raw) -> Result<Self, SchemaError> {
+        let schema = Some(SchemaValidator::new(schema)?);
         Ok(Self { schema })
     }
 
     /// What is wrong with a text.
-    fn flaw(&self, text: &str) -> Option<String> {
+    fn json_error(&self, text: &str) -> Option<String> {
         let json = match Raw::parse(text.trim()) {
             Ok(json) => json,
             Err(_) => {
@@ -40,7 +40,7 @@ impl JsonOutput {
                 return Some(error.map_or_else(String::new, |error| error.to_string()));
             }
         };
-        match self.schema.as_ref()?.check(&json) {
+        match self.schema.as_ref()?.check_arguments(&json) {
             Err(error) => Some(error.to_string()),
             Ok(findings) if findings.is_empty() => None,
             Ok(findings) => {
@@ -52,22 +52,23 @@ impl JsonOutput {
 }
 
 impl Guard for JsonOutput {
-    fn check(&self, answer: &Answer<'_>) -> Verdict {
-        if answer.calls().next().is_some() {
-            return Verdict::Pass;
+    fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict {
+        if answer.function_calls().next().is_some() {
+            return AnswerVerdict::Pass;
         }
-        let text = answer.text();
-        let Some(flaw) = self.flaw(&text) else {
-            return Verdict::Pass;
+        let text = answer.assistant_text();
+        let Some(flaw) = self.json_error(&text) else {
+            return AnswerVerdict::Pass;
         };
-        let inner = unfenced(&text).filter(|inner| self.flaw(inner).is_none());
+        let inner = strip_fence(&text).filter(|inner| self.json_error(inner).is_none());
         if let Some(inner) = inner {
-            let mended = answer.mended(|part| unfenced(part).unwrap_or(part).to_owned());
-            if (Answer { items: &mended }).text().trim() == inner {
-                return Verdict::Fix(mended);
+            let mended =
+                answer.with_replaced_text(|part| strip_fence(part).unwrap_or(part).to_owned());
+            if (ModelAnswer { items: &mended }).assistant_text().trim() == inner {
+                return AnswerVerdict::Fix(mended);
             }
         }
-        Verdict::Retry {
+        AnswerVerdict::Retry {
             feedback: format!(
                 "Your answer must be JSON and nothing else, as asked. What is wrong with it: {flaw}. Answer again."
             ),
@@ -76,7 +77,7 @@ impl Guard for JsonOutput {
 }
 
 /// What stands between the fences, if that is all there is.
-fn unfenced(text: &str) -> Option<&str> {
+fn strip_fence(text: &str) -> Option<&str> {
     let text = text.trim().strip_prefix("```")?.strip_suffix("```")?;
     let (language, inner) = text.split_once('\n')?;
     let inner = inner.trim();

@@ -13,9 +13,9 @@ mod json;
 mod words;
 
 pub use calls::ToolCalls;
-pub use guard::{Answer, Guard};
+pub use guard::{Guard, ModelAnswer};
 pub use json::JsonOutput;
-pub use words::{Forbidden, MaxLength, OnHit};
+pub use words::{ForbiddenText, MatchAction, MaxLength};
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use contexture_ir::Item;
 use contexture_tools::Pattern;
 
 use crate::context::HookContext;
-use crate::decision::{Gate, ToolRequest, Verdict};
+use crate::decision::{AnswerVerdict, ToolGate, ToolRequest};
 use crate::error::LayerError;
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::{LayerSpec, OnError};
 
 /// Guardrails as a layer, named `guardrails`.
@@ -38,21 +38,21 @@ use crate::spec::{LayerSpec, OnError};
 /// ```
 /// use contexture_ir::{BranchName, ConversationId, Item, Message, Owner, Role};
 /// use contexture_layers::builtin::{Guardrails, MaxLength};
-/// use contexture_layers::{Gate, HookContext, Layers, Verdict};
+/// use contexture_layers::{ToolGate, HookContext, Layers, AnswerVerdict};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let guardrails = Guardrails::new()
-///     .with(MaxLength::new(10))
-///     .rule("delete_*", Gate::Deny("nothing is deleted here".to_owned()));
-/// let layers = Layers::new().with(guardrails)?;
+///     .with_guard(MaxLength::new(10))
+///     .with_rule("delete_*", ToolGate::Deny("nothing is deleted here".to_owned()));
+/// let layers = Layers::new().with_layer(guardrails)?;
 /// let context = HookContext::new(Owner::new("ada")?, ConversationId::new("c")?, BranchName::main());
-/// let mut states = layers.states([]);
+/// let mut states = layers.restore_states([]);
 /// layers.init(&mut states, &context).await?;
 ///
 /// let long = [Item::from(Message::text(Role::Assistant, "a long answer"))];
 /// let (verdict, _) = layers.after_model(&mut states, &long, &context).await?;
-/// assert!(matches!(verdict, Verdict::Retry { .. }));
+/// assert!(matches!(verdict, AnswerVerdict::Retry { .. }));
 /// # Ok(())
 /// # })
 /// # }
@@ -71,7 +71,7 @@ pub struct ToolRule {
     /// Which tools.
     pub tool: Pattern,
     /// What becomes of their calls.
-    pub gate: Gate,
+    pub gate: ToolGate,
 }
 
 impl Guardrails {
@@ -89,14 +89,14 @@ impl Guardrails {
     /// One guard more. Each sees the answer as those before it have mended it; the first that wants it again, or the
     /// end, has the last word.
     #[must_use]
-    pub fn with(mut self, guard: impl Guard + 'static) -> Self {
+    pub fn with_guard(mut self, guard: impl Guard + 'static) -> Self {
         self.guards.push(Arc::new(guard));
         self
     }
 
     /// One rule for tools more. The first whose pattern fits a tool counts; a tool that none fits may run.
     #[must_use]
-    pub fn rule(mut self, tool: impl Into<Pattern>, gate: Gate) -> Self {
+    pub fn with_rule(mut self, tool: impl Into<Pattern>, gate: ToolGate) -> Self {
         let tool = tool.into();
         self.rules.push(ToolRule { tool, gate });
         self
@@ -104,7 +104,7 @@ impl Guardrails {
 
     /// How often one answer may be asked for again. Default 3. An agent that allows less goes before.
     #[must_use]
-    pub const fn retrying(mut self, max_retries: u32) -> Self {
+    pub const fn with_max_retries(mut self, max_retries: u32) -> Self {
         self.max_retries = max_retries;
         self
     }
@@ -133,7 +133,7 @@ impl Layer for Guardrails {
         }
     }
 
-    async fn recall(&self, (): &(), _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+    async fn recall(&self, (): &(), _: &RecallInput<'_>) -> Result<Vec<Contribution>, LayerError> {
         Ok(Vec::new())
     }
 
@@ -142,18 +142,18 @@ impl Layer for Guardrails {
         (): &mut (),
         answer: &[Item],
         _: &HookContext,
-    ) -> Result<Verdict, LayerError> {
+    ) -> Result<AnswerVerdict, LayerError> {
         let mut items = Cow::Borrowed(answer);
         for guard in &self.guards {
-            match guard.check(&Answer { items: &items }) {
-                Verdict::Pass => {}
-                Verdict::Fix(mended) => items = Cow::Owned(mended),
+            match guard.check_answer(&ModelAnswer { items: &items }) {
+                AnswerVerdict::Pass => {}
+                AnswerVerdict::Fix(mended) => items = Cow::Owned(mended),
                 last => return Ok(last),
             }
         }
         Ok(match items {
-            Cow::Borrowed(_) => Verdict::Pass,
-            Cow::Owned(mended) => Verdict::Fix(mended),
+            Cow::Borrowed(_) => AnswerVerdict::Pass,
+            Cow::Owned(mended) => AnswerVerdict::Fix(mended),
         })
     }
 
@@ -162,9 +162,9 @@ impl Layer for Guardrails {
         (): &mut (),
         call: &ToolRequest,
         _: &HookContext,
-    ) -> Result<Gate, LayerError> {
-        let tool = call.id();
+    ) -> Result<ToolGate, LayerError> {
+        let tool = call.tool_id();
         let rule = self.rules.iter().find(|rule| rule.tool.matches(&tool));
-        Ok(rule.map_or(Gate::Allow, |rule| rule.gate.clone()))
+        Ok(rule.map_or(ToolGate::Allow, |rule| rule.gate.clone()))
     }
 }

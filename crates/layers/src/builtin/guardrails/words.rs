@@ -2,20 +2,20 @@
 
 use regex::Regex;
 
-use super::guard::{Answer, Guard};
-use crate::decision::Verdict;
+use super::guard::{Guard, ModelAnswer};
+use crate::decision::AnswerVerdict;
 use crate::error::LayerError;
 
 /// Something the model must not say. Held against its texts, not against arguments of tools.
 #[derive(Clone, Debug)]
-pub struct Forbidden {
+pub struct ForbiddenText {
     pattern: Regex,
-    on_hit: OnHit,
+    on_match: MatchAction,
 }
 
 /// What becomes of an answer that says what it must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OnHit {
+pub enum MatchAction {
     /// It is asked for again, the model having been told this.
     Retry(String),
     /// The run ends.
@@ -24,36 +24,43 @@ pub enum OnHit {
     Replace(String),
 }
 
-impl Forbidden {
+impl ForbiddenText {
     /// This pattern, in the syntax of the `regex` crate.
     ///
     /// # Errors
     /// A pattern that is none.
-    pub fn new(pattern: &str, on_hit: OnHit) -> Result<Self, LayerError> {
-        let pattern = Regex::new(pattern).map_err(LayerError::failed)?;
-        Ok(Self { pattern, on_hit })
+    pub fn new(pattern: &str, on_hit: MatchAction) -> Result<Self, LayerError> {
+        let pattern = Regex::new(pattern).map_err(LayerError::from_message)?;
+        Ok(Self {
+            pattern,
+            on_match: on_hit,
+        })
     }
 }
 
-impl Guard for Forbidden {
-    fn check(&self, answer: &Answer<'_>) -> Verdict {
-        if !self.pattern.is_match(&answer.text()) {
-            return Verdict::Pass;
+impl Guard for ForbiddenText {
+    fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict {
+        if !self.pattern.is_match(&answer.assistant_text()) {
+            return AnswerVerdict::Pass;
         }
-        match &self.on_hit {
-            OnHit::Retry(feedback) => Verdict::Retry {
+        match &self.on_match {
+            MatchAction::Retry(feedback) => AnswerVerdict::Retry {
                 feedback: feedback.clone(),
             },
-            OnHit::Stop(reason) => Verdict::Stop {
+            MatchAction::Stop(reason) => AnswerVerdict::Stop {
                 reason: reason.clone(),
             },
-            OnHit::Replace(by) => {
+            MatchAction::Replace(by) => {
                 let by = regex::NoExpand(by);
-                let mended =
-                    answer.mended(|text| self.pattern.replace_all(text, by.clone()).into_owned());
-                match self.pattern.is_match(&(Answer { items: &mended }).text()) {
-                    false => Verdict::Fix(mended),
-                    true => Verdict::Stop {
+                let mended = answer.with_replaced_text(|text| {
+                    self.pattern.replace_all(text, by.clone()).into_owned()
+                });
+                match self
+                    .pattern
+                    .is_match(&(ModelAnswer { items: &mended }).assistant_text())
+                {
+                    false => AnswerVerdict::Fix(mended),
+                    true => AnswerVerdict::Stop {
                         reason: "the answer says what it must not, across its parts".to_owned(),
                     },
                 }
@@ -77,12 +84,12 @@ impl MaxLength {
 }
 
 impl Guard for MaxLength {
-    fn check(&self, answer: &Answer<'_>) -> Verdict {
-        let (length, limit) = (answer.text().chars().count(), self.characters);
+    fn check_answer(&self, answer: &ModelAnswer<'_>) -> AnswerVerdict {
+        let (length, limit) = (answer.assistant_text().chars().count(), self.characters);
         if length <= limit {
-            return Verdict::Pass;
+            return AnswerVerdict::Pass;
         }
-        Verdict::Retry {
+        AnswerVerdict::Retry {
             feedback: format!(
                 "Your answer has {length} characters; at most {limit} are wanted. Answer again, shorter."
             ),

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::notes::Note;
 use crate::context::HookContext;
 use crate::function::FunctionError;
-use crate::panics::caught;
-use crate::recall::Recall;
+use crate::panics::catch_panic;
+use crate::recall::RecallInput;
 
 /// A note that is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entry<'a> {
+pub struct NoteEntry<'a> {
     /// Its key.
     pub key: &'a str,
     /// The note.
@@ -22,7 +22,7 @@ pub struct Entry<'a> {
 
 /// A change of the notes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change<'a> {
+pub enum NoteChange<'a> {
     /// A note is made or changed.
     Set {
         /// Its key.
@@ -48,7 +48,7 @@ pub enum Change<'a> {
     },
 }
 
-impl Change<'_> {
+impl NoteChange<'_> {
     /// As the news tell it.
     pub(super) fn to_json(self) -> Value {
         match self {
@@ -62,58 +62,69 @@ impl Change<'_> {
     }
 }
 
-type Select = dyn for<'a> Fn(Vec<Entry<'a>>, &Recall<'_>) -> Vec<Entry<'a>> + Send + Sync;
-type Allow = dyn Fn(&Change<'_>, &HookContext) -> Result<(), String> + Send + Sync;
-type See = dyn Fn(&Change<'_>, &HookContext) + Send + Sync;
+type NoteSelector =
+    dyn for<'a> Fn(Vec<NoteEntry<'a>>, &RecallInput<'_>) -> Vec<NoteEntry<'a>> + Send + Sync;
+type ChangeFilter = dyn Fn(&NoteChange<'_>, &HookContext) -> Result<(), String> + Send + Sync;
+type ChangeWatcher = dyn Fn(&NoteChange<'_>, &HookContext) + Send + Sync;
 
 /// The program's functions; what is absent lets everything be.
 #[derive(Clone, Default)]
-pub(super) struct Hooks {
-    select: Option<Arc<Select>>,
-    allow: Option<Arc<Allow>>,
-    see: Option<Arc<See>>,
+pub(super) struct MemoryCallbacks {
+    selector: Option<Arc<NoteSelector>>,
+    filter: Option<Arc<ChangeFilter>>,
+    watcher: Option<Arc<ChangeWatcher>>,
 }
 
-impl Hooks {
-    pub(super) fn select(
+impl MemoryCallbacks {
+    pub(super) fn set_selector(
         &mut self,
-        select: impl for<'a> Fn(Vec<Entry<'a>>, &Recall<'_>) -> Vec<Entry<'a>> + Send + Sync + 'static,
+        select: impl for<'a> Fn(Vec<NoteEntry<'a>>, &RecallInput<'_>) -> Vec<NoteEntry<'a>>
+        + Send
+        + Sync
+        + 'static,
     ) {
-        self.select = Some(Arc::new(select));
+        self.selector = Some(Arc::new(select));
     }
 
-    pub(super) fn allow(
+    pub(super) fn set_filter(
         &mut self,
-        allow: impl Fn(&Change<'_>, &HookContext) -> Result<(), String> + Send + Sync + 'static,
+        allow: impl Fn(&NoteChange<'_>, &HookContext) -> Result<(), String> + Send + Sync + 'static,
     ) {
-        self.allow = Some(Arc::new(allow));
+        self.filter = Some(Arc::new(allow));
     }
 
-    pub(super) fn see(&mut self, see: impl Fn(&Change<'_>, &HookContext) + Send + Sync + 'static) {
-        self.see = Some(Arc::new(see));
+    pub(super) fn set_watcher(
+        &mut self,
+        see: impl Fn(&NoteChange<'_>, &HookContext) + Send + Sync + 'static,
+    ) {
+        self.watcher = Some(Arc::new(see));
     }
 
-    pub(super) fn selected<'a>(&self, there: Vec<Entry<'a>>, call: &Recall<'_>) -> Vec<Entry<'a>> {
-        match &self.select {
+    pub(super) fn select_notes<'a>(
+        &self,
+        there: Vec<NoteEntry<'a>>,
+        call: &RecallInput<'_>,
+    ) -> Vec<NoteEntry<'a>> {
+        match &self.selector {
             Some(select) => select(there, call),
             None => there,
         }
     }
 
-    pub(super) fn may(
+    pub(super) fn check_change(
         &self,
-        change: &Change<'_>,
+        change: &NoteChange<'_>,
         context: &HookContext,
     ) -> Result<(), FunctionError> {
-        match &self.allow {
+        match &self.filter {
             Some(allow) => allow(change, context).map_err(FunctionError::Refused),
             None => Ok(()),
         }
     }
 
-    pub(super) fn saw(&self, change: &Change<'_>, context: &HookContext) {
-        if let Some(see) = &self.see {
-            let seen = caught(|| {
+    pub(super) fn notify_watcher(&self, change: &NoteChange<'_>, context: &HookContext) {
+        if let Some(see) = &self.watcher {
+            let seen = catch_panic(|| {
                 see(change, context);
                 Ok(())
             });
@@ -124,12 +135,12 @@ impl Hooks {
     }
 }
 
-impl fmt::Debug for Hooks {
+impl fmt::Debug for MemoryCallbacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks")
-            .field("select", &self.select.is_some())
-            .field("allow", &self.allow.is_some())
-            .field("see", &self.see.is_some())
+            .field("select", &self.selector.is_some())
+            .field("allow", &self.filter.is_some())
+            .field("see", &self.watcher.is_some())
             .finish()
     }
 }

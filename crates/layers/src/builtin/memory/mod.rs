@@ -2,7 +2,7 @@
 //!
 //! The model makes, changes and deletes them with three tools whose schemas never change; the program with the methods
 //! of [`Notes`]. They belong to the owner's resource, so other conversations of it see them and rewinding does not
-//! touch them; with [`Scope::Path`] they rewind. Notes expire after so many answers or so much time: an expired note is
+//! touch them; with [`StateScope::Path`] they rewind. Notes expire after so many answers or so much time: an expired note is
 //! never shown, and is removed when the next answer is recorded.
 //!
 //! News: `memory:changed` (`type`: `set`, `delete` or `expire`, `key`, `value`, `old`), `memory:expired` (`key`,
@@ -21,23 +21,23 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::state::placed;
-use super::tool::{read, result, unknown};
+use super::state::band_and_stability;
+use super::tool::{encode_result, parse_arguments, unknown_function};
 use crate::context::HookContext;
 use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec, Offered};
+use crate::function::{FunctionError, FunctionSpec, OfferedTo};
 use crate::id::LayerId;
-use crate::layer::{Layer, Observed};
-use crate::recall::Recall;
-use crate::spec::{LayerSpec, Scope};
+use crate::layer::{Layer, ObservedItems};
+use crate::recall::RecallInput;
+use crate::spec::{LayerSpec, StateScope};
 
-use hooks::Hooks;
-use tools::Arguments;
+use hooks::MemoryCallbacks;
+use tools::MemoryArguments;
 
-pub use hooks::{Change, Entry};
+pub use hooks::{NoteChange, NoteEntry};
 pub use notes::{
-    Done, Edit, Expiry, MAX_DESCRIPTION_BYTES, MAX_IMPORTANCE, MAX_KEY_BYTES, MAX_NOTES,
-    MAX_TOTAL_BYTES, MAX_VALUE_BYTES, Moment, Note, NoteError, Notes, Ttl,
+    EditResult, Expiry, MAX_DESCRIPTION_BYTES, MAX_IMPORTANCE, MAX_KEY_BYTES, MAX_NOTES,
+    MAX_TOTAL_BYTES, MAX_VALUE_BYTES, Note, NoteError, NoteTime, NoteTtl, NoteUpdate, Notes,
 };
 
 /// What stands before the notes.
@@ -50,19 +50,19 @@ const PREFACE: &str =
 ///
 /// ```
 /// use contexture_ir::{BranchName, ConversationId, Owner, Raw};
-/// use contexture_layers::builtin::memory::{Memory, Ttl};
+/// use contexture_layers::builtin::memory::{Memory, NoteTtl};
 /// use contexture_layers::{HookContext, Layers};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let memory = Memory::new().allowing(["language", "tone"]).expiring(Ttl::Responses(50));
-/// let layers = Layers::new().with(memory)?;
+/// let memory = Memory::new().with_keys(["language", "tone"]).with_ttl(NoteTtl::Responses(50));
+/// let layers = Layers::new().with_layer(memory)?;
 /// let context = HookContext::new(Owner::new("anna")?, ConversationId::new("c")?, BranchName::main());
-/// let mut states = layers.states([]);
+/// let mut states = layers.restore_states([]);
 /// layers.init(&mut states, &context).await?;
 ///
 /// let note = Raw::parse(r#"{"key":"language","value":"Portuguese"}"#)?;
-/// layers.call(&mut states, "create_memory", &note, &context).await?;
+/// layers.call_function(&mut states, "create_memory", &note, &context).await?;
 /// assert_eq!(layers.state::<Memory>(&states)?.get("language").unwrap().value, "Portuguese");
 /// # Ok(())
 /// # }
@@ -70,21 +70,21 @@ const PREFACE: &str =
 #[derive(Clone, Debug)]
 pub struct Memory {
     spec: LayerSpec,
-    allowed: Option<BTreeSet<String>>,
-    ttl: Option<Ttl>,
-    offered: Offered,
-    hooks: Hooks,
+    allowed_keys: Option<BTreeSet<String>>,
+    ttl: Option<NoteTtl>,
+    offered_to: OfferedTo,
+    callbacks: MemoryCallbacks,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        let spec = LayerSpec::new(LayerId::built_in("memory")).scoped(Scope::Resource);
+        let spec = LayerSpec::new(LayerId::built_in("memory")).with_scope(StateScope::Resource);
         Self {
-            spec: spec.at(Band::System, 200, Stability::Epoch),
-            allowed: None,
+            spec: spec.with_position(Band::System, 200, Stability::Epoch),
+            allowed_keys: None,
             ttl: None,
-            offered: Offered::default(),
-            hooks: Hooks::default(),
+            offered_to: OfferedTo::default(),
+            callbacks: MemoryCallbacks::default(),
         }
     }
 }
@@ -98,75 +98,78 @@ impl Memory {
 
     /// The same, in which the model may keep notes of these keys only.
     #[must_use]
-    pub fn allowing<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
-        self.allowed = Some(keys.into_iter().map(Into::into).collect());
+    pub fn with_keys<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
+        self.allowed_keys = Some(keys.into_iter().map(Into::into).collect());
         self
     }
 
     /// The same, a note of the model's living so long where the model does not say.
     #[must_use]
-    pub const fn expiring(mut self, ttl: Ttl) -> Self {
+    pub const fn with_ttl(mut self, ttl: NoteTtl) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
     /// The same, its tools being offered to these. Default: to models.
     #[must_use]
-    pub const fn offered_to(mut self, whom: Offered) -> Self {
-        self.offered = whom;
+    pub const fn with_tools_for(mut self, whom: OfferedTo) -> Self {
+        self.offered_to = whom;
         self
     }
 
     /// The same, showing of the notes that are there those that `select` gives, in its order. Default: all, the most
     /// important first, then by key.
     #[must_use]
-    pub fn showing(
+    pub fn with_filter(
         mut self,
-        select: impl for<'a> Fn(Vec<Entry<'a>>, &Recall<'_>) -> Vec<Entry<'a>> + Send + Sync + 'static,
+        select: impl for<'a> Fn(Vec<NoteEntry<'a>>, &RecallInput<'_>) -> Vec<NoteEntry<'a>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
-        self.hooks.select(select);
+        self.callbacks.set_selector(select);
         self
     }
 
     /// The same, asking `allow` about each change the model wants; what it says against one is told to the model.
     #[must_use]
-    pub fn asking(
+    pub fn with_approval(
         mut self,
-        allow: impl Fn(&Change<'_>, &HookContext) -> Result<(), String> + Send + Sync + 'static,
+        allow: impl Fn(&NoteChange<'_>, &HookContext) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.allow(allow);
+        self.callbacks.set_filter(allow);
         self
     }
 
     /// The same, telling `see` each change by the model and by time. It may be told the same again, where somebody else
     /// was faster. What it does changes nothing, not even a panic.
     #[must_use]
-    pub fn watching(
+    pub fn with_observer(
         mut self,
-        see: impl Fn(&Change<'_>, &HookContext) + Send + Sync + 'static,
+        see: impl Fn(&NoteChange<'_>, &HookContext) + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.see(see);
+        self.callbacks.set_watcher(see);
         self
     }
 
     /// The same, belonging to this. Default: the resource.
     #[must_use]
-    pub const fn scoped(mut self, scope: Scope) -> Self {
+    pub const fn with_scope(mut self, scope: StateScope) -> Self {
         self.spec.scope = scope;
         self
     }
 
     /// The same, standing there. Default: the system prompt, where each change of what is shown opens an epoch.
     #[must_use]
-    pub fn placed(mut self, placement: Placement) -> Self {
-        (self.spec.band, self.spec.stability) = placed(placement);
+    pub fn with_placement(mut self, placement: Placement) -> Self {
+        (self.spec.band, self.spec.stability) = band_and_stability(placement);
         self
     }
 
     /// The same with another name, which is also that of its elements, or another place or budget. Its tools are
     /// `create_`, `update_` and `delete_` and the name.
     #[must_use]
-    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+    pub fn with_spec(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
         change(&mut self.spec);
         self
     }
@@ -174,67 +177,71 @@ impl Memory {
     /// When it is, as the expiry of notes is counted: on the path by its answers, elsewhere by those recorded while a
     /// note is there that waits for them.
     #[must_use]
-    pub const fn moment(&self, notes: &Notes, context: &HookContext) -> Moment {
-        Moment {
+    pub const fn note_time(&self, notes: &Notes, context: &HookContext) -> NoteTime {
+        NoteTime {
             now_ms: context.now_ms,
-            responses: match self.spec.scope.on_tree() {
+            responses: match self.spec.scope.is_on_tree() {
                 true => context.responses,
-                false => notes.answers(),
+                false => notes.answer_count(),
             },
         }
     }
 
-    fn expire(&self, notes: &mut Notes, at: Moment, context: &HookContext) {
-        for (key, note) in notes.expire(at) {
+    fn expire_notes(&self, notes: &mut Notes, at: NoteTime, context: &HookContext) {
+        for (key, note) in notes.remove_expired(at) {
             let gone = json!({"key": key, "value": note.value});
-            self.tell("memory:expired", &gone, context);
-            let change = Change::Expire {
+            self.emit_event("memory:expired", &gone, context);
+            let change = NoteChange::Expire {
                 key: &key,
                 old: &note,
             };
-            self.changed(&change, context);
+            self.publish_change(&change, context);
         }
     }
 
-    fn tell(&self, name: &str, news: &Value, context: &HookContext) {
+    fn emit_event(&self, name: &str, news: &Value, context: &HookContext) {
         if let Ok(news) = Raw::from_value(news) {
-            context.tell(&self.spec.id, name, news);
+            context.emit(&self.spec.id, name, news);
         }
     }
 
-    fn changed(&self, change: &Change<'_>, context: &HookContext) {
-        self.tell("memory:changed", &change.to_json(), context);
-        self.hooks.saw(change, context);
+    fn publish_change(&self, change: &NoteChange<'_>, context: &HookContext) {
+        self.emit_event("memory:changed", &change.to_json(), context);
+        self.callbacks.notify_watcher(change, context);
     }
 
-    fn put(
+    fn store_note(
         &self,
         notes: &mut Notes,
-        arguments: Arguments,
+        arguments: MemoryArguments,
         context: &HookContext,
     ) -> Result<Raw, FunctionError> {
-        let at = self.moment(notes, context);
+        let at = self.note_time(notes, context);
         let old = notes.get(&arguments.key).cloned();
-        let edit = Edit {
+        let edit = NoteUpdate {
             value: arguments.value,
             description: arguments.description,
             importance: arguments.importance,
             ttl: arguments.ttl.map_or(self.ttl, |ttl| Some(ttl.into())),
         };
-        let done = notes.set(&arguments.key, edit, at).map_err(refused)?;
-        if let (Done::Created | Done::Updated, Some(note)) = (done, notes.get(&arguments.key)) {
-            let change = Change::Set {
+        let done = notes
+            .upsert(&arguments.key, edit, at)
+            .map_err(refused_error)?;
+        if let (EditResult::Created | EditResult::Updated, Some(note)) =
+            (done, notes.get(&arguments.key))
+        {
+            let change = NoteChange::Set {
                 key: &arguments.key,
                 note,
                 old: old.as_ref(),
             };
-            self.hooks.may(&change, context)?;
-            self.changed(&change, context);
+            self.callbacks.check_change(&change, context)?;
+            self.publish_change(&change, context);
         }
-        result(&json!({"key": arguments.key, "done": done.as_str()}))
+        encode_result(&json!({"key": arguments.key, "done": done.as_str()}))
     }
 
-    fn delete(
+    fn delete_note(
         &self,
         notes: &mut Notes,
         key: &str,
@@ -242,15 +249,15 @@ impl Memory {
     ) -> Result<Raw, FunctionError> {
         let old = notes.delete(key);
         if let Some(old) = &old {
-            let change = Change::Delete { key, old };
-            self.hooks.may(&change, context)?;
-            self.changed(&change, context);
+            let change = NoteChange::Delete { key, old };
+            self.callbacks.check_change(&change, context)?;
+            self.publish_change(&change, context);
         }
-        result(&json!({"key": key, "deleted": old.is_some()}))
+        encode_result(&json!({"key": key, "deleted": old.is_some()}))
     }
 
     /// A note as the model reads it.
-    fn shown(&self, Entry { key, note }: Entry<'_>) -> Fragment {
+    fn note_fragment(&self, NoteEntry { key, note }: NoteEntry<'_>) -> Fragment {
         let day = Timestamp::from_millisecond(note.updated_ms).ok();
         let day = day.map(|day| day.strftime("%Y-%m-%d").to_string());
         let fields = [
@@ -267,7 +274,7 @@ impl Memory {
     }
 }
 
-fn refused(error: NoteError) -> FunctionError {
+fn refused_error(error: NoteError) -> FunctionError {
     FunctionError::Refused(error.to_string())
 }
 
@@ -282,75 +289,75 @@ impl Layer for Memory {
     async fn recall(
         &self,
         notes: &Notes,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
-        let at = self.moment(notes, call.context);
-        let mut there: Vec<Entry<'_>> = notes
-            .iter(at)
-            .map(|(key, note)| Entry { key, note })
+        let at = self.note_time(notes, call.context);
+        let mut there: Vec<NoteEntry<'_>> = notes
+            .iter_live(at)
+            .map(|(key, note)| NoteEntry { key, note })
             .collect();
         there.sort_by_key(|entry| std::cmp::Reverse(entry.note.importance));
-        let shown = self.hooks.selected(there, call);
+        let shown = self.callbacks.select_notes(there, call);
         if shown.is_empty() {
             return Ok(Vec::new());
         }
         let keys: Vec<&str> = shown.iter().map(|entry| entry.key).collect();
-        self.tell("memory:injected", &json!({ "keys": keys }), call.context);
-        let each = shown.into_iter().map(|entry| self.shown(entry));
+        self.emit_event("memory:injected", &json!({ "keys": keys }), call.context);
+        let each = shown.into_iter().map(|entry| self.note_fragment(entry));
         let fragments = std::iter::once(hint(PREFACE)).chain(each);
-        Ok(vec![call.say_fragments(fragments)])
+        Ok(vec![call.contribution_from_fragments(fragments)])
     }
 
     async fn observe(
         &self,
         notes: &mut Notes,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
-        let mut at = self.moment(notes, context);
+        let mut at = self.note_time(notes, context);
         if seen.response.is_some() {
             at.responses = at.responses.saturating_add(1);
-            if !self.spec.scope.on_tree() {
-                notes.count(at.responses);
+            if !self.spec.scope.is_on_tree() {
+                notes.set_answer_count(at.responses);
             }
         }
-        self.expire(notes, at, context);
+        self.expire_notes(notes, at, context);
         Ok(())
     }
 
     fn functions(&self) -> Vec<FunctionSpec> {
-        let mut functions = tools::functions(&self.spec.id, self.allowed.as_ref());
+        let mut functions = tools::memory_functions(&self.spec.id, self.allowed_keys.as_ref());
         for function in &mut functions {
-            function.offered = self.offered;
+            function.offered = self.offered_to;
         }
         functions
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         notes: &mut Notes,
         function: &str,
         arguments: &Raw,
         context: &HookContext,
     ) -> Result<Raw, FunctionError> {
-        let arguments: Arguments = read(arguments)?;
-        if let Some(allowed) = &self.allowed
+        let arguments: MemoryArguments = parse_arguments(arguments)?;
+        if let Some(allowed) = &self.allowed_keys
             && !allowed.contains(&arguments.key)
         {
-            return Err(refused(NoteError::NotAllowed {
+            return Err(refused_error(NoteError::NotAllowed {
                 key: arguments.key,
                 allowed: allowed.iter().cloned().collect::<Vec<_>>().join(", "),
             }));
         }
-        self.expire(notes, self.moment(notes, context), context);
+        self.expire_notes(notes, self.note_time(notes, context), context);
         match function {
-            "create" => self.put(notes, arguments, context),
+            "create" => self.store_note(notes, arguments, context),
             "update" if notes.get(&arguments.key).is_none() => {
-                Err(refused(NoteError::NoNote { key: arguments.key }))
+                Err(refused_error(NoteError::NoNote { key: arguments.key }))
             }
-            "update" => self.put(notes, arguments, context),
-            "delete" => self.delete(notes, &arguments.key, context),
-            _ => Err(unknown(&self.spec.id, function)),
+            "update" => self.store_note(notes, arguments, context),
+            "delete" => self.delete_note(notes, &arguments.key, context),
+            _ => Err(unknown_function(&self.spec.id, function)),
         }
     }
 }

@@ -20,14 +20,14 @@ pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 /// Notes by their keys.
 ///
 /// ```
-/// use contexture_layers::builtin::memory::{Done, Edit, Moment, Notes, Ttl};
+/// use contexture_layers::builtin::memory::{EditResult, NoteUpdate, NoteTime, Notes, NoteTtl};
 ///
 /// let mut notes = Notes::default();
-/// let at = Moment { now_ms: 0, responses: 7 };
-/// let edit = Edit { ttl: Some(Ttl::Responses(2)), ..Edit::value("closed on Mondays") };
-/// assert_eq!(notes.set("hours", edit, at)?, Done::Created);
-/// assert_eq!(notes.iter(Moment { responses: 8, ..at }).count(), 1);
-/// assert_eq!(notes.iter(Moment { responses: 9, ..at }).count(), 0);
+/// let at = NoteTime { now_ms: 0, responses: 7 };
+/// let edit = NoteUpdate { ttl: Some(NoteTtl::Responses(2)), ..NoteUpdate::with_value("closed on Mondays") };
+/// assert_eq!(notes.upsert("hours", edit, at)?, EditResult::Created);
+/// assert_eq!(notes.iter_live(NoteTime { responses: 8, ..at }).count(), 1);
+/// assert_eq!(notes.iter_live(NoteTime { responses: 9, ..at }).count(), 0);
 /// # Ok::<(), contexture_layers::builtin::memory::NoteError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ pub enum Expiry {
 /// How long a note lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ttl {
+pub enum NoteTtl {
     /// It is shown in so many calls.
     Responses(u64),
     /// So many milliseconds.
@@ -89,7 +89,7 @@ pub enum Ttl {
 
 /// A moment, as notes count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct NoteTime {
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
     /// How many answers there were.
@@ -98,7 +98,7 @@ pub struct Moment {
 
 /// What a note becomes. What is absent stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Edit {
+pub struct NoteUpdate {
     /// What it says. A new note must say something.
     pub value: Option<String>,
     /// What it is about; the empty text removes it.
@@ -106,13 +106,13 @@ pub struct Edit {
     /// How important it is.
     pub importance: Option<u8>,
     /// How long it lives, from now.
-    pub ttl: Option<Ttl>,
+    pub ttl: Option<NoteTtl>,
 }
 
-impl Edit {
+impl NoteUpdate {
     /// A value and nothing else.
     #[must_use]
-    pub fn value(value: impl Into<String>) -> Self {
+    pub fn with_value(value: impl Into<String>) -> Self {
         Self {
             value: Some(value.into()),
             ..Self::default()
@@ -122,7 +122,7 @@ impl Edit {
 
 /// What became of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum EditResult {
     /// The note is new.
     Created,
     /// It was changed.
@@ -131,7 +131,7 @@ pub enum Done {
     Unchanged,
 }
 
-impl Done {
+impl EditResult {
     /// The lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -199,7 +199,7 @@ pub enum NoteError {
 }
 
 impl Note {
-    const fn is_live(&self, at: Moment) -> bool {
+    const fn is_live(&self, at: NoteTime) -> bool {
         match self.expires {
             None => true,
             Some(Expiry::AtResponse(n)) => at.responses < n,
@@ -207,13 +207,13 @@ impl Note {
         }
     }
 
-    fn bytes(&self) -> usize {
+    fn byte_len(&self) -> usize {
         self.value.len() + self.description.as_ref().map_or(0, String::len)
     }
 }
 
-impl Ttl {
-    const fn from(self, at: Moment) -> Option<Expiry> {
+impl NoteTtl {
+    const fn to_expiry(self, at: NoteTime) -> Option<Expiry> {
         match self {
             Self::Never => None,
             Self::Responses(n) => Some(Expiry::AtResponse(at.responses.saturating_add(n))),
@@ -231,12 +231,12 @@ impl Notes {
 
     /// A note that has not expired.
     #[must_use]
-    pub fn live(&self, key: &str, at: Moment) -> Option<&Note> {
+    pub fn get_live(&self, key: &str, at: NoteTime) -> Option<&Note> {
         self.get(key).filter(|note| note.is_live(at))
     }
 
     /// The notes that have not expired, by key.
-    pub fn iter(&self, at: Moment) -> impl Iterator<Item = (&str, &Note)> {
+    pub fn iter_live(&self, at: NoteTime) -> impl Iterator<Item = (&str, &Note)> {
         let live = self.notes.iter().filter(move |(_, note)| note.is_live(at));
         live.map(|(key, note)| (key.as_str(), note))
     }
@@ -245,13 +245,18 @@ impl Notes {
     ///
     /// # Errors
     /// [`NoteError`]; the notes that have not expired stay as they were then.
-    pub fn set(&mut self, key: &str, edit: Edit, at: Moment) -> Result<Done, NoteError> {
+    pub fn upsert(
+        &mut self,
+        key: &str,
+        edit: NoteUpdate,
+        at: NoteTime,
+    ) -> Result<EditResult, NoteError> {
         // Answers are counted on: the new note's expiry may be told by their count.
         self.notes.retain(|_, note| note.is_live(at));
         if key.is_empty() {
             return Err(NoteError::EmptyKey);
         }
-        short("key", key, MAX_KEY_BYTES)?;
+        check_length("key", key, MAX_KEY_BYTES)?;
         let old = self.notes.get(key);
         let mut note = match (old, &edit.value) {
             (Some(old), _) => old.clone(),
@@ -271,9 +276,9 @@ impl Notes {
             }
         };
         note.value = edit.value.unwrap_or(note.value);
-        short("value", &note.value, MAX_VALUE_BYTES)?;
+        check_length("value", &note.value, MAX_VALUE_BYTES)?;
         if let Some(description) = edit.description {
-            short("description", &description, MAX_DESCRIPTION_BYTES)?;
+            check_length("description", &description, MAX_DESCRIPTION_BYTES)?;
             note.description = (!description.is_empty()).then_some(description);
         }
         if let Some(importance) = edit.importance.filter(|asked| *asked > MAX_IMPORTANCE) {
@@ -283,13 +288,13 @@ impl Notes {
             });
         }
         note.importance = edit.importance.or(note.importance);
-        note.expires = edit.ttl.map_or(note.expires, |ttl| ttl.from(at));
+        note.expires = edit.ttl.map_or(note.expires, |ttl| ttl.to_expiry(at));
         let done = match old {
-            Some(old) if *old == note => return Ok(Done::Unchanged),
-            Some(_) => Done::Updated,
-            None => Done::Created,
+            Some(old) if *old == note => return Ok(EditResult::Unchanged),
+            Some(_) => EditResult::Updated,
+            None => EditResult::Created,
         };
-        self.room(key, &note)?;
+        self.check_room(key, &note)?;
         note.updated_ms = at.now_ms;
         note.updates = note.updates.saturating_add(1);
         self.notes.insert(key.to_owned(), note);
@@ -298,11 +303,11 @@ impl Notes {
     }
 
     /// Whether there is room for a note in the place of what is under its key.
-    fn room(&self, key: &str, note: &Note) -> Result<(), NoteError> {
-        let (mut count, mut bytes) = (1, key.len() + note.bytes());
+    fn check_room(&self, key: &str, note: &Note) -> Result<(), NoteError> {
+        let (mut count, mut bytes) = (1, key.len() + note.byte_len());
         for (other, note) in self.notes.iter().filter(|(other, _)| *other != key) {
             count += 1;
-            bytes += other.len() + note.bytes();
+            bytes += other.len() + note.byte_len();
         }
         if count > MAX_NOTES {
             return Err(NoteError::TooMany { limit: MAX_NOTES });
@@ -324,19 +329,19 @@ impl Notes {
     }
 
     /// Removes what has expired and gives it, by key.
-    pub fn expire(&mut self, at: Moment) -> Vec<(String, Note)> {
+    pub fn remove_expired(&mut self, at: NoteTime) -> Vec<(String, Note)> {
         let gone = self.notes.extract_if(.., |_, note| !note.is_live(at));
         let gone = gone.collect();
         self.stop_counting();
         gone
     }
 
-    pub(super) const fn answers(&self) -> u64 {
+    pub(super) const fn answer_count(&self) -> u64 {
         self.answers
     }
 
     /// So many answers there were, if anyone waits for them.
-    pub(super) fn count(&mut self, answers: u64) {
+    pub(super) fn set_answer_count(&mut self, answers: u64) {
         self.answers = answers;
         self.stop_counting();
     }
@@ -349,7 +354,7 @@ impl Notes {
     }
 }
 
-fn short(what: &'static str, text: &str, limit: usize) -> Result<(), NoteError> {
+fn check_length(what: &'static str, text: &str, limit: usize) -> Result<(), NoteError> {
     match text.len() {
         bytes if bytes > limit => Err(NoteError::TooLong { what, bytes, limit }),
         _ => Ok(()),

@@ -6,38 +6,43 @@ use contexture_ir::Raw;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::notes::Ttl;
-use crate::builtin::tool::schema;
+use super::notes::NoteTtl;
+use crate::builtin::tool::schema_literal;
 use crate::function::FunctionSpec;
 use crate::id::LayerId;
 
 /// The arguments of all three.
 #[derive(Debug, Deserialize)]
-pub(super) struct Arguments {
+pub(super) struct MemoryArguments {
     pub(super) key: String,
     pub(super) value: Option<String>,
     pub(super) description: Option<String>,
     pub(super) importance: Option<u8>,
-    #[serde(default, deserialize_with = "given")]
-    pub(super) ttl: Option<Given>,
+    #[serde(default, deserialize_with = "deserialize_ttl")]
+    pub(super) ttl: Option<TtlArgument>,
 }
 
 /// A time to live that was given: absent stays absent, `null` is for ever.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Given(Option<u64>);
+pub(super) struct TtlArgument(Option<u64>);
 
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Given>, D::Error> {
-    Option::deserialize(deserializer).map(|ttl| Some(Given(ttl)))
+fn deserialize_ttl<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<TtlArgument>, D::Error> {
+    Option::deserialize(deserializer).map(|ttl| Some(TtlArgument(ttl)))
 }
 
-impl From<Given> for Ttl {
-    fn from(Given(ttl): Given) -> Self {
+impl From<TtlArgument> for NoteTtl {
+    fn from(TtlArgument(ttl): TtlArgument) -> Self {
         ttl.map_or(Self::Never, Self::Responses)
     }
 }
 
 /// The three tools. The keys that are allowed stand in their schemas; that no other is used is seen to where they run.
-pub(super) fn functions(id: &LayerId, allowed: Option<&BTreeSet<String>>) -> Vec<FunctionSpec> {
+pub(super) fn memory_functions(
+    id: &LayerId,
+    allowed: Option<&BTreeSet<String>>,
+) -> Vec<FunctionSpec> {
     let mut key = json!({"type": "string", "description": "The note's name, short and lasting."});
     if let (Some(allowed), Some(key)) = (allowed, key.as_object_mut()) {
         key.insert("enum".to_owned(), json!(allowed));
@@ -50,7 +55,7 @@ pub(super) fn functions(id: &LayerId, allowed: Option<&BTreeSet<String>>) -> Vec
         "ttl": {"type": ["integer", "null"], "minimum": 1,
             "description": "After so many of your answers it is forgotten; null is never."},
     });
-    let with_edit = |required: &[&str]| input(&key, edit.as_object(), required);
+    let with_edit = |required: &[&str]| input_schema(&key, edit.as_object(), required);
     let create = "Keeps a note beyond this conversation: a fact, a wish or a decision that will matter later. One of the \
                   same key is replaced.";
     let update = "Changes a note that is there. What is not given stays as it is.";
@@ -58,19 +63,19 @@ pub(super) fn functions(id: &LayerId, allowed: Option<&BTreeSet<String>>) -> Vec
     let tools = [
         ("create", create, with_edit(&["key", "value"])),
         ("update", update, with_edit(&["key"])),
-        ("delete", delete, input(&key, None, &["key"])),
+        ("delete", delete, input_schema(&key, None, &["key"])),
     ];
     let tools = tools.into_iter().map(|(name, about, input)| {
-        FunctionSpec::new(id, name, about, input).called(format!("{name}_{id}"))
+        FunctionSpec::new(id, name, about, input).with_tool_name(format!("{name}_{id}"))
     });
     tools.collect()
 }
 
-fn input(key: &Value, more: Option<&Map<String, Value>>, required: &[&str]) -> Raw {
+fn input_schema(key: &Value, more: Option<&Map<String, Value>>, required: &[&str]) -> Raw {
     let mut properties = Map::new();
     properties.insert("key".to_owned(), key.clone());
     properties.extend(more.cloned().unwrap_or_default());
-    schema(&json!({
+    schema_literal(&json!({
         "type": "object",
         "properties": properties,
         "required": required,

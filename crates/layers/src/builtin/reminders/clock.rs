@@ -22,7 +22,7 @@ pub struct Zone {
 #[error(
     "{name:?} is no time zone: expected a name of the IANA's database, as Europe/Berlin or UTC"
 )]
-pub struct BadZone {
+pub struct ZoneError {
     /// The name.
     pub name: String,
 }
@@ -30,7 +30,7 @@ pub struct BadZone {
 /// A step of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum CalendarStep {
     /// The hour of the day.
     Hour,
     /// The day.
@@ -49,9 +49,9 @@ impl Zone {
     /// The zone of this name.
     ///
     /// # Errors
-    /// [`BadZone`].
-    pub fn new(name: &str) -> Result<Self, BadZone> {
-        let bad = |_| BadZone {
+    /// [`ZoneError`].
+    pub fn new(name: &str) -> Result<Self, ZoneError> {
+        let bad = |_| ZoneError {
             name: name.chars().take(80).collect(),
         };
         Ok(Self {
@@ -60,29 +60,29 @@ impl Zone {
         })
     }
 
-    fn at(&self, ms: i64) -> Option<Zoned> {
+    fn local_time(&self, ms: i64) -> Option<Zoned> {
         let instant = Timestamp::from_millisecond(ms).ok()?;
         Some(instant.to_zoned(self.zone.clone()))
     }
 
     /// Whether such a step lies between the person's last two messages; true if there is only one.
-    pub(super) fn stepped(&self, step: Step, state: &RemindersState) -> bool {
+    pub(super) fn has_step_passed(&self, step: CalendarStep, state: &RemindersState) -> bool {
         let times = (state.before_at, state.said_at);
         let (Some(before), Some(said)) = times else {
             return true;
         };
-        match (self.at(before), self.at(said)) {
-            (Some(before), Some(said)) => step.key(&before) != step.key(&said),
+        match (self.local_time(before), self.local_time(said)) {
+            (Some(before), Some(said)) => step.period_key(&before) != step.period_key(&said),
             _ => false,
         }
     }
 
     /// The time of the person's last message, and of the one before.
-    pub(super) fn told(&self, state: &RemindersState) -> Option<String> {
-        let said = self.at(state.said_at?)?;
+    pub(super) fn describe_message_times(&self, state: &RemindersState) -> Option<String> {
+        let said = self.local_time(state.said_at?)?;
         let line = |time: &Zoned| time.strftime("%A, %Y-%m-%d, %H:%M").to_string();
         let now = format!("It is {} ({}).", line(&said), self.name);
-        let Some(before) = state.before_at.and_then(|ms| self.at(ms)) else {
+        let Some(before) = state.before_at.and_then(|ms| self.local_time(ms)) else {
             return Some(now);
         };
         let minutes = (said.timestamp().as_second() - before.timestamp().as_second()) / 60;
@@ -98,8 +98,8 @@ impl Zone {
     }
 }
 
-impl Step {
-    fn key(self, time: &Zoned) -> (i16, i16, i8) {
+impl CalendarStep {
+    fn period_key(self, time: &Zoned) -> (i16, i16, i8) {
         let (year, month, day) = (time.year(), i16::from(time.month()), time.day());
         match self {
             Self::Hour => (year, time.day_of_year(), time.hour()),
@@ -117,9 +117,9 @@ impl Step {
 }
 
 impl TryFrom<String> for Zone {
-    type Error = BadZone;
+    type Error = ZoneError;
 
-    fn try_from(name: String) -> Result<Self, BadZone> {
+    fn try_from(name: String) -> Result<Self, ZoneError> {
         Self::new(&name)
     }
 }
@@ -149,19 +149,22 @@ mod tests {
         let utc = Zone::new("UTC").unwrap();
         let state = between("2025-12-31T22:30:00Z", "2025-12-31T23:30:00Z");
         for (step, in_berlin, in_utc) in [
-            (Step::Hour, true, true),
-            (Step::Day, true, false),
-            (Step::Week, false, false),
-            (Step::Month, true, false),
-            (Step::Season, false, false),
-            (Step::Year, true, false),
+            (CalendarStep::Hour, true, true),
+            (CalendarStep::Day, true, false),
+            (CalendarStep::Week, false, false),
+            (CalendarStep::Month, true, false),
+            (CalendarStep::Season, false, false),
+            (CalendarStep::Year, true, false),
         ] {
-            assert_eq!(berlin.stepped(step, &state), in_berlin, "{step:?}");
-            assert_eq!(utc.stepped(step, &state), in_utc, "{step:?}");
+            assert_eq!(berlin.has_step_passed(step, &state), in_berlin, "{step:?}");
+            assert_eq!(utc.has_step_passed(step, &state), in_utc, "{step:?}");
         }
         let winter = between("2025-11-30T12:00:00Z", "2025-12-01T12:00:00Z");
-        assert!(utc.stepped(Step::Season, &winter) && utc.stepped(Step::Week, &winter));
-        assert!(utc.stepped(Step::Year, &RemindersState::default()));
+        assert!(
+            utc.has_step_passed(CalendarStep::Season, &winter)
+                && utc.has_step_passed(CalendarStep::Week, &winter)
+        );
+        assert!(utc.has_step_passed(CalendarStep::Year, &RemindersState::default()));
         assert_eq!(
             Zone::new("Nowhere/At-All").unwrap_err().to_string(),
             "\"Nowhere/At-All\" is no time zone: expected a name of the IANA's database, as Europe/Berlin or UTC"
@@ -171,18 +174,25 @@ mod tests {
     #[test]
     fn the_time_is_told_with_what_went_by() {
         let berlin = Zone::new("Europe/Berlin").unwrap();
-        let told = |before, said| berlin.told(&between(before, said)).unwrap();
+        let told = |before, said| {
+            berlin
+                .describe_message_times(&between(before, said))
+                .unwrap()
+        };
         let now = "It is Monday, 2026-06-01, 14:05 (Europe/Berlin).";
         assert_eq!(told("2026-06-01T11:30:00Z", "2026-06-01T12:05:00Z"), now);
         assert_eq!(
             told("2026-05-29T12:00:00Z", "2026-06-01T12:05:00Z"),
             format!("{now}\nThe message before was 3 days earlier: Friday, 2026-05-29, 14:00.")
         );
-        assert_eq!(berlin.told(&RemindersState::default()), None);
+        assert_eq!(
+            berlin.describe_message_times(&RemindersState::default()),
+            None
+        );
         let far = RemindersState {
             said_at: Some(i64::MAX),
             ..RemindersState::default()
         };
-        assert_eq!(berlin.told(&far), None);
+        assert_eq!(berlin.describe_message_times(&far), None);
     }
 }

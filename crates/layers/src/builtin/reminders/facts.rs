@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use contexture_ir::{Item, Role, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::builtin::pending::{Pending, failed};
+use crate::builtin::pending::{PendingCalls, is_failed_output};
 
 /// How many turns are remembered apart.
 pub(super) const TURNS: usize = 20;
@@ -37,20 +37,20 @@ pub struct RemindersState {
     /// Whether the path ends with a tool's output.
     pub after_tool: bool,
     /// The tool that ended last.
-    pub ended: Option<Ended>,
+    pub ended: Option<EndedCall>,
     /// Calls by tool, on the whole path.
-    pub tools: BTreeMap<String, Count>,
+    pub tools: BTreeMap<String, ToolCallCount>,
     /// The last turns, oldest first.
     pub turns: VecDeque<TurnFacts>,
     /// What was shown and is not shown again.
     pub once: BTreeSet<String>,
     /// Calls without an output.
-    pub open: Pending,
+    pub open: PendingCalls,
 }
 
 /// A call that ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedCall {
     /// The tool, as the model called it.
     pub tool: String,
     /// Whether it failed.
@@ -59,7 +59,7 @@ pub struct Ended {
 
 /// Calls of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Count {
+pub struct ToolCallCount {
     /// How many ended.
     pub ended: u64,
     /// How many of them failed.
@@ -72,11 +72,11 @@ pub struct Count {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnFacts {
     /// Calls by tool.
-    pub tools: BTreeMap<String, Count>,
+    pub tools: BTreeMap<String, ToolCallCount>,
 }
 
-impl Count {
-    pub(super) fn add(&mut self, failed: bool) {
+impl ToolCallCount {
+    pub(super) fn record_call(&mut self, failed: bool) {
         self.ended += 1;
         if failed {
             self.failed += 1;
@@ -89,7 +89,13 @@ impl Count {
 
 impl RemindersState {
     /// Takes in what is appended.
-    pub(super) fn see(&mut self, items: &[Item], usage: Option<&Usage>, now_ms: i64, keeps: Keeps) {
+    pub(super) fn record_items(
+        &mut self,
+        items: &[Item],
+        usage: Option<&Usage>,
+        now_ms: i64,
+        keeps: UserTextRetention,
+    ) {
         let mut reply = None;
         for item in items {
             self.after_tool = matches!(item, Item::FunctionCallOutput(_));
@@ -97,7 +103,7 @@ impl RemindersState {
                 Item::Message(message) if message.role == Role::User => {
                     self.turn += 1;
                     self.before_at = self.said_at.replace(now_ms);
-                    if keeps == Keeps::Text {
+                    if keeps == UserTextRetention::Text {
                         self.said = item.text().chars().take(SAID).collect();
                     }
                     self.turns.push_back(TurnFacts::default());
@@ -109,10 +115,10 @@ impl RemindersState {
                     let characters = item.text().chars().count() as u64;
                     *reply.get_or_insert(0) += characters;
                 }
-                Item::FunctionCall(call) => self.open.begin(call),
+                Item::FunctionCall(call) => self.open.record_call(call),
                 Item::FunctionCallOutput(output) => {
-                    if let Some(tool) = self.open.end(output) {
-                        self.end(tool, failed(output));
+                    if let Some(tool) = self.open.take_tool_for_output(output) {
+                        self.record_tool_end(tool, is_failed_output(output));
                     }
                 }
                 _ => {}
@@ -125,20 +131,20 @@ impl RemindersState {
         }
     }
 
-    fn end(&mut self, tool: String, failed: bool) {
+    fn record_tool_end(&mut self, tool: String, failed: bool) {
         let turn = self.turns.back_mut().map(|turn| &mut turn.tools);
         for counts in [Some(&mut self.tools), turn].into_iter().flatten() {
             if counts.len() < TOOLS || counts.contains_key(&tool) {
-                counts.entry(tool.clone()).or_default().add(failed);
+                counts.entry(tool.clone()).or_default().record_call(failed);
             }
         }
-        self.ended = Some(Ended { tool, failed });
+        self.ended = Some(EndedCall { tool, failed });
     }
 }
 
 /// Whether what a person says is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeps {
+pub(super) enum UserTextRetention {
     Nothing,
     Text,
 }

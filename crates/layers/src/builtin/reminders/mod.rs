@@ -1,6 +1,6 @@
 //! Reminders: words that stand in a call when something is so, and in no other.
 //!
-//! A [`Reminder`] is what it says, [when](When) it is shown, and where. Whether it is shown follows from the layer's
+//! A [`Reminder`] is what it says, [when](ReminderCondition) it is shown, and where. Whether it is shown follows from the layer's
 //! state alone, which is a few figures of the path ([`RemindersState`]): what a call showed, the same call shows again,
 //! and a rewind brings it back. Nothing is written into the history, so nothing has to be taken out of it.
 //!
@@ -10,9 +10,9 @@ mod clock;
 mod facts;
 mod when;
 
-pub use clock::{BadZone, Step, Zone};
-pub use facts::{Count, Ended, RemindersState, TurnFacts};
-pub use when::{BadPattern, SaidPattern, ToolOutcome, Topics, When};
+pub use clock::{CalendarStep, Zone, ZoneError};
+pub use facts::{EndedCall, RemindersState, ToolCallCount, TurnFacts};
+pub use when::{MessagePattern, MessagePatternError, ReminderCondition, ToolOutcome, Topics};
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Budget, Contribution, Stability};
@@ -21,23 +21,23 @@ use contexture_ir::{Fragment, Item};
 use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::id::LayerId;
-use crate::layer::{Layer, Observed};
-use crate::recall::Recall;
+use crate::layer::{Layer, ObservedItems};
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
-use facts::Keeps;
+use facts::UserTextRetention;
 
 /// Reminders as a layer, named `reminders`.
 ///
 /// ```
 /// use contexture_layers::Layers;
-/// use contexture_layers::builtin::reminders::{Place, Reminder, Reminders, When, Zone};
+/// use contexture_layers::builtin::reminders::{ReminderPlacement, Reminder, Reminders, ReminderCondition, Zone};
 ///
-/// let failing = When::FailedInARow { tool: "*".into(), at_least: 3 };
+/// let failing = ReminderCondition::FailedInARow { tool: "*".into(), at_least: 3 };
 /// let reminders = Reminders::new()
-///     .with(Reminder::new("Keep answers short.", When::EveryTurns(5)))
-///     .with(Reminder::new("This tool keeps failing: try another way.", failing).at(Place::AfterTool))
-///     .with(Reminder::clock(Zone::new("Europe/Berlin")?));
-/// Layers::new().with(reminders)?;
+///     .with_reminder(Reminder::new("Keep answers short.", ReminderCondition::EveryTurns(5)))
+///     .with_reminder(Reminder::new("This tool keeps failing: try another way.", failing).with_placement(ReminderPlacement::AfterTool))
+///     .with_reminder(Reminder::clock(Zone::new("Europe/Berlin")?));
+/// Layers::new().with_layer(reminders)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -49,20 +49,20 @@ pub struct Reminders {
 /// Something to be reminded of.
 #[derive(Clone, Debug)]
 pub struct Reminder {
-    says: Says,
-    when: When,
-    place: Place,
+    content: ReminderContent,
+    condition: ReminderCondition,
+    placement: ReminderPlacement,
 }
 
 #[derive(Clone, Debug)]
-enum Says {
+enum ReminderContent {
     Fragment(Fragment),
     Clock(Zone),
 }
 
 /// Where a reminder stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ReminderPlacement {
     /// At the very end.
     #[default]
     Tail,
@@ -75,17 +75,17 @@ pub enum Place {
 impl Reminder {
     /// This text.
     #[must_use]
-    pub fn new(text: impl Into<String>, when: When) -> Self {
-        Self::fragment(Fragment::new("reminder", text.into()), when)
+    pub fn new(text: impl Into<String>, when: ReminderCondition) -> Self {
+        Self::from_fragment(Fragment::new("reminder", text.into()), when)
     }
 
     /// This fragment.
     #[must_use]
-    pub const fn fragment(fragment: Fragment, when: When) -> Self {
+    pub const fn from_fragment(fragment: Fragment, when: ReminderCondition) -> Self {
         Self {
-            says: Says::Fragment(fragment),
-            when,
-            place: Place::Tail,
+            content: ReminderContent::Fragment(fragment),
+            condition: when,
+            placement: ReminderPlacement::Tail,
         }
     }
 
@@ -93,34 +93,37 @@ impl Reminder {
     #[must_use]
     pub const fn clock(zone: Zone) -> Self {
         Self {
-            says: Says::Clock(zone),
-            when: When::Always,
-            place: Place::Tail,
+            content: ReminderContent::Clock(zone),
+            condition: ReminderCondition::Always,
+            placement: ReminderPlacement::Tail,
         }
     }
 
     /// The same, shown then.
     #[must_use]
-    pub fn when(mut self, when: When) -> Self {
-        self.when = when;
+    pub fn with_condition(mut self, when: ReminderCondition) -> Self {
+        self.condition = when;
         self
     }
 
     /// The same, standing there.
     #[must_use]
-    pub const fn at(mut self, place: Place) -> Self {
-        self.place = place;
+    pub const fn with_placement(mut self, place: ReminderPlacement) -> Self {
+        self.placement = place;
         self
     }
 
-    fn is_shown(&self, state: &RemindersState) -> bool {
-        (self.place != Place::AfterTool || state.after_tool) && self.when.holds(state)
+    fn is_visible(&self, state: &RemindersState) -> bool {
+        (self.placement != ReminderPlacement::AfterTool || state.after_tool)
+            && self.condition.is_met(state)
     }
 
-    fn said(&self, state: &RemindersState) -> Option<Fragment> {
-        match &self.says {
-            Says::Fragment(fragment) => Some(fragment.clone()),
-            Says::Clock(zone) => Some(Fragment::new("time", zone.told(state)?)),
+    fn to_fragment(&self, state: &RemindersState) -> Option<Fragment> {
+        match &self.content {
+            ReminderContent::Fragment(fragment) => Some(fragment.clone()),
+            ReminderContent::Clock(zone) => {
+                Some(Fragment::new("time", zone.describe_message_times(state)?))
+            }
         }
     }
 }
@@ -137,7 +140,7 @@ impl Reminders {
 
     /// One more.
     #[must_use]
-    pub fn with(mut self, reminder: Reminder) -> Self {
+    pub fn with_reminder(mut self, reminder: Reminder) -> Self {
         self.reminders.push(reminder);
         self
     }
@@ -156,7 +159,7 @@ impl Layer for Reminders {
     fn spec(&self) -> LayerSpec {
         LayerSpec {
             budget: Budget::at_most(1_000),
-            ..LayerSpec::new(self.id.clone()).at(Band::Tail, 200, Stability::Volatile)
+            ..LayerSpec::new(self.id.clone()).with_position(Band::Tail, 200, Stability::Volatile)
         }
     }
 
@@ -171,26 +174,26 @@ impl Layer for Reminders {
     async fn recall(
         &self,
         state: &RemindersState,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         let (mut tail, mut live) = (Vec::new(), Vec::new());
         for reminder in self
             .reminders
             .iter()
-            .filter(|reminder| reminder.is_shown(state))
+            .filter(|reminder| reminder.is_visible(state))
         {
-            let place = match reminder.place {
-                Place::Tail => &mut tail,
-                Place::AfterTool | Place::Steer => &mut live,
+            let place = match reminder.placement {
+                ReminderPlacement::Tail => &mut tail,
+                ReminderPlacement::AfterTool | ReminderPlacement::Steer => &mut live,
             };
-            place.extend(reminder.said(state));
+            place.extend(reminder.to_fragment(state));
         }
         let mut said = Vec::new();
         for (band, fragments) in [(Band::Live, live), (Band::Tail, tail)] {
             if !fragments.is_empty() {
                 said.push(Contribution {
                     band,
-                    ..call.say_fragments(fragments)
+                    ..call.contribution_from_fragments(fragments)
                 });
             }
         }
@@ -200,7 +203,7 @@ impl Layer for Reminders {
     async fn observe(
         &self,
         state: &mut RemindersState,
-        seen: &Observed<'_>,
+        seen: &ObservedItems<'_>,
         context: &HookContext,
     ) -> Result<(), LayerError> {
         if seen.items.iter().any(Item::is_model_output) {
@@ -208,14 +211,21 @@ impl Layer for Reminders {
             let shown = self
                 .reminders
                 .iter()
-                .filter(|reminder| reminder.is_shown(state));
+                .filter(|reminder| reminder.is_visible(state));
             let mut names = Vec::new();
-            shown.for_each(|reminder| reminder.when.uses_up(&mut names));
+            shown.for_each(|reminder| reminder.condition.collect_once_names(&mut names));
             state.once.extend(names.into_iter().map(str::to_owned));
         }
-        let reads = self.reminders.iter().any(|reminder| reminder.when.reads());
-        let keeps = if reads { Keeps::Text } else { Keeps::Nothing };
-        state.see(seen.items, seen.usage, context.now_ms, keeps);
+        let reads = self
+            .reminders
+            .iter()
+            .any(|reminder| reminder.condition.needs_message_text());
+        let keeps = if reads {
+            UserTextRetention::Text
+        } else {
+            UserTextRetention::Nothing
+        };
+        state.record_items(seen.items, seen.usage, context.now_ms, keeps);
         Ok(())
     }
 }

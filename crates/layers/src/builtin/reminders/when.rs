@@ -9,8 +9,8 @@ use contexture_tools::{Pattern, Registry, Tool, ToolId};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use super::clock::{Step, Zone};
-use super::facts::{Count, RemindersState};
+use super::clock::{CalendarStep, Zone};
+use super::facts::{RemindersState, ToolCallCount};
 
 /// The largest compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
@@ -19,7 +19,7 @@ const PATTERN_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum When {
+pub enum ReminderCondition {
     /// In every call.
     Always,
     /// In each turn whose number is a multiple of this; 0 is never.
@@ -36,7 +36,7 @@ pub enum When {
     /// If such a step of the calendar lies between the person's last two messages, or there is only one.
     Stepped {
         /// Which.
-        step: Step,
+        step: CalendarStep,
         /// Whose calendar.
         zone: Zone,
     },
@@ -53,7 +53,7 @@ pub enum When {
     /// If the person's last message has one of these texts in it, in whatever case.
     Says(Vec<String>),
     /// If the person's last message has this pattern in it.
-    Matches(SaidPattern),
+    Matches(MessagePattern),
     /// If the person's last message is about one of these topics.
     About(Topics),
     /// If tools of this pattern ended at least so often.
@@ -87,14 +87,14 @@ pub enum When {
     /// If this name was not used up yet. It is once an answer to a call that showed the reminder is appended.
     Once(String),
     /// If all hold; with none, always.
-    All(Vec<When>),
+    All(Vec<ReminderCondition>),
     /// If one holds; with none, never.
-    Any(Vec<When>),
+    Any(Vec<ReminderCondition>),
     /// If it does not hold.
-    Not(Box<When>),
-    /// If it holds of the last turns (at most 20) taken alone. It narrows [`When::Called`], [`When::Failed`] and
-    /// [`When::FailedInARow`]; the others are as they are.
-    WithinTurns(usize, Box<When>),
+    Not(Box<ReminderCondition>),
+    /// If it holds of the last turns (at most 20) taken alone. It narrows [`ReminderCondition::LedgerCall`], [`ReminderCondition::FailedEviction`] and
+    /// [`ReminderCondition::FailedInARow`]; the others are as they are.
+    WithinTurns(usize, Box<ReminderCondition>),
 }
 
 /// How a call of a tool ended.
@@ -112,12 +112,12 @@ pub enum ToolOutcome {
 /// A pattern in the syntax of the `regex` crate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct SaidPattern(Regex);
+pub struct MessagePattern(Regex);
 
 /// A pattern that is none, or too large.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a pattern: {why}")]
-pub struct BadPattern {
+pub struct MessagePatternError {
     /// What is wrong.
     pub why: String,
 }
@@ -132,7 +132,7 @@ pub struct Topics {
     pub above: f64,
 }
 
-impl When {
+impl ReminderCondition {
     /// Once, by this name.
     #[must_use]
     pub fn once(name: impl Into<String>) -> Self {
@@ -141,7 +141,7 @@ impl When {
 
     /// If the last call and its answer took at least so many per cent of a window of so many tokens.
     #[must_use]
-    pub const fn share(percent: u8, window: u64) -> Self {
+    pub const fn share_of_window(percent: u8, window: u64) -> Self {
         Self::Tokens {
             at_least: (window / 100).saturating_mul(percent as u64),
         }
@@ -161,7 +161,7 @@ impl When {
 
     /// If it does not hold.
     #[must_use]
-    pub fn negated(self) -> Self {
+    pub fn negate(self) -> Self {
         Self::Not(Box::new(self))
     }
 
@@ -173,16 +173,20 @@ impl When {
 
     /// Whether it holds.
     #[must_use]
-    pub fn holds(&self, state: &RemindersState) -> bool {
-        self.holds_of(state, &state.tools)
+    pub fn is_met(&self, state: &RemindersState) -> bool {
+        self.is_met_for_tools(state, &state.tools)
     }
 
-    fn holds_of(&self, state: &RemindersState, tools: &BTreeMap<String, Count>) -> bool {
+    fn is_met_for_tools(
+        &self,
+        state: &RemindersState,
+        tools: &BTreeMap<String, ToolCallCount>,
+    ) -> bool {
         let of = |tool: &Pattern| {
             let tool = tool.clone();
             tools
                 .iter()
-                .filter(move |(name, _)| named(&tool, name))
+                .filter(move |(name, _)| is_tool_match(&tool, name))
                 .map(|(_, count)| *count)
         };
         match self {
@@ -197,7 +201,7 @@ impl When {
                 let between = between.map(|(said, before)| said.saturating_sub(before));
                 between.is_some_and(|ms| u64::try_from(ms).is_ok_and(|ms| ms >= *at_least_ms))
             }
-            Self::Stepped { step, zone } => zone.stepped(*step, state),
+            Self::Stepped { step, zone } => zone.has_step_passed(*step, state),
             Self::Tokens { at_least } => state.tokens.is_some_and(|tokens| tokens >= *at_least),
             Self::Replied { at_least } => state.reply >= *at_least,
             Self::Says(texts) => {
@@ -205,7 +209,7 @@ impl When {
                 texts.iter().any(|text| said.contains(&text.to_lowercase()))
             }
             Self::Matches(pattern) => pattern.0.is_match(&state.said),
-            Self::About(topics) => topics.hold(&state.said),
+            Self::About(topics) => topics.is_match(&state.said),
             Self::Called { tool, at_least } => {
                 of(tool).map(|count| count.ended).sum::<u64>() >= *at_least
             }
@@ -221,14 +225,14 @@ impl When {
                     ToolOutcome::Failed => ended.failed,
                     ToolOutcome::Succeeded => !ended.failed,
                 };
-                so && named(tool, &ended.tool)
+                so && is_tool_match(tool, &ended.tool)
             }),
             Self::Once(name) => !state.once.contains(name),
-            Self::All(all) => all.iter().all(|when| when.holds_of(state, tools)),
-            Self::Any(any) => any.iter().any(|when| when.holds_of(state, tools)),
-            Self::Not(when) => !when.holds_of(state, tools),
+            Self::All(all) => all.iter().all(|when| when.is_met_for_tools(state, tools)),
+            Self::Any(any) => any.iter().any(|when| when.is_met_for_tools(state, tools)),
+            Self::Not(when) => !when.is_met_for_tools(state, tools),
             Self::WithinTurns(turns, when) => {
-                let mut tools: BTreeMap<String, Count> = BTreeMap::new();
+                let mut tools: BTreeMap<String, ToolCallCount> = BTreeMap::new();
                 let skip = state.turns.len().saturating_sub(*turns);
                 for (name, count) in state.turns.iter().skip(skip).flat_map(|turn| &turn.tools) {
                     let sum = tools.entry(name.clone()).or_default();
@@ -239,40 +243,40 @@ impl When {
                     sum.ended += count.ended;
                     sum.failed += count.failed;
                 }
-                when.holds_of(state, &tools)
+                when.is_met_for_tools(state, &tools)
             }
         }
     }
 
     /// The names that are used up when it was shown.
-    pub(super) fn uses_up<'a>(&'a self, names: &mut Vec<&'a str>) {
+    pub(super) fn collect_once_names<'a>(&'a self, names: &mut Vec<&'a str>) {
         match self {
             Self::Once(name) => names.push(name),
             Self::All(inner) | Self::Any(inner) => {
-                inner.iter().for_each(|when| when.uses_up(names))
+                inner.iter().for_each(|when| when.collect_once_names(names))
             }
-            Self::Not(inner) | Self::WithinTurns(_, inner) => inner.uses_up(names),
+            Self::Not(inner) | Self::WithinTurns(_, inner) => inner.collect_once_names(names),
             _ => {}
         }
     }
 
     /// Whether it asks what the person said.
-    pub(super) fn reads(&self) -> bool {
+    pub(super) fn needs_message_text(&self) -> bool {
         match self {
             Self::Says(_) | Self::Matches(_) | Self::About(_) => true,
-            Self::All(inner) | Self::Any(inner) => inner.iter().any(Self::reads),
-            Self::Not(inner) | Self::WithinTurns(_, inner) => inner.reads(),
+            Self::All(inner) | Self::Any(inner) => inner.iter().any(Self::needs_message_text),
+            Self::Not(inner) | Self::WithinTurns(_, inner) => inner.needs_message_text(),
             _ => false,
         }
     }
 }
 
-fn named(pattern: &Pattern, tool: &str) -> bool {
+fn is_tool_match(pattern: &Pattern, tool: &str) -> bool {
     pattern.matches(&ToolId::flat(tool))
 }
 
 impl Topics {
-    fn hold(&self, said: &str) -> bool {
+    fn is_match(&self, said: &str) -> bool {
         let mut registry = Registry::new();
         for (number, words) in self.topics.iter().enumerate() {
             let topic = Tool::new(ToolDefinition::Function(FunctionTool {
@@ -284,40 +288,40 @@ impl Topics {
                 return false;
             }
         }
-        let best = registry.index().rank(said, 1);
+        let best = registry.index().rank_units(said, 1);
         best.first().is_some_and(|best| best.score > self.above)
     }
 }
 
-impl SaidPattern {
+impl MessagePattern {
     /// This pattern.
     ///
     /// # Errors
-    /// [`BadPattern`].
-    pub fn new(pattern: &str) -> Result<Self, BadPattern> {
+    /// [`MessagePatternError`].
+    pub fn new(pattern: &str) -> Result<Self, MessagePatternError> {
         let built = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
-        built.map(Self).map_err(|error| BadPattern {
+        built.map(Self).map_err(|error| MessagePatternError {
             why: error.to_string(),
         })
     }
 }
 
-impl PartialEq for SaidPattern {
+impl PartialEq for MessagePattern {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_str() == other.0.as_str()
     }
 }
 
-impl TryFrom<String> for SaidPattern {
-    type Error = BadPattern;
+impl TryFrom<String> for MessagePattern {
+    type Error = MessagePatternError;
 
-    fn try_from(pattern: String) -> Result<Self, BadPattern> {
+    fn try_from(pattern: String) -> Result<Self, MessagePatternError> {
         Self::new(&pattern)
     }
 }
 
-impl From<SaidPattern> for String {
-    fn from(pattern: SaidPattern) -> Self {
+impl From<MessagePattern> for String {
+    fn from(pattern: MessagePattern) -> Self {
         pattern.0.as_str().to_owned()
     }
 }

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
-use place::Place;
+use place::FolderHandle;
 
 /// The deepest path.
 const DEPTH: usize = 16;
@@ -93,38 +93,44 @@ pub(super) fn read_below(folder: &Path, path: &str, limit: u64) -> Result<String
         let path = path.chars().take(200).collect();
         return Err(SkillFileError::BadPath { path });
     };
-    let mut place = Place::open(folder).map_err(|error| failed(".", &error))?;
+    let mut place = FolderHandle::open(folder).map_err(|error| file_error(".", &error))?;
     for name in names {
-        expect(&place, name, Kind::Folder)?;
-        place = place.folder(name).map_err(|error| failed(name, &error))?;
+        expect_kind(&place, name, FileKind::Folder)?;
+        place = place
+            .open_folder(name)
+            .map_err(|error| file_error(name, &error))?;
     }
-    expect(&place, last, Kind::File)?;
-    let file = place.file(last).map_err(|error| failed(last, &error))?;
-    text_of(&file, last, limit)
+    expect_kind(&place, last, FileKind::File)?;
+    let file = place
+        .open_file(last)
+        .map_err(|error| file_error(last, &error))?;
+    read_text(&file, last, limit)
 }
 
 /// What is in an open file, if it is a plain one and not too large.
-fn text_of(file: &File, name: &str, limit: u64) -> Result<String, SkillFileError> {
-    let about = file.metadata().map_err(|error| failed(name, &error))?;
+fn read_text(file: &File, name: &str, limit: u64) -> Result<String, SkillFileError> {
+    let about = file.metadata().map_err(|error| file_error(name, &error))?;
     let name = name.to_owned();
     if !about.is_file() {
         return Err(SkillFileError::Kind {
             name,
             found: "something special",
-            expected: Kind::File.as_str(),
+            expected: FileKind::File.as_str(),
         });
     }
     let mut bytes = Vec::new();
     let read = file.take(limit + 1).read_to_end(&mut bytes);
-    read.map_err(|error| failed(&name, &error))?;
+    read.map_err(|error| file_error(&name, &error))?;
     if about.len() > limit || bytes.len() as u64 > limit {
         return Err(SkillFileError::TooLarge { name, limit });
     }
     String::from_utf8(bytes).map_err(|_| SkillFileError::NotText { name })
 }
 
-fn expect(place: &Place, name: &str, expected: Kind) -> Result<(), SkillFileError> {
-    let found = place.kind(name).map_err(|error| failed(name, &error))?;
+fn expect_kind(place: &FolderHandle, name: &str, expected: FileKind) -> Result<(), SkillFileError> {
+    let found = place
+        .entry_kind(name)
+        .map_err(|error| file_error(name, &error))?;
     if found == expected {
         return Ok(());
     }
@@ -135,7 +141,7 @@ fn expect(place: &Place, name: &str, expected: Kind) -> Result<(), SkillFileErro
     })
 }
 
-fn failed(name: &str, error: &std::io::Error) -> SkillFileError {
+fn file_error(name: &str, error: &std::io::Error) -> SkillFileError {
     let name = name.to_owned();
     match error.kind() {
         ErrorKind::NotFound => SkillFileError::Missing { name },
@@ -153,37 +159,39 @@ mod place {
     use std::os::fd::OwnedFd;
     use std::path::Path;
 
-    use super::Kind;
+    use super::FileKind;
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat};
 
     /// An open folder.
-    pub(super) struct Place(OwnedFd);
+    pub(super) struct FolderHandle(OwnedFd);
 
-    impl Place {
+    impl FolderHandle {
         pub(super) fn open(path: &Path) -> io::Result<Self> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             Ok(Self(open(path, flags, Mode::empty())?))
         }
 
-        pub(super) fn kind(&self, name: &str) -> io::Result<Kind> {
+        pub(super) fn entry_kind(&self, name: &str) -> io::Result<FileKind> {
             let about = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
             Ok(match FileType::from_raw_mode(about.st_mode) {
-                FileType::RegularFile => Kind::File,
-                FileType::Directory => Kind::Folder,
-                FileType::Symlink => Kind::Link,
-                _ => Kind::Special,
+                FileType::RegularFile => FileKind::File,
+                FileType::Directory => FileKind::Folder,
+                FileType::Symlink => FileKind::Link,
+                _ => FileKind::Special,
             })
         }
 
-        pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
-            Ok(Self(self.at(name, OFlags::DIRECTORY)?))
+        pub(super) fn open_folder(&self, name: &str) -> io::Result<Self> {
+            Ok(Self(self.open_entry(name, OFlags::DIRECTORY)?))
         }
 
-        pub(super) fn file(&self, name: &str) -> io::Result<File> {
-            Ok(self.at(name, OFlags::NONBLOCK | OFlags::NOCTTY)?.into())
+        pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
+            Ok(self
+                .open_entry(name, OFlags::NONBLOCK | OFlags::NOCTTY)?
+                .into())
         }
 
-        fn at(&self, name: &str, more: OFlags) -> io::Result<OwnedFd> {
+        fn open_entry(&self, name: &str, more: OFlags) -> io::Result<OwnedFd> {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
             Ok(openat(&self.0, name, flags, Mode::empty())?)
         }
@@ -196,31 +204,31 @@ mod place {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    use super::Kind;
+    use super::FileKind;
 
     /// A folder.
-    pub(super) struct Place(PathBuf);
+    pub(super) struct FolderHandle(PathBuf);
 
-    impl Place {
+    impl FolderHandle {
         pub(super) fn open(path: &Path) -> io::Result<Self> {
             Ok(Self(path.to_owned()))
         }
 
-        pub(super) fn kind(&self, name: &str) -> io::Result<Kind> {
+        pub(super) fn entry_kind(&self, name: &str) -> io::Result<FileKind> {
             let about = symlink_metadata(self.0.join(name))?;
             Ok(match () {
-                () if about.is_symlink() => Kind::Link,
-                () if about.is_dir() => Kind::Folder,
-                () if about.is_file() => Kind::File,
-                () => Kind::Special,
+                () if about.is_symlink() => FileKind::Link,
+                () if about.is_dir() => FileKind::Folder,
+                () if about.is_file() => FileKind::File,
+                () => FileKind::Special,
             })
         }
 
-        pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
+        pub(super) fn open_folder(&self, name: &str) -> io::Result<Self> {
             Ok(Self(self.0.join(name)))
         }
 
-        pub(super) fn file(&self, name: &str) -> io::Result<File> {
+        pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
             File::open(self.0.join(name))
         }
     }
@@ -228,14 +236,14 @@ mod place {
 
 /// What stands at a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     File,
     Folder,
     Link,
     Special,
 }
 
-impl Kind {
+impl FileKind {
     const fn as_str(self) -> &'static str {
         match self {
             Self::File => "a file",
@@ -255,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_exchanged_after_it_was_looked_at_is_neither_followed_nor_waited_for() {
+    fn read_rejects_links_and_pipes_swapped_in_after_check() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name| folder.path().join(name);
         std::fs::write(at("file"), "text").unwrap();
@@ -263,15 +271,15 @@ mod tests {
         symlink(folder.path(), at("up")).unwrap();
         mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         // As if each had been a file, or a folder, a moment ago.
-        let place = Place::open(folder.path()).unwrap();
-        assert!(place.file("link").is_err());
-        assert!(place.folder("up").is_err());
-        let pipe = place.file("pipe").unwrap();
-        let refused = text_of(&pipe, "pipe", 10).unwrap_err();
+        let place = FolderHandle::open(folder.path()).unwrap();
+        assert!(place.open_file("link").is_err());
+        assert!(place.open_folder("up").is_err());
+        let pipe = place.open_file("pipe").unwrap();
+        let refused = read_text(&pipe, "pipe", 10).unwrap_err();
         assert!(matches!(refused, SkillFileError::Kind { .. }), "{refused}");
-        let file = place.file("file").unwrap();
-        assert_eq!(text_of(&file, "file", 4).unwrap(), "text");
-        let refused = text_of(&file, "file", 3).unwrap_err();
+        let file = place.open_file("file").unwrap();
+        assert_eq!(read_text(&file, "file", 4).unwrap(), "text");
+        let refused = read_text(&file, "file", 3).unwrap_err();
         assert!(
             matches!(refused, SkillFileError::TooLarge { .. }),
             "{refused}"

@@ -22,26 +22,26 @@ const NODES: usize = 2_000;
 const DEPTH: usize = 16;
 
 /// What a file says.
-pub(super) struct Read {
+pub(super) struct ParsedSkillFile {
     pub(super) skill: Skill,
     /// Fields the specification does not know.
     pub(super) unknown: Vec<String>,
 }
 
 /// Reads the text of a `SKILL.md`.
-pub(super) fn read(text: &str) -> Result<Read, SkillError> {
-    let (yaml, instructions) = split(text)?;
+pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError> {
+    let (yaml, instructions) = split_front_matter(text)?;
     if yaml.len() > BYTES {
         return Err(SkillError::FrontMatterTooLarge {
             bytes: yaml.len(),
             limit: BYTES,
         });
     }
-    let front: Front<BTreeMap<String, String>> = match parse(yaml) {
+    let front: FrontMatter<BTreeMap<String, String>> = match parse_yaml(yaml) {
         Ok(front) => front,
         // Texts of texts is the rule; what else there is comes as JSON.
-        Err(error) => match parse::<BTreeMap<String, Value>>(yaml) {
-            Ok(front) => front.flat(),
+        Err(error) => match parse_yaml::<BTreeMap<String, Value>>(yaml) {
+            Ok(front) => front.flatten_metadata(),
             Err(_) => return Err(error),
         },
     };
@@ -55,21 +55,23 @@ pub(super) fn read(text: &str) -> Result<Read, SkillError> {
         metadata: front.metadata.unwrap_or_default(),
         allowed_tools: match front.allowed_tools {
             None => Vec::new(),
-            Some(Tools::Text(text)) => AllowedTool::parse_all(&text),
-            Some(Tools::List(list)) => list.iter().map(|text| AllowedTool::parse(text)).collect(),
+            Some(ToolsField::Text(text)) => AllowedTool::parse_all(&text),
+            Some(ToolsField::List(list)) => {
+                list.iter().map(|text| AllowedTool::parse(text)).collect()
+            }
         },
         instructions: instructions.replace("\r\n", "\n").trim().to_owned(),
         folder: None,
     };
-    skill.check()?;
-    Ok(Read {
+    skill.validate_fields()?;
+    Ok(ParsedSkillFile {
         skill,
         unknown: front.unknown,
     })
 }
 
 /// The YAML and what is behind it.
-fn split(text: &str) -> Result<(&str, &str), SkillError> {
+fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
@@ -89,7 +91,7 @@ fn split(text: &str) -> Result<(&str, &str), SkillError> {
     Err(SkillError::Unclosed)
 }
 
-fn parse<M: DeserializeOwned>(yaml: &str) -> Result<Front<M>, SkillError> {
+fn parse_yaml<M: DeserializeOwned>(yaml: &str) -> Result<FrontMatter<M>, SkillError> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: 4 * NODES,
@@ -110,17 +112,17 @@ fn parse<M: DeserializeOwned>(yaml: &str) -> Result<Front<M>, SkillError> {
 }
 
 /// The fields, `M` being what metadata is read as.
-struct Front<M> {
+struct FrontMatter<M> {
     name: Option<String>,
     description: Option<String>,
     license: Option<String>,
     compatibility: Option<String>,
     metadata: Option<M>,
-    allowed_tools: Option<Tools>,
+    allowed_tools: Option<ToolsField>,
     unknown: Vec<String>,
 }
 
-impl<M> Default for Front<M> {
+impl<M> Default for FrontMatter<M> {
     fn default() -> Self {
         Self {
             name: None,
@@ -134,14 +136,14 @@ impl<M> Default for Front<M> {
     }
 }
 
-impl Front<BTreeMap<String, Value>> {
-    fn flat(self) -> Front<BTreeMap<String, String>> {
+impl FrontMatter<BTreeMap<String, Value>> {
+    fn flatten_metadata(self) -> FrontMatter<BTreeMap<String, String>> {
         let text = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),
         };
         let flat = |(key, value)| (key, text(value));
-        Front {
+        FrontMatter {
             metadata: self
                 .metadata
                 .map(|values| values.into_iter().map(flat).collect()),
@@ -155,18 +157,18 @@ impl Front<BTreeMap<String, Value>> {
     }
 }
 
-impl<'de, M: DeserializeOwned> Deserialize<'de> for Front<M> {
+impl<'de, M: DeserializeOwned> Deserialize<'de> for FrontMatter<M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members<M>(PhantomData<M>);
-        impl<'de, M: DeserializeOwned> Visitor<'de> for Members<M> {
-            type Value = Front<M>;
+        struct FrontMatterVisitor<M>(PhantomData<M>);
+        impl<'de, M: DeserializeOwned> Visitor<'de> for FrontMatterVisitor<M> {
+            type Value = FrontMatter<M>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("fields and their values")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Front<M>, A::Error> {
-                let mut front = Front::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FrontMatter<M>, A::Error> {
+                let mut front = FrontMatter::default();
                 while let Some(key) = map.next_key::<String>()? {
                     match key.as_str() {
                         "name" => front.name = map.next_value()?,
@@ -184,42 +186,42 @@ impl<'de, M: DeserializeOwned> Deserialize<'de> for Front<M> {
                 Ok(front)
             }
         }
-        deserializer.deserialize_map(Members(PhantomData))
+        deserializer.deserialize_map(FrontMatterVisitor(PhantomData))
     }
 }
 
 /// Tools as one text or as a list.
-enum Tools {
+enum ToolsField {
     Text(String),
     List(Vec<String>),
 }
 
-impl<'de> Deserialize<'de> for Tools {
+impl<'de> Deserialize<'de> for ToolsField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Tools;
+        struct ToolsVisitor;
+        impl<'de> Visitor<'de> for ToolsVisitor {
+            type Value = ToolsField;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a list of texts")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Tools, E> {
-                Ok(Tools::Text(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<ToolsField, E> {
+                Ok(ToolsField::Text(text.to_owned()))
             }
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(
                 self,
                 mut list: A,
-            ) -> Result<Tools, A::Error> {
+            ) -> Result<ToolsField, A::Error> {
                 let mut all = Vec::new();
                 while let Some(text) = list.next_element()? {
                     all.push(text);
                 }
-                Ok(Tools::List(all))
+                Ok(ToolsField::List(all))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(ToolsVisitor)
     }
 }
 
@@ -227,8 +229,8 @@ impl<'de> Deserialize<'de> for Tools {
 mod tests {
     use super::*;
 
-    fn check(yaml: &str) -> Result<Read, String> {
-        read(&format!("---\n{yaml}\n---\nDo it.\n")).map_err(|error| error.to_string())
+    fn check(yaml: &str) -> Result<ParsedSkillFile, String> {
+        parse_skill_file(&format!("---\n{yaml}\n---\nDo it.\n")).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -349,13 +351,16 @@ mod tests {
             ("---\nname: a\n", "has no end"),
             ("---\nname: a\n ---", "has no end"),
         ] {
-            let error = read(text).err().map(|error| error.to_string());
+            let error = parse_skill_file(text).err().map(|error| error.to_string());
             assert!(error.is_some_and(|said| said.contains(why)), "{text:?}");
         }
         let marked = "\u{feff}---\r\nname: a\r\ndescription: b\r\n---\r\none\r\ntwo\r\n";
-        assert_eq!(read(marked).unwrap().skill.instructions, "one\ntwo");
+        assert_eq!(
+            parse_skill_file(marked).unwrap().skill.instructions,
+            "one\ntwo"
+        );
         assert!(
-            read("---\nname: a\ndescription: b\n---")
+            parse_skill_file("---\nname: a\ndescription: b\n---")
                 .unwrap()
                 .skill
                 .instructions
@@ -366,8 +371,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "(---\n)?((name|description|metadata|allowed-tools|.{0,9}): ?.{0,20}\n){0,6}(---\n)?.{0,20}") {
-            if let Ok(read) = read(&text) {
-                proptest::prop_assert!(read.skill.check().is_ok());
+            if let Ok(read) = parse_skill_file(&text) {
+                proptest::prop_assert!(read.skill.validate_fields().is_ok());
             }
         }
     }

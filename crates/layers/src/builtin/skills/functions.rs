@@ -3,8 +3,8 @@
 use contexture_ir::Raw;
 use serde_json::json;
 
-use crate::builtin::tool::schema;
-use crate::function::{FunctionSpec, Offered};
+use crate::builtin::tool::schema_literal;
+use crate::function::{FunctionSpec, OfferedTo};
 use crate::id::LayerId;
 
 /// The tool that gives a skill's instructions.
@@ -14,22 +14,22 @@ pub(super) const READ: &str = "read_skill_file";
 /// Lines of a file in one answer, if nothing is said, and at most.
 pub(super) const LINES: u64 = 500;
 
-pub(super) fn functions(layer: &LayerId) -> Vec<FunctionSpec> {
+pub(super) fn skill_functions(layer: &LayerId) -> Vec<FunctionSpec> {
     let name = json!({"type": "string", "description": "The skill's name, as listed."});
     let arguments = json!({"type": "string", "description": "What the skill is to be applied to, if anything."});
-    let named = schema(&json!({
+    let named = schema_literal(&json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["name"],
         "properties": {"name": name, "arguments": arguments},
     }));
-    let one = schema(&json!({
+    let one = schema_literal(&json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["name"],
         "properties": {"name": name},
     }));
-    let file = schema(&json!({
+    let file = schema_literal(&json!({
         "type": "object",
         "additionalProperties": false,
         "required": ["name", "path"],
@@ -45,17 +45,17 @@ pub(super) fn functions(layer: &LayerId) -> Vec<FunctionSpec> {
         FunctionSpec::new(layer, name, description, input.clone())
     };
     let by_program = |mut spec: FunctionSpec| {
-        spec.offered = Offered::Host;
+        spec.offered = OfferedTo::Host;
         spec
     };
     vec![
-        spec("load", "Gives the instructions of a skill.", &named).called(LOAD),
+        spec("load", "Gives the instructions of a skill.", &named).with_tool_name(LOAD),
         spec(
             "read_file",
             "Gives a part of a text file that belongs to a skill. `next` says where to go on.",
             &file,
         )
-        .called(READ),
+        .with_tool_name(READ),
         by_program(spec(
             "activate",
             "Puts a skill's instructions before the history.",

@@ -34,7 +34,7 @@ const ENTRIES: usize = 10_000;
 /// let text = "---\nname: greeting\ndescription: How to greet. Use when somebody arrives.\n---\nSay hello.\n";
 /// std::fs::write(project.join("greeting/SKILL.md"), text)?;
 ///
-/// let loaded = SkillFolders::new().with(&project).with(&home).load();
+/// let loaded = SkillFolders::new().with_folder(&project).with_folder(&home).load_skills();
 /// assert_eq!(loaded.skills[0].name, "greeting");
 /// assert_eq!(loaded.refused[0].path, home); // it is not there
 /// let layer = Skills::new(loaded.skills)?;
@@ -44,7 +44,7 @@ const ENTRIES: usize = 10_000;
 pub struct SkillFolders {
     folders: Vec<(PathBuf, Option<String>)>,
     precedence: Precedence,
-    unknown: UnknownFields,
+    unknown_fields: UnknownFields,
 }
 
 /// Which of two skills of one name counts.
@@ -98,7 +98,7 @@ impl SkillFolders {
 
     /// One folder more.
     #[must_use]
-    pub fn with(mut self, folder: impl Into<PathBuf>) -> Self {
+    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push((folder.into(), None));
         self
     }
@@ -113,21 +113,21 @@ impl SkillFolders {
 
     /// Which of two skills of one name counts. Default: that of the earlier folder.
     #[must_use]
-    pub const fn precedence(mut self, precedence: Precedence) -> Self {
+    pub const fn with_precedence(mut self, precedence: Precedence) -> Self {
         self.precedence = precedence;
         self
     }
 
     /// What unknown fields mean. Default: they are listed.
     #[must_use]
-    pub const fn unknown_fields(mut self, unknown: UnknownFields) -> Self {
-        self.unknown = unknown;
+    pub const fn with_unknown_fields(mut self, unknown: UnknownFields) -> Self {
+        self.unknown_fields = unknown;
         self
     }
 
     /// Reads them. A folder that is named twice, by whatever path, is read once.
     #[must_use]
-    pub fn load(&self) -> LoadedSkills {
+    pub fn load_skills(&self) -> LoadedSkills {
         let mut loaded = LoadedSkills::default();
         let mut seen = BTreeSet::new();
         for (folder, namespace) in &self.folders {
@@ -136,25 +136,25 @@ impl SkillFolders {
                 continue;
             }
             let named = namespace.as_deref().map_or(Ok(()), check_name);
-            let names = named.and_then(|()| self.names(folder, &mut loaded));
+            let names = named.and_then(|()| self.folder_names(folder, &mut loaded));
             let names = match names {
                 Ok(names) => names,
                 Err(error) => {
-                    loaded.refuse(folder.clone(), error);
+                    loaded.add_refused(folder.clone(), error);
                     continue;
                 }
             };
             for name in names {
-                if let Err(error) = loaded.has_room() {
-                    loaded.refuse(folder.join(name), error);
+                if let Err(error) = loaded.check_limits() {
+                    loaded.add_refused(folder.join(name), error);
                     return loaded;
                 }
-                match self.read(folder, &name, &mut loaded) {
+                match self.read_skill(folder, &name, &mut loaded) {
                     Ok(None) => {}
                     Ok(Some(skill)) => {
-                        self.add(skill, namespace.as_deref(), &mut loaded);
+                        self.add_skill(skill, namespace.as_deref(), &mut loaded);
                     }
-                    Err(error) => loaded.refuse(folder.join(name), error),
+                    Err(error) => loaded.add_refused(folder.join(name), error),
                 }
             }
         }
@@ -162,7 +162,11 @@ impl SkillFolders {
     }
 
     /// The names of a folder's folders, in order. Links are listed as refused: nobody knows where they lead.
-    fn names(&self, folder: &Path, loaded: &mut LoadedSkills) -> Result<Vec<String>, SkillError> {
+    fn folder_names(
+        &self,
+        folder: &Path,
+        loaded: &mut LoadedSkills,
+    ) -> Result<Vec<String>, SkillError> {
         let unreadable = |error: std::io::Error| SkillFileError::Unreadable {
             name: folder.display().to_string(),
             why: error.to_string(),
@@ -172,7 +176,7 @@ impl SkillFolders {
             if count == ENTRIES {
                 let what = "entries";
                 let limit = ENTRIES;
-                loaded.refuse(folder.to_owned(), SkillError::TooMany { what, limit });
+                loaded.add_refused(folder.to_owned(), SkillError::TooMany { what, limit });
                 break;
             }
             let entry = entry.map_err(unreadable)?;
@@ -183,13 +187,13 @@ impl SkillFolders {
                     found: "a symbolic link, which is not followed",
                     expected: "a folder",
                 };
-                loaded.refuse(entry.path(), error.into());
+                loaded.add_refused(entry.path(), error.into());
             } else if kind.is_dir() {
                 match entry.file_name().into_string() {
                     Ok(name) => names.push(name),
                     Err(name) => {
                         let name = name.display().to_string();
-                        loaded.refuse(entry.path(), SkillError::Name { name });
+                        loaded.add_refused(entry.path(), SkillError::Name { name });
                     }
                 }
             }
@@ -199,7 +203,7 @@ impl SkillFolders {
     }
 
     /// The skill in a folder of this name; `None` if the folder holds none.
-    fn read(
+    fn read_skill(
         &self,
         folder: &Path,
         name: &str,
@@ -216,7 +220,8 @@ impl SkillFolders {
             Err(SkillFileError::Missing { .. }) => return Ok(None),
             text => text?,
         };
-        let front_matter::Read { mut skill, unknown } = front_matter::read(&text)?;
+        let front_matter::ParsedSkillFile { mut skill, unknown } =
+            front_matter::parse_skill_file(&text)?;
         if skill.name != name {
             return Err(SkillError::Folder {
                 name: skill.name,
@@ -224,7 +229,7 @@ impl SkillFolders {
             });
         }
         if !unknown.is_empty() {
-            if self.unknown == UnknownFields::Refuse {
+            if self.unknown_fields == UnknownFields::Refuse {
                 let fields = unknown.join(", ");
                 return Err(SkillError::UnknownFields { fields });
             }
@@ -234,7 +239,7 @@ impl SkillFolders {
         Ok(Some(skill))
     }
 
-    fn add(&self, mut skill: Skill, namespace: Option<&str>, loaded: &mut LoadedSkills) {
+    fn add_skill(&self, mut skill: Skill, namespace: Option<&str>, loaded: &mut LoadedSkills) {
         if let Some(namespace) = namespace {
             skill.name = format!("{namespace}:{}", skill.name);
         }
@@ -258,7 +263,7 @@ impl SkillFolders {
 }
 
 impl LoadedSkills {
-    fn has_room(&self) -> Result<(), SkillError> {
+    fn check_limits(&self) -> Result<(), SkillError> {
         let bytes: usize = self
             .skills
             .iter()
@@ -274,7 +279,7 @@ impl LoadedSkills {
         }
     }
 
-    fn refuse(&mut self, path: PathBuf, error: SkillError) {
+    fn add_refused(&mut self, path: PathBuf, error: SkillError) {
         self.refused.push(RefusedSkill { path, error });
     }
 }

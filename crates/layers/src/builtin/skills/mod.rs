@@ -27,23 +27,23 @@ pub use skill::{AllowedTool, Skill, SkillError};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_compile::reading::{Position, excerpt};
+use contexture_compile::reading::{TextPosition, extract_excerpt};
 use contexture_compile::{Band, Budget, Contribution, Stability};
 use contexture_ir::{Fragment, Raw, hint, object};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::tool::{read, result, unknown};
+use super::tool::{encode_result, parse_arguments, unknown_function};
 use crate::context::HookContext;
-use crate::decision::{Gate, ToolRequest};
+use crate::decision::{ToolGate, ToolRequest};
 use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
 use crate::id::LayerId;
 use crate::layer::Layer;
-use crate::recall::Recall;
+use crate::recall::RecallInput;
 use crate::spec::LayerSpec;
-use functions::{LINES, LOAD, READ, functions};
-use substitute::substitute;
+use functions::{LINES, LOAD, READ, skill_functions};
+use substitute::substitute_arguments;
 
 /// The most characters of a file in one answer.
 const CHARACTERS: usize = 50_000;
@@ -64,13 +64,13 @@ const ACTIVE: usize = 20;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let greet = Skill::new("greet", "How to greet. Use when somebody arrives.", "Greet $0 by name.")?;
-/// let layers = Layers::new().with(Skills::new([greet])?)?;
+/// let layers = Layers::new().with_layer(Skills::new([greet])?)?;
 /// let context = HookContext::new(Owner::new("ada")?, ConversationId::new("c")?, BranchName::main());
-/// let mut states = layers.states([]);
+/// let mut states = layers.restore_states([]);
 /// layers.init(&mut states, &context).await?;
 ///
 /// let arguments = Raw::parse(r#"{"name":"greet","arguments":"Grace"}"#)?;
-/// let text = layers.call(&mut states, "load_skill", &arguments, &context).await?;
+/// let text = layers.call_function(&mut states, "load_skill", &arguments, &context).await?;
 /// assert_eq!(text.get(), r#""Greet Grace by name.""#);
 /// # Ok(())
 /// # })
@@ -80,9 +80,9 @@ const ACTIVE: usize = 20;
 pub struct Skills {
     id: LayerId,
     skills: Arc<[Skill]>,
-    listing: Budget,
-    restricts: bool,
-    approves: bool,
+    listing_budget: Budget,
+    is_restricting: bool,
+    is_approving: bool,
 }
 
 /// What [`Skills`] keeps: the active skills, as they became active.
@@ -115,13 +115,13 @@ pub enum ActivatedBy {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct SkillArguments {
     name: String,
     arguments: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct FileRead {
+struct ReadFileArguments {
     name: String,
     path: String,
     line: Option<u64>,
@@ -145,31 +145,31 @@ impl Skills {
         Ok(Self {
             id: LayerId::built_in("skills"),
             skills,
-            listing: Budget::at_most(4_000),
-            restricts: false,
-            approves: true,
+            listing_budget: Budget::at_most(4_000),
+            is_restricting: false,
+            is_approving: true,
         })
     }
 
     /// The same, the list of skills taking at most so many tokens. Default: 4,000.
     #[must_use]
     pub const fn listing_at_most(mut self, tokens: u64) -> Self {
-        self.listing = Budget::at_most(tokens);
+        self.listing_budget = Budget::at_most(tokens);
         self
     }
 
     /// The same, denying tools that no active skill allows, once one is active that names any. A tool that is allowed
     /// for something in brackets only is asked about.
     #[must_use]
-    pub const fn restricting(mut self) -> Self {
-        self.restricts = true;
+    pub const fn with_tool_restriction(mut self) -> Self {
+        self.is_restricting = true;
         self
     }
 
     /// The same, leaving to a person what the policy leaves to one, whatever skills allow.
     #[must_use]
     pub const fn without_approvals(mut self) -> Self {
-        self.approves = false;
+        self.is_approving = false;
         self
     }
 
@@ -187,30 +187,30 @@ impl Skills {
         let active = state
             .active
             .iter()
-            .filter_map(|active| self.find(&active.name));
+            .filter_map(|active| self.find_skill(&active.name));
         active.flat_map(|skill| skill.allowed_tools.iter().map(move |tool| (skill, tool)))
     }
 
-    fn find(&self, name: &str) -> Option<&Skill> {
+    fn find_skill(&self, name: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.name == name)
     }
 
-    fn need(&self, name: &str) -> Result<&Skill, FunctionError> {
-        self.find(name).ok_or_else(|| {
+    fn require_skill(&self, name: &str) -> Result<&Skill, FunctionError> {
+        self.find_skill(name).ok_or_else(|| {
             let there: Vec<&str> = self.skills.iter().map(|skill| &*skill.name).collect();
             let shown = there.get(..50).unwrap_or(&there).join(", ");
             FunctionError::Refused(format!("there is no skill {name:?}; there are: {shown}"))
         })
     }
 
-    fn activate(
+    fn activate_skill(
         &self,
         state: &mut SkillsState,
-        named: Named,
+        named: SkillArguments,
         by: ActivatedBy,
     ) -> Result<String, FunctionError> {
-        let skill = self.need(&named.name)?;
-        let text = instructions(skill, named.arguments.as_deref());
+        let skill = self.require_skill(&named.name)?;
+        let text = render_instructions(skill, named.arguments.as_deref());
         // What a program has put before the history stays there.
         let by = match state.active.iter().find(|other| other.name == named.name) {
             Some(other) if by == ActivatedBy::Model => other.by,
@@ -237,31 +237,31 @@ impl Skills {
         Ok(text)
     }
 
-    async fn read_file(&self, asked: FileRead) -> Result<Raw, FunctionError> {
-        let skill = self.need(&asked.name)?.clone();
+    async fn read_file(&self, asked: ReadFileArguments) -> Result<Raw, FunctionError> {
+        let skill = self.require_skill(&asked.name)?.clone();
         if skill.folder.is_none() {
             let why = format!("the skill {} has no files", skill.name);
             return Err(FunctionError::Refused(why));
         }
         let reading = tokio::task::spawn_blocking(move || skill.read_file(&asked.path));
-        let text = reading.await.map_err(LayerError::failed)?;
+        let text = reading.await.map_err(LayerError::from_message)?;
         let text = text.map_err(|error| FunctionError::Refused(error.to_string()))?;
-        let from = Position {
+        let from = TextPosition {
             column: asked.column.unwrap_or(0),
-            ..Position::line(asked.line.unwrap_or(1))
+            ..TextPosition::line_start(asked.line.unwrap_or(1))
         };
         let lines = asked.lines.unwrap_or(LINES).min(LINES);
-        let part = excerpt(&text, from, lines, CHARACTERS);
+        let part = extract_excerpt(&text, from, lines, CHARACTERS);
         let next = part
             .next
             .map(|at| json!({"line": at.line, "column": at.column}));
-        result(&json!({"text": part.text, "lines": part.lines, "next": next}))
+        encode_result(&json!({"text": part.text, "lines": part.lines, "next": next}))
     }
 }
 
-fn instructions(skill: &Skill, arguments: Option<&str>) -> String {
+fn render_instructions(skill: &Skill, arguments: Option<&str>) -> String {
     match arguments {
-        Some(arguments) => substitute(&skill.instructions, arguments),
+        Some(arguments) => substitute_arguments(&skill.instructions, arguments),
         None => skill.instructions.clone(),
     }
 }
@@ -272,15 +272,15 @@ impl Layer for Skills {
 
     fn spec(&self) -> LayerSpec {
         LayerSpec {
-            budget: self.listing,
-            ..LayerSpec::new(self.id.clone()).at(Band::System, 300, Stability::Epoch)
+            budget: self.listing_budget,
+            ..LayerSpec::new(self.id.clone()).with_position(Band::System, 300, Stability::Epoch)
         }
     }
 
     async fn recall(
         &self,
         state: &SkillsState,
-        call: &Recall<'_>,
+        call: &RecallInput<'_>,
     ) -> Result<Vec<Contribution>, LayerError> {
         let mut said = Vec::new();
         if !self.skills.is_empty() {
@@ -294,20 +294,20 @@ impl Layer for Skills {
                     object(entries.map(|(key, text)| (key, text.as_str()))),
                 )
             });
-            said.push(call.say_fragments([hint(about)].into_iter().chain(listed)));
+            said.push(call.contribution_from_fragments([hint(about)].into_iter().chain(listed)));
         }
         for active in &state.active {
-            let skill = self.find(&active.name);
+            let skill = self.find_skill(&active.name);
             let Some(skill) = skill.filter(|_| active.by == ActivatedBy::Program) else {
                 continue;
             };
-            let text = instructions(skill, active.arguments.as_deref());
+            let text = render_instructions(skill, active.arguments.as_deref());
             let entries = [("name", skill.name.clone()), ("instructions", text)];
             said.push(Contribution {
                 source: format!("{}/{}", self.id, skill.name),
                 band: Band::Anchor,
                 budget: Budget::default(),
-                ..call.say_fragments([Fragment::new("active_skill", object(entries))])
+                ..call.contribution_from_fragments([Fragment::new("active_skill", object(entries))])
             });
         }
         Ok(said)
@@ -318,33 +318,33 @@ impl Layer for Skills {
         state: &mut SkillsState,
         call: &ToolRequest,
         _: &HookContext,
-    ) -> Result<Gate, LayerError> {
+    ) -> Result<ToolGate, LayerError> {
         let mut allowed = self.allowed_tools(state).peekable();
         if allowed.peek().is_none() || [LOAD, READ].contains(&&*call.tool) {
-            return Ok(Gate::Allow);
+            return Ok(ToolGate::Allow);
         }
-        let tool = call.id();
+        let tool = call.tool_id();
         let mut gate = None;
         for (skill, allows) in allowed.filter(|(_, allows)| allows.tool.matches(&tool)) {
             let Some(within) = &allows.within else {
-                return Ok(match self.approves {
-                    true => Gate::Approve,
-                    false => Gate::Allow,
+                return Ok(match self.is_approving {
+                    true => ToolGate::Approve,
+                    false => ToolGate::Allow,
                 });
             };
             let why = format!(
                 "the skill {} allows {} for {within} only",
                 skill.name, call.tool
             );
-            gate.get_or_insert(Gate::Ask(why));
+            gate.get_or_insert(ToolGate::Ask(why));
         }
-        if !self.restricts {
-            return Ok(Gate::Allow);
+        if !self.is_restricting {
+            return Ok(ToolGate::Allow);
         }
         Ok(gate.unwrap_or_else(|| {
             let active: Vec<&str> = state.active.iter().map(|active| &*active.name).collect();
             let active = active.join(", ");
-            Gate::Deny(format!(
+            ToolGate::Deny(format!(
                 "the active skills ({active}) do not allow {}",
                 call.tool
             ))
@@ -367,11 +367,11 @@ impl Layer for Skills {
     fn functions(&self) -> Vec<FunctionSpec> {
         match self.skills.is_empty() {
             true => Vec::new(),
-            false => functions(&self.id),
+            false => skill_functions(&self.id),
         }
     }
 
-    async fn call(
+    async fn call_function(
         &self,
         state: &mut SkillsState,
         function: &str,
@@ -380,20 +380,21 @@ impl Layer for Skills {
     ) -> Result<Raw, FunctionError> {
         match function {
             "load" => {
-                let text = self.activate(state, read(arguments)?, ActivatedBy::Model)?;
+                let text =
+                    self.activate_skill(state, parse_arguments(arguments)?, ActivatedBy::Model)?;
                 Ok(Raw::string(&text))
             }
-            "read_file" => self.read_file(read(arguments)?).await,
+            "read_file" => self.read_file(parse_arguments(arguments)?).await,
             "activate" => {
-                self.activate(state, read(arguments)?, ActivatedBy::Program)?;
+                self.activate_skill(state, parse_arguments(arguments)?, ActivatedBy::Program)?;
                 Ok(Raw::null())
             }
             "deactivate" => {
-                let Named { name, .. } = read(arguments)?;
+                let SkillArguments { name, .. } = parse_arguments(arguments)?;
                 state.active.retain(|active| active.name != name);
                 Ok(Raw::null())
             }
-            _ => Err(unknown(&self.id, function)),
+            _ => Err(unknown_function(&self.id, function)),
         }
     }
 }

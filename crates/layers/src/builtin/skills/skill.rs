@@ -170,7 +170,7 @@ impl Skill {
             instructions: instructions.into(),
             folder: None,
         };
-        skill.check()?;
+        skill.validate_fields()?;
         Ok(skill)
     }
 
@@ -192,11 +192,11 @@ impl Skill {
     }
 
     /// Holds the fields against the specification.
-    pub(super) fn check(&self) -> Result<(), SkillError> {
+    pub(super) fn validate_fields(&self) -> Result<(), SkillError> {
         check_name(&self.name)?;
-        within("description", &self.description, DESCRIPTION)?;
+        check_length("description", &self.description, DESCRIPTION)?;
         match &self.compatibility {
-            Some(text) => within("compatibility", text, COMPATIBILITY),
+            Some(text) => check_length("compatibility", text, COMPATIBILITY),
             None => Ok(()),
         }
     }
@@ -218,7 +218,7 @@ pub(super) fn check_name(name: &str) -> Result<(), SkillError> {
     }
 }
 
-fn within(field: &'static str, text: &str, limit: usize) -> Result<(), SkillError> {
+fn check_length(field: &'static str, text: &str, limit: usize) -> Result<(), SkillError> {
     let characters = text.trim().chars().count();
     match (1..=limit).contains(&characters) {
         true => Ok(()),

@@ -10,12 +10,12 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 /// `$ARGUMENTS[i]`, `$ARGUMENTS` or `$i`, not followed by more of a word.
-static PLACE: LazyLock<Option<Regex>> =
+static ARGUMENT_PLACEHOLDER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\$(?:ARGUMENTS(?:\[([0-9]{1,3})\]|\b)|([0-9]{1,3})\b)").ok());
 
 /// The instructions with these arguments.
-pub(super) fn substitute(instructions: &str, arguments: &str) -> String {
-    let each = cut(arguments);
+pub(super) fn substitute_arguments(instructions: &str, arguments: &str) -> String {
+    let each = split_arguments(arguments);
     let mut named = false;
     let put = |found: &Captures<'_>| {
         let number = found.get(1).or_else(|| found.get(2));
@@ -31,7 +31,7 @@ pub(super) fn substitute(instructions: &str, arguments: &str) -> String {
             .unwrap_or_else(|| found.get(0).map_or("", |all| all.as_str()))
             .to_owned()
     };
-    let text = match PLACE.as_ref() {
+    let text = match ARGUMENT_PLACEHOLDER.as_ref() {
         Some(place) => place.replace_all(instructions, put),
         None => Cow::Borrowed(instructions),
     };
@@ -42,7 +42,7 @@ pub(super) fn substitute(instructions: &str, arguments: &str) -> String {
 }
 
 /// Single arguments: apart by white space, except within quotes.
-fn cut(arguments: &str) -> Vec<String> {
+fn split_arguments(arguments: &str) -> Vec<String> {
     let mut all = Vec::new();
     let (mut word, mut inside, mut quote) = (String::new(), false, None);
     for c in arguments.chars() {
@@ -75,9 +75,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn instructions_that_name_nothing_stay_as_they_are(text in "[^$]{0,40}", arguments in ".{0,40}") {
-            let put = substitute(&text, &arguments);
+            let put = substitute_arguments(&text, &arguments);
             proptest::prop_assert!(put.starts_with(&text));
-            let all = substitute("$ARGUMENTS", &arguments);
+            let all = substitute_arguments("$ARGUMENTS", &arguments);
             proptest::prop_assert_eq!(all, arguments);
         }
     }
@@ -103,7 +103,7 @@ mod tests {
             ("é$0é $0", "x", "é$0é x"),
         ] {
             assert_eq!(
-                substitute(instructions, arguments),
+                substitute_arguments(instructions, arguments),
                 expected,
                 "{instructions}"
             );

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// An event as it came, with the empty line behind it.
 #[derive(Clone, Debug)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     pub(crate) raw: Bytes,
     /// Its data; empty where it has none.
     pub(crate) data: String,
@@ -13,66 +13,66 @@ pub(crate) struct Event {
 
 /// Bytes on their way to events.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
+pub(crate) struct SseEventBuffer {
     bytes: BytesMut,
     /// Where the line begins that has not ended.
-    line: usize,
+    line_start: usize,
     /// How far that line was looked at.
-    seen: usize,
+    scanned: usize,
 }
 
-impl Events {
+impl SseEventBuffer {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// How much waits for the end of an event.
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn pending_bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// The next event that has come whole.
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next_event(&mut self) -> Option<SseEvent> {
         loop {
-            let rest = self.bytes.get(self.seen..)?;
+            let rest = self.bytes.get(self.scanned..)?;
             let Some(feed) = rest.iter().position(|byte| *byte == b'\n') else {
-                self.seen = self.bytes.len();
+                self.scanned = self.bytes.len();
                 return None;
             };
-            let end = self.seen + feed;
-            let line = self.bytes.get(self.line..end)?;
+            let end = self.scanned + feed;
+            let line = self.bytes.get(self.line_start..end)?;
             let is_end = line.is_empty() || line == b"\r";
-            (self.line, self.seen) = (end + 1, end + 1);
+            (self.line_start, self.scanned) = (end + 1, end + 1);
             if is_end {
-                return Some(self.take(end + 1));
+                return Some(self.split_event(end + 1));
             }
         }
     }
 
     /// What is left behind the last empty line, if anything is: some hosts forget that line.
-    pub(crate) fn rest(&mut self) -> Option<Event> {
+    pub(crate) fn take_unterminated(&mut self) -> Option<SseEvent> {
         let length = self.bytes.len();
-        (length > 0).then(|| self.take(length))
+        (length > 0).then(|| self.split_event(length))
     }
 
-    fn take(&mut self, length: usize) -> Event {
+    fn split_event(&mut self, length: usize) -> SseEvent {
         let raw = self.bytes.split_to(length).freeze();
-        (self.line, self.seen) = (0, 0);
+        (self.line_start, self.scanned) = (0, 0);
         let text = String::from_utf8_lossy(&raw);
         let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
         let data: Vec<&str> = data
             .map(|data| data.strip_prefix(' ').unwrap_or(data))
             .collect();
-        Event {
+        SseEvent {
             data: data.join("\n"),
             raw,
         }
     }
 }
 
-impl Event {
+impl SseEvent {
     /// The same event with other data.
-    pub(crate) fn with(&self, data: &Value) -> Bytes {
+    pub(crate) fn with_data(&self, data: &Value) -> Bytes {
         let text = String::from_utf8_lossy(&self.raw);
         let end = match text.ends_with("\r\n") {
             true => "\r\n",
@@ -98,26 +98,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_out_as_they_were_written_wherever_the_bytes_are_cut() {
+    fn event_buffer_any_chunking_preserves_event_bytes() {
         let text =
             "event: a\ndata: {\"n\":\"東\"}\n\n: ping\r\n\r\ndata:1\r\ndata: 2\r\n\r\ndata: last";
         for size in 1..text.len() {
-            let mut events = Events::default();
+            let mut events = SseEventBuffer::default();
             let mut all = Vec::new();
             for piece in text.as_bytes().chunks(size) {
                 events.push(piece);
-                all.extend(std::iter::from_fn(|| events.next()));
+                all.extend(std::iter::from_fn(|| events.next_event()));
             }
-            all.extend(events.rest());
+            all.extend(events.take_unterminated());
             let raw: Vec<&[u8]> = all.iter().map(|event| event.raw.as_ref()).collect();
             assert_eq!(raw.concat(), text.as_bytes());
             let data: Vec<&str> = all.iter().map(|event| event.data.as_str()).collect();
             assert_eq!(data, ["{\"n\":\"東\"}", "", "1\n2", "last"]);
             assert_eq!(
-                all[0].with(&json!({"m": 1})),
+                all[0].with_data(&json!({"m": 1})),
                 "event: a\ndata: {\"m\":1}\n\n"
             );
-            assert_eq!(all[2].with(&json!(3)), "data: 3\r\n\r\n");
+            assert_eq!(all[2].with_data(&json!(3)), "data: 3\r\n\r\n");
         }
     }
 }

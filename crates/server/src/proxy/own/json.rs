@@ -3,32 +3,32 @@
 use serde_json::Value;
 
 /// What is at a pointer; null if nothing is.
-pub(crate) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+pub(crate) fn pointer_or_null<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     static NOTHING: Value = Value::Null;
     value.pointer(pointer).unwrap_or(&NOTHING)
 }
 
 /// Sets a member of an object; what is none stays as it is.
-pub(crate) fn set(object: &mut Value, name: &str, value: impl Into<Value>) {
+pub(crate) fn set_member(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(object) = object.as_object_mut() {
         object.insert(name.to_owned(), value.into());
     }
 }
 
 /// Sets a member of an object within a value, if that is there.
-pub(crate) fn set_in(value: &mut Value, pointer: &str, name: &str, new: impl Into<Value>) {
+pub(crate) fn set_member_in(value: &mut Value, pointer: &str, name: &str, new: impl Into<Value>) {
     if let Some(inner) = value.pointer_mut(pointer) {
-        set(inner, name, new);
+        set_member(inner, name, new);
     }
 }
 
 /// Takes a member out of an object.
-pub(crate) fn remove(object: &mut Value, name: &str) -> Option<Value> {
+pub(crate) fn remove_member(object: &mut Value, name: &str) -> Option<Value> {
     object.as_object_mut()?.shift_remove(name)
 }
 
 /// Whether nothing is said: null, an empty text or list.
-pub(crate) fn is_nothing(value: &Value) -> bool {
+pub(crate) fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),

@@ -3,80 +3,114 @@
 use contexture::Format;
 use serde_json::{Value, json};
 
-use crate::proxy::own::json::{at, remove, set, set_in};
-use crate::proxy::own::tools::OwnTools;
+use crate::proxy::own::json::{pointer_or_null, remove_member, set_member, set_member_in};
+use crate::proxy::own::tools::ServerTools;
 
 /// Members of a message of Chat's that grow with each round.
-const TEXTS: [&str; 3] = ["content", "reasoning_content", "reasoning"];
+const TEXT_MEMBERS: [&str; 3] = ["content", "reasoning_content", "reasoning"];
 /// Where a part of Gemini's has its call.
-const CALL: [&str; 2] = ["functionCall", "function_call"];
+const CALL_MEMBERS: [&str; 2] = ["functionCall", "function_call"];
 
 /// Why an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum MergedEnding {
     /// As the last round says.
-    Own,
+    LastRound,
     /// Because there is no other round, though the model asked for one.
     Early,
 }
 
+impl MergedEnding {
+    /// The ending of an answer whose last round the model wants to go on from, or not.
+    pub(crate) const fn of_round(goes_on: bool) -> Self {
+        if goes_on {
+            Self::Early
+        } else {
+            Self::LastRound
+        }
+    }
+}
+
 /// One answer of the rounds of a request that asked for one, each as it would be if it had not been streamed.
-pub(crate) fn merged(format: Format, rounds: &[Value], own: &OwnTools, ending: Ending) -> Value {
+pub(crate) fn merge_rounds(
+    format: Format,
+    rounds: &[Value],
+    own: &ServerTools,
+    ending: MergedEnding,
+) -> Value {
     let Some((last, before)) = rounds.split_last() else {
         return Value::Null;
     };
     let mut all = last.clone();
-    let is_own = |name: &Value| name.as_str().is_some_and(|name| own.named(name).is_some());
+    let is_own = |name: &Value| {
+        name.as_str()
+            .is_some_and(|name| own.find_by_name(name).is_some())
+    };
     match format {
         Format::OpenAiChat => {
-            let mut message = at(last, "/choices/0/message").clone();
-            for name in TEXTS {
-                let texts = rounds
-                    .iter()
-                    .map(|round| at(at(round, "/choices/0/message"), &format!("/{name}")));
-                join(&mut message, name, texts);
+            let mut message = pointer_or_null(last, "/choices/0/message").clone();
+            for name in TEXT_MEMBERS {
+                let texts = rounds.iter().map(|round| {
+                    pointer_or_null(
+                        pointer_or_null(round, "/choices/0/message"),
+                        &format!("/{name}"),
+                    )
+                });
+                join_texts(&mut message, name, texts);
             }
-            let others = |call: &Value| !is_own(at(call, "/function/name"));
-            retain(&mut message, "tool_calls", others);
-            if at(&message, "/tool_calls")
+            let others = |call: &Value| !is_own(pointer_or_null(call, "/function/name"));
+            retain_elements(&mut message, "tool_calls", others);
+            if pointer_or_null(&message, "/tool_calls")
                 .as_array()
                 .is_some_and(Vec::is_empty)
             {
-                remove(&mut message, "tool_calls");
+                remove_member(&mut message, "tool_calls");
             }
             if let Some(choice) = all.pointer_mut("/choices/0") {
-                set(choice, "message", message);
-                if ending == Ending::Early {
-                    set(choice, "finish_reason", "stop");
+                set_member(choice, "message", message);
+                if ending == MergedEnding::Early {
+                    set_member(choice, "finish_reason", "stop");
                 }
             }
         }
         Format::OpenAiResponses => {
-            let others =
-                |item: &Value| !(at(item, "/type") == "function_call" && is_own(at(item, "/name")));
-            set(&mut all, "output", gathered(rounds, "/output", others));
+            let others = |item: &Value| {
+                !(pointer_or_null(item, "/type") == "function_call"
+                    && is_own(pointer_or_null(item, "/name")))
+            };
+            set_member(
+                &mut all,
+                "output",
+                collect_elements(rounds, "/output", others),
+            );
         }
         Format::Anthropic => {
-            let others =
-                |block: &Value| !(at(block, "/type") == "tool_use" && is_own(at(block, "/name")));
-            set(&mut all, "content", gathered(rounds, "/content", others));
-            if ending == Ending::Early {
-                set(&mut all, "stop_reason", "end_turn");
+            let others = |block: &Value| {
+                !(pointer_or_null(block, "/type") == "tool_use"
+                    && is_own(pointer_or_null(block, "/name")))
+            };
+            set_member(
+                &mut all,
+                "content",
+                collect_elements(rounds, "/content", others),
+            );
+            if ending == MergedEnding::Early {
+                set_member(&mut all, "stop_reason", "end_turn");
             }
         }
         Format::Gemini => {
             let others = |part: &Value| {
-                let mut calls = CALL.iter().filter_map(|name| part.get(name));
-                !calls.any(|call| is_own(at(call, "/name")))
+                let mut calls = CALL_MEMBERS.iter().filter_map(|name| part.get(name));
+                !calls.any(|call| is_own(pointer_or_null(call, "/name")))
             };
-            let parts = gathered(rounds, "/candidates/0/content/parts", others);
+            let parts = collect_elements(rounds, "/candidates/0/content/parts", others);
             if let Some(candidate) = all.pointer_mut("/candidates/0") {
-                if !at(candidate, "/content").is_object() {
-                    set(candidate, "content", json!({"role": "model"}));
+                if !pointer_or_null(candidate, "/content").is_object() {
+                    set_member(candidate, "content", json!({"role": "model"}));
                 }
-                set_in(candidate, "/content", "parts", parts);
-                if ending == Ending::Early {
-                    set(candidate, "finishReason", "STOP");
+                set_member_in(candidate, "/content", "parts", parts);
+                if ending == MergedEnding::Early {
+                    set_member(candidate, "finishReason", "STOP");
                 }
             }
         }
@@ -85,9 +119,9 @@ pub(crate) fn merged(format: Format, rounds: &[Value], own: &OwnTools, ending: E
     let name = usage_name(format);
     for round in before.iter().rev() {
         let mut sum = round.get(name).cloned().unwrap_or_default();
-        add(&mut sum, all.get(name).unwrap_or(&Value::Null));
+        add_usage(&mut sum, all.get(name).unwrap_or(&Value::Null));
         if !sum.is_null() {
-            set(&mut all, name, sum);
+            set_member(&mut all, name, sum);
         }
     }
     all
@@ -102,29 +136,29 @@ const fn usage_name(format: Format) -> &'static str {
 }
 
 /// The texts of all rounds in a member, if there are any.
-fn join<'a>(message: &mut Value, name: &str, texts: impl Iterator<Item = &'a Value>) {
+fn join_texts<'a>(message: &mut Value, name: &str, texts: impl Iterator<Item = &'a Value>) {
     let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
     if !texts.is_empty() {
-        set(message, name, texts.concat());
+        set_member(message, name, texts.concat());
     }
 }
 
 /// The elements of a list of all rounds that may be shown.
-fn gathered(rounds: &[Value], list: &str, may: impl Fn(&Value) -> bool) -> Value {
+fn collect_elements(rounds: &[Value], list: &str, may: impl Fn(&Value) -> bool) -> Value {
     let lists = rounds
         .iter()
         .filter_map(|round| round.pointer(list)?.as_array());
     lists.flatten().filter(|one| may(one)).cloned().collect()
 }
 
-fn retain(object: &mut Value, list: &str, may: impl Fn(&Value) -> bool) {
+fn retain_elements(object: &mut Value, list: &str, may: impl Fn(&Value) -> bool) {
     if let Some(list) = object.get_mut(list).and_then(Value::as_array_mut) {
         list.retain(may);
     }
 }
 
 /// Adds figures to figures: member by member, elements of lists by what they are of. Words are those of `more`.
-fn add(sum: &mut Value, more: &Value) {
+fn add_usage(sum: &mut Value, more: &Value) {
     match (&mut *sum, more) {
         (_, Value::Null) => {}
         (Value::Number(one), Value::Number(other)) => {
@@ -138,13 +172,13 @@ fn add(sum: &mut Value, more: &Value) {
         }
         (Value::Object(one), Value::Object(other)) => {
             for (name, more) in other {
-                add(one.entry(name.clone()).or_insert(Value::Null), more);
+                add_usage(one.entry(name.clone()).or_insert(Value::Null), more);
             }
         }
         (Value::Array(one), Value::Array(other)) => {
             for more in other {
-                match one.iter_mut().find(|one| is_of_same(one, more)) {
-                    Some(one) => add(one, more),
+                match one.iter_mut().find(|one| has_same_labels(one, more)) {
+                    Some(one) => add_usage(one, more),
                     None => one.push(more.clone()),
                 }
             }
@@ -154,7 +188,7 @@ fn add(sum: &mut Value, more: &Value) {
 }
 
 /// Whether two figures are of the same thing: the tokens of texts, say.
-fn is_of_same(one: &Value, other: &Value) -> bool {
+fn has_same_labels(one: &Value, other: &Value) -> bool {
     let words = |value: &Value| -> Option<Vec<(String, Value)>> {
         let members = value.as_object()?.iter();
         let words = members.filter(|(_, value)| value.is_string());
@@ -170,11 +204,14 @@ fn is_of_same(one: &Value, other: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::own::tools::OwnTool;
+    use crate::proxy::own::tools::ServerTool;
 
     fn check(format: Format, rounds: &[Value], expected: &Value) {
-        let own = OwnTools::default().with(OwnTool::ReadContext);
-        assert_eq!(&merged(format, rounds, &own, Ending::Own), expected);
+        let own = ServerTools::default().with_tool(ServerTool::ReadContext);
+        assert_eq!(
+            &merge_rounds(format, rounds, &own, MergedEnding::LastRound),
+            expected
+        );
     }
 
     #[test]
@@ -226,10 +263,10 @@ mod tests {
 
     #[test]
     fn an_answer_that_ends_early_says_that_it_ends() {
-        let own = OwnTools::default().with(OwnTool::ReadContext);
+        let own = ServerTools::default().with_tool(ServerTool::ReadContext);
         let round = json!({"content": [{"type": "text", "text": "x"},
             {"type": "tool_use", "id": "t", "name": "read_context", "input": {}}], "stop_reason": "tool_use"});
-        let all = merged(Format::Anthropic, &[round], &own, Ending::Early);
+        let all = merge_rounds(Format::Anthropic, &[round], &own, MergedEnding::Early);
         let expected =
             json!({"content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"});
         assert_eq!(all, expected);

@@ -15,7 +15,7 @@ mod showing;
 mod sieve;
 mod tools;
 
-pub(crate) use offering::{Offering, without_choice};
-pub(crate) use rounds::{Exchange, Rounds};
-pub(crate) use showing::{Shown, back};
-pub(crate) use tools::{OwnTool, OwnTools};
+pub(crate) use offering::{OfferPermission, forbid_tool_calls};
+pub(crate) use rounds::{ToolLoop, ToolLoopStart};
+pub(crate) use showing::{ClientReply, client_channel};
+pub(crate) use tools::{ServerTool, ServerTools};

@@ -5,54 +5,54 @@ use contexture::{CompiledCall, Format, lift};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::proxy::matching::Read;
-use crate::proxy::members::object;
-use crate::proxy::own::json::{remove, set};
-use crate::proxy::own::tools::OwnTool;
+use crate::proxy::matching::ParsedRequest;
+use crate::proxy::members::json_object;
+use crate::proxy::own::json::{remove_member, set_member};
+use crate::proxy::own::tools::ServerTool;
 
 /// What a request lets us offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offering {
+pub(crate) enum OfferPermission {
     /// A model may call it.
     Free,
     /// The client says which tools are used, or wants JSON, which texts of several rounds are not, or may go on from a
     /// round that is not the last: it is declared where the history has calls of it, and no sooner.
-    Bound,
+    IfInHistory,
     /// It would be taken for the client's, or its answers could not be put together.
     Never,
 }
 
-impl Offering {
+impl OfferPermission {
     /// What a request lets us offer of a tool.
-    pub(crate) fn of(tool: &OwnTool, format: Format, asked: &Read) -> Self {
+    pub(crate) fn for_tool(tool: &ServerTool, format: Format, asked: &ParsedRequest) -> Self {
         let mut theirs = asked.transcript.tools.iter();
         let has_it = theirs.any(|one| one.name() == tool.name());
-        if has_it || !is_one_answer(|name| asked.field(name)) {
+        if has_it || !is_single_answer(|name| asked.body_field(name)) {
             return Self::Never;
         }
         let options = &asked.transcript.options;
         let chooses = !matches!(options.tool_choice, None | Some(ToolChoice::Auto));
         let wants_json = !matches!(options.response_format, None | Some(ResponseFormat::Text));
-        match chooses || wants_json || is_begun_by_name(format, asked) {
-            true => Self::Bound,
+        match chooses || wants_json || starts_with_response_id(format, asked) {
+            true => Self::IfInHistory,
             false => Self::Free,
         }
     }
 
     /// Whether a call that was compiled offers the tool: something in it can be read with it, or the history has
     /// calls of it, which a provider may refuse without its definition.
-    pub(crate) fn is_due(self, tool: &OwnTool, call: &CompiledCall) -> bool {
+    pub(crate) fn should_offer(self, tool: &ServerTool, call: &CompiledCall) -> bool {
         match self {
             // Previews and placeholders say by which link the rest is read.
-            Self::Free => !call.report.rewritten.is_empty() || calls(tool, call),
-            Self::Bound => calls(tool, call),
+            Self::Free => !call.report.rewritten.is_empty() || has_calls_of(tool, call),
+            Self::IfInHistory => has_calls_of(tool, call),
             Self::Never => false,
         }
     }
 }
 
 /// Whether a request with these fields asks for one answer, given now.
-fn is_one_answer<'r>(field: impl Fn(&str) -> Option<&'r RawValue>) -> bool {
+fn is_single_answer<'r>(field: impl Fn(&str) -> Option<&'r RawValue>) -> bool {
     let value = |raw: &RawValue| -> Option<Value> { serde_json::from_str(raw.get()).ok() };
     let either = |names: [&str; 2]| names.into_iter().find_map(&field);
     let config = either(["generationConfig", "generation_config"]);
@@ -69,24 +69,26 @@ fn is_one_answer<'r>(field: impl Fn(&str) -> Option<&'r RawValue>) -> bool {
 
 /// Whether a stream begins with the id by which the client may go on: a provider that keeps answers (Responses, unless
 /// `store` is false) keeps each round by itself, and only the last can be gone on from.
-fn is_begun_by_name(format: Format, asked: &Read) -> bool {
-    let is = |name: &str, value: &str| asked.field(name).is_some_and(|raw| raw.get() == value);
+fn starts_with_response_id(format: Format, asked: &ParsedRequest) -> bool {
+    let is = |name: &str, value: &str| asked.body_field(name).is_some_and(|raw| raw.get() == value);
     format == Format::OpenAiResponses && is("stream", "true") && !is("store", "false")
 }
 
 /// Whether the history of a call has calls of a tool.
-fn calls(tool: &OwnTool, call: &CompiledCall) -> bool {
+fn has_calls_of(tool: &ServerTool, call: &CompiledCall) -> bool {
     let is_call =
         |item: &Item| matches!(item, Item::FunctionCall(call) if call.name == tool.name());
     let name = format!("\"{}\"", tool.name());
     // It is written and read again only where the name stands in it.
-    call.payload.pieces().any(|piece| piece.contains(&name))
+    call.payload
+        .json_chunks()
+        .any(|piece| piece.contains(&name))
         && lift(call.format(), &call.payload.to_json())
             .is_ok_and(|lifted| lifted.transcript.items.iter().any(is_call))
 }
 
 /// A request in which no tool may be called. The tools stay, as the history has calls of them.
-pub(crate) fn without_choice(format: Format, body: &str) -> String {
+pub(crate) fn forbid_tool_calls(format: Format, body: &str) -> String {
     let names: &[&str] = match format {
         Format::Gemini => &["toolConfig", "tool_config"],
         _ => &["tool_choice", "function_call"],
@@ -100,8 +102,8 @@ pub(crate) fn without_choice(format: Format, body: &str) -> String {
         Format::Anthropic => json!({"type": "none"}),
         Format::Gemini => {
             let mut config = given.filter(Value::is_object).unwrap_or_else(|| json!({}));
-            remove(&mut config, "function_calling_config");
-            set(
+            remove_member(&mut config, "function_calling_config");
+            set_member(
                 &mut config,
                 "functionCallingConfig",
                 json!({"mode": "NONE"}),
@@ -114,7 +116,7 @@ pub(crate) fn without_choice(format: Format, body: &str) -> String {
     let others = fields.iter().filter(|(name, _)| !names.contains(name));
     let mut members: Vec<(&str, &str)> = others.map(|(name, value)| (name, value.get())).collect();
     members.extend(names.first().map(|name| (*name, none.as_str())));
-    object(members)
+    json_object(members)
 }
 
 #[cfg(test)]
@@ -133,7 +135,7 @@ mod tests {
             (r#"{"generation_config":{"candidate_count":3}}"#, false),
         ] {
             let fields = Fields::parse(body).unwrap();
-            let is_one = is_one_answer(|name| fields.get(&[name]));
+            let is_one = is_single_answer(|name| fields.get(&[name]));
             assert_eq!(is_one, expected, "{body}");
         }
     }
@@ -157,7 +159,7 @@ mod tests {
                 r#"{"toolConfig":{"retrievalConfig":{"languageCode":"en"},"functionCallingConfig":{"mode":"NONE"}}}"#,
             ),
         ] {
-            assert_eq!(without_choice(format, body), expected);
+            assert_eq!(forbid_tool_calls(format, body), expected);
         }
     }
 }

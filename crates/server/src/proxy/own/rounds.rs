@@ -4,27 +4,27 @@
 //! Each round is stored with what our tools gave, in one append, before the model is asked again.
 
 use contexture::catalogue::Cost;
-use contexture::client::{Passed, Passing, Upstream};
 use contexture::ir::{FinishReason, Item, Transcript, Usage};
+use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 use contexture::wire::StreamEvent;
-use contexture::{Ingested, OwnCall, Recorded};
+use contexture::{Ingested, InterceptedCall, Recorded};
 use serde_json::Value;
 
 use crate::app::App;
 use crate::proxy::answer;
-use crate::proxy::booking::{self, Answer};
-use crate::proxy::failing::{fail_open, missed};
-use crate::proxy::matching::Miss;
-use crate::proxy::outcome::Telling;
-use crate::proxy::own::merge::{Ending, merged};
-use crate::proxy::own::showing::{Back, Came, Ended, Showing};
-use crate::proxy::refusal::Refusal;
-use crate::proxy::rewrite::{Recipe, Rewritten, Round, Weighed, now_ms};
+use crate::proxy::booking::{self, PendingAnswer};
+use crate::proxy::failing::{count_failed_open, count_not_stored};
+use crate::proxy::matching::ProxyFailure;
+use crate::proxy::outcome::OutcomeRecorder;
+use crate::proxy::own::merge::{MergedEnding, merge_rounds};
+use crate::proxy::own::showing::{ClientChannel, ClientResponse, RoundEnd, RoundResponse};
+use crate::proxy::refusal::ProxyRefusal;
+use crate::proxy::rewrite::{PricedRequest, RewritePlan, RewrittenRequest, ToolRound, now_ms};
 
 /// How often calls of ours are answered before the model must answer.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 /// What Responses has beside calls of functions whose results the client owes.
-const OWED: [&str; 5] = [
+const CLIENT_CALL_TYPES: [&str; 5] = [
     "custom_tool_call",
     "computer_call",
     "local_shell_call",
@@ -34,30 +34,30 @@ const OWED: [&str; 5] = [
 
 /// An answer that began, how to ask again, and where the client waits.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    pub(crate) passed: Passed,
-    pub(crate) host: Upstream,
+pub(crate) struct ToolLoopStart {
+    pub(crate) response: PassthroughResponse,
+    pub(crate) upstream: Upstream,
     /// What was asked; only its body is another in each round.
-    pub(crate) request: Passing,
-    pub(crate) back: Back,
+    pub(crate) request: PassthroughRequest,
+    pub(crate) client: ClientChannel,
 }
 
 /// The rounds of one answer.
-pub(crate) struct Rounds<'a> {
+pub(crate) struct ToolLoop<'a> {
     pub(crate) app: &'a App,
-    pub(crate) told: &'a Telling,
+    pub(crate) outcome: &'a OutcomeRecorder,
     pub(crate) ingested: Ingested,
     /// The model that was asked.
     pub(crate) model: Option<String>,
-    pub(crate) weighed: Weighed,
-    pub(crate) recipe: Recipe,
+    pub(crate) priced: PricedRequest,
+    pub(crate) plan: RewritePlan,
     /// Told what comes, as it comes.
-    pub(crate) tell: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
+    pub(crate) publish: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
 }
 
 /// What was kept of the rounds so far.
 #[derive(Default)]
-struct Kept {
+struct StoredRounds {
     documents: Vec<Value>,
     usage: Usage,
     cost: Option<Cost>,
@@ -65,119 +65,123 @@ struct Kept {
 }
 
 /// A round that was read.
-struct Heard {
+struct RoundAnswer {
     answer: Transcript,
-    own: Vec<OwnCall>,
+    server_calls: Vec<InterceptedCall>,
 }
 
-impl Rounds<'_> {
+impl ToolLoop<'_> {
     /// Goes through them, and tells what became of it. Gives back the request if nothing came that could be kept.
-    pub(crate) async fn answer(
+    pub(crate) async fn run_rounds(
         mut self,
-        exchange: Exchange,
-        mut sent: Rewritten,
+        exchange: ToolLoopStart,
+        mut sent: RewrittenRequest,
     ) -> Option<Ingested> {
-        let Exchange {
-            mut passed,
-            host,
+        let ToolLoopStart {
+            response: mut passed,
+            upstream: host,
             request,
-            back,
+            client: back,
         } = exchange;
-        let (format, tools) = (self.recipe.format(), self.recipe.own().clone());
-        let mut showing = Showing::of(format, &tools, &passed, back);
-        let mut kept = Kept::default();
+        let (format, tools) = (self.plan.format(), self.plan.server_tools().clone());
+        let mut showing = ClientResponse::begin_response(format, &tools, &passed, back);
+        let mut kept = StoredRounds::default();
         loop {
-            let came = showing.hear(format, passed, self.tell).await;
-            let came = came.and_then(|came| Ok((self.read(&came)?, came)));
+            let came = showing.capture_round(format, passed, self.publish).await;
+            let came = came.and_then(|came| Ok((self.parse_round(&came)?, came)));
             let (answer, came) = match came {
                 Ok(came) => came,
                 Err(miss) => {
-                    missed(self.told, &miss);
-                    showing.end(None).await;
+                    count_not_stored(self.outcome, &miss);
+                    showing.finish_response(None).await;
                     break;
                 }
             };
-            match came.ended {
-                Ended::Broken => showing.cut().await,
-                Ended::Short => showing.end(None).await,
-                Ended::Whole => {}
+            match came.end {
+                RoundEnd::Broken => showing.abort_response().await,
+                RoundEnd::Short => showing.finish_response(None).await,
+                RoundEnd::Whole => {}
             }
             let Some(answer) = answer else {
                 // Nothing came that could be kept.
-                showing.end(None).await;
+                showing.finish_response(None).await;
                 if kept.recorded.is_none() {
                     return Some(self.ingested);
                 }
                 break;
             };
-            kept.documents.push(came.value());
-            let own = tools.answer(&self.ingested.chat, &answer.items).await;
-            let heard = Heard { answer, own };
-            let goes_on = came.ended == Ended::Whole && heard.asks_only_for_ours();
-            let ending = match goes_on {
-                true => Ending::Early,
-                false => Ending::Own,
+            kept.documents.push(came.document_value());
+            let server_calls = tools.answer_calls(&self.ingested.chat, &answer.items).await;
+            let heard = RoundAnswer {
+                answer,
+                server_calls,
             };
-            let is_changed = goes_on || kept.documents.len() > 1 || !heard.own.is_empty();
-            let whole =
-                |kept: &Kept| is_changed.then(|| merged(format, &kept.documents, &tools, ending));
+            let goes_on = came.end == RoundEnd::Whole && heard.calls_only_server_tools();
+            let is_changed = goes_on || kept.documents.len() > 1 || !heard.server_calls.is_empty();
+            let ending = MergedEnding::of_round(goes_on);
+            let whole = |kept: &StoredRounds| {
+                is_changed.then(|| merge_rounds(format, &kept.documents, &tools, ending))
+            };
             let rounds = kept.documents.len();
-            let is_last = !goes_on || rounds > ROUNDS || showing.is_over();
+            let is_last = !goes_on || rounds > MAX_ROUNDS || showing.is_client_gone();
             if is_last {
-                showing.end(whole(&kept).as_ref()).await;
+                showing.finish_response(whole(&kept).as_ref()).await;
             }
-            if let Err(miss) = self.keep(&heard, &sent, &mut kept).await {
-                missed(self.told, &miss);
-                showing.end(whole(&kept).as_ref()).await;
+            if let Err(miss) = self.store_round(&heard, &sent, &mut kept).await {
+                count_not_stored(self.outcome, &miss);
+                showing.finish_response(whole(&kept).as_ref()).await;
                 break;
             }
             if is_last {
                 break;
             }
             let round = match rounds {
-                ROUNDS => Round::Last,
-                _ => Round::Later,
+                MAX_ROUNDS => ToolRound::Last,
+                _ => ToolRound::Later,
             };
-            sent = match self.recipe.again(&mut self.ingested, round).await {
+            let next = self.plan.next_round_request(&mut self.ingested, round);
+            sent = match next.await {
                 Ok(sent) => sent,
                 Err(miss) => {
-                    fail_open(self.told, &miss);
-                    showing.end(whole(&kept).as_ref()).await;
+                    count_failed_open(self.outcome, &miss);
+                    showing.finish_response(whole(&kept).as_ref()).await;
                     break;
                 }
             };
-            self.weighed.at_ms = now_ms(self.app.engine());
-            let asked = host.send(Passing {
+            self.priced.at_ms = now_ms(self.app.engine());
+            let asked = host.send(PassthroughRequest {
                 body: sent.body.clone(),
                 ..request.clone()
             });
             let asked = tokio::select! {
                 asked = asked => asked,
-                () = showing.over() => break,
+                () = showing.wait_for_disconnect() => break,
             };
             passed = match asked {
                 Ok(passed) if passed.status.is_success() => passed,
                 failed => {
-                    showing.fail(failed.map_err(Refusal::from)).await;
+                    showing
+                        .respond_with_failure(failed.map_err(ProxyRefusal::from))
+                        .await;
                     break;
                 }
             };
-            showing.again().await;
+            showing.begin_next_round().await;
         }
-        self.told.tell(|document| {
+        self.outcome.update_outcome(|document| {
             if let Some(recorded) = &kept.recorded {
-                document.answered(recorded, kept.cost.clone());
+                document.set_answer(recorded, kept.cost.clone());
             }
             document.done = true;
         });
         None
     }
 
-    fn read(&self, came: &Came) -> Result<Option<Transcript>, Miss> {
+    fn parse_round(&self, came: &RoundResponse) -> Result<Option<Transcript>, ProxyFailure> {
         let Some(document) = &came.document else {
             return Ok(None);
         };
-        let answer = answer::read(self.recipe.format(), document)?;
+        let answer = answer::parse_answer(self.plan.format(), document)?;
         Ok(answer.map(|answer| Transcript {
             // Not every answer says whose it is.
             model: answer.model.or_else(|| self.model.clone()),
@@ -186,50 +190,59 @@ impl Rounds<'_> {
     }
 
     /// Stores a round.
-    async fn keep(&mut self, heard: &Heard, sent: &Rewritten, kept: &mut Kept) -> Result<(), Miss> {
-        let Heard { answer, own } = heard;
+    async fn store_round(
+        &mut self,
+        heard: &RoundAnswer,
+        sent: &RewrittenRequest,
+        kept: &mut StoredRounds,
+    ) -> Result<(), ProxyFailure> {
+        let RoundAnswer {
+            answer,
+            server_calls: own,
+        } = heard;
         let round = match kept.recorded {
-            None => Round::First,
-            Some(_) => Round::Later,
+            None => ToolRound::First,
+            Some(_) => ToolRound::Later,
         };
-        let said = Answer {
-            weighed: Some(&self.weighed),
+        let said = PendingAnswer {
+            priced: Some(&self.priced),
             sent: Some(sent),
             round,
-            said: answer,
-            own,
+            transcript: answer,
+            server_calls: own,
         };
-        let mut recorded = booking::keep(self.app, self.told, &mut self.ingested, said).await?;
-        kept.add(&mut recorded, self.ingested.cost(answer));
+        let mut recorded =
+            booking::store_answer(self.app, self.outcome, &mut self.ingested, said).await?;
+        kept.add_totals(&mut recorded, self.ingested.answer_cost(answer));
         kept.recorded = Some(recorded);
         Ok(())
     }
 }
 
-impl Heard {
+impl RoundAnswer {
     /// Whether the model waits for our tools and for nothing else.
-    fn asks_only_for_ours(&self) -> bool {
+    fn calls_only_server_tools(&self) -> bool {
         let finish = self
             .answer
             .response
             .as_ref()
             .and_then(|info| info.finish.as_ref());
         let others = |(place, item): (usize, &Item)| match item {
-            Item::FunctionCall(_) => !self.own.iter().any(|own| own.place == place),
-            Item::Extension(other) => OWED.contains(&other.kind.as_str()),
+            Item::FunctionCall(_) => !self.server_calls.iter().any(|own| own.place == place),
+            Item::Extension(other) => CLIENT_CALL_TYPES.contains(&other.kind.as_str()),
             _ => false,
         };
         let mut items = self.answer.items.iter().enumerate();
-        !self.own.is_empty()
-            && self.own.iter().all(|own| own.output.is_some())
+        !self.server_calls.is_empty()
+            && self.server_calls.iter().all(|own| own.output.is_some())
             && matches!(finish, Some(FinishReason::ToolCalls | FinishReason::Stop))
             && !items.any(others)
     }
 }
 
-impl Kept {
+impl StoredRounds {
     /// Adds up what the rounds used and cost.
-    fn add(&mut self, recorded: &mut Recorded, cost: Option<Cost>) {
+    fn add_totals(&mut self, recorded: &mut Recorded, cost: Option<Cost>) {
         let more = recorded.usage.take().unwrap_or_default();
         let sum = &mut self.usage;
         for (sum, more) in [

@@ -9,26 +9,28 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use axum::http::{HeaderMap, StatusCode};
 use bytes::{Bytes, BytesMut};
 use contexture::Format;
-use contexture::client::{Passed, PassedBody, unpacked, unpacked_whole};
+use contexture::models_http::{
+    PassthroughBody, PassthroughResponse, decompress_stream, decompress_to_end,
+};
 use contexture::wire::{Accumulator, StreamEvent};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::proxy::answer::{self, MOST};
-use crate::proxy::headers::of_answer;
-use crate::proxy::matching::Miss;
-use crate::proxy::own::events::{Event, Events};
-use crate::proxy::own::sieve::Sieve;
-use crate::proxy::own::tools::OwnTools;
-use crate::proxy::refusal::Refusal;
+use crate::proxy::answer::{self, MAX_ANSWER_BYTES};
+use crate::proxy::headers::forwarded_response_headers;
+use crate::proxy::matching::ProxyFailure;
+use crate::proxy::own::events::{SseEvent, SseEventBuffer};
+use crate::proxy::own::sieve::StreamEditor;
+use crate::proxy::own::tools::ServerTools;
+use crate::proxy::refusal::ProxyRefusal;
 
 /// Pieces of a stream that wait for the client.
-const WAITING: usize = 16;
+const CHANNEL_CAPACITY: usize = 16;
 
 /// What the client is answered: the head, and a body that may still come.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ClientReply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
@@ -36,25 +38,28 @@ pub(crate) struct Shown {
 
 /// Where the client waits for its answer.
 #[derive(Debug)]
-pub(crate) struct Back(oneshot::Sender<Result<Shown, Refusal>>);
+pub(crate) struct ClientChannel(oneshot::Sender<Result<ClientReply, ProxyRefusal>>);
 
 /// Where the client waits, and what it waits for. Dropped, there is no answer.
-pub(crate) fn back() -> (Back, oneshot::Receiver<Result<Shown, Refusal>>) {
+pub(crate) fn client_channel() -> (
+    ClientChannel,
+    oneshot::Receiver<Result<ClientReply, ProxyRefusal>>,
+) {
     let (back, shown) = oneshot::channel();
-    (Back(back), shown)
+    (ClientChannel(back), shown)
 }
 
 /// What came of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Came {
+pub(crate) struct RoundResponse {
     /// Its document, as far as it came.
     pub(crate) document: Option<String>,
-    pub(crate) ended: Ended,
+    pub(crate) end: RoundEnd,
 }
 
 /// How a round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum RoundEnd {
     /// The model said all.
     Whole,
     /// Nothing more came, though the answer does not say that it is all.
@@ -64,37 +69,43 @@ pub(crate) enum Ended {
 }
 
 /// An answer on its way to the client.
-pub(crate) enum Showing {
+pub(crate) enum ClientResponse {
     Whole {
         /// Taken once the client is answered.
-        back: Option<Back>,
+        back: Option<ClientChannel>,
         /// The last round as it came.
         last: Option<(StatusCode, HeaderMap, Bytes)>,
     },
     Stream {
         out: Option<mpsc::Sender<io::Result<Bytes>>>,
-        sieve: Box<Sieve>,
+        sieve: Box<StreamEditor>,
     },
 }
 
-impl Showing {
+impl ClientResponse {
     /// For the answer that begins with this; the client gets the head of a stream now.
-    pub(crate) fn of(format: Format, own: &OwnTools, first: &Passed, back: Back) -> Self {
-        let sieve = Sieve::new(format, own).filter(|_| answer::is_events(&first.headers));
+    pub(crate) fn begin_response(
+        format: Format,
+        own: &ServerTools,
+        first: &PassthroughResponse,
+        back: ClientChannel,
+    ) -> Self {
+        let sieve =
+            StreamEditor::new(format, own).filter(|_| answer::is_event_stream(&first.headers));
         let Some(sieve) = sieve else {
             return Self::Whole {
                 back: Some(back),
                 last: None,
             };
         };
-        let (out, pieces) = mpsc::channel(WAITING);
+        let (out, pieces) = mpsc::channel(CHANNEL_CAPACITY);
         let pieces = stream::unfold(pieces, |mut pieces| async move {
             let piece: io::Result<Bytes> = pieces.recv().await?;
             Some((piece, pieces))
         });
-        let shown = Shown {
+        let shown = ClientReply {
             status: first.status,
-            headers: anew(&first.headers),
+            headers: headers_for_new_body(&first.headers),
             body: Body::from_stream(pieces),
         };
         // A client that has gone is noticed by its stream.
@@ -106,7 +117,7 @@ impl Showing {
     }
 
     /// Whether the client waits no more.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_client_gone(&self) -> bool {
         match self {
             Self::Whole { back, .. } => back.as_ref().is_none_or(|back| back.0.is_closed()),
             Self::Stream { out, .. } => out.as_ref().is_none_or(mpsc::Sender::is_closed),
@@ -114,7 +125,7 @@ impl Showing {
     }
 
     /// Once the client waits no more.
-    pub(crate) async fn over(&mut self) {
+    pub(crate) async fn wait_for_disconnect(&mut self) {
         match self {
             Self::Whole {
                 back: Some(back), ..
@@ -128,13 +139,13 @@ impl Showing {
     ///
     /// # Errors
     /// It cannot be read; what of it was no call of ours is shown.
-    pub(crate) async fn hear(
+    pub(crate) async fn capture_round(
         &mut self,
         format: Format,
-        passed: Passed,
+        passed: PassthroughResponse,
         tell: &mut (dyn FnMut(Vec<StreamEvent>) + Send),
-    ) -> Result<Came, Miss> {
-        let Passed {
+    ) -> Result<RoundResponse, ProxyFailure> {
+        let PassthroughResponse {
             status,
             headers,
             body,
@@ -142,54 +153,57 @@ impl Showing {
         match self {
             Self::Stream { out, sieve } => {
                 let Some(sender) = out.as_ref() else {
-                    return Ok(Came::nothing());
+                    return Ok(RoundResponse::empty());
                 };
-                let heard = Heard::new(format, sieve, sender, tell)?;
-                heard.stream(&headers, body).await
+                let heard = StreamCapture::new(format, sieve, sender, tell)?;
+                heard.forward_stream(&headers, body).await
             }
             Self::Whole { back, last } => {
                 let Some(back) = back else {
-                    return Ok(Came::nothing());
+                    return Ok(RoundResponse::empty());
                 };
                 let (bytes, ended) = tokio::select! {
-                    collected = collected(body) => collected,
-                    () = back.0.closed() => return Ok(Came::nothing()),
+                    collected = collect_body(body) => collected,
+                    () = back.0.closed() => return Ok(RoundResponse::empty()),
                 };
                 *last = Some((status, headers.clone(), bytes.clone()));
-                let bytes = unpacked_whole(&headers, bytes, MOST).await;
-                let bytes = bytes.map_err(|error| Miss::of("answer", &error))?;
+                let bytes = decompress_to_end(&headers, bytes, MAX_ANSWER_BYTES).await;
+                let bytes = bytes.map_err(|error| ProxyFailure::from_error("answer", &error))?;
                 let text = String::from_utf8(bytes.into());
-                let text = text.map_err(|error| Miss::of("answer", &error))?;
-                let document = answer::document(format, text)?;
-                Ok(Came { document, ended })
+                let text = text.map_err(|error| ProxyFailure::from_error("answer", &error))?;
+                let document = answer::complete_document(format, text)?;
+                Ok(RoundResponse {
+                    document,
+                    end: ended,
+                })
             }
         }
     }
 
     /// Another round goes on with the answer.
-    pub(crate) async fn again(&mut self) {
+    pub(crate) async fn begin_next_round(&mut self) {
         if let Self::Stream { sieve, .. } = self {
-            let bytes = sieve.again();
-            self.say(Ok(bytes)).await;
+            let bytes = sieve.begin_next_round();
+            self.send_chunk(Ok(bytes)).await;
         }
     }
 
     /// The answer is over: this is all of it, or what came last as it came.
-    pub(crate) async fn end(&mut self, whole: Option<&Value>) {
+    pub(crate) async fn finish_response(&mut self, whole: Option<&Value>) {
         match self {
             Self::Stream { sieve, .. } => {
-                let bytes = sieve.end(whole);
-                self.say(Ok(bytes)).await;
-                self.close();
+                let bytes = sieve.finish_stream(whole);
+                self.send_chunk(Ok(bytes)).await;
+                self.close_channel();
             }
             Self::Whole { last, .. } => {
                 let Some((status, headers, bytes)) = last.take() else {
-                    return self.close();
+                    return self.close_channel();
                 };
                 let shown = match whole {
-                    None => Shown {
+                    None => ClientReply {
                         status,
-                        headers: of_answer(&headers),
+                        headers: forwarded_response_headers(&headers),
                         body: Body::from(bytes),
                     },
                     Some(whole) => {
@@ -199,29 +213,29 @@ impl Showing {
                             true => format!("[{whole}]"),
                             false => whole.to_string(),
                         };
-                        Shown {
+                        ClientReply {
                             status,
-                            headers: anew(&headers),
+                            headers: headers_for_new_body(&headers),
                             body: Body::from(body),
                         }
                     }
                 };
-                self.answer(Ok(shown));
+                self.send_reply(Ok(shown));
             }
         }
     }
 
     /// The answer breaks off, as the upstream's did.
-    pub(crate) async fn cut(&mut self) {
+    pub(crate) async fn abort_response(&mut self) {
         let broken = || io::Error::other("the provider's answer broke off");
         match self {
             Self::Stream { .. } => {
-                self.say(Err(broken())).await;
-                self.close();
+                self.send_chunk(Err(broken())).await;
+                self.close_channel();
             }
             Self::Whole { last, .. } => {
                 let Some((status, headers, bytes)) = last.take() else {
-                    return self.close();
+                    return self.close_channel();
                 };
                 let end = async move {
                     // What came goes out before it breaks off.
@@ -229,9 +243,9 @@ impl Showing {
                     Err(broken())
                 };
                 let pieces = stream::once(ready(Ok(bytes))).chain(stream::once(end));
-                self.answer(Ok(Shown {
+                self.send_reply(Ok(ClientReply {
                     status,
-                    headers: of_answer(&headers),
+                    headers: forwarded_response_headers(&headers),
                     body: Body::from_stream(pieces),
                 }));
             }
@@ -239,18 +253,21 @@ impl Showing {
     }
 
     /// Another round was answered with an error, or not at all. A stream that has begun breaks off.
-    pub(crate) async fn fail(&mut self, failed: Result<Passed, Refusal>) {
+    pub(crate) async fn respond_with_failure(
+        &mut self,
+        failed: Result<PassthroughResponse, ProxyRefusal>,
+    ) {
         if let Self::Stream { .. } = self {
-            return self.cut().await;
+            return self.abort_response().await;
         }
-        self.answer(failed.map(|passed| Shown {
+        self.send_reply(failed.map(|passed| ClientReply {
             status: passed.status,
-            headers: of_answer(&passed.headers),
+            headers: forwarded_response_headers(&passed.headers),
             body: Body::from_stream(passed.body),
         }));
     }
 
-    fn answer(&mut self, shown: Result<Shown, Refusal>) {
+    fn send_reply(&mut self, shown: Result<ClientReply, ProxyRefusal>) {
         if let Self::Whole { back, .. } = self
             && let Some(back) = back.take()
         {
@@ -259,7 +276,7 @@ impl Showing {
         }
     }
 
-    async fn say(&mut self, piece: io::Result<Bytes>) {
+    async fn send_chunk(&mut self, piece: io::Result<Bytes>) {
         let is_nothing = piece.as_ref().is_ok_and(Bytes::is_empty);
         if let Self::Stream { out: Some(out), .. } = self
             && !is_nothing
@@ -269,7 +286,7 @@ impl Showing {
         }
     }
 
-    fn close(&mut self) {
+    fn close_channel(&mut self) {
         match self {
             Self::Stream { out, .. } => *out = None,
             Self::Whole { back, .. } => *back = None,
@@ -277,54 +294,58 @@ impl Showing {
     }
 }
 
-impl Came {
+impl RoundResponse {
     /// The document as a value.
-    pub(crate) fn value(&self) -> Value {
+    pub(crate) fn document_value(&self) -> Value {
         let document = self.document.as_deref().unwrap_or_default();
         serde_json::from_str(document).unwrap_or_default()
     }
 
-    const fn nothing() -> Self {
+    const fn empty() -> Self {
         Self {
             document: None,
-            ended: Ended::Broken,
+            end: RoundEnd::Broken,
         }
     }
 }
 
 /// A stream that is heard.
-struct Heard<'a> {
+struct StreamCapture<'a> {
     accumulator: Accumulator,
-    sieve: &'a mut Sieve,
+    editor: &'a mut StreamEditor,
     out: &'a mpsc::Sender<io::Result<Bytes>>,
-    tell: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
-    any: bool,
+    publish: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
+    has_events: bool,
     /// Why it cannot be kept.
-    miss: Option<Miss>,
+    failure: Option<ProxyFailure>,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> StreamCapture<'a> {
     fn new(
         format: Format,
-        sieve: &'a mut Sieve,
+        sieve: &'a mut StreamEditor,
         out: &'a mpsc::Sender<io::Result<Bytes>>,
         tell: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
-    ) -> Result<Self, Miss> {
+    ) -> Result<Self, ProxyFailure> {
         Ok(Self {
-            accumulator: answer::accumulator(format)?,
-            sieve,
+            accumulator: answer::new_accumulator(format)?,
+            editor: sieve,
             out,
-            tell,
-            any: false,
-            miss: None,
+            publish: tell,
+            has_events: false,
+            failure: None,
         })
     }
 
-    async fn stream(mut self, headers: &HeaderMap, body: PassedBody) -> Result<Came, Miss> {
+    async fn forward_stream(
+        mut self,
+        headers: &HeaderMap,
+        body: PassthroughBody,
+    ) -> Result<RoundResponse, ProxyFailure> {
         let pieces = body.map(|piece| piece.map_err(io::Error::other)).boxed();
-        let pieces = unpacked(headers, pieces);
-        let mut pieces = pieces.map_err(|error| Miss::of("answer", &error))?;
-        let mut events = Events::default();
+        let pieces = decompress_stream(headers, pieces);
+        let mut pieces = pieces.map_err(|error| ProxyFailure::from_error("answer", &error))?;
+        let mut events = SseEventBuffer::default();
         let mut cut = false;
         loop {
             let piece = tokio::select! {
@@ -334,18 +355,20 @@ impl<'a> Heard<'a> {
             let mut shown = BytesMut::new();
             let ended = piece.is_none();
             match piece {
-                Some(Ok(bytes)) if events.waiting() <= MOST => events.push(&bytes),
+                Some(Ok(bytes)) if events.pending_bytes() <= MAX_ANSWER_BYTES => {
+                    events.push(&bytes)
+                }
                 Some(_) => cut = true,
                 None => {}
             }
-            while let Some(event) = events.next() {
-                shown.extend_from_slice(&self.take(event));
+            while let Some(event) = events.next_event() {
+                shown.extend_from_slice(&self.process_event(event));
             }
             if ended
                 && !cut
-                && let Some(event) = events.rest()
+                && let Some(event) = events.take_unterminated()
             {
-                shown.extend_from_slice(&self.take(event));
+                shown.extend_from_slice(&self.process_event(event));
             }
             if !shown.is_empty() {
                 cut |= self.out.send(Ok(shown.freeze())).await.is_err();
@@ -354,53 +377,57 @@ impl<'a> Heard<'a> {
                 break;
             }
         }
-        if let Some(miss) = self.miss {
+        if let Some(miss) = self.failure {
             return Err(miss);
         }
         let document = match self.accumulator.finish() {
             Ok(document) => Some(document),
-            Err(_) if self.any => Some(self.accumulator.finish_incomplete()),
+            Err(_) if self.has_events => Some(self.accumulator.finish_incomplete()),
             Err(_) => None,
         };
         let ended = match (cut, self.accumulator.is_complete()) {
-            (true, _) => Ended::Broken,
-            (false, true) => Ended::Whole,
-            (false, false) => Ended::Short,
+            (true, _) => RoundEnd::Broken,
+            (false, true) => RoundEnd::Whole,
+            (false, false) => RoundEnd::Short,
         };
-        Ok(Came { document, ended })
+        Ok(RoundResponse {
+            document,
+            end: ended,
+        })
     }
 
-    fn take(&mut self, event: Event) -> Bytes {
+    fn process_event(&mut self, event: SseEvent) -> Bytes {
         if !event.data.is_empty() {
-            self.any = true;
+            self.has_events = true;
             match self.accumulator.push(&event.data) {
-                Ok(said) => (self.tell)(said),
+                Ok(said) => (self.publish)(said),
                 Err(error) => {
-                    self.miss.get_or_insert_with(|| Miss::of("answer", &error));
+                    self.failure
+                        .get_or_insert_with(|| ProxyFailure::from_error("answer", &error));
                 }
             }
         }
-        self.sieve.push(event)
+        self.editor.edit_event(event)
     }
 }
 
 /// A body, as far as it comes.
-async fn collected(mut body: PassedBody) -> (Bytes, Ended) {
+async fn collect_body(mut body: PassthroughBody) -> (Bytes, RoundEnd) {
     let mut bytes = BytesMut::new();
     while let Some(piece) = body.next().await {
         match piece {
-            Ok(piece) if bytes.len().saturating_add(piece.len()) <= MOST => {
+            Ok(piece) if bytes.len().saturating_add(piece.len()) <= MAX_ANSWER_BYTES => {
                 bytes.extend_from_slice(&piece);
             }
-            _ => return (bytes.freeze(), Ended::Broken),
+            _ => return (bytes.freeze(), RoundEnd::Broken),
         }
     }
-    (bytes.freeze(), Ended::Whole)
+    (bytes.freeze(), RoundEnd::Whole)
 }
 
 /// The head of an answer whose body is another one.
-fn anew(headers: &HeaderMap) -> HeaderMap {
-    let mut headers = of_answer(headers);
+fn headers_for_new_body(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = forwarded_response_headers(headers);
     headers.remove(CONTENT_LENGTH);
     headers.remove(CONTENT_ENCODING);
     headers

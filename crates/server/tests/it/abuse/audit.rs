@@ -17,7 +17,7 @@ async fn what_changes_and_what_is_refused_is_told() {
     let upstream = Upstream::start(ScriptedProvider::default()).await;
     let (ada, first) = key("laptop-of-ada", "acme/ada", &["read", "write", "proxy"]);
     let (bob, second) = key("reader", "acme/bob", &["read"]);
-    let config = configuration(&upstream.base(), &format!("{first}{second}"));
+    let config = configuration(&upstream.base_url(), &format!("{first}{second}"));
     let mut stand = Stand::over(Engine::in_memory(), &config).await;
     let path = "/api/v1/conversations";
 

@@ -45,7 +45,7 @@ async fn a_panic_is_answered_and_told_by_its_place() {
         told.push_str(&format!("{:?}", answer.headers));
         told.push_str(&proxied.outcome(&answer).await.to_string());
     }
-    let sent = proxied.upstream.received();
+    let sent = proxied.upstream.received_requests();
     assert_eq!(sent.len(), 3);
     assert!(sent.iter().all(|one| one.body == sent[0].body));
     let own = proxied

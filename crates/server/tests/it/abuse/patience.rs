@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use contexture::Engine;
-use contexture_upstream_testkit::{Answer as Scripted, Gate, Received};
+use contexture_upstream_testkit::{Gate, Received, UpstreamResponse as Scripted};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -58,10 +58,10 @@ async fn a_request_that_does_not_come_to_its_end_is_given_up() {
             assert!(came.contains("bad_body"), "{came}");
         }
     }
-    assert!(proxied.upstream.received().is_empty());
+    assert!(proxied.upstream.received_requests().is_empty());
     // Each of them was the only one that may run.
     proxied.stand.get("/openai/v1/models").await;
-    assert_eq!(proxied.upstream.received().len(), 1);
+    assert_eq!(proxied.upstream.received_requests().len(), 1);
 }
 
 #[tokio::test]
@@ -97,10 +97,10 @@ fn speaking(gate: &Gate) -> impl Fn(&Received) -> Scripted + Send + Sync + use<>
             chunk(json!({}), json!("stop")),
         ];
         let events = events.map(|event| format!("data: {event}\n\n"));
-        let answer = Scripted::events(events);
+        let answer = Scripted::event_stream(events);
         match request.body.is_empty() {
             true => Scripted::text(200, "yes"),
-            false => answer.through(&gate),
+            false => answer.gated_by(&gate),
         }
     }
 }
@@ -128,7 +128,7 @@ async fn streams(stand: &Stand, count: usize) -> Vec<Response> {
 
 #[tokio::test]
 async fn streams_that_wait_are_counted_and_come_back() {
-    let gate = Gate::closed();
+    let gate = Gate::new_closed();
     let limits = format!("[server.limits]\nconcurrent = {STREAMS}\n");
     let mut proxied = Proxied::to(speaking(&gate), Engine::in_memory(), &limits).await;
     let mut open = streams(&proxied.stand, STREAMS).await;
@@ -137,14 +137,14 @@ async fn streams_that_wait_are_counted_and_come_back() {
     // Half of the clients leave; the provider is told by its connection.
     let stay = open.split_off(STREAMS / 2);
     drop(open);
-    let left = proxied.upstream.until(|seen| seen.left == STREAMS / 2);
+    let left = proxied.upstream.wait_until(|seen| seen.left == STREAMS / 2);
     let left = tokio::time::timeout(Duration::from_secs(60), left).await;
     assert_eq!(left.unwrap().answered, 0);
     let again = streams(&proxied.stand, STREAMS / 2).await;
     let refused = proxied.stand.get("/openai/v1/models").await;
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
     // The others go on to their end.
-    gate.admit(STREAMS * 2);
+    gate.release_chunks(STREAMS * 2);
     let mut ids = Vec::new();
     for answer in stay.into_iter().chain(again) {
         let id = answer.headers()["x-contexture-request"].to_str().unwrap();
@@ -168,14 +168,14 @@ async fn streams_that_wait_are_counted_and_come_back() {
         ..Default::default()
     };
     let owner = contexture::Owner::local();
-    let kept = engine.conversations(&owner, list).await.unwrap();
+    let kept = engine.list_conversations(&owner, list).await.unwrap();
     // What came of those that left is kept too: a conversation for each.
     assert_eq!(kept.conversations.len(), STREAMS + STREAMS / 2);
 }
 
 #[tokio::test]
 async fn a_provider_that_falls_silent_is_given_up() {
-    let gate = Gate::closed();
+    let gate = Gate::new_closed();
     let limits = "[server.limits]\nconcurrent = 1\n";
     let proxied = Proxied::to(speaking(&gate), Engine::in_memory(), limits).await;
     let mut answer = stream(&proxied.stand, 1).await;
@@ -190,12 +190,12 @@ async fn a_provider_that_falls_silent_is_given_up() {
     };
     tokio::time::resume();
     assert!(broke, "the client is told that something is missing");
-    proxied.upstream.until(|seen| seen.left == 1).await;
+    proxied.upstream.wait_until(|seen| seen.left == 1).await;
     proxied
         .stand
         .get("/openai/v1/models")
         .await
         .text
         .clone_into(&mut String::new());
-    assert_eq!(proxied.upstream.received().len(), 2);
+    assert_eq!(proxied.upstream.received_requests().len(), 2);
 }

@@ -2,7 +2,7 @@
 
 use contexture::Engine;
 use contexture_server::{App, Config, NewKey, ServeError, Server};
-use contexture_upstream_testkit::{Answer as Scripted, Received, Upstream};
+use contexture_upstream_testkit::{Received, Upstream, UpstreamResponse as Scripted};
 use reqwest::{Method, StatusCode};
 
 use crate::proxy::configuration;
@@ -181,7 +181,7 @@ async fn a_provider_gets_the_key_that_is_meant_for_it_and_no_other() {
         "[[keys]]\nname = \"k\"\nowner = \"o\"\nsha256 = \"{}\"\n",
         key.hash()
     );
-    let open = configuration(&upstream.base(), &keys);
+    let open = configuration(&upstream.base_url(), &keys);
     let keyed = open.replace("base_url", &format!("key_file = {file:?}\nbase_url"));
     let [open, keyed] = [
         Stand::over(Engine::in_memory(), &open).await,
@@ -190,7 +190,7 @@ async fn a_provider_gets_the_key_that_is_meant_for_it_and_no_other() {
     for (number, row) in ROWS.iter().enumerate() {
         let last = || {
             upstream
-                .received()
+                .received_requests()
                 .last()
                 .map(|last| arrived(last))
                 .unwrap()
@@ -209,7 +209,7 @@ async fn a_provider_gets_the_key_that_is_meant_for_it_and_no_other() {
         };
         assert_eq!(last(), [(place.0.to_owned(), place.1)], "row {number}");
     }
-    assert_eq!(upstream.received().len(), 2 * ROWS.len());
+    assert_eq!(upstream.received_requests().len(), 2 * ROWS.len());
 }
 
 /// Addresses, and whether they are listened on without keys.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use contexture::Engine;
 use contexture_server::{App, Config, NewKey};
-use contexture_upstream_testkit::{Answer as Scripted, Received, ScriptedProvider, Upstream};
+use contexture_upstream_testkit::{
+    Received, ScriptedProvider, Upstream, UpstreamResponse as Scripted,
+};
 use reqwest::Method;
 use serde_json::json;
 
@@ -60,7 +62,7 @@ fn repeating(request: &Received) -> Scripted {
     use contexture_upstream_testkit::Provider as _;
     let text = String::from_utf8_lossy(&request.body);
     if request.method == "POST" && !text.contains("repeat") {
-        return ScriptedProvider::default().answer(request);
+        return ScriptedProvider::default().respond_to(request);
     }
     let headers: Vec<_> = request
         .headers
@@ -91,7 +93,7 @@ impl Scene {
         let gone = gone.local_addr().unwrap();
         let config = format!(
             "{}[upstreams.gone]\nformat = \"openai\"\nbase_url = \"http://{gone}\"\n{more}",
-            configuration(&upstream.base(), "").replace(
+            configuration(&upstream.base_url(), "").replace(
                 "[upstreams.openai]\n",
                 "[upstreams.openai]\ndefault = true\n"
             )

@@ -1,7 +1,7 @@
 //! One request never becomes two.
 
 use contexture::Engine;
-use contexture_upstream_testkit::{Answer as Scripted, Received};
+use contexture_upstream_testkit::{Received, UpstreamResponse as Scripted};
 
 use super::corpus::{Case, HIDDEN, Passed, cases};
 use super::wire::{exchange, statuses};
@@ -16,9 +16,9 @@ async fn proxied() -> Proxied {
 
 /// What is wrong with how a case was read.
 async fn fault(proxied: &Proxied, case: &Case) -> Option<String> {
-    let before = proxied.upstream.received().len();
+    let before = proxied.upstream.received_requests().len();
     let came = exchange(proxied.stand.address, &case.bytes).await;
-    let seen = proxied.upstream.received().split_off(before);
+    let seen = proxied.upstream.received_requests().split_off(before);
     let passed: Vec<_> = seen
         .iter()
         .map(|seen| Passed {
@@ -53,7 +53,7 @@ async fn a_request_is_read_in_one_way_or_refused() {
         faults.extend(fault(&proxied, case).await);
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    let refused = proxied.upstream.until(|_| true).await.refused;
+    let refused = proxied.upstream.wait_until(|_| true).await.refused;
     assert_eq!(refused, [""; 0], "the provider could read all it got");
 }
 
@@ -77,7 +77,7 @@ async fn what_comes_before_its_answer_is_finished_is_not_lost() {
     }
     let came = super::wire::all(&mut stream).await;
     assert_eq!(statuses(&came), [200]);
-    assert_eq!(proxied.upstream.received().len(), 1);
+    assert_eq!(proxied.upstream.received_requests().len(), 1);
 }
 
 /// A provider that says it speaks another protocol now.
@@ -89,7 +89,7 @@ async fn a_provider_cannot_change_the_protocol() {
     let head = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, close\r\nupgrade: h2c\r\n\r\n";
     let came = exchange(proxied.stand.address, format!("{head}{HIDDEN}").as_bytes()).await;
     assert_eq!(statuses(&came), [502], "{came}");
-    let seen = proxied.upstream.received();
+    let seen = proxied.upstream.received_requests();
     assert!(
         seen.iter()
             .all(|seen| seen.header("upgrade").is_none() && seen.header("connection").is_none()),

@@ -88,5 +88,5 @@ pub(crate) async fn clients_left(upstream: &Upstream, saw: &Saw) {
         .keys()
         .filter(|scenario| scenario.ends_with("abort"))
         .count();
-    upstream.until(|seen| seen.left >= aborted).await;
+    upstream.wait_until(|seen| seen.left >= aborted).await;
 }

@@ -24,15 +24,15 @@ async fn check(name: &str) {
     };
     let script = Script::new(&installed, name);
     let direct = Upstream::start(ScriptedProvider::default()).await;
-    let saw = script.run(&direct.base()).await;
+    let saw = script.run(&direct.base_url()).await;
     expected::check(name, &saw);
 
     let upstream = Upstream::start(ScriptedProvider::default()).await;
     let server = Stand::with(&passing_to(&upstream)).await;
     let tap = Tap::start(&format!("http://{}", server.address)).await;
-    let sees = script.run(&tap.base()).await;
+    let sees = script.run(&tap.base_url()).await;
     expected::compare(name, &saw, &sees);
-    sent::compare(&tap.sent().await, &upstream.received());
+    sent::compare(&tap.sent_requests().await, &upstream.received_requests());
     expected::clients_left(&upstream, &saw).await;
 }
 
@@ -42,7 +42,7 @@ fn passing_to(upstream: &Upstream) -> String {
     let section = |format| {
         format!(
             "[upstreams.{format}]\nformat = \"{format}\"\nbase_url = \"{}\"\n",
-            upstream.base()
+            upstream.base_url()
         )
     };
     formats.map(section).collect()

@@ -38,7 +38,7 @@ async fn check(name: &str, language: &str) {
         "program.mts"
     };
     let script = folder.path().join(file);
-    std::fs::write(&script, program.replace(SERVER, &upstream.base())).unwrap();
+    std::fs::write(&script, program.replace(SERVER, &upstream.base_url())).unwrap();
     let mut command = installed.command(&script, folder.path());
     for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"] {
         command.env(key, "sk-client");
@@ -50,7 +50,7 @@ async fn check(name: &str, language: &str) {
     );
     assert!(output.status.success(), "{errors}");
     assert!(said.contains("Answer 1: naïve, 東京, 🦀."), "{said}");
-    let received = upstream.received();
+    let received = upstream.received_requests();
     assert!(!received.is_empty());
     for request in received {
         assert_eq!(

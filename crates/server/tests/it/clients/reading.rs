@@ -43,7 +43,7 @@ async fn check(script: &str, clients: usize) {
         assert_eq!(calls, 0, "{client}");
     }
     // The model was asked once more by the server.
-    assert_eq!(upstream.received().len(), 3 * clients);
+    assert_eq!(upstream.received_requests().len(), 3 * clients);
     let listed = server.get("/api/v1/conversations?limit=100").await.ok();
     let listed = listed["conversations"].as_array().unwrap().clone();
     // Gemini's streams and the others' say the same: each is a conversation of its own.

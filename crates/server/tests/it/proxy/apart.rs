@@ -15,7 +15,7 @@ const CHAT: &str = "/v1/chat/completions";
 type Asking<'a> = (usize, Option<&'a str>, Option<&'a str>);
 
 #[tokio::test]
-async fn owners_and_end_users_who_say_the_same_never_meet_also_after_a_restart() {
+async fn conversations_of_owners_and_users_stay_separate_on_restart() {
     let keys = [NewKey::random().unwrap(), NewKey::random().unwrap()];
     let owners = keys.iter().zip(["ada", "bob"]);
     let more: String = owners

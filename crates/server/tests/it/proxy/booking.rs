@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use contexture::ir::ConversationId;
-use contexture::store::{Entry, Expected, KeyScope, ListEntries, MemoryStore, PutEntry, Store};
+use contexture::store::{
+    ExpectedVersion, KeyScope, KeyValueEntry, ListEntries, MemoryStore, PutEntry, Store,
+};
 use contexture::{Engine, Owner};
-use contexture_store_testkit::{Chances, Fault, Faulty};
+use contexture_store_testkit::{Chances, Faulty, InjectedFault};
 use contexture_upstream_testkit::ScriptedProvider;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -26,9 +28,9 @@ async fn over(store: Arc<dyn Store>) -> Proxied {
 
 /// The numbers of calls in what is stored under these keys.
 async fn calls(store: &dyn Store, scope: KeyScope, prefix: &str) -> Vec<u64> {
-    let list = ListEntries::of(scope, prefix);
-    let page = store.entries(&owner(), list).await.unwrap();
-    let number = |entry: &Entry| -> u64 {
+    let list = ListEntries::in_scope(scope, prefix);
+    let page = store.list_entries(&owner(), list).await.unwrap();
+    let number = |entry: &KeyValueEntry| -> u64 {
         let document: Value = serde_json::from_slice(&entry.value).unwrap();
         document["calls"].as_u64().unwrap_or(1)
     };
@@ -54,7 +56,7 @@ async fn calls_at_the_same_time_are_all_in_the_sums() {
         delay: 700,
         ..Chances::default()
     };
-    let store = Arc::new(Faulty::seeded(Arc::new(MemoryStore::new()), 7, chances));
+    let store = Arc::new(Faulty::with_seed(Arc::new(MemoryStore::new()), 7, chances));
     let proxied = over(store).await;
     let ask = async |call: usize| {
         // Half of them in one conversation.
@@ -77,21 +79,21 @@ async fn calls_at_the_same_time_are_all_in_the_sums() {
 }
 
 #[tokio::test]
-async fn wherever_a_store_fails_a_conversations_sum_is_that_of_its_entries() {
-    for fault in [Fault::Before, Fault::After] {
+async fn ledger_sum_equals_entries_after_any_store_fault() {
+    for fault in [InjectedFault::Before, InjectedFault::After] {
         for call in 1.. {
             let inner = Arc::new(MemoryStore::new());
-            let store = Arc::new(Faulty::at(inner.clone(), call, fault));
+            let store = Arc::new(Faulty::failing_call(inner.clone(), call, fault));
             let proxied = over(store.clone()).await;
             let body = chat(&[says("Hello")]);
             let answer = proxied.ask_with(CHAT, &body, &[(NAMED, "mine")]).await;
             answer.ok();
             let outcome = proxied.outcome(&answer).await;
-            if store.faults() == 0 {
+            if store.fault_count() == 0 {
                 assert!(call > 5, "{call} calls of the store");
                 break;
             }
-            let kept = inner.conversation(&owner(), &mine()).await;
+            let kept = inner.load_conversation(&owner(), &mine()).await;
             let Ok(kept) = kept else {
                 continue;
             };
@@ -121,7 +123,7 @@ fn mine() -> ConversationId {
 }
 
 #[tokio::test]
-async fn a_sum_that_cannot_be_read_stays_and_the_answer_is_kept_without() {
+async fn unreadable_ledger_sum_is_left_and_answer_still_stored() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let proxied = over(store.clone()).await;
     let ask = async |words: &str| {
@@ -134,14 +136,17 @@ async fn a_sum_that_cannot_be_read_stays_and_the_answer_is_kept_without() {
     let garbage = PutEntry {
         key: "ledger/sum".to_owned(),
         value: Some(b"no sum".to_vec().into()),
-        expect: Expected::Any,
+        expect: ExpectedVersion::Any,
         at_ms: 0,
     };
     store.put_entry(&owner(), &scope, garbage).await.unwrap();
     let outcome = ask("And now?").await;
     assert_eq!(outcome["failed"], "ledger", "{outcome}");
     assert!(outcome["answer"]["head"].is_string(), "{outcome}");
-    let known = store.entry(&owner(), &scope, "ledger/sum").await.unwrap();
+    let known = store
+        .get_entry(&owner(), &scope, "ledger/sum")
+        .await
+        .unwrap();
     assert_eq!(&*known.unwrap().value, b"no sum");
     // The owner's is another one.
     let all = proxied.stand.get("/api/v1/ledger").await.ok();
@@ -150,7 +155,7 @@ async fn a_sum_that_cannot_be_read_stays_and_the_answer_is_kept_without() {
     let older = PutEntry {
         key: "ledger/sum".to_owned(),
         value: Some(json!({"calls": 5}).to_string().into_bytes().into()),
-        expect: Expected::Any,
+        expect: ExpectedVersion::Any,
         at_ms: 0,
     };
     store.put_entry(&owner(), &scope, older).await.unwrap();

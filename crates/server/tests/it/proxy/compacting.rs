@@ -10,7 +10,7 @@ use super::{chat, said, says};
 const CHAT: &str = "/v1/chat/completions";
 
 #[tokio::test]
-async fn who_asks_again_after_a_refusal_goes_on_where_it_was_also_behind_a_compaction() {
+async fn retry_after_refusal_resumes_same_compacted_history() {
     let proxied = with("limit_tokens = 2000\ncompact = \"manifest\"\n").await;
     let mut history = Vec::new();
     for turn in 0..30 {
@@ -40,7 +40,7 @@ async fn who_asks_again_after_a_refusal_goes_on_where_it_was_also_behind_a_compa
 }
 
 #[tokio::test]
-async fn a_prefix_moves_where_a_history_would_not_fit_and_nowhere_else() {
+async fn compacted_prefix_changes_only_when_history_would_overflow() {
     let proxied = with("limit_tokens = 2000\ncompact = \"manifest\"\n").await;
     // An eighth of the window is the answer's.
     let space = 2_000 - 2_000 / 8;

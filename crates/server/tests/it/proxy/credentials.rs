@@ -43,7 +43,7 @@ async fn without_keys_of_ours_the_clients_goes_through() {
         proxied
             .ask_with(path, &json!({"messages": []}), &[(slot, &value)])
             .await;
-        let seen = proxied.upstream.received();
+        let seen = proxied.upstream.received_requests();
         assert_eq!(seen.last().unwrap().header(slot), Some(value.as_str()));
     }
     let request = proxied.stand.request(
@@ -51,7 +51,7 @@ async fn without_keys_of_ours_the_clients_goes_through() {
         "/v1beta/models/gemini-2.5-flash:generateContent?key=sk-client&alt=json",
     );
     proxied.stand.send(request).await;
-    let seen = proxied.upstream.received();
+    let seen = proxied.upstream.received_requests();
     assert!(
         seen.last()
             .unwrap()
@@ -67,7 +67,7 @@ async fn ours_is_asked_for_and_goes_no_further() {
     let file = folder.path().join("key");
     std::fs::write(&file, "sk-of-the-upstream\n").unwrap();
     let (key, config) = keyed("[\"proxy\"]");
-    let with_key = configuration(&upstream.base(), "").replace(
+    let with_key = configuration(&upstream.base_url(), "").replace(
         "base_url",
         &format!("key_file = {:?}\nbase_url", file.to_str().unwrap()),
     );
@@ -91,9 +91,9 @@ async fn ours_is_asked_for_and_goes_no_further() {
             (slot, format!("{word}{}", key.secret())),
             ("x-contexture-key", key.secret().to_owned()),
         ] {
-            let before = upstream.received().len();
+            let before = upstream.received_requests().len();
             ask(path, name, &value).await;
-            let seen = upstream.received();
+            let seen = upstream.received_requests();
             assert_eq!(seen.len(), before + 1, "{path} with {name}");
             let sent = seen.last().unwrap();
             let theirs = format!("{word}sk-of-the-upstream");
@@ -109,7 +109,7 @@ async fn ours_is_asked_for_and_goes_no_further() {
         ),
     );
     stand.send(request).await;
-    let seen = upstream.received();
+    let seen = upstream.received_requests();
     let sent = seen.last().unwrap();
     assert_eq!(sent.target, "/v1beta/models/g:generateContent?alt=json");
     assert_eq!(sent.header("x-goog-api-key"), Some("sk-of-the-upstream"));
@@ -123,7 +123,7 @@ async fn a_key_must_be_allowed_to_call_providers() {
     let answer = proxied.ask_with(CHAT, &chat(&[says("Hi")]), &asked).await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
     assert_eq!(answer.json()["error"]["type"], "permission_error");
-    assert!(proxied.upstream.received().is_empty());
+    assert!(proxied.upstream.received_requests().is_empty());
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ fn names(request: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_request_whose_model_cannot_be_read_gets_around_no_route_by_model() {
+async fn unreadable_model_is_rejected_by_restricting_model_route() {
     let body = format!(
         r#"{{"model":"gpt-4.1","messages":[{{"role":"user","content":"{KEY}"}}],"tools":[{}]}}"#,
         tool("rm")
@@ -73,7 +73,7 @@ async fn a_request_whose_model_cannot_be_read_gets_around_no_route_by_model() {
 }
 
 #[tokio::test]
-async fn where_no_route_by_model_holds_anything_back_nothing_has_to_be_read() {
+async fn unreadable_body_passes_when_no_route_restricts_it() {
     let more = "[policies.open]\n[policies.safe]\ntools = { deny = [\"rm\"] }\n\
         [[routes]]\nmodel = \"gpt-4*\"\npolicy = \"open\"\n\
         [[routes]]\nmodel = \"gpt-4*\"\nupstream = \"anthropic\"\npolicy = \"safe\"\n";
@@ -101,13 +101,13 @@ async fn a_packed_request_gets_the_route_of_its_model() {
     let answer = post(&proxied, CHAT, packed(&body), "gzip").await;
     answer.ok();
     assert_eq!(proxied.outcome(&answer).await["failed"], Value::Null);
-    let received = proxied.upstream.received();
+    let received = proxied.upstream.received_requests();
     assert_eq!(received[0].header("content-encoding"), Some("gzip"));
     assert_eq!(received[0].body, packed(&body));
     body["tools"] = json!([tool("rm"), tool("ls")]);
     body["messages"] = json!([says("Hi"), says(KEY)]);
     post(&proxied, CHAT, packed(&body), "gzip").await.ok();
-    let received = proxied.upstream.received();
+    let received = proxied.upstream.received_requests();
     assert_eq!(received[1].header("content-encoding"), None);
     let body = String::from_utf8(received[1].body.to_vec()).unwrap();
     assert_eq!(names(&body), ["ls"]);
@@ -140,7 +140,7 @@ async fn a_path_is_known_however_it_is_written() {
         "/v1/Chat/Completions",
     ] {
         post(&proxied, path, body.to_string(), "identity").await;
-        let received = proxied.upstream.received();
+        let received = proxied.upstream.received_requests();
         let last = received.last().unwrap();
         assert_eq!(last.target, path);
         let text = String::from_utf8(last.body.to_vec()).unwrap();
@@ -152,7 +152,7 @@ async fn a_path_is_known_however_it_is_written() {
         "/gemini/v1beta/mod%65ls/gemini-2.5-pro:generateConten%74",
     ] {
         post(&proxied, path, body.to_string(), "identity").await;
-        let received = proxied.upstream.received();
+        let received = proxied.upstream.received_requests();
         let last = received.last().unwrap();
         assert_eq!(Some(&*last.target), path.strip_prefix("/gemini"));
         assert_eq!(&last.body[..], br#"{"contents":[]}"#, "{path}");

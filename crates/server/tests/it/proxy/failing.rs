@@ -1,7 +1,7 @@
 //! What goes wrong, there or here, and what the client sees of it.
 
 use contexture::Engine;
-use contexture_upstream_testkit::{Answer as Scripted, Gate, Received, ScriptedProvider};
+use contexture_upstream_testkit::{Gate, Received, ScriptedProvider, UpstreamResponse as Scripted};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::stand::Stand;
 const CHAT: &str = "/v1/chat/completions";
 
 #[tokio::test]
-async fn a_providers_error_is_its_own_and_the_next_try_is_the_same_request() {
+async fn provider_error_is_forwarded_and_retry_is_stored_once() {
     let proxied = Proxied::new().await;
     let history = [says("upstream: status 429 once")];
     let refused = proxied.ask(CHAT, &chat(&history)).await;
@@ -104,7 +104,7 @@ async fn what_cannot_be_read_passes_all_the_same() {
     assert_eq!(answer.headers["x-contexture-failed"], "request");
     let bodies: Vec<_> = proxied
         .upstream
-        .received()
+        .received_requests()
         .iter()
         .map(|seen| seen.body.clone())
         .collect();
@@ -115,7 +115,7 @@ async fn what_cannot_be_read_passes_all_the_same() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_breaks_off_and_is_kept_as_far_as_it_came() {
+async fn truncated_answer_is_cut_for_client_and_stored_partially() {
     let proxied = Proxied::new().await;
     let body = json!({"model": "gpt-4.1", "stream": true, "messages": [says("upstream: words 200\nupstream: drop 2000")]});
     let request = proxied
@@ -141,7 +141,7 @@ async fn an_answer_that_breaks_off_breaks_off_and_is_kept_as_far_as_it_came() {
 }
 
 #[tokio::test]
-async fn of_a_first_request_without_an_answer_that_can_be_read_nothing_is_kept() {
+async fn unreadable_first_answer_leaves_no_conversation() {
     let document = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4.1",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]});
     let call =
@@ -180,13 +180,13 @@ async fn of_a_first_request_without_an_answer_that_can_be_read_nothing_is_kept()
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_call_and_what_came_is_kept() {
-    let gate = Gate::closed();
+    let gate = Gate::new_closed();
     let provider = {
         let gate = gate.clone();
         move |_: &Received| {
             let word = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4.1",
                 "choices": [{"index": 0, "delta": {"role": "assistant", "content": "word "}, "finish_reason": null}]});
-            Scripted::events((0..1000).map(|_| format!("data: {word}\n\n"))).through(&gate)
+            Scripted::event_stream((0..1000).map(|_| format!("data: {word}\n\n"))).gated_by(&gate)
         }
     };
     let proxied = Proxied::to(provider, Engine::in_memory(), "").await;
@@ -196,14 +196,14 @@ async fn a_client_that_leaves_ends_the_call_and_what_came_is_kept() {
         .request(Method::POST, CHAT)
         .header("content-type", "application/json")
         .body(body.to_string());
-    gate.admit(2);
+    gate.release_chunks(2);
     let mut answer = request.send().await.unwrap();
     let head = answer.headers().clone();
     answer.chunk().await.unwrap().unwrap();
     drop(answer);
     // The provider sends on until it meets a closed connection.
-    gate.admit(1000);
-    proxied.upstream.until(|seen| seen.left == 1).await;
+    gate.release_chunks(1000);
+    proxied.upstream.wait_until(|seen| seen.left == 1).await;
     let outcome = proxied.outcome_of(&head).await;
     assert!(outcome["answer"]["head"].is_string(), "{outcome}");
 }
@@ -224,7 +224,7 @@ async fn limits_are_told_in_the_providers_shape() {
         .await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(answer.json()["error"]["type"], "request_too_large");
-    assert!(proxied.upstream.received().is_empty());
+    assert!(proxied.upstream.received_requests().is_empty());
     let bad = [
         ("x-contexture-conversation", "no spaces please"),
         ("x-contexture-branch", ""),

@@ -171,7 +171,7 @@ async fn notes_are_said_in_every_format_and_place() {
             let leads = lifted.instructions.iter().cloned().map(Item::Message);
             let is_there = leads.map(|one| one.text()).any(|text| text.contains(NOTE));
             assert_eq!(is_there, policy == "memory = true\n", "{text}");
-            let findings = request_validator(format.as_str()).findings(&request);
+            let findings = request_validator(format.as_str()).validation_errors(&request);
             assert_eq!(findings, Vec::<String>::new(), "{format}: {text}");
         }
     }
@@ -207,7 +207,7 @@ async fn what_else_is_changed_has_to_pay_as_without_notes() {
 
 /// Asks in a conversation that goes on, and gives what the client sees and what the provider was asked.
 async fn asks(proxied: &Proxied, history: &mut Vec<Value>, words: &str) -> (Value, Vec<Value>) {
-    let before = proxied.upstream.received().len();
+    let before = proxied.upstream.received_requests().len();
     history.push(says(words));
     let answer = proxied.ask(CHAT, &chat(history)).await;
     answer.ok();
@@ -220,7 +220,7 @@ async fn asks(proxied: &Proxied, history: &mut Vec<Value>, words: &str) -> (Valu
     let message = answer.json()["choices"][0]["message"].clone();
     assert_eq!(message.get("tool_calls"), None, "{message}");
     history.push(json!({"role": "assistant", "content": message["content"]}));
-    let received = proxied.upstream.received();
+    let received = proxied.upstream.received_requests();
     let requests = received.get(before..).unwrap().iter();
     (outcome, requests.map(|one| one.json()).collect())
 }
@@ -377,7 +377,11 @@ async fn skills_are_read_in_every_format_streamed_or_not() {
             );
             let outcome = proxied.outcome(&answer).await;
             assert_eq!(outcome["failed"], Value::Null, "{outcome}");
-            assert_eq!(proxied.upstream.received().len(), 2, "{path} {stream}");
+            assert_eq!(
+                proxied.upstream.received_requests().len(),
+                2,
+                "{path} {stream}"
+            );
             assert!(
                 last(&proxied).contains("Say MOIN to Ada."),
                 "{}",

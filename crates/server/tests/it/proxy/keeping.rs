@@ -10,7 +10,7 @@ use super::{Proxied, chat, said, says};
 const CHAT: &str = "/v1/chat/completions";
 
 #[tokio::test]
-async fn forty_turns_sent_whole_each_time_are_stored_once_also_after_a_restart() {
+async fn forty_resent_turns_are_stored_once_across_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kept.db");
     let open = || Engine::new(Arc::new(SqliteStore::open(&file).unwrap()));
@@ -38,7 +38,7 @@ async fn forty_turns_sent_whole_each_time_are_stored_once_also_after_a_restart()
 }
 
 #[tokio::test]
-async fn an_edit_is_a_branch_where_the_conversation_is_named_and_another_one_where_not() {
+async fn edited_history_branches_if_named_else_new_conversation() {
     let proxied = Proxied::new().await;
     let named = [("x-contexture-conversation", "mine")];
     for headers in [&named[..], &[]] {
@@ -159,7 +159,7 @@ async fn end_users_who_begin_alike_are_kept_apart() {
 async fn a_field_may_name_the_conversation() {
     let more = "[upstreams.codex]\nformat = \"openai\"\nbase_url = \"BASE\"\nconversation_from = \"prompt_cache_key\"\n";
     let upstream = contexture_upstream_testkit::Upstream::start(ScriptedProvider::default()).await;
-    let config = more.replace("BASE", &upstream.base());
+    let config = more.replace("BASE", &upstream.base_url());
     let stand = crate::stand::Stand::with(&config).await;
     let proxied = Proxied { upstream, stand };
     let body = json!({"model": "gpt-4.1", "input": "Hallo", "prompt_cache_key": "session-7"});

@@ -41,7 +41,7 @@ impl Proxied {
     /// The same in front of this provider, over this engine, with more configuration.
     pub(crate) async fn to(provider: impl Provider, engine: Engine, more: &str) -> Self {
         let upstream = Upstream::start(provider).await;
-        let config = configuration(&upstream.base(), more);
+        let config = configuration(&upstream.base_url(), more);
         let stand = Stand::over(engine, &config).await;
         Self { upstream, stand }
     }

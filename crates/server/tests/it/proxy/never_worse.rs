@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex};
 
 use contexture::ModelSpec;
 use contexture::compile::{
-    Band, CacheRules, CacheTrace, CacheUse, Clear, Compiled, Compiler, Content, Contribution,
-    HistoryPolicy, MarkPolicy, Outline, Part, Rates, Target, Tokens, marks_of,
+    Band, CacheRules, CacheSimulator, CacheUsage, Clear, Compiled, Compiler, Content, Contribution,
+    HistoryPolicy, MarkerPolicy, Outline, Rates, RequestPart, Target, TokenBounds, active_markers,
 };
 use contexture::engine::Clock;
 use contexture::ir::{
     FinishReason, Item, Message, RequestOptions, ResponseInfo, Role, Transcript, Usage,
 };
-use contexture::{Catalogue, Dialect, Engine, Format, Kind, lift, lower};
-use contexture_upstream_testkit::{Answer as Scripted, Received};
+use contexture::{Catalogue, Dialect, DocumentKind, Engine, Format, lift, lower};
+use contexture_upstream_testkit::{Received, UpstreamResponse as Scripted};
 use serde_json::Value;
 
 use super::Proxied;
@@ -54,7 +54,7 @@ struct Session {
 
 /// All tau-bench and SWE-agent sessions, those with long outputs last.
 fn sessions() -> Vec<Session> {
-    let chats = contexture_testdata::chats().into_iter();
+    let chats = contexture_testdata::chat_histories().into_iter();
     let sessions = chats.map(|(name, messages)| Session::of(name.replace('.', "-"), &messages));
     sessions.collect()
 }
@@ -99,7 +99,8 @@ impl Session {
 fn compiled(instructions: &[Message], items: &[Item], target: &Target) -> Compiled {
     let content = Content::Instructions(instructions.to_vec());
     let compiler = Compiler::new(Catalogue::builtin());
-    let compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+    let compiler =
+        compiler.with_contribution(Contribution::new("instructions", Band::System, content));
     compiler.compile(items, target).unwrap()
 }
 
@@ -127,11 +128,11 @@ struct Provider {
 const MIDDLE: u64 = 50;
 
 struct State {
-    cache: CacheTrace,
+    cache: CacheSimulator,
     /// What the model says next.
     answer: Vec<Item>,
     /// What was used of the last request.
-    used: CacheUse,
+    used: CacheUsage,
 }
 
 impl Provider {
@@ -143,15 +144,15 @@ impl Provider {
             place,
             hands: hands.clone(),
             state: Mutex::new(State {
-                cache: CacheTrace::new(CacheRules::of(spec, format)),
+                cache: CacheSimulator::new(CacheRules::for_model(spec, format)),
                 answer: Vec::new(),
-                used: CacheUse::default(),
+                used: CacheUsage::default(),
             }),
         })
     }
 
     fn rules(&self) -> CacheRules {
-        CacheRules::of(self.spec, self.format)
+        CacheRules::for_model(self.spec, self.format)
     }
 
     /// What a cache sees of a request: messages of a person that stand side by side are messages of their own, as they are
@@ -173,20 +174,22 @@ impl Provider {
         let target = self.target().options(request.options).tools(request.tools);
         let mut whole = compiled(&request.instructions, &request.items, &target)
             .payload
-            .sent_outline();
+            .outline_with_markers();
         for part in parts.iter().rev() {
-            let more = compiled(&[], part, &self.target()).payload.sent_outline();
+            let more = compiled(&[], part, &self.target())
+                .payload
+                .outline_with_markers();
             let messages = more
                 .segments
                 .into_iter()
-                .filter(|one| one.part == Part::Messages);
+                .filter(|one| one.part == RequestPart::Messages);
             whole.segments.extend(messages);
         }
         if self.place != MIDDLE {
             for segment in &mut whole.segments {
-                let Tokens { low, high } = segment.tokens;
+                let TokenBounds { low, high } = segment.tokens;
                 let counted = low + (high - low) * self.place / 100;
-                segment.tokens = Tokens {
+                segment.tokens = TokenBounds {
                     low: counted,
                     high: counted,
                 };
@@ -209,13 +212,13 @@ impl Provider {
             ..HistoryPolicy::for_one_call()
         };
         let target = Target::new(self.format, self.spec.id.as_str());
-        target.window(1 << 40).history(history).marks(None)
+        target.window(1 << 40).history(history).marker_policy(None)
     }
 
-    fn bill(&self, cache: &mut CacheTrace, body: &str) -> CacheUse {
+    fn bill(&self, cache: &mut CacheSimulator, body: &str) -> CacheUsage {
         let outline = self.outline(body);
         let now = u64::try_from(self.hands.now_ms()).unwrap();
-        cache.call(&outline, &marks_of(&outline, &self.rules()), now)
+        cache.record_call(&outline, &active_markers(&outline, &self.rules()), now)
     }
 
     fn answer(&self, received: &Received) -> Scripted {
@@ -224,9 +227,9 @@ impl Provider {
         *used = self.bill(cache, std::str::from_utf8(&received.body).unwrap());
         let (written, output) = (used.write + used.write_long, 50);
         let usage = Usage {
-            input_tokens: Some(used.total()),
+            input_tokens: Some(used.total_tokens()),
             output_tokens: Some(output),
-            total_tokens: Some(used.total() + output),
+            total_tokens: Some(used.total_tokens() + output),
             cache_read_tokens: Some(used.read),
             cache_write_tokens: Some(written).filter(|written| *written > 0),
             ..Usage::default()
@@ -241,15 +244,19 @@ impl Provider {
             }),
             ..Transcript::default()
         };
-        let lowered = lower(&Dialect::of(self.format), Kind::Response, &transcript);
-        Scripted::whole(200, "application/json", lowered.json)
+        let lowered = lower(
+            &Dialect::of(self.format),
+            DocumentKind::Response,
+            &transcript,
+        );
+        Scripted::from_body(200, "application/json", lowered.json)
     }
 }
 
 /// What a call cost, and would have cost as it came.
 struct Paid {
-    sent: CacheUse,
-    passed: CacheUse,
+    sent: CacheUsage,
+    passed: CacheUsage,
     /// Of either.
     rates: [Rates; 2],
 }
@@ -323,8 +330,8 @@ impl Course {
             ..RequestOptions::default()
         };
         let target = provider.target().options(options);
-        let target = target.marks(Some(MarkPolicy::default()));
-        let fresh = || CacheTrace::new(rules.clone());
+        let target = target.marker_policy(Some(MarkerPolicy::default()));
+        let fresh = || CacheSimulator::new(rules.clone());
         let mut passing = fresh();
         provider.state.lock().unwrap().cache = fresh();
         let name = [("x-contexture-conversation", session.name.as_str())];
@@ -345,8 +352,9 @@ impl Course {
             let passed = provider.bill(&mut passing, &body);
             let sent = provider.state.lock().unwrap().used;
             bill.forced |= provider.compiled(&body).report.totals.tokens > self.space;
-            let rates = [sent, passed]
-                .map(|used| Rates::of(&provider.spec.prices, rules.kind, used.total()).unwrap());
+            let rates = [sent, passed].map(|used| {
+                Rates::for_request(&provider.spec.prices, rules.kind, used.total_tokens()).unwrap()
+            });
             let predicted = &outcome["predicted"]["read"];
             if provider.place == MIDDLE && !is_at_least(predicted, sent.read, &rules) {
                 assert_near(predicted, sent.read, &session.name);
@@ -357,8 +365,8 @@ impl Course {
             );
             bill.calls += 1;
             bill.rewritten += usize::from(outcome["tokens_saved"].is_i64());
-            bill.sent += sent.cost(&rates[0]);
-            bill.passed += passed.cost(&rates[1]);
+            bill.sent += sent.input_cost(&rates[0]);
+            bill.passed += passed.input_cost(&rates[1]);
             expected.push(Paid {
                 sent,
                 passed,

@@ -2,7 +2,9 @@
 
 use contexture::ir::{FinishReason, Item, ResponseFormat, ToolChoice, Transcript, Usage};
 use contexture::{Engine, Format, Owner};
-use contexture_upstream_testkit::{Answer as Scripted, Provider as _, Received, ScriptedProvider};
+use contexture_upstream_testkit::{
+    Provider as _, Received, ScriptedProvider, UpstreamResponse as Scripted,
+};
 use futures_util::FutureExt as _;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -59,14 +61,14 @@ async fn goes_on(talk: &mut Talk) {
         talk.only().await;
         let owner = Owner::new("local").unwrap();
         let engine = &talk.proxied.stand.engine;
-        let index = engine.store().paths().unwrap();
+        let index = engine.store().path_index().unwrap();
         index.put_paths(&owner, &id, 999, Vec::new()).await.unwrap();
         assert!(engine.rebuild_paths(&owner, &id).await.unwrap() > 0);
     }
 }
 
 #[tokio::test]
-async fn what_a_model_reads_is_answered_here_and_the_client_sees_the_answer() {
+async fn server_tool_call_is_answered_and_hidden_from_client() {
     for format in Format::PROVIDERS {
         for mode in MODES {
             for rounds in [1, 2, 8] {
@@ -123,7 +125,7 @@ async fn what_a_model_reads_is_answered_here_and_the_client_sees_the_answer() {
 }
 
 #[tokio::test]
-async fn calls_of_others_are_the_clients_and_ours_are_answered_beside_them() {
+async fn mixed_calls_pass_client_calls_and_answer_server_calls() {
     for format in Format::PROVIDERS {
         for mode in MODES {
             let mut talk = Talk::new(format, mode).await;
@@ -183,7 +185,7 @@ async fn a_model_that_reads_and_reads_must_answer_in_the_end() {
 }
 
 #[tokio::test]
-async fn it_is_offered_where_it_is_of_use_and_the_client_leaves_room_for_it() {
+async fn server_tool_is_offered_only_when_useful_and_allowed() {
     for format in Format::PROVIDERS {
         let mut own = Talk::new(format, Mode::Whole).await;
         own.offer(OWN);
@@ -237,9 +239,9 @@ async fn where_it_is_not_called_nothing_of_an_answer_is_changed() {
             let got = talk
                 .ask("upstream: words 40\nupstream: pieces 7\nupstream: call ls {\"a\":[1,2]}")
                 .await;
-            let received = talk.proxied.upstream.received();
+            let received = talk.proxied.upstream.received_requests();
             assert!(offers(&talk.asked()[0]));
-            let sent = ScriptedProvider::default().answer(&received[0]);
+            let sent = ScriptedProvider::default().respond_to(&received[0]);
             let sent = String::from_utf8(sent.body().to_vec()).unwrap();
             assert_eq!(got.answer.text, sent, "{format} {mode:?}");
         }
@@ -253,7 +255,7 @@ fn and_then(
     let scripted = ScriptedProvider::default();
     let times = std::sync::atomic::AtomicUsize::new(0);
     move |received| {
-        let answer = scripted.answer(received);
+        let answer = scripted.respond_to(received);
         let body = String::from_utf8_lossy(&received.body);
         let is_told = body.contains("found, best first");
         match is_told && times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 {
@@ -264,7 +266,7 @@ fn and_then(
 }
 
 #[tokio::test]
-async fn a_providers_error_in_a_later_round_is_the_clients_and_its_retry_goes_on() {
+async fn later_round_provider_error_is_forwarded_and_retry_succeeds() {
     for format in Format::PROVIDERS {
         let provider = and_then(|_| Scripted::json(429, &json!({"error": {"message": "slower"}})));
         let mut talk = Talk::to(format, Mode::Whole, provider, Engine::in_memory()).await;
@@ -317,7 +319,7 @@ async fn an_answer_that_breaks_off_in_a_later_round_breaks_off() {
 }
 
 #[tokio::test]
-async fn where_the_store_fails_between_rounds_the_client_gets_what_has_come() {
+async fn store_fault_between_rounds_returns_first_round_to_client() {
     for format in Format::PROVIDERS {
         for mode in MODES {
             let engine = Engine::in_memory();
@@ -327,17 +329,17 @@ async fn where_the_store_fails_between_rounds_the_client_gets_what_has_come() {
                     // Somebody deletes the conversation while the model thinks.
                     let owner = Owner::new("local").unwrap();
                     let list = shared
-                        .conversations(&owner, Default::default())
+                        .list_conversations(&owner, Default::default())
                         .now_or_never();
                     for one in list.unwrap().unwrap().conversations {
                         shared
-                            .delete(&owner, &one.id)
+                            .delete_conversation(&owner, &one.id)
                             .now_or_never()
                             .unwrap()
                             .unwrap();
                     }
                 }
-                scripted.answer(received)
+                scripted.respond_to(received)
             };
             let mut talk = Talk::to(format, mode, provider, engine).await;
             let got = talk.ask(READS).await;
@@ -398,7 +400,7 @@ async fn thoughts_go_back_to_the_model_with_its_calls_and_are_shown() {
         json!([thought("one"), thought("two"), text])
     );
     assert_eq!(got.document["usage"]["output_tokens"], 14);
-    let second = talk.proxied.upstream.received()[1].json();
+    let second = talk.proxied.upstream.received_requests()[1].json();
     let messages = second["messages"].as_array().unwrap();
     assert_eq!(
         messages[messages.len() - 2]["content"],
@@ -424,7 +426,7 @@ async fn thoughts_go_back_to_the_model_with_its_calls_and_are_shown() {
         ("It is there.", 0)
     );
     assert_eq!(got.document["usageMetadata"]["totalTokenCount"], 24);
-    let second = talk.proxied.upstream.received()[1].json();
+    let second = talk.proxied.upstream.received_requests()[1].json();
     let contents = second["contents"].as_array().unwrap();
     let back = &contents[contents.len() - 2]["parts"][0];
     assert_eq!(back["thoughtSignature"], "c2lnbmVk", "{second}");
@@ -432,7 +434,7 @@ async fn thoughts_go_back_to_the_model_with_its_calls_and_are_shown() {
 }
 
 #[tokio::test]
-async fn the_rounds_are_in_the_ledger_as_calls_that_the_client_would_not_have_made() {
+async fn ledger_counts_later_rounds_with_no_passed_cost() {
     let mut talk = Talk::new(Format::OpenAiChat, Mode::Streamed).await;
     talk.ask("upstream: again 2 read_context {\"query\":\"needle-7431\"}")
         .await;
@@ -463,8 +465,8 @@ async fn what_is_no_answer_or_has_no_end_passes_as_it_came() {
     let bodies = [
         Scripted::text(200, "whatever"),
         Scripted::json(200, &json!([1, 2])),
-        Scripted::events([format!("data: {chunk}\n\n")]),
-        Scripted::events([
+        Scripted::event_stream([format!("data: {chunk}\n\n")]),
+        Scripted::event_stream([
             ": nothing yet\n\n".to_owned(),
             "data: whatever\n\n".to_owned(),
         ]),
@@ -488,11 +490,11 @@ async fn packed_answers_are_unpacked_where_they_are_put_together() {
     for mode in MODES {
         let scripted = ScriptedProvider::default();
         let provider = move |received: &Received| {
-            let answer = scripted.answer(received);
+            let answer = scripted.respond_to(received);
             let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             std::io::Write::write_all(&mut packed, &answer.body()).unwrap();
             let kind = answer.headers()[0].1.clone();
-            let packed = Scripted::whole(200, &kind, packed.finish().unwrap());
+            let packed = Scripted::from_body(200, &kind, packed.finish().unwrap());
             packed
                 .with_header("content-encoding", "gzip")
                 .in_pieces_of(50)

@@ -2,7 +2,7 @@
 
 use contexture::ir::{Item, Message, RequestOptions, Role, ToolDefinition, Transcript};
 use contexture::wire::Accumulator;
-use contexture::{Dialect, Engine, Format, Kind, lift, lower};
+use contexture::{Dialect, DocumentKind, Engine, Format, lift, lower};
 use contexture_testdata::{Validator, request_validator, schema};
 use contexture_upstream_testkit::{Provider, Received, ScriptedProvider};
 use reqwest::{Method, StatusCode};
@@ -179,7 +179,7 @@ impl Talk {
             options: self.options.clone(),
             ..Transcript::default()
         };
-        let body = lower(&Dialect::of(self.format), Kind::Request, &request).json;
+        let body = lower(&Dialect::of(self.format), DocumentKind::Request, &request).json;
         let mut body: Value = serde_json::from_str(&body).unwrap();
         if self.mode == Mode::Streamed && self.format != Format::Gemini {
             body["stream"] = true.into();
@@ -210,11 +210,11 @@ impl Talk {
             Mode::Streamed => legal(self.format, &answer.text),
         };
         let lifted = lift(self.format, &document).unwrap();
-        assert_eq!(lifted.kind, Kind::Response, "{document}");
+        assert_eq!(lifted.kind, DocumentKind::Response, "{document}");
         let outcome = self.proxied.outcome(&answer).await;
         self.items.extend(lifted.transcript.items.clone());
         let document = serde_json::from_str(&document).unwrap();
-        let findings = response_validator(self.format).findings(&document);
+        let findings = response_validator(self.format).validation_errors(&document);
         assert_eq!(findings, Vec::<String>::new(), "{document}");
         Got {
             answer,
@@ -232,14 +232,14 @@ impl Talk {
     /// What the provider was asked, read; each is legal.
     pub(crate) fn asked(&self) -> Vec<Transcript> {
         let validator = request_validator(self.format.as_str());
-        let received = self.proxied.upstream.received();
+        let received = self.proxied.upstream.received_requests();
         let asked = received.iter().map(|received| {
             let mut request = received.json();
             // The schema is that of requests without a stream.
             for name in ["stream", "stream_options"] {
                 request.as_object_mut().unwrap().remove(name);
             }
-            let findings = validator.findings(&request);
+            let findings = validator.validation_errors(&request);
             assert_eq!(findings, Vec::<String>::new(), "{}", received.json());
             lift(self.format, &received.json().to_string())
                 .unwrap()
@@ -251,9 +251,9 @@ impl Talk {
     /// What a scripted provider answered to each of them.
     pub(crate) fn answered(&self) -> Vec<Transcript> {
         let provider = ScriptedProvider::default();
-        let received = self.proxied.upstream.received();
+        let received = self.proxied.upstream.received_requests();
         let answers = received.iter().map(|received: &std::sync::Arc<Received>| {
-            let body = provider.answer(received).body();
+            let body = provider.respond_to(received).body();
             let text = String::from_utf8(body.to_vec()).unwrap();
             let document = match self.mode {
                 Mode::Whole => text,

@@ -1,7 +1,7 @@
 //! The same bytes both ways.
 
 use contexture::Engine;
-use contexture_upstream_testkit::{Answer as Scripted, Gate, Received, ScriptedProvider};
+use contexture_upstream_testkit::{Gate, Received, ScriptedProvider, UpstreamResponse as Scripted};
 use reqwest::Method;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ async fn a_request_goes_out_as_it_came() {
         .header("user-agent", "Client/1.0")
         .body(body);
     proxied.stand.send(request).await.ok();
-    let seen = proxied.upstream.received();
+    let seen = proxied.upstream.received_requests();
     assert_eq!(seen.len(), 1);
     let sent = &seen[0];
     assert_eq!(sent.method, "POST");
@@ -43,7 +43,7 @@ async fn a_request_goes_out_as_it_came() {
         ("accept", "*/*"),
         (
             "host",
-            proxied.upstream.base().strip_prefix("http://").unwrap(),
+            proxied.upstream.base_url().strip_prefix("http://").unwrap(),
         ),
     ] {
         assert_eq!(sent.header(name), Some(value), "{name}");
@@ -73,7 +73,7 @@ async fn a_request_goes_out_as_it_came() {
 async fn an_answer_comes_back_as_it_was_sent() {
     let body = "{\n  \"id\": \"x\",  \"choices\":[] }\n";
     let provider = move |_: &Received| {
-        Scripted::whole(200, "application/json; charset=utf-8", body)
+        Scripted::from_body(200, "application/json; charset=utf-8", body)
             .with_header("x-request-id", "req_1")
             .with_header("openai-processing-ms", "7")
             .with_header("x-ratelimit-remaining-tokens", "9")
@@ -97,12 +97,12 @@ async fn an_answer_comes_back_as_it_was_sent() {
 
 #[tokio::test]
 async fn events_come_as_they_are_sent() {
-    let gate = Gate::closed();
+    let gate = Gate::new_closed();
     let provider = {
         let gate = gate.clone();
         move |_: &Received| {
             let events = ["one", "two", "three"].map(|word| format!("data: {word}\n\n"));
-            Scripted::events(events).through(&gate)
+            Scripted::event_stream(events).gated_by(&gate)
         }
     };
     let proxied = Proxied::to(provider, Engine::in_memory(), "").await;
@@ -111,13 +111,13 @@ async fn events_come_as_they_are_sent() {
         .request(Method::POST, "/v1/chat/completions")
         .header("content-type", "application/json")
         .body(chat(&[says("Hi")]).to_string());
-    gate.admit(1);
+    gate.release_chunks(1);
     let mut answer = request.send().await.unwrap();
     // Each event is here before the next one was sent.
     assert_eq!(answer.chunk().await.unwrap().unwrap(), "data: one\n\n");
-    gate.admit(1);
+    gate.release_chunks(1);
     assert_eq!(answer.chunk().await.unwrap().unwrap(), "data: two\n\n");
-    gate.admit(1);
+    gate.release_chunks(1);
     assert_eq!(answer.chunk().await.unwrap().unwrap(), "data: three\n\n");
     assert_eq!(answer.chunk().await.unwrap(), None);
 }
@@ -137,7 +137,7 @@ async fn a_packed_answer_stays_packed_and_is_read() {
     let provider = {
         let packed = packed.clone();
         move |_: &Received| {
-            Scripted::whole(200, "application/json", packed.clone())
+            Scripted::from_body(200, "application/json", packed.clone())
                 .with_header("content-encoding", "gzip")
         }
     };
@@ -171,7 +171,7 @@ async fn whatever_is_not_known_passes() {
         "{}",
         answer.text
     );
-    let seen = proxied.upstream.received();
+    let seen = proxied.upstream.received_requests();
     let targets: Vec<_> = seen
         .iter()
         .map(|seen| (seen.method.as_str(), seen.target.as_str()))

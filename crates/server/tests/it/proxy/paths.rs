@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use contexture::Engine;
-use contexture_upstream_testkit::{Answer as Scripted, Received, ScriptedProvider};
+use contexture_upstream_testkit::{Received, ScriptedProvider, UpstreamResponse as Scripted};
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -43,8 +43,8 @@ async fn a_request_cannot_say_where_it_goes() {
         assert!(answer.starts_with("HTTP/1.1 "), "{line}: {answer}");
     }
     // Those that were passed on all came here, with the host's own name.
-    for seen in proxied.upstream.received() {
-        let ours = proxied.upstream.base();
+    for seen in proxied.upstream.received_requests() {
+        let ours = proxied.upstream.base_url();
         assert_eq!(
             seen.header("host"),
             ours.strip_prefix("http://"),
@@ -77,7 +77,7 @@ async fn redirects_come_back_and_are_not_followed() {
     let url = format!("http://{}/v1/models", proxied.stand.address);
     let answer = client.get(url).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::TEMPORARY_REDIRECT);
-    assert_eq!(proxied.upstream.received().len(), 1);
+    assert_eq!(proxied.upstream.received_requests().len(), 1);
 }
 
 #[tokio::test]
@@ -92,5 +92,5 @@ async fn pages_of_other_sites_are_refused() {
         .ask_with("/v1/chat/completions", &body, &rebound)
         .await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
-    assert!(proxied.upstream.received().is_empty());
+    assert!(proxied.upstream.received_requests().is_empty());
 }

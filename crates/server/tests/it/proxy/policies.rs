@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use contexture::compile::{Band, Compiler, Content, Contribution, Target};
 use contexture::{Catalogue, Engine, Format, lift};
 use contexture_testdata::{exchanges, request_validator};
-use contexture_upstream_testkit::{Answer as Scripted, Received, ScriptedProvider};
+use contexture_upstream_testkit::{Received, ScriptedProvider, UpstreamResponse as Scripted};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -30,13 +30,13 @@ pub(super) fn long(turn: usize) -> Value {
 
 /// The bodies that came to the provider.
 pub(super) fn sent(proxied: &Proxied) -> Vec<String> {
-    let received = proxied.upstream.received();
+    let received = proxied.upstream.received_requests();
     let text = |seen: &std::sync::Arc<Received>| String::from_utf8(seen.body.to_vec()).unwrap();
     received.iter().map(text).collect()
 }
 
 #[tokio::test]
-async fn forty_turns_in_a_small_window_fit_are_stored_once_and_keep_their_prefix() {
+async fn small_window_forty_turns_fit_and_keep_stable_prefix() {
     for policy in [
         "limit_tokens = 2000\n",
         "limit_tokens = 2000\ncompact = \"manifest\"\n",
@@ -172,7 +172,7 @@ async fn what_the_provider_refuses_is_sent_again_as_it_came() {
     let answer = proxied.ask(CHAT, &chat(&history)).await;
     answer.ok();
     assert_eq!(answer.headers["x-contexture-failed"], "refused");
-    assert_eq!(proxied.upstream.received().len(), 2);
+    assert_eq!(proxied.upstream.received_requests().len(), 2);
     let outcome = proxied.outcome(&answer).await;
     assert!(outcome["answer"]["head"].is_string(), "{outcome}");
 }
@@ -233,7 +233,7 @@ async fn a_policy_that_is_not_there_is_refused_in_the_providers_shape() {
         assert!(answer.json().pointer(word).is_some(), "{}", answer.text);
         assert!(answer.text.contains("there are small"), "{}", answer.text);
     }
-    assert!(proxied.upstream.received().is_empty());
+    assert!(proxied.upstream.received_requests().is_empty());
 }
 
 /// The tokens of a request that is read anew.
@@ -242,12 +242,13 @@ fn counted(format: Format, body: &str, path: &str) -> u64 {
     let model = lifted.model.or_else(|| model_in(path)).unwrap();
     let target = Target::new(format, model)
         .window(1 << 40)
-        .marks(None)
+        .marker_policy(None)
         .options(lifted.options)
         .tools(lifted.tools);
     let content = Content::Instructions(lifted.instructions);
     let compiler = Compiler::new(Catalogue::builtin());
-    let compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+    let compiler =
+        compiler.with_contribution(Contribution::new("instructions", Band::System, content));
     let compiled = compiler.compile(&lifted.items, &target).unwrap();
     compiled.report.totals.tokens
 }
@@ -270,13 +271,13 @@ async fn every_recorded_request_is_legal_and_fits_in_a_small_window() {
         let proxied = Proxied::to(provider, Engine::in_memory(), &config).await;
         let lifts: BTreeMap<&str, Format> = Format::PROVIDERS.map(|one| (one.as_str(), one)).into();
         for exchange in exchanges(format) {
-            let before = proxied.upstream.received().len();
+            let before = proxied.upstream.received_requests().len();
             let name = format.split('-').next().unwrap();
             let path = match format {
-                "gemini" => format!("/gemini{}", exchange.target()),
+                "gemini" => format!("/gemini{}", exchange.path_and_query()),
                 _ => format!(
                     "/{name}/v1/{}",
-                    exchange.target().rsplit("/v1/").next().unwrap()
+                    exchange.path_and_query().rsplit("/v1/").next().unwrap()
                 ),
             };
             let request = proxied
@@ -303,13 +304,13 @@ async fn every_recorded_request_is_legal_and_fits_in_a_small_window() {
                 continue;
             }
             rewritten += 1;
-            let tokens = counted(lifts[format], &body, exchange.target());
+            let tokens = counted(lifts[format], &body, exchange.path_and_query());
             assert!(tokens <= 1500, "{tokens} tokens of {body}");
             let original: Value = serde_json::from_str(exchange.request.get()).unwrap();
             let document: Value = serde_json::from_str(&body).unwrap();
-            let findings = validator.findings(&document);
+            let findings = validator.validation_errors(&document);
             // What the recorded request itself breaks is its own.
-            if validator.findings(&original).is_empty() {
+            if validator.validation_errors(&original).is_empty() {
                 assert_eq!(
                     findings,
                     Vec::<String>::new(),

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use contexture::Engine;
 use contexture::Owner;
 use contexture::engine::Secrets;
-use contexture::store::{At, ReadRequest};
+use contexture::store::{PathEnd, ReadRequest};
 use contexture_upstream_testkit::{Received, ScriptedProvider};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -42,8 +42,12 @@ async fn stored(engine: &Engine, id: &str) -> Vec<String> {
     let owner = Owner::local();
     let chat = engine.conversation(id);
     let chat = chat.open().await.unwrap();
-    let whole = ReadRequest::whole(At::Branch(chat.branch()));
-    let page = engine.store().read(&owner, chat.id(), whole).await.unwrap();
+    let whole = ReadRequest::whole_path(PathEnd::Branch(chat.branch()));
+    let page = engine
+        .store()
+        .read_path(&owner, chat.id(), whole)
+        .await
+        .unwrap();
     page.nodes
         .iter()
         .map(|node| node.json.to_string())
@@ -51,7 +55,7 @@ async fn stored(engine: &Engine, id: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn secrets_are_taken_out_wherever_they_stand_and_all_else_goes_as_it_came() {
+async fn redaction_replaces_secrets_and_keeps_other_bytes() {
     let proxied = redacting().await;
     let bodies = [
         (
@@ -107,13 +111,13 @@ async fn packed_requests_are_redacted_and_go_unpacked() {
     let answer = proxied.stand.send(request).await;
     answer.ok();
     assert!(!answer.headers.contains_key("x-contexture-failed"));
-    let received = proxied.upstream.received();
+    let received = proxied.upstream.received_requests();
     assert_eq!(received[0].header("content-encoding"), None);
     assert_eq!(received[0].body, body.replace(KEY, GONE).as_bytes());
 }
 
 #[tokio::test]
-async fn what_is_stored_has_no_secrets_and_is_found_when_they_come_again() {
+async fn redacted_history_is_stored_clean_and_still_matched() {
     for own in [None, Some(Secrets::common())] {
         let engine = match own {
             Some(secrets) => Engine::in_memory().with_secrets(secrets),
@@ -171,7 +175,7 @@ async fn what_was_stored_before_is_not_sent_by_a_policy_that_rewrites() {
 }
 
 #[tokio::test]
-async fn what_need_not_be_cut_is_redacted_and_goes_as_it_came_otherwise() {
+async fn redaction_under_policy_without_cut_changes_only_secrets() {
     let proxied = over(
         Engine::in_memory(),
         &all("redact = true\nlimit_tokens = 2000\n"),
@@ -239,7 +243,7 @@ async fn what_cannot_be_read_does_not_pass() {
         }
     }
     assert_eq!(
-        proxied.upstream.received(),
+        proxied.upstream.received_requests(),
         Vec::<std::sync::Arc<Received>>::new()
     );
     // Files are not requests of words: they are passed on unread.

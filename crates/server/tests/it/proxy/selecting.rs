@@ -176,7 +176,7 @@ async fn calls_and_choices_keep_their_tools_in_every_format() {
             if format == "gemini" { 6 } else { 7 },
             "{format}"
         );
-        let findings = request_validator(format).findings(&request);
+        let findings = request_validator(format).validation_errors(&request);
         assert_eq!(findings, Vec::<String>::new(), "{format}: {text}");
     }
 }

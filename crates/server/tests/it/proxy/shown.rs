@@ -17,7 +17,7 @@ const ANTHROPIC: &str = "/v1/messages";
 /// What the provider answers to what was sent last, asked by nobody else.
 async fn answered(proxied: &Proxied, path: &str) -> Vec<u8> {
     let body = sent(proxied).pop().unwrap();
-    let url = format!("{}{path}", proxied.upstream.base());
+    let url = format!("{}{path}", proxied.upstream.base_url());
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let request = client.post(url).header("content-type", "application/json");
     let answer = request.body(body).send().await.unwrap();
@@ -63,7 +63,7 @@ async fn a_stream_under_a_policy_is_the_providers_byte_for_byte() {
         // The schemas are those of requests without a stream.
         let fields = document.as_object_mut().unwrap();
         fields.retain(|name, _| !name.starts_with("stream"));
-        let findings = request_validator(format).findings(&document);
+        let findings = request_validator(format).validation_errors(&document);
         assert_eq!(findings, Vec::<String>::new(), "{path}: {document}");
         assert_eq!(
             answer.text.as_bytes(),
@@ -74,7 +74,7 @@ async fn a_stream_under_a_policy_is_the_providers_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn what_is_expected_of_the_cache_is_said_with_the_answer_and_what_came_of_it_is_kept() {
+async fn cache_prediction_is_in_header_and_ledger() {
     let proxied = with("limit_tokens = 100000\n").await;
     let mut history = vec![says(&"a long task of many words ".repeat(400))];
     for turn in 0..3 {
@@ -125,7 +125,7 @@ async fn marks_are_set_where_the_client_sets_none() {
             .count();
         assert!((1..=4).contains(&marks), "turn {turn}: {sent}");
         let document: Value = serde_json::from_str(&sent).unwrap();
-        assert_eq!(validator.findings(&document), Vec::<String>::new());
+        assert_eq!(validator.validation_errors(&document), Vec::<String>::new());
         assert_eq!(
             outcome["predicted"]["read"].as_u64() > Some(1_000),
             turn > 0,
@@ -157,7 +157,7 @@ async fn long_outputs_go_as_previews() {
     let outcome = proxied.outcome(&answer).await;
     assert!(outcome["tokens_saved"].as_i64() > Some(5_000), "{outcome}");
     let document: Value = serde_json::from_str(&sent(&proxied)[0]).unwrap();
-    let findings = request_validator("openai-chat").findings(&document);
+    let findings = request_validator("openai-chat").validation_errors(&document);
     assert_eq!(findings, Vec::<String>::new(), "{document}");
     let shown = document["messages"][2]["content"].as_str().unwrap();
     assert!(shown.len() < 3_000, "{shown}");
@@ -168,7 +168,7 @@ async fn long_outputs_go_as_previews() {
 }
 
 #[tokio::test]
-async fn what_a_preview_costs_is_weighed_also_where_a_message_says_nothing() {
+async fn preview_that_costs_more_is_not_sent_despite_empty_message() {
     let call = json!({"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}});
     let tool =
         json!({"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}});
@@ -198,7 +198,7 @@ async fn a_cache_is_kept_from_the_time_of_asking() {
         move |received: &Received| {
             // An answer takes four minutes, and the cache keeps for five.
             hands.0.fetch_add(240_000, Ordering::Relaxed);
-            ScriptedProvider::default().answer(received)
+            ScriptedProvider::default().respond_to(received)
         }
     };
     let engine = Engine::in_memory().with_clock(hands.clone());

@@ -43,7 +43,7 @@ async fn behind(config: &str) -> (Proxied, Slow) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_does_not_wait_longer_than_the_policy_says_and_goes_as_it_came() {
+async fn rewrite_timeout_forwards_original_request() {
     let config = all("window = { turns = 1 }\npays = \"fits\"\ningest_timeout_ms = 20\n");
     let (proxied, slow) = behind(&config).await;
     let history = [

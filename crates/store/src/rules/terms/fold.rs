@@ -13,7 +13,7 @@ use unicode_normalization::char::{
 
 /// What a folded character does to the term it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum FoldedClass {
     /// Belongs to a word: letters and digits of scripts that put spaces between words.
     Word,
     /// A character of a script without spaces, searched in pairs.
@@ -29,31 +29,31 @@ pub(super) enum Class {
 }
 
 /// Folds one character; usually into one, sometimes into several or none.
-pub(super) fn fold(original: char, visit: &mut impl FnMut(char, Class)) {
+pub(super) fn fold_char(original: char, visit: &mut impl FnMut(char, FoldedClass)) {
     if original.is_ascii() {
         let class = if original.is_ascii_alphanumeric() {
-            Class::Word
+            FoldedClass::Word
         } else {
-            Class::Break
+            FoldedClass::Break
         };
         return visit(original.to_ascii_lowercase(), class);
     }
     if is_folded_unit(original) {
-        return visit(original, Class::Unit);
+        return visit(original, FoldedClass::Unit);
     }
     if is_ignored(original) {
-        return visit(original, Class::Nothing);
+        return visit(original, FoldedClass::Nothing);
     }
     // Before they are taken apart: "Acme™" is not "acmetm".
     if is_symbol(original) {
-        return visit(original, Class::Symbol);
+        return visit(original, FoldedClass::Symbol);
     }
     decompose_compatible(original, |part| {
         if is_combining_mark(part) {
             let class = if is_left_out(part) {
-                Class::Nothing
+                FoldedClass::Nothing
             } else {
-                Class::Mark
+                FoldedClass::Mark
             };
             return visit(part, class);
         }
@@ -61,20 +61,20 @@ pub(super) fn fold(original: char, visit: &mut impl FnMut(char, Class)) {
         for lower in part.to_lowercase() {
             for upper in lower.to_uppercase() {
                 for folded in upper.to_lowercase() {
-                    visit(folded, class(folded));
+                    visit(folded, classify_folded(folded));
                 }
             }
         }
     });
 }
 
-fn class(folded: char) -> Class {
+fn classify_folded(folded: char) -> FoldedClass {
     if !folded.is_alphanumeric() {
-        Class::Break
+        FoldedClass::Break
     } else if is_unspaced(folded) {
-        Class::Unit
+        FoldedClass::Unit
     } else {
-        Class::Word
+        FoldedClass::Word
     }
 }
 
@@ -131,8 +131,8 @@ mod tests {
     fn folded(text: &str) -> String {
         let mut out = String::new();
         for c in text.chars() {
-            fold(c, &mut |folded, class| {
-                if class != Class::Nothing {
+            fold_char(c, &mut |folded, class| {
+                if class != FoldedClass::Nothing {
                     out.push(folded);
                 }
             });
@@ -168,7 +168,7 @@ mod tests {
             if is_folded_unit(c) {
                 let long_way: String = c.nfkc().collect();
                 assert_eq!(long_way, c.to_string());
-                assert_eq!(class(c), Class::Unit, "{c}");
+                assert_eq!(classify_folded(c), FoldedClass::Unit, "{c}");
             }
         }
     }

@@ -15,7 +15,7 @@
 
 mod fold;
 
-use fold::{Class, fold};
+use fold::{FoldedClass, fold_char};
 use unicode_normalization::char::compose;
 
 /// The version of the rule. An index made by another version is to be made again.
@@ -41,12 +41,12 @@ pub struct Term<'a> {
     /// Where it ends.
     pub end: usize,
     /// What it is.
-    pub shape: Shape,
+    pub shape: TermShape,
 }
 
 /// What a term is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum TermShape {
     /// A word.
     Word,
     /// Two characters of a script without spaces.
@@ -67,12 +67,12 @@ pub enum Purpose {
 }
 
 /// Cuts `text`, in order.
-pub fn terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
-    let mut cutter = Cutter {
+pub fn visit_terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
+    let mut cutter = TermSplitter {
         purpose,
         visit: &mut visit,
         position: 0,
-        state: State::Between,
+        state: SplitterState::Between,
         word: String::new(),
         pair: String::new(),
     };
@@ -84,16 +84,18 @@ pub fn terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
         if c.is_ascii_alphanumeric() {
             let more = rest.bytes().position(|b| !b.is_ascii_alphanumeric());
             let run = rest.get(..more.unwrap_or(rest.len())).unwrap_or(rest);
-            cutter.letters(run, at);
+            cutter.push_ascii_run(run, at);
             at += run.len();
-        } else if let Some(suffix) = cutter.suffix(rest, at) {
+        } else if let Some(suffix) = cutter.take_suffix(rest, at) {
             at += suffix;
         } else {
-            fold(c, &mut |folded, class| cutter.take(folded, class, at, end));
+            fold_char(c, &mut |folded, class| {
+                cutter.push_char(folded, class, at, end)
+            });
             at = end;
         }
     }
-    cutter.finish();
+    cutter.finish_term();
 }
 
 /// The distinct terms by which `text` may be asked for, in order, separated by spaces.
@@ -101,7 +103,7 @@ pub fn terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
 pub fn index_terms(text: &str) -> String {
     let mut all = String::new();
     let mut places = Vec::new();
-    terms(text, Purpose::Index, |term| {
+    visit_terms(text, Purpose::Index, |term| {
         let start = all.len();
         all.push_str(term.text);
         places.push(start..all.len());
@@ -112,11 +114,11 @@ pub fn index_terms(text: &str) -> String {
     distinct.join(" ")
 }
 
-struct Cutter<'a, F> {
+struct TermSplitter<'a, F> {
     purpose: Purpose,
     visit: &'a mut F,
     position: u32,
-    state: State,
+    state: SplitterState,
     /// The word so far.
     word: String,
     /// The unit before, and the unit so far.
@@ -124,7 +126,7 @@ struct Cutter<'a, F> {
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum SplitterState {
     Between,
     Word {
         start: usize,
@@ -152,23 +154,23 @@ struct Unit {
     from: usize,
 }
 
-impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
-    fn take(&mut self, c: char, class: Class, start: usize, end: usize) {
+impl<F: FnMut(Term<'_>)> TermSplitter<'_, F> {
+    fn push_char(&mut self, c: char, class: FoldedClass, start: usize, end: usize) {
         match class {
-            Class::Word => self.letter(c, start, end),
-            Class::Unit => self.unit(c, start, end),
-            Class::Mark => self.mark(c, end),
-            Class::Nothing => self.stretch(end),
-            Class::Symbol => {
-                self.finish();
-                self.state = State::Symbol { c, start, end };
+            FoldedClass::Word => self.push_letter(c, start, end),
+            FoldedClass::Unit => self.push_unit(c, start, end),
+            FoldedClass::Mark => self.push_mark(c, end),
+            FoldedClass::Nothing => self.extend_end(end),
+            FoldedClass::Symbol => {
+                self.finish_term();
+                self.state = SplitterState::Symbol { c, start, end };
             }
-            Class::Break => self.finish(),
+            FoldedClass::Break => self.finish_term(),
         }
     }
 
     /// A run of ASCII letters and digits.
-    fn letters(&mut self, run: &str, start: usize) {
+    fn push_ascii_run(&mut self, run: &str, start: usize) {
         self.extend_word(start, start + 1, start + run.len());
         let from = self.word.len();
         let room = TERM_BYTES.saturating_sub(from).min(run.len());
@@ -178,7 +180,7 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
         }
     }
 
-    fn letter(&mut self, c: char, start: usize, end: usize) {
+    fn push_letter(&mut self, c: char, start: usize, end: usize) {
         self.extend_word(start, end, end);
         if self.word.len() + c.len_utf8() <= TERM_BYTES {
             self.word.push(c);
@@ -187,11 +189,11 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
 
     fn extend_word(&mut self, start: usize, first_end: usize, end: usize) {
         match &mut self.state {
-            State::Word { end: so_far, .. } => *so_far = end,
+            SplitterState::Word { end: so_far, .. } => *so_far = end,
             _ => {
-                self.finish();
+                self.finish_term();
                 self.word.clear();
-                self.state = State::Word {
+                self.state = SplitterState::Word {
                     start,
                     end,
                     first_end,
@@ -200,26 +202,28 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
         }
     }
 
-    fn mark(&mut self, c: char, end: usize) {
+    fn push_mark(&mut self, c: char, end: usize) {
         match self.state {
-            State::Between | State::Symbol { .. } => {}
-            State::Word { .. } => {
+            SplitterState::Between | SplitterState::Symbol { .. } => {}
+            SplitterState::Word { .. } => {
                 if self.word.len() + c.len_utf8() <= TERM_BYTES {
                     self.word.push(c);
                 }
             }
-            State::Run { now, .. } => {
-                if !self.compose(c) && self.pair.len() - now.from + c.len_utf8() <= UNIT_BYTES {
+            SplitterState::Run { now, .. } => {
+                if !self.compose_with_last(c)
+                    && self.pair.len() - now.from + c.len_utf8() <= UNIT_BYTES
+                {
                     self.pair.push(c);
                 }
             }
         }
-        self.stretch(end);
+        self.extend_end(end);
     }
 
     /// Joins a character to the last of the unit, where there is one character for both: syllables
     /// of Hangul, voiced kana.
-    fn compose(&mut self, c: char) -> bool {
+    fn compose_with_last(&mut self, c: char) -> bool {
         let last = self.pair.chars().next_back();
         let Some(joined) = last.and_then(|last| compose(last, c)) else {
             return false;
@@ -230,19 +234,19 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
     }
 
     /// What was folded away still belongs to the term in front of it.
-    fn stretch(&mut self, to: usize) {
+    fn extend_end(&mut self, to: usize) {
         match &mut self.state {
-            State::Between => {}
-            State::Word { end, .. } | State::Symbol { end, .. } => *end = to,
-            State::Run { now, .. } => now.end = to,
+            SplitterState::Between => {}
+            SplitterState::Word { end, .. } | SplitterState::Symbol { end, .. } => *end = to,
+            SplitterState::Run { now, .. } => now.end = to,
         }
     }
 
-    fn unit(&mut self, c: char, start: usize, end: usize) {
+    fn push_unit(&mut self, c: char, start: usize, end: usize) {
         match self.state {
-            State::Run { before, now } => {
-                if self.compose(c) {
-                    return self.stretch(end);
+            SplitterState::Run { before, now } => {
+                if self.compose_with_last(c) {
+                    return self.extend_end(end);
                 }
                 if let Some(before) = before {
                     self.emit_pair(before, now);
@@ -254,20 +258,20 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
                     end,
                     from: self.pair.len(),
                 };
-                self.state = State::Run {
+                self.state = SplitterState::Run {
                     before: Some(before),
                     now,
                 };
             }
             _ => {
-                self.finish();
+                self.finish_term();
                 self.pair.clear();
                 let now = Unit {
                     start,
                     end,
                     from: 0,
                 };
-                self.state = State::Run { before: None, now };
+                self.state = SplitterState::Run { before: None, now };
             }
         }
         self.pair.push(c);
@@ -275,38 +279,44 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
 
     fn emit_pair(&mut self, before: Unit, now: Unit) {
         let pair = std::mem::take(&mut self.pair);
-        self.emit(&pair, Shape::Pair, before.start, before.end, now.end);
+        self.emit_term(&pair, TermShape::Pair, before.start, before.end, now.end);
         self.pair = pair;
         self.position += 1;
     }
 
     /// Ends the term.
-    fn finish(&mut self) {
-        match std::mem::replace(&mut self.state, State::Between) {
-            State::Between => {}
-            State::Symbol { c, start, end } => {
+    fn finish_term(&mut self) {
+        match std::mem::replace(&mut self.state, SplitterState::Between) {
+            SplitterState::Between => {}
+            SplitterState::Symbol { c, start, end } => {
                 let mut buffer = [0; 4];
-                self.emit(c.encode_utf8(&mut buffer), Shape::Symbol, start, end, end);
+                self.emit_term(
+                    c.encode_utf8(&mut buffer),
+                    TermShape::Symbol,
+                    start,
+                    end,
+                    end,
+                );
                 self.position += 1;
             }
-            State::Word {
+            SplitterState::Word {
                 start,
                 end,
                 first_end,
             } => {
                 let word = std::mem::take(&mut self.word);
-                self.emit(&word, Shape::Word, start, first_end, end);
+                self.emit_term(&word, TermShape::Word, start, first_end, end);
                 self.word = word;
                 self.position += 1;
             }
-            State::Run { before, now } => {
+            SplitterState::Run { before, now } => {
                 if let Some(before) = before {
                     self.emit_pair(before, now);
                 }
                 if before.is_none() || self.purpose == Purpose::Index {
                     let pair = std::mem::take(&mut self.pair);
                     let last = pair.get(now.from..).unwrap_or_default();
-                    self.emit(last, Shape::Character, now.start, now.end, now.end);
+                    self.emit_term(last, TermShape::Character, now.start, now.end, now.end);
                     self.pair = pair;
                 }
                 self.position += 1;
@@ -315,13 +325,13 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
     }
 
     /// `++` or `#` behind a word, at the beginning of `rest`; gives its length.
-    fn suffix(&mut self, rest: &str, at: usize) -> Option<usize> {
+    fn take_suffix(&mut self, rest: &str, at: usize) -> Option<usize> {
         let suffix = match rest.as_bytes() {
             [b'#', ..] => "#",
             [b'+', b'+', ..] => "++",
             _ => return None,
         };
-        let State::Word {
+        let SplitterState::Word {
             start,
             end,
             first_end,
@@ -334,20 +344,27 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
         }
         if self.purpose == Purpose::Index {
             let word = std::mem::take(&mut self.word);
-            self.emit(&word, Shape::Word, start, first_end, end);
+            self.emit_term(&word, TermShape::Word, start, first_end, end);
             self.word = word;
         }
         self.word.push_str(suffix);
-        self.state = State::Word {
+        self.state = SplitterState::Word {
             start,
             end: at + suffix.len(),
             first_end,
         };
-        self.finish();
+        self.finish_term();
         Some(suffix.len())
     }
 
-    fn emit(&mut self, text: &str, shape: Shape, start: usize, first_end: usize, end: usize) {
+    fn emit_term(
+        &mut self,
+        text: &str,
+        shape: TermShape,
+        start: usize,
+        first_end: usize,
+        end: usize,
+    ) {
         (self.visit)(Term {
             text,
             position: self.position,
@@ -365,7 +382,7 @@ mod tests {
 
     fn cut(text: &str, purpose: Purpose) -> String {
         let mut out = Vec::new();
-        terms(text, purpose, |term| {
+        visit_terms(text, purpose, |term| {
             assert!(text.is_char_boundary(term.start) && text.is_char_boundary(term.end));
             assert!(term.start < term.first_end && term.first_end <= term.end);
             out.push(format!("{}{}", term.position, term.text));
@@ -404,7 +421,7 @@ mod tests {
     fn places_are_those_of_the_text() {
         let text = "Ein Süßes! e\u{301}";
         let mut places = Vec::new();
-        terms(text, Purpose::Index, |term| {
+        visit_terms(text, Purpose::Index, |term| {
             places.push(&text[term.start..term.end]);
         });
         assert_eq!(places, ["Ein", "Süßes", "e\u{301}"]);

@@ -2,7 +2,7 @@
 
 /// What becomes of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum EventAction {
     /// The client gets it, as it is by now.
     Show,
     /// It does not.

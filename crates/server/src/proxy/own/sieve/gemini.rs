@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fate::Fate;
-use crate::proxy::own::json::{at, remove, set};
+use super::fate::EventAction;
+use crate::proxy::own::json::{pointer_or_null, remove_member, set_member};
 
 const PARTS: &str = "/candidates/0/content/parts";
 const CALL: [&str; 2] = ["functionCall", "function_call"];
@@ -11,8 +11,8 @@ const USAGE: &str = "usageMetadata";
 
 /// The parts of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
-    later: bool,
+pub(super) struct GeminiParts {
+    is_later_round: bool,
     /// The id that the first response gave.
     id: Option<Value>,
     /// Whether the call that is still growing is one of ours.
@@ -20,76 +20,80 @@ pub(super) struct Parts {
     finished: bool,
 }
 
-impl Parts {
-    pub(super) fn fate(&mut self, event: &mut Value, is_own: &dyn Fn(&Value) -> bool) -> Fate {
-        let id = at(event, "/responseId");
+impl GeminiParts {
+    pub(super) fn edit_event(
+        &mut self,
+        event: &mut Value,
+        is_own: &dyn Fn(&Value) -> bool,
+    ) -> EventAction {
+        let id = pointer_or_null(event, "/responseId");
         if self.id.is_none() && !id.is_null() {
             self.id = Some(id.clone());
         }
-        if let Some(first) = self.id.clone().filter(|_| self.later) {
-            set(event, "responseId", first);
+        if let Some(first) = self.id.clone().filter(|_| self.is_later_round) {
+            set_member(event, "responseId", first);
         }
-        let candidate = at(event, "/candidates/0");
-        self.finished |= !at(candidate, "/finishReason").is_null();
+        let candidate = pointer_or_null(event, "/candidates/0");
+        self.finished |= !pointer_or_null(candidate, "/finishReason").is_null();
         let mut taken = false;
         if let Some(parts) = event.pointer_mut(PARTS).and_then(Value::as_array_mut) {
             let before = parts.len();
-            parts.retain(|part| !self.is_own(part, is_own));
+            parts.retain(|part| !self.is_server_call(part, is_own));
             taken = parts.len() < before;
         }
         if self.finished {
-            return Fate::Hold;
+            return EventAction::Hold;
         }
-        if self.later {
-            remove(event, USAGE);
+        if self.is_later_round {
+            remove_member(event, USAGE);
         }
         let empty = event
             .pointer(PARTS)
             .and_then(Value::as_array)
             .is_none_or(Vec::is_empty);
-        match (taken || self.later) && empty {
-            true => Fate::Drop,
-            false => Fate::Show,
+        match (taken || self.is_later_round) && empty {
+            true => EventAction::Drop,
+            false => EventAction::Show,
         }
     }
 
-    fn is_own(&mut self, part: &Value, is_own: &dyn Fn(&Value) -> bool) -> bool {
+    fn is_server_call(&mut self, part: &Value, is_own: &dyn Fn(&Value) -> bool) -> bool {
         let Some(call) = CALL.iter().find_map(|name| part.get(name)) else {
             return false;
         };
-        let own = match at(call, "/name").as_str() {
+        let own = match pointer_or_null(call, "/name").as_str() {
             None | Some("") => self.growing,
-            Some(_) => is_own(at(call, "/name")),
+            Some(_) => is_own(pointer_or_null(call, "/name")),
         };
-        self.growing = own && at(call, "/willContinue") == true;
+        self.growing = own && pointer_or_null(call, "/willContinue") == true;
         own
     }
 
-    pub(super) fn again(&mut self) {
-        self.later = true;
+    pub(super) fn begin_next_round(&mut self) {
+        self.is_later_round = true;
         self.growing = false;
         self.finished = false;
     }
 }
 
 /// A last response without the end; says whether anything is left.
-pub(super) fn unended(event: &mut Value) -> bool {
-    remove(event, USAGE);
+pub(super) fn strip_end(event: &mut Value) -> bool {
+    remove_member(event, USAGE);
     if let Some(candidate) = event.pointer_mut("/candidates/0") {
-        remove(candidate, "finishReason");
+        remove_member(candidate, "finishReason");
     }
     let parts = event.pointer(PARTS).and_then(Value::as_array);
     parts.is_some_and(|parts| !parts.is_empty())
 }
 
-pub(super) fn end(event: &mut Value, whole: &Value) {
+pub(super) fn rewrite_end(event: &mut Value, whole: &Value) {
     if event.get(USAGE).is_some() {
-        set(event, USAGE, whole[USAGE].clone());
+        set_member(event, USAGE, whole[USAGE].clone());
     }
     if let Some(candidate) = event.pointer_mut("/candidates/0")
-        && !at(candidate, "/finishReason").is_null()
+        && !pointer_or_null(candidate, "/finishReason").is_null()
     {
-        let finish = at(whole, "/candidates/0/finishReason").clone();
-        set(candidate, "finishReason", finish);
+        let finish = pointer_or_null(whole, "/candidates/0/finishReason").clone();
+        set_member(candidate, "finishReason", finish);
     }
 }

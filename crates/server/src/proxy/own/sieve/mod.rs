@@ -13,53 +13,53 @@ use bytes::{Bytes, BytesMut};
 use contexture::Format;
 use serde_json::Value;
 
-use fate::Fate;
+use fate::EventAction;
 
-use crate::proxy::own::events::Event;
-use crate::proxy::own::tools::OwnTools;
+use crate::proxy::own::events::SseEvent;
+use crate::proxy::own::tools::ServerTools;
 
 /// The events of an answer on their way to the client.
 #[derive(Debug)]
-pub(crate) struct Sieve {
-    shape: Shape,
-    own: OwnTools,
-    held: Vec<(Event, Value)>,
+pub(crate) struct StreamEditor {
+    format_editor: FormatEditor,
+    server_tools: ServerTools,
+    held_events: Vec<(SseEvent, Value)>,
 }
 
 #[derive(Debug)]
-enum Shape {
-    Anthropic(anthropic::Blocks),
-    Chat(chat::Chunks),
-    Gemini(gemini::Parts),
-    Responses(responses::Items),
+enum FormatEditor {
+    Anthropic(anthropic::AnthropicBlocks),
+    Chat(chat::ChatChunks),
+    Gemini(gemini::GeminiParts),
+    Responses(responses::ResponsesItems),
 }
 
-impl Sieve {
+impl StreamEditor {
     /// `None` for a format without streams.
-    pub(crate) fn new(format: Format, own: &OwnTools) -> Option<Self> {
+    pub(crate) fn new(format: Format, own: &ServerTools) -> Option<Self> {
         let shape = match format {
-            Format::Anthropic => Shape::Anthropic(Default::default()),
-            Format::OpenAiChat => Shape::Chat(Default::default()),
-            Format::Gemini => Shape::Gemini(Default::default()),
-            Format::OpenAiResponses => Shape::Responses(Default::default()),
+            Format::Anthropic => FormatEditor::Anthropic(Default::default()),
+            Format::OpenAiChat => FormatEditor::Chat(Default::default()),
+            Format::Gemini => FormatEditor::Gemini(Default::default()),
+            Format::OpenAiResponses => FormatEditor::Responses(Default::default()),
             Format::Ui | Format::Items => return None,
         };
         Some(Self {
-            shape,
-            own: own.clone(),
-            held: Vec::new(),
+            format_editor: shape,
+            server_tools: own.clone(),
+            held_events: Vec::new(),
         })
     }
 
     /// What the client gets of an event.
-    pub(crate) fn push(&mut self, event: Event) -> Bytes {
+    pub(crate) fn edit_event(&mut self, event: SseEvent) -> Bytes {
         let came = serde_json::from_str::<Value>(&event.data).ok();
         let Some(came) = came.filter(Value::is_object) else {
             // Comments, `[DONE]`, what is none of ours: it stays behind what is held.
-            return match event.data.is_empty() || self.held.is_empty() {
+            return match event.data.is_empty() || self.held_events.is_empty() {
                 true => event.raw,
                 false => {
-                    self.held.push((event, Value::Null));
+                    self.held_events.push((event, Value::Null));
                     Bytes::new()
                 }
             };
@@ -67,65 +67,67 @@ impl Sieve {
         let mut data = came.clone();
         let is_own = |name: &Value| {
             let name = name.as_str();
-            name.is_some_and(|name| self.own.named(name).is_some())
+            name.is_some_and(|name| self.server_tools.find_by_name(name).is_some())
         };
-        let fate = match &mut self.shape {
-            Shape::Anthropic(blocks) => blocks.fate(&mut data, &is_own),
-            Shape::Chat(chunks) => chunks.fate(&mut data, &is_own),
-            Shape::Gemini(parts) => parts.fate(&mut data, &is_own),
-            Shape::Responses(items) => items.fate(&mut data, &is_own),
+        let fate = match &mut self.format_editor {
+            FormatEditor::Anthropic(blocks) => blocks.edit_event(&mut data, &is_own),
+            FormatEditor::Chat(chunks) => chunks.edit_event(&mut data, &is_own),
+            FormatEditor::Gemini(parts) => parts.edit_event(&mut data, &is_own),
+            FormatEditor::Responses(items) => items.edit_event(&mut data, &is_own),
         };
         match fate {
-            Fate::Show if data == came => event.raw,
-            Fate::Show => event.with(&data),
-            Fate::Drop => Bytes::new(),
-            Fate::Hold => {
-                self.held.push((event, data));
+            EventAction::Show if data == came => event.raw,
+            EventAction::Show => event.with_data(&data),
+            EventAction::Drop => Bytes::new(),
+            EventAction::Hold => {
+                self.held_events.push((event, data));
                 Bytes::new()
             }
         }
     }
 
     /// The round is over, and the next goes on with the answer: what of its end is the client's.
-    pub(crate) fn again(&mut self) -> Bytes {
+    pub(crate) fn begin_next_round(&mut self) -> Bytes {
         let mut shown = BytesMut::new();
-        for (event, mut data) in std::mem::take(&mut self.held) {
-            let says_more = match &mut self.shape {
-                Shape::Anthropic(_) | Shape::Responses(_) => false,
-                Shape::Chat(_) => chat::unended(&mut data),
-                Shape::Gemini(_) => gemini::unended(&mut data),
+        for (event, mut data) in std::mem::take(&mut self.held_events) {
+            let says_more = match &mut self.format_editor {
+                FormatEditor::Anthropic(_) | FormatEditor::Responses(_) => false,
+                FormatEditor::Chat(_) => chat::strip_end(&mut data),
+                FormatEditor::Gemini(_) => gemini::strip_end(&mut data),
             };
             if says_more {
-                shown.extend_from_slice(&event.with(&data));
+                shown.extend_from_slice(&event.with_data(&data));
             }
         }
-        match &mut self.shape {
-            Shape::Anthropic(blocks) => blocks.again(),
-            Shape::Chat(chunks) => chunks.again(),
-            Shape::Gemini(parts) => parts.again(),
-            Shape::Responses(items) => items.again(),
+        match &mut self.format_editor {
+            FormatEditor::Anthropic(blocks) => blocks.begin_next_round(),
+            FormatEditor::Chat(chunks) => chunks.begin_next_round(),
+            FormatEditor::Gemini(parts) => parts.begin_next_round(),
+            FormatEditor::Responses(items) => items.begin_next_round(),
         }
         shown.freeze()
     }
 
     /// The answer is over: its end, as it came or, where that is not what the client saw, that of the whole answer.
-    pub(crate) fn end(&mut self, whole: Option<&Value>) -> Bytes {
+    pub(crate) fn finish_stream(&mut self, whole: Option<&Value>) -> Bytes {
         let mut shown = BytesMut::new();
-        for (event, came) in std::mem::take(&mut self.held) {
+        for (event, came) in std::mem::take(&mut self.held_events) {
             let mut data = came.clone();
-            match (&mut self.shape, whole) {
+            match (&mut self.format_editor, whole) {
                 (_, _) if data.is_null() => {}
-                (Shape::Responses(items), whole) => items.end(&mut data, whole),
-                (Shape::Anthropic(_), Some(whole)) => anthropic::end(&mut data, whole),
-                (Shape::Chat(_), Some(whole)) => chat::end(&mut data, whole),
-                (Shape::Gemini(_), Some(whole)) => gemini::end(&mut data, whole),
+                (FormatEditor::Responses(items), whole) => items.rewrite_end(&mut data, whole),
+                (FormatEditor::Anthropic(_), Some(whole)) => {
+                    anthropic::rewrite_end(&mut data, whole)
+                }
+                (FormatEditor::Chat(_), Some(whole)) => chat::rewrite_end(&mut data, whole),
+                (FormatEditor::Gemini(_), Some(whole)) => gemini::rewrite_end(&mut data, whole),
                 (_, None) => {}
             }
             // What was held is as it came but for what was taken out of it.
             let is_same = serde_json::from_str(&event.data).is_ok_and(|came: Value| came == data);
             match data.is_null() || is_same {
                 true => shown.extend_from_slice(&event.raw),
-                false => shown.extend_from_slice(&event.with(&data)),
+                false => shown.extend_from_slice(&event.with_data(&data)),
             }
         }
         shown.freeze()
@@ -137,27 +139,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::proxy::own::events::Events;
-    use crate::proxy::own::tools::OwnTool;
+    use crate::proxy::own::events::SseEventBuffer;
+    use crate::proxy::own::tools::ServerTool;
 
     /// What a client gets of these events, those of each round behind one another, and of the end.
     fn check(format: Format, rounds: &[&[Value]], whole: Option<&Value>, expected: &[Value]) {
-        let own = OwnTools::default().with(OwnTool::ReadContext);
-        let mut sieve = Sieve::new(format, &own).unwrap();
+        let own = ServerTools::default().with_tool(ServerTool::ReadContext);
+        let mut sieve = StreamEditor::new(format, &own).unwrap();
         let mut shown = BytesMut::new();
         for (number, round) in rounds.iter().enumerate() {
             if number > 0 {
-                shown.extend_from_slice(&sieve.again());
+                shown.extend_from_slice(&sieve.begin_next_round());
             }
-            let mut events = Events::default();
+            let mut events = SseEventBuffer::default();
             for event in *round {
                 events.push(format!("data: {event}\n\n").as_bytes());
             }
-            while let Some(event) = events.next() {
-                shown.extend_from_slice(&sieve.push(event));
+            while let Some(event) = events.next_event() {
+                shown.extend_from_slice(&sieve.edit_event(event));
             }
         }
-        shown.extend_from_slice(&sieve.end(whole));
+        shown.extend_from_slice(&sieve.finish_stream(whole));
         let expected = expected.iter().map(|event| format!("data: {event}\n\n"));
         assert_eq!(
             String::from_utf8_lossy(&shown),
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_grows_argument_by_argument_is_held_back_to_its_end() {
+    fn gemini_streamed_server_call_is_dropped_completely() {
         let part = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
         let growing = |name: Option<&str>, goes_on: bool| {
             let mut call = json!({"partialArgs": [{"jsonPath": "$.query", "stringValue": "x"}], "willContinue": goes_on});

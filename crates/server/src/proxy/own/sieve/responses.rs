@@ -4,71 +4,78 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::fate::Fate;
-use crate::proxy::own::json::{at, set, set_in};
+use super::fate::EventAction;
+use crate::proxy::own::json::{pointer_or_null, set_member, set_member_in};
 
 /// The items of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Items {
-    later: bool,
+pub(super) struct ResponsesItems {
+    is_later_round: bool,
     /// How many the client has got.
-    shown: u64,
+    sent_count: u64,
     /// Where the client has each item of this round; ours it has not.
-    places: BTreeMap<u64, Option<u64>>,
+    client_indexes: BTreeMap<u64, Option<u64>>,
     /// The number of the next event.
-    number: u64,
+    next_number: u64,
     /// The id that the answer began with: clients refuse an end that has another.
     id: Option<Value>,
 }
 
-impl Items {
-    pub(super) fn fate(&mut self, event: &mut Value, is_own: &dyn Fn(&Value) -> bool) -> Fate {
-        let kind = at(event, "/type").as_str().unwrap_or_default();
+impl ResponsesItems {
+    pub(super) fn edit_event(
+        &mut self,
+        event: &mut Value,
+        is_own: &dyn Fn(&Value) -> bool,
+    ) -> EventAction {
+        let kind = pointer_or_null(event, "/type").as_str().unwrap_or_default();
         let name = kind.strip_prefix("response.").unwrap_or(kind);
         if self.id.is_none() {
             self.id = event.pointer("/response/id").cloned();
         }
         match name {
-            "created" | "in_progress" | "queued" if self.later => return Fate::Drop,
-            "completed" | "incomplete" | "failed" | "cancelled" => return Fate::Hold,
+            "created" | "in_progress" | "queued" if self.is_later_round => {
+                return EventAction::Drop;
+            }
+            "completed" | "incomplete" | "failed" | "cancelled" => return EventAction::Hold,
             _ => {}
         }
-        if let Some(index) = at(event, "/output_index").as_u64() {
-            let item = at(event, "/item");
-            let own = at(item, "/type") == "function_call" && is_own(at(item, "/name"));
-            let shown = &mut self.shown;
-            let place = *self.places.entry(index).or_insert_with(|| {
+        if let Some(index) = pointer_or_null(event, "/output_index").as_u64() {
+            let item = pointer_or_null(event, "/item");
+            let own = pointer_or_null(item, "/type") == "function_call"
+                && is_own(pointer_or_null(item, "/name"));
+            let shown = &mut self.sent_count;
+            let place = *self.client_indexes.entry(index).or_insert_with(|| {
                 let place = (!own).then_some(*shown);
                 *shown += u64::from(!own);
                 place
             });
             let Some(place) = place else {
-                return Fate::Drop;
+                return EventAction::Drop;
             };
-            set(event, "output_index", place);
+            set_member(event, "output_index", place);
         }
-        self.count(event);
-        Fate::Show
+        self.renumber_event(event);
+        EventAction::Show
     }
 
-    fn count(&mut self, event: &mut Value) {
+    fn renumber_event(&mut self, event: &mut Value) {
         if event.get("sequence_number").is_some() {
-            set(event, "sequence_number", self.number);
-            self.number += 1;
+            set_member(event, "sequence_number", self.next_number);
+            self.next_number += 1;
         }
     }
 
-    pub(super) fn again(&mut self) {
-        self.later = true;
-        self.places.clear();
+    pub(super) fn begin_next_round(&mut self) {
+        self.is_later_round = true;
+        self.client_indexes.clear();
     }
 
-    pub(super) fn end(&mut self, event: &mut Value, whole: Option<&Value>) {
-        self.count(event);
+    pub(super) fn rewrite_end(&mut self, event: &mut Value, whole: Option<&Value>) {
+        self.renumber_event(event);
         if let Some(whole) = whole {
-            set(event, "response", whole.clone());
+            set_member(event, "response", whole.clone());
             if let Some(id) = &self.id {
-                set_in(event, "/response", "id", id.clone());
+                set_member_in(event, "/response", "id", id.clone());
             }
         }
     }

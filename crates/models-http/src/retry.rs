@@ -1,0 +1,137 @@
+//! When a call is tried again, and after what wait.
+
+use std::time::{Duration, SystemTime};
+
+use contexture_models::ModelError;
+use reqwest::header::HeaderMap;
+
+use crate::options::RetryLimits;
+
+/// The wait before try number `tries + 1`, if there is to be one. `spread` is from 0 to 1.
+pub(crate) fn retry_delay(
+    retries: &RetryLimits,
+    tries: u32,
+    error: &ModelError,
+    spread: f64,
+) -> Option<Duration> {
+    if tries > retries.limit || !error.is_retryable() {
+        return None;
+    }
+    let asked = match error {
+        ModelError::RateLimited { retry_after_ms, .. }
+        | ModelError::Unavailable { retry_after_ms, .. } => *retry_after_ms,
+        _ => None,
+    };
+    if let Some(asked) = asked.map(Duration::from_millis) {
+        return (asked <= retries.longest).then_some(asked);
+    }
+    let doubled = 2_u32.saturating_pow(tries.saturating_sub(1).min(16));
+    let wait = retries.wait.saturating_mul(doubled).min(retries.longest);
+    Some(
+        wait.mul_f64(0.75 + spread.clamp(0.0, 1.0) / 2.0)
+            .min(retries.longest),
+    )
+}
+
+/// How long the provider asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` as seconds or as a date. A date is
+/// held against the provider's own clock where its answer has a `date`, else against `now`; one that has passed is no wait.
+pub(crate) fn retry_after_ms(headers: &HeaderMap, now: SystemTime) -> Option<u64> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| -> Option<f64> { text(name)?.parse().ok() };
+    let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
+    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0);
+    let wait = match seconds.or_else(|| number("retry-after")) {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).ok()?,
+        None => {
+            let now = date("date").unwrap_or(now);
+            let until = date("retry-after")?.duration_since(now);
+            until.unwrap_or(Duration::ZERO)
+        }
+    };
+    Some(wait.as_millis().try_into().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited(retry_after_ms: Option<u64>) -> ModelError {
+        ModelError::RateLimited {
+            model: "m".into(),
+            why: String::new(),
+            retry_after_ms,
+        }
+    }
+
+    #[test]
+    fn waits_grow_and_end() {
+        let retries = RetryLimits {
+            limit: 3,
+            wait: Duration::from_millis(1000),
+            longest: Duration::from_millis(3000),
+        };
+        let ms = |tries, error: &ModelError, spread| {
+            retry_delay(&retries, tries, error, spread).map(|wait| wait.as_millis())
+        };
+        let error = limited(None);
+        let waits = [1, 2, 3, 4].map(|tries| ms(tries, &error, 0.5));
+        assert_eq!(waits, [Some(1000), Some(2000), Some(3000), None]);
+        assert_eq!(
+            [0.0, 1.0].map(|spread| ms(1, &error, spread)),
+            [Some(750), Some(1250)]
+        );
+        assert_eq!(ms(1, &limited(Some(2500)), 0.5), Some(2500));
+        assert_eq!(ms(1, &limited(Some(3001)), 0.5), None);
+        let refused = ModelError::Forbidden {
+            model: "m".into(),
+            why: String::new(),
+        };
+        assert_eq!(ms(1, &refused, 0.5), None);
+    }
+
+    #[test]
+    fn headers_say_how_long() {
+        let now = httpdate::parse_http_date("Wed, 21 Oct 2026 07:27:30 GMT").unwrap();
+        for (headers, expected) in [
+            (&[("retry-after", "2")][..], Some(2000)),
+            (&[("retry-after", "0.5")], Some(500)),
+            (
+                &[("retry-after-ms", "120"), ("retry-after", "2")],
+                Some(120),
+            ),
+            (
+                &[("retry-after-ms", "soon"), ("retry-after", "2")],
+                Some(2000),
+            ),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after", "1e300")], None),
+            (&[("retry-after", "soon")], None),
+            // The three ways to write a date.
+            (
+                &[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")],
+                Some(30_000),
+            ),
+            (
+                &[("retry-after", "Wednesday, 21-Oct-26 07:28:00 GMT")],
+                Some(30_000),
+            ),
+            (&[("retry-after", "Wed Oct 21 07:28:00 2026")], Some(30_000)),
+            (&[("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT")], Some(0)),
+            // The provider's clock is a minute behind ours.
+            (
+                &[
+                    ("retry-after", "Wed, 21 Oct 2026 07:26:35 GMT"),
+                    ("date", "Wed, 21 Oct 2026 07:26:30 GMT"),
+                ],
+                Some(5000),
+            ),
+        ] {
+            let all = headers.iter().map(|(name, value)| {
+                let name: reqwest::header::HeaderName = name.parse().unwrap();
+                (name, value.parse().unwrap())
+            });
+            assert_eq!(retry_after_ms(&all.collect(), now), expected, "{headers:?}");
+        }
+    }
+}

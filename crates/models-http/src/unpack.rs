@@ -1,0 +1,163 @@
+//! What a packed body says: gzip, deflate, brotli and Zstandard unpacked as it comes, and the events of a stream.
+//!
+//! For readers of what is passed on; what is passed on stays packed.
+
+use std::io;
+use std::pin::Pin;
+
+use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt, stream};
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
+use sse_stream::SseByteStream;
+use tokio::io::AsyncRead;
+use tokio_util::io::{ReaderStream, StreamReader};
+
+/// Pieces of a body.
+pub type BodyStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+
+/// How many packings may be around each other.
+const LAYERS: usize = 3;
+
+/// A body as its headers say it is packed, unpacked. Packings are undone in the reverse order of their names.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] for a packing that is not known, or more than three of them.
+pub fn decompress_stream(headers: &HeaderMap, body: BodyStream) -> io::Result<BodyStream> {
+    let said = headers.get_all(CONTENT_ENCODING).iter();
+    let mut names = Vec::new();
+    for value in said {
+        let value = value
+            .to_str()
+            .map_err(|_| unknown_encoding_error("one with strange characters"))?;
+        names.extend(
+            value
+                .split(',')
+                .map(|name| name.trim().to_ascii_lowercase()),
+        );
+    }
+    names.retain(|name| !name.is_empty() && name != "identity");
+    if names.len() > LAYERS {
+        return Err(unknown_encoding_error("more than three"));
+    }
+    let mut body = body;
+    for name in names.iter().rev() {
+        let packed = StreamReader::new(body);
+        body = match name.as_str() {
+            "gzip" | "x-gzip" => {
+                let mut gzip = GzipDecoder::new(packed);
+                gzip.multiple_members(true);
+                into_body_stream(gzip)
+            }
+            "deflate" => into_body_stream(ZlibDecoder::new(packed)),
+            "br" => into_body_stream(BrotliDecoder::new(packed)),
+            "zstd" => into_body_stream(ZstdDecoder::new(packed)),
+            other => return Err(unknown_encoding_error(other)),
+        };
+    }
+    Ok(body)
+}
+
+/// A whole body, unpacked.
+///
+/// # Errors
+/// As [`decompress_stream`]; [`io::ErrorKind::FileTooLarge`] beyond so many bytes; what unpacking says.
+pub async fn decompress_to_end(headers: &HeaderMap, body: Bytes, most: usize) -> io::Result<Bytes> {
+    let whole = decompress_while(headers, body, |length| length <= most).await?;
+    whole.ok_or_else(|| {
+        let why = format!("it is longer than {most} bytes when unpacked");
+        io::Error::new(io::ErrorKind::FileTooLarge, why)
+    })
+}
+
+/// A whole body, unpacked as long as `goes_on` says yes to its length so far; `None` if it did not. One that is not packed
+/// is given back as it is, and not asked about.
+///
+/// # Errors
+/// As [`decompress_stream`]; what unpacking says.
+pub async fn decompress_while(
+    headers: &HeaderMap,
+    body: Bytes,
+    mut goes_on: impl FnMut(usize) -> bool,
+) -> io::Result<Option<Bytes>> {
+    if !headers.contains_key(CONTENT_ENCODING) {
+        return Ok(Some(body));
+    }
+    let mut pieces = decompress_stream(headers, stream::iter([Ok(body)]).boxed())?;
+    let mut whole = BytesMut::new();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        if !goes_on(whole.len().saturating_add(piece.len())) {
+            return Ok(None);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(Some(whole.freeze()))
+}
+
+/// The data of a stream's events.
+pub fn event_data(body: BodyStream) -> impl Stream<Item = io::Result<String>> + Send {
+    SseByteStream::new(body).filter_map(|event| {
+        let event = match event {
+            Ok(event) => event.data.map(Ok),
+            Err(error) => Some(Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                error.to_string(),
+            ))),
+        };
+        std::future::ready(event)
+    })
+}
+
+fn into_body_stream(reader: impl AsyncRead + Send + 'static) -> BodyStream {
+    ReaderStream::new(reader).boxed()
+}
+
+fn unknown_encoding_error(name: &str) -> io::Error {
+    let why = format!("this packing is not known: {name}");
+    io::Error::new(io::ErrorKind::Unsupported, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn packed(text: &str) -> Bytes {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap().into()
+    }
+
+    fn headers(encoding: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(CONTENT_ENCODING, encoding.parse().unwrap())])
+    }
+
+    #[tokio::test]
+    async fn a_body_is_unpacked_within_its_limit() {
+        let text = "to be or not to be ".repeat(1000);
+        let whole = decompress_to_end(&headers("gzip"), packed(&text), text.len()).await;
+        assert_eq!(whole.unwrap(), text.as_bytes());
+        let error = decompress_to_end(&headers("gzip"), packed(&text), text.len() - 1).await;
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let error = decompress_to_end(&headers("pack200"), packed(&text), 1 << 20).await;
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::Unsupported);
+        let error =
+            decompress_to_end(&headers("gzip"), Bytes::from_static(b"plain"), 1 << 20).await;
+        assert!(error.is_err());
+    }
+
+    #[tokio::test]
+    async fn events_come_out_of_packed_pieces() {
+        let text = "event: a\ndata: {\"n\":1}\n\n: still here\n\ndata: [DONE]\n\n";
+        let bytes = packed(text);
+        let one_by_one: Vec<_> = bytes
+            .iter()
+            .map(|byte| Ok(Bytes::copy_from_slice(&[*byte])))
+            .collect();
+        let body = decompress_stream(&headers("gzip"), stream::iter(one_by_one).boxed()).unwrap();
+        let data: Vec<String> = event_data(body).map(Result::unwrap).collect().await;
+        assert_eq!(data, ["{\"n\":1}", "[DONE]"]);
+    }
+}

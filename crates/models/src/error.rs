@@ -1,0 +1,209 @@
+//! Why a model did not answer.
+
+use contexture_wire::StreamFailure;
+
+/// Why a model did not answer. Variants are what the caller would do next.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The provider limits the rate of requests or tokens, or the account is used up: try again later.
+    #[error("{model} limits the rate: {why}")]
+    RateLimited {
+        /// The model.
+        model: String,
+        /// What the provider says, without credentials.
+        why: String,
+        /// How long the provider asks to wait, in milliseconds.
+        retry_after_ms: Option<u64>,
+    },
+    /// The provider is overloaded or failed: try again later.
+    #[error("{model} is not available: {why}")]
+    Unavailable {
+        /// The model.
+        model: String,
+        /// What happened, without credentials.
+        why: String,
+        /// How long the provider asks to wait, in milliseconds.
+        retry_after_ms: Option<u64>,
+    },
+    /// There is no connection, or it broke: try again.
+    #[error("{model} cannot be reached: {why}")]
+    Unreachable {
+        /// The model.
+        model: String,
+        /// What happened, without credentials.
+        why: String,
+    },
+    /// Whoever answers at the address cannot show that it is the provider: another trust or another address is needed.
+    #[error("{model} cannot be trusted: {why}")]
+    Untrusted {
+        /// The model.
+        model: String,
+        /// What is wrong with its certificate, and what to do.
+        why: String,
+    },
+    /// Nothing came for too long: try again, or allow more time.
+    #[error("{model} gave no {what} within {limit_ms} ms")]
+    Timeout {
+        /// The model.
+        model: String,
+        /// What was waited for.
+        what: &'static str,
+        /// How long, in milliseconds.
+        limit_ms: u64,
+    },
+    /// The answer is not what the format's answers are, or longer than allowed.
+    #[error("the answer of {model} cannot be read: {why}")]
+    Malformed {
+        /// The model.
+        model: String,
+        /// What was expected, and what came.
+        why: String,
+    },
+    /// The provider refused the request: another one is needed.
+    #[error("{model} refused the request: {why}")]
+    Refused {
+        /// The model.
+        model: String,
+        /// What the provider says, without credentials.
+        why: String,
+        /// Whether it says that the request is too long.
+        too_long: bool,
+    },
+    /// There is no permission: other credentials are needed.
+    #[error("{model} is not permitted: {why}")]
+    Forbidden {
+        /// The model.
+        model: String,
+        /// What the provider says, without credentials.
+        why: String,
+    },
+    /// A script or a recording has no answer to this request.
+    #[error("no answer to call {call} of {model}: {why}")]
+    NoAnswer {
+        /// The model.
+        model: String,
+        /// Which call it was, from 1.
+        call: usize,
+        /// What was expected.
+        why: String,
+    },
+}
+
+impl ModelError {
+    /// A short stable word for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::RateLimited { .. } => "model_rate_limited",
+            Self::Unavailable { .. } => "model_unavailable",
+            Self::Unreachable { .. } => "model_unreachable",
+            Self::Untrusted { .. } => "model_untrusted",
+            Self::Timeout { .. } => "model_timeout",
+            Self::Malformed { .. } => "model_malformed",
+            Self::Refused { .. } => "model_refused",
+            Self::Forbidden { .. } => "model_forbidden",
+            Self::NoAnswer { .. } => "no_answer",
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::RateLimited { .. }
+            | Self::Unavailable { .. }
+            | Self::Unreachable { .. }
+            | Self::Timeout { .. } => true,
+            Self::Untrusted { .. }
+            | Self::Malformed { .. }
+            | Self::Refused { .. }
+            | Self::Forbidden { .. }
+            | Self::NoAnswer { .. } => false,
+        }
+    }
+
+    /// What a provider's words for a failure mean: those of an answer with an error status, and those that
+    /// come in the middle of a stream. `status` is the HTTP status, if there was one; a failure's code counts
+    /// as one where it is a number.
+    #[must_use]
+    pub fn from_failure(
+        model: &str,
+        failure: &StreamFailure,
+        status: Option<u16>,
+        retry_after_ms: Option<u64>,
+    ) -> Self {
+        let model = model.to_owned();
+        let why = failure.message.clone();
+        let code = failure.code.as_deref().unwrap_or_default();
+        let status = status.or_else(|| code.parse().ok()).unwrap_or_default();
+        let is = |words: &[&str]| words.contains(&failure.kind.as_str()) || words.contains(&code);
+        if is(&["insufficient_quota", "billing_error"])
+            || matches!(status, 401..=403)
+            || is(FORBIDDEN)
+        {
+            Self::Forbidden { model, why }
+        } else if status == 429 || is(LIMITED) {
+            Self::RateLimited {
+                model,
+                why,
+                retry_after_ms,
+            }
+        } else if matches!(status, 408 | 409 | 425 | 500..) || is(UNAVAILABLE) {
+            Self::Unavailable {
+                model,
+                why,
+                retry_after_ms,
+            }
+        } else {
+            let too_long = status == 413 || is(TOO_LONG) || is_too_long_message(&why);
+            Self::Refused {
+                model,
+                why,
+                too_long,
+            }
+        }
+    }
+}
+
+/// Words of providers for a failure: another key, or another account, is needed.
+const FORBIDDEN: &[&str] = &[
+    "authentication_error",
+    "permission_error",
+    "invalid_api_key",
+    "UNAUTHENTICATED",
+    "PERMISSION_DENIED",
+];
+/// Too many requests or tokens at a time.
+const LIMITED: &[&str] = &[
+    "rate_limit_error",
+    "rate_limit_exceeded",
+    "RESOURCE_EXHAUSTED",
+];
+/// Nobody's fault but the provider's.
+const UNAVAILABLE: &[&str] = &[
+    "api_error",
+    "overloaded_error",
+    "server_error",
+    "timeout_error",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DEADLINE_EXCEEDED",
+];
+/// More than the model can read.
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "request_too_large",
+    "string_above_max_length",
+];
+
+/// Some providers say it in a sentence alone.
+fn is_too_long_message(why: &str) -> bool {
+    let sentences = [
+        "prompt is too long",
+        "maximum context length",
+        "exceeds the maximum number of tokens",
+        "exceed context limit",
+    ];
+    sentences.iter().any(|sentence| why.contains(sentence))
+}

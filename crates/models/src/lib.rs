@@ -1,0 +1,25 @@
+//! Models: what answers a payload.
+//!
+//! [`Model`] is the trait. Two implementations are here, both without a network: [`ScriptedModel`] says
+//! what a test wrote down, [`ReplayModel`] what a provider once answered. A request and its answer are
+//! bodies in a provider's format; reading them is `contexture-wire`'s work. An answer may also come as a
+//! [`ModelStream`], whose end is the same body.
+//!
+//! Not here: HTTP, keys, retrying (an error says whether a retry may help).
+
+mod call;
+mod error;
+mod model;
+mod replay;
+mod reply;
+mod scripted;
+mod stream;
+mod whole;
+
+pub use call::{ModelRequest, ModelResponse};
+pub use error::ModelError;
+pub use model::Model;
+pub use replay::{RecordedExchange, ReplayMatching, ReplayModel};
+pub use reply::CannedReply;
+pub use scripted::{ScriptedModel, text_response};
+pub use stream::ModelStream;

@@ -1,0 +1,38 @@
+//! The trait. What it is asked and what it answers is in `call.rs`.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::call::{ModelRequest, ModelResponse};
+use crate::error::ModelError;
+use crate::stream::ModelStream;
+
+/// Something that answers payloads: a provider behind HTTP, a script, a recording.
+///
+/// A call may be dropped at any time; what it cost until then is lost. An implementation keeps no memory
+/// of earlier calls that changes what it answers, scripts and recordings apart.
+#[async_trait]
+pub trait Model: fmt::Debug + Send + Sync {
+    /// Answers a payload.
+    ///
+    /// # Errors
+    /// [`ModelError`]; [`ModelError::is_retryable`] says whether the same request may succeed later.
+    async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError>;
+
+    /// Answers a payload as a stream. By default the whole answer is what is streamed.
+    ///
+    /// The payload is the same as for [`Model::answer`]; an implementation that needs a word in it for that it
+    /// wants a stream adds it. Dropping the stream ends the call.
+    ///
+    /// # Errors
+    /// As [`Model::answer`], until the answer begins; what goes wrong later comes out of the stream.
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let (format, model) = (request.format, request.model.clone());
+        Ok(ModelStream::from_response(
+            format,
+            &model,
+            self.answer(request).await?,
+        ))
+    }
+}
