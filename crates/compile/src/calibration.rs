@@ -40,7 +40,7 @@ const STEP: u64 = 250;
 ///     // The provider reports 1.2 times the low bound, where the high bound is 1.5 times as much.
 ///     calibration.learn_from_range("claude", range(size, size * 3 / 2), size * 6 / 5);
 /// }
-/// let narrowed = calibration.calibrated_range("claude").unwrap().apply(range(10_000, 15_000));
+/// let narrowed = calibration.calibrated_range("claude").unwrap().apply_to(range(10_000, 15_000));
 /// assert!(narrowed.low > 10_000 && narrowed.high < 15_000);
 /// assert!(narrowed.low <= 12_000 && 12_000 <= narrowed.high);
 /// ```

@@ -54,13 +54,13 @@
 //! use std::sync::Arc;
 //!
 //! use contexture::models::ScriptedModel;
-//! use contexture::{Agent, Engine, Format, Target, turn_text};
+//! use contexture::{Agent, Engine, Format, Target, run_turn_with_text};
 //!
 //! // Over HTTP with the feature `http-models`; this one says what is written here.
-//! let model = Arc::new(ScriptedModel::saying(Format::OpenAiChat, ["Good morning, Ada."]));
+//! let model = Arc::new(ScriptedModel::with_texts(Format::OpenAiChat, ["Good morning, Ada."]));
 //! let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o"));
 //! let chat = Engine::in_memory().conversation("lobby").open().await?;
-//! let turn = turn_text(&chat, &agent, "Hello, I am Ada.").await?;
+//! let turn = run_turn_with_text(&chat, &agent, "Hello, I am Ada.").await?;
 //! assert_eq!(turn.text, "Good morning, Ada.");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;

@@ -99,7 +99,7 @@ impl Registry {
     ///     registry.register(Tool::function(name, text, Raw::parse("{\"type\":\"object\"}")?))?;
     /// }
     /// let choice = Choice::by_task("Will it rain in Oslo? I need a forecast", 1);
-    /// let wish = OfferRequest { choice: &choice, loaded: &LoadedToolkits::default(), latched: None, manner: ToolSupport::default() };
+    /// let wish = OfferRequest { choice: &choice, loaded: &LoadedToolkits::default(), latched: None, support: ToolSupport::default() };
     /// let offer = registry.offer(wish);
     /// assert_eq!(offer.tools[0].name(), "get_weather");
     /// assert_eq!(offer.removed[0].tool.to_string(), "send_mail");

@@ -45,9 +45,9 @@ pub struct Excerpt<'t> {
 /// ```
 /// use contexture_compile::reading::{TextPosition, extract_excerpt};
 ///
-/// let part = extract_excerpt("one\ntwo\nthree\n", TextPosition::line(2), 1, 100);
+/// let part = extract_excerpt("one\ntwo\nthree\n", TextPosition::line_start(2), 1, 100);
 /// assert_eq!((part.text, part.lines), ("two\n", 3));
-/// assert_eq!(part.next, Some(TextPosition::line(3)));
+/// assert_eq!(part.next, Some(TextPosition::line_start(3)));
 /// ```
 #[must_use]
 pub fn extract_excerpt(
