@@ -7,7 +7,7 @@ use contexture_wire::partner_indices;
 
 use crate::entry::ViewEntry;
 
-/// For each output the call it answers, by the rule of [`pairs`].
+/// For each output the call it answers, by the rule of [`partner_indices`].
 pub(crate) fn calls_by_output(entries: &[ViewEntry]) -> BTreeMap<usize, &FunctionCall> {
     let partners = partner_indices(entries.iter().map(|entry| &*entry.item));
     let call_of = |(at, partner): (usize, Option<usize>)| {

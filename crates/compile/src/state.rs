@@ -4,7 +4,7 @@
 //! next call's state stands behind the next call's history. It is written by a renderer, so no value breaks out
 //! of its place.
 //!
-//! Not here: JSON Schemas (`contexture_tools::Checker::require`), state that rewinds with a conversation (the engine).
+//! Not here: JSON Schemas (`contexture_tools::SchemaValidator::check_value`), state that rewinds with a conversation (the engine).
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Contribution {
     /// A value as XML, `<state>…</state>`: kept whole or left out.
     ///
     /// The same value gives the same bytes. Two contributions of state are two texts: hosts that set state
-    /// anew keep it in an [`Aside`](crate::CallContext).
+    /// anew keep it in a [`CallContext`](crate::CallContext).
     ///
     /// # Errors
     /// A value that JSON cannot hold, or that is nested too deeply.

@@ -73,7 +73,7 @@
 //!
 //! None is on by default.
 //!
-//! * `client`: models over HTTP, as the module `client`. It brings an HTTP client and TLS (rustls).
+//! * `http-models`: models over HTTP, as the module `models_http`. It brings an HTTP client and TLS (rustls).
 //! * `offload`: copies of tool outputs as objects, in clouds too. Files and memory need no feature.
 //! * `postgres`: the PostgreSQL store, as the module `store_postgres`.
 

@@ -4,7 +4,7 @@
 //! is counted, told to watchers, and put by [`Conversation::reconcile_copies`]. What was evicted stays evicted.
 //!
 //! Not here: the places, and sweeping them (`contexture-offload`); reading an output again, which asks the tree
-//! ([`Conversation::linked`]).
+//! ([`Conversation::resolve_link`]).
 
 use std::collections::BTreeSet;
 

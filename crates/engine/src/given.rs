@@ -14,7 +14,7 @@ impl Conversation {
     /// compiles of this handle counted and wrote is not counted and written again.
     ///
     /// Its counts are narrowed as those of the call it is compared with
-    /// ([`CompiledCall::narrowing`](crate::CompiledCall::calibrated_range)), or by what is known now ([`Self::calibrated_range`]).
+    /// ([`CompiledCall::calibrated_range`](crate::CompiledCall::calibrated_range)), or by what is known now ([`Self::calibrated_range`]).
     ///
     /// # Errors
     /// As [`Compiler::compile`].

@@ -15,7 +15,7 @@ pub trait SideUsageTracker: fmt::Debug + Send + Sync {
     /// What is to be stored; nothing where all is stored.
     fn pending_change(&self) -> Option<StateChange>;
 
-    /// What [`change`](Self::pending_change) gave last is stored.
+    /// What [`pending_change`](Self::pending_change) gave last is stored.
     fn mark_stored(&self);
 }
 

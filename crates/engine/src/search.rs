@@ -35,7 +35,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::CannotSearch`] where the store has no search; else as
-    /// [`Search::find`](contexture_store::ToolSearchMode::find_candidates).
+    /// [`Search::search_nodes`](contexture_store::Search::search_nodes).
     pub async fn search(
         &self,
         owner: &Owner,

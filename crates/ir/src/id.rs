@@ -83,7 +83,7 @@ binary_id! {
     StreamId, "stream id"
 }
 binary_id! {
-    /// What a history says up to a place; see [`Chain`](crate::HistoryHasher).
+    /// What a history says up to a place; see [`HistoryHasher`](crate::HistoryHasher).
     PathHash, "path hash"
 }
 

@@ -485,7 +485,7 @@ fn validate_against_schema(schema: &Raw, value: &Raw) -> Result<(), String> {
     }
 }
 
-/// As [`judged`], where no failure stops the others.
+/// As [`hook_outcome`], where no failure stops the others.
 fn hook_outcome_or_log(
     layer: &dyn DynLayer,
     slot: &StateSlot,

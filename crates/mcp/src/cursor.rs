@@ -13,7 +13,7 @@ pub(crate) fn encode_conversation_cursor(cursor: &ConversationCursor) -> String 
     format!("{}~{}", cursor.updated_ms, cursor.id)
 }
 
-/// Reads what [`after_conversation`] wrote.
+/// Reads what [`encode_conversation_cursor`] wrote.
 pub(crate) fn parse_conversation_cursor(text: &str) -> Result<ConversationCursor, ToolCallError> {
     let read = || {
         let (ms, id) = text.split_once('~')?;
@@ -36,7 +36,7 @@ pub(crate) fn encode_hit_cursor(cursor: &SearchCursor) -> String {
     format!("{score}~{created_ms}~{conversation}~{node}")
 }
 
-/// Reads what [`after_hit`] wrote.
+/// Reads what [`encode_hit_cursor`] wrote.
 pub(crate) fn parse_hit_cursor(text: &str) -> Result<SearchCursor, ToolCallError> {
     let read = || {
         let mut parts = text.split('~');

@@ -20,7 +20,7 @@ pub struct CopyKey {
 pub enum CopyScope {
     /// Everybody's.
     All,
-    /// One owner's; made by [`CopyScope::resolve_owner`].
+    /// One owner's; made by [`CopyScope::owner`].
     Owner(NodeId),
     /// One conversation's; made by [`CopyScope::conversation`].
     Conversation(NodeId, NodeId),

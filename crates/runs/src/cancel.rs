@@ -4,7 +4,7 @@
 //! [`Abort::abort`] returns, and what is made under it later is aborted at birth. Children that are dropped leave nothing
 //! in their parent.
 //!
-//! Not here: what ends when (each piece of work listens by [`Abort::guard`]), and tearing anything down.
+//! Not here: what ends when (each piece of work listens by [`Abort::run_until_aborted`]), and tearing anything down.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};

@@ -6,7 +6,7 @@
 //!
 //! | | no tasks | one fails | all fail | the caller is aborted |
 //! |---|---|---|---|---|
-//! | [`try_join_all`] | an empty list | the others are aborted, waiting ones never begin: [`PartialFailure`] | the same | [`PartialFailure`], unless try_join_all had succeeded |
+//! | [`try_join_all`] | an empty list | the others are aborted, waiting ones never begin: [`PartialFailure`] | the same | [`PartialFailure`], unless all had succeeded |
 //! | [`join_all`] | an empty list | its error stands in its place | the same | each task is begun and ends as it sees fit |
 //! | [`first_success`] | [`PartialFailure`] of nothing | the others go on | [`PartialFailure`] | [`PartialFailure`], unless one had succeeded |
 //!

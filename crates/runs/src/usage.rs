@@ -3,7 +3,7 @@
 //! A figure is absent until some call reports it, which is not the same as zero. Every call counts, whatever became of
 //! its answer, and what a child run spent counts for its parent, whatever became of the child.
 //!
-//! Not here: limits ([`crate::Budget`]), and reading a provider's report (`contexture-wire`).
+//! Not here: limits ([`crate::RunBudget`]), and reading a provider's report (`contexture-wire`).
 
 use std::fmt;
 use std::time::Duration;
@@ -118,7 +118,7 @@ pub struct RunUsage {
 
 impl RunUsage {
     /// One call, by its price. `kind` says how its target caches, which is what decides what a write costs where no
-    /// price says so ([`Rates::of`]).
+    /// price says so ([`Rates::for_request`]).
     #[must_use]
     pub fn from_price(usage: &Usage, prices: &Prices, kind: CacheKind) -> Self {
         let (cost, whole) = call_cost(usage, prices, kind);

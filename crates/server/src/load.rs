@@ -28,7 +28,7 @@ pub(crate) struct RateLimiter {
 #[derive(Debug)]
 struct OwnerBucket {
     running: usize,
-    /// How many may come at once, at `at`.
+    /// How many may come at once, at `refilled_at`.
     spare_requests: f64,
     refilled_at: Instant,
 }

@@ -1,6 +1,6 @@
 //! Blobs that nothing names: found by a reader, marked and removed by a short write.
 //!
-//! Not here: what naming is (`BlobId::named_in`).
+//! Not here: what naming is (`BlobId::find_in_text`).
 
 use std::collections::BTreeSet;
 

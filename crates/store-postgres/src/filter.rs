@@ -1,6 +1,6 @@
 //! Conversation filters as SQL over the attribute table.
 //!
-//! What a filter means is `contexture_store::rules::matches`; every key and value is bound.
+//! What a filter means is `contexture_store::rules::matches_filter`; every key and value is bound.
 
 use contexture_ir::Owner;
 use contexture_store::rules::filter_attributes;

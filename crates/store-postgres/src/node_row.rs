@@ -27,7 +27,7 @@ const CODEC_PLAIN: i16 = 0;
 /// Rows of one statement.
 const BATCH: usize = 500;
 
-/// The columns that [`decode`] and [`sound`] read.
+/// The columns that [`decode_node`] and [`decode_undamaged`] read.
 macro_rules! columns {
     () => {
         "n.segment, n.depth, n.messages, n.turns, n.compacted, n.kind, n.origin, n.audience, \

@@ -112,7 +112,7 @@ impl SegmentLineage {
 
 impl Tip {
     /// Reads the columns `segment`, `depth`, `messages`, `turns`, `compacted`, `root_no`, and then
-    /// those of [`Line::read`].
+    /// those of [`SegmentLineage::from_row`].
     pub(crate) fn from_row(
         row: &Row,
         index: usize,

@@ -26,7 +26,7 @@ const NUMBERS: usize = 17;
 const IDS: usize = 7;
 const MESSAGE_ID: usize = NUMBERS + IDS;
 
-/// Places in [`Columns::numbers`].
+/// Places in [`NodeColumns::numbers`].
 pub(crate) const SEGMENT: usize = 1;
 pub(crate) const DEPTH: usize = 2;
 pub(crate) const MESSAGES: usize = 3;
@@ -38,7 +38,7 @@ pub(crate) const ROOT_NO: usize = 9;
 pub(crate) const CODEC: usize = 13;
 pub(crate) const KEY_ID: usize = 14;
 pub(crate) const REDACTED_MS: usize = 16;
-/// Places in [`Columns::ids`].
+/// Places in [`NodeColumns::ids`].
 const NODE_ID: usize = 0;
 pub(crate) const CONTENT_HASH: usize = 1;
 pub(crate) const MEANING_HASH: usize = 2;

@@ -142,7 +142,7 @@ fn scope_of((kind, scope): (u8, String)) -> Result<KeyScope, RowError> {
     })
 }
 
-/// The columns [`verify`] looks at.
+/// The columns [`verify_entry`] looks at.
 const VERIFY: &str = "SELECT no, key, version, value_check, value, scope_kind FROM key_values";
 
 /// The values of a conversation between two keys, to be checked.

@@ -8,7 +8,7 @@
 //! Whatever removes a node removes its terms (triggers, see the migration). Removed terms stay in
 //! the index's pages until those are merged, so `purge` says that this is due.
 //!
-//! Not here: when the steps of [`tidy`] run.
+//! Not here: when the steps of [`maintain_index`] run.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};

@@ -6,47 +6,47 @@
 pub enum Method {
     /// `create_conversation`
     CreateConversation,
-    /// `conversation`
+    /// `load_conversation`
     LoadConversation,
-    /// `conversations`
+    /// `list_conversations`
     ListConversations,
     /// `update_conversation`
     UpdateConversation,
     /// `delete_conversation`
     DeleteConversation,
-    /// `append`
+    /// `append_items`
     AppendItems,
-    /// `read`
+    /// `read_path`
     ReadPath,
-    /// `nodes`
+    /// `find_nodes`
     FindNodes,
-    /// `state`
+    /// `read_state`
     ReadState,
-    /// `refs`
+    /// `list_refs`
     ListRefs,
     /// `change_ref`
     ChangeRef,
     /// `put_blob`
     PutBlob,
-    /// `blob`
+    /// `read_blob`
     ReadBlob,
-    /// `response`
+    /// `load_response`
     LoadResponse,
-    /// `redact`
+    /// `redact_content`
     RedactContent,
-    /// `erase`
+    /// `erase_step`
     EraseStep,
-    /// `events`
+    /// `list_events`
     ListEvents,
-    /// `entry`
+    /// `get_entry`
     GetEntry,
-    /// `entries`
+    /// `list_entries`
     ListEntries,
     /// `put_entry`
     PutEntry,
-    /// `Search::find`, of a store that has it.
+    /// `Search::search_nodes`, of a store that has it.
     SearchNodes,
-    /// `PathIndex::find_paths`, of a store that has it.
+    /// `PathIndex::find_path_hashes`, of a store that has it.
     FindPathHashes,
     /// `PathIndex::put_paths`, of a store that has it.
     PutPaths,
@@ -68,11 +68,11 @@ pub enum Method {
     VerifyPage,
     /// `Maintenance::verify_medium`, of a store that has it.
     VerifyMedium,
-    /// `Maintenance::statistics`, of a store that has it.
+    /// `Maintenance::read_statistics`, of a store that has it.
     ReadStatistics,
-    /// `Maintenance::collect`, of a store that has it.
+    /// `Maintenance::collect_blobs`, of a store that has it.
     CollectBlobs,
-    /// `Maintenance::compact`, of a store that has it.
+    /// `Maintenance::compact_storage`, of a store that has it.
     CompactStorage,
     /// `Maintenance::back_up`, of a store that has it.
     BackUp,

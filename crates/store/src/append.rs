@@ -18,7 +18,7 @@ use crate::stream_cursor::StreamClaim;
 pub struct AppendRequest {
     /// Where.
     pub at: AppendPoint,
-    /// What to do when [`AppendPoint::HeadDisplay`] finds another head.
+    /// What to do when [`AppendPoint::Head`] finds another head.
     pub on_moved: OnMoved,
     /// The fence of a writer that claimed the branch.
     pub fence: Option<Fence>,

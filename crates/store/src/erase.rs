@@ -1,7 +1,7 @@
 //! Erasing everything of an owner or of one of its resources: a privacy request.
 //!
-//! What such a request can ask to see first: [`Store::conversations`](crate::Store::conversations)
-//! with the same resource, and [`KeyValues::entries`](crate::KeyValues::entries) without a scope or
+//! What such a request can ask to see first: [`Store::list_conversations`](crate::Store::list_conversations)
+//! with the same resource, and [`KeyValues::list_entries`](crate::KeyValues::list_entries) without a scope or
 //! with the resource's. Not here: the loop, [`erase_all`](crate::erase_all).
 
 /// Whose data is to be erased.

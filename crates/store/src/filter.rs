@@ -3,7 +3,7 @@
 //! What can be asked for are the metadata's own fields with a [`MetadataKey`]'s name: whether they
 //! are there, and how they compare with a value of the same kind. Lists and objects are there, and
 //! compare with nothing. Backends keep these fields in a table of their own; no query looks into
-//! JSON. [`rules::matches`](crate::rules::matches) says what a filter means.
+//! JSON. [`rules::matches_filter`](crate::rules::matches_filter) says what a filter means.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Redaction: content that has to go although nodes never change.
 //!
-//! [`Store::redact`](crate::Store::redact) replaces the bytes of exactly the nodes it is given by
-//! their tombstones ([`contexture_ir::redacted_json`]) and removes state values and blobs. Not here:
-//! finding what belongs together, [`redaction`](crate::redaction).
+//! [`Store::redact_content`](crate::Store::redact_content) replaces the bytes of exactly the nodes it is given by
+//! their tombstones ([`contexture_ir::tombstone_json`]) and removes state values and blobs. Not here:
+//! finding what belongs together, [`compute_redaction_closure`](crate::compute_redaction_closure).
 
 use contexture_ir::{ContentHash, NodeId};
 

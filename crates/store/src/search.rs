@@ -2,7 +2,7 @@
 //!
 //! A capability, not part of [`Store`](crate::Store): [`Store::search`](crate::Store::search) gives
 //! it where a backend has it. What a query means is one rule for all backends
-//! ([`rules::Query`](crate::rules::Query), [`rules::judge`](crate::rules::judge)): the same texts are
+//! ([`rules::Query`](crate::rules::Query), [`rules::match_all`](crate::rules::match_all)): the same texts are
 //! found, with the same scores, everywhere.
 //!
 //! Not here: how a backend finds what to judge.
@@ -23,7 +23,7 @@ pub trait Search: Send + Sync {
     /// ([`SearchRequest::words`]).
     ///
     /// Any text is a query, see [`rules::Query`](crate::rules::Query); one that asks for nothing
-    /// finds nothing. What is searched of a node says [`rules::said`](crate::repair_rules::searchable_text): of a long
+    /// finds nothing. What is searched of a node says [`rules::searchable_text`](crate::rules::searchable_text): of a long
     /// text the first [`rules::SAID_BYTES`](crate::rules::SAID_BYTES). Redacted nodes are not found.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ pub struct Hit {
     pub message_id: Option<MessageId>,
     /// What kind of item it is.
     pub kind: NodeKind,
-    /// Higher is better. Comparable within one query only; with [`MatchMode::ElementVisitor`] only while nothing is
+    /// Higher is better. Comparable within one query only; with [`MatchMode::Any`] only while nothing is
     /// added or removed.
     pub score: u32,
     /// The stretch of its text that shows why.
@@ -201,7 +201,7 @@ pub struct SearchLimits {
     pub bytes: usize,
     /// Different words of a query of which any will do. Default 32.
     pub any_words: usize,
-    /// Nodes that are judged where any word will do; see [`MatchMode::ElementVisitor`]. Default 1,000.
+    /// Nodes that are judged where any word will do; see [`MatchMode::Any`]. Default 1,000.
     pub any_nodes: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Waking those who wait for a stream, or for a conversation's events, within one process.
 //!
-//! A backend has one [`StreamSignals`]. It hands a [`Wake`] to whatever writes, and drops it once
+//! A backend has one [`StreamSignals`]. It hands a [`WakeOnDrop`] to whatever writes, and drops it once
 //! the write is visible, on every way out: a call too many costs one read, a call too few would
 //! leave a reader asleep. Not here: changes made by other processes; nobody is woken for them.
 

@@ -16,7 +16,7 @@ use crate::exact::ExactCounter;
 #[derive(Debug)]
 pub struct EstimatingCounter {
     encoding: Encoding,
-    /// By [`Class::index`].
+    /// By [`TextClass::index`].
     ratios: [Ratio; TextClass::COUNT],
 }
 

@@ -11,7 +11,7 @@ use contexture_ir::excerpt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The name the model called, as registered: where a target refused the name and wire wrote another, the host has
-    /// put it back (`contexture_wire::Renames`).
+    /// put it back (`contexture_wire::ToolNameMap`).
     pub name: String,
     /// The group it named beside, where the format can (OpenAI's namespaces).
     pub group: Option<String>,

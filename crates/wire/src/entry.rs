@@ -1,6 +1,6 @@
 //! Items beside their neighbours: which side speaks, which call an output answers.
 //!
-//! Providers see a history as turns of two sides. A [`Run`] is the longest stretch of one side; it is
+//! Providers see a history as turns of two sides. A [`RoleRun`] is the longest stretch of one side; it is
 //! the unit of lowering, and what it lowers to depends on nothing outside it, so that it can be
 //! cached.
 

@@ -3,7 +3,7 @@
 //! A provider refuses a whole request for one name it does not like. A name that may not stand is
 //! replaced, in definitions, choices and calls alike, by one derived from it alone: as much of it as
 //! may stand, and a hash of all of it, so that two names never become one. Answers are not
-//! rewritten; [`crate::Renames`] is the way back.
+//! rewritten; [`crate::ToolNameMap`] is the way back.
 
 use std::borrow::Cow;
 

@@ -3,7 +3,7 @@
 //! This is the quick net: it reads names, so a comment or a test is never a finding, and code that does not compile
 //! yet is still read. The fine net is clippy, which resolves types: the root `clippy.toml` lists the same things as
 //! disallowed, and every pure crate switches those lints on by the line in `OPT_IN`, whose presence is checked here.
-//! Neither sees what a dependency does inside; `rooms::IMPURE` lists the dependencies that are out of the question.
+//! Neither sees what a dependency does inside; `rooms::IMPURE_LIBRARIES` lists the dependencies that are out of the question.
 
 use crate::metadata::Package;
 use crate::tidy::finding::Finding;

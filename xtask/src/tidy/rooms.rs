@@ -7,7 +7,7 @@
 //! * Crates of `FOR_TESTS` are development dependencies only, of any floor.
 //! * Other development dependencies may also stay on the crate's own floor, because a test may need a neighbour's
 //!   data, but not point up.
-//! * Libraries listed in `RESERVED` belong to the rooms named there.
+//! * Libraries listed in `RESERVED_LIBRARIES` belong to the rooms named there.
 //!
 //! Not here: the checks themselves.
 

@@ -1,7 +1,7 @@
 //! What one call will read and write, from what the call before left in the cache.
 //!
 //! The provider's clock is not known here: a prediction holds if the next call comes before what was
-//! kept is forgotten. [`CacheTrace`](crate::CacheTrace) takes the time into account.
+//! kept is forgotten. [`CacheSimulator`](crate::CacheSimulator) takes the time into account.
 
 use contexture_wire::CacheTtl;
 

@@ -1,6 +1,6 @@
 //! Whether it pays to rewrite a history that is cached: to clear, shorten or summarise what is sent.
 //!
-//! Two [`Course`]s are compared over the calls to come: the request as it is, and rewritten. Each call sends all of
+//! Two [`CallTokens`]s are compared over the calls to come: the request as it is, and rewritten. Each call sends all of
 //! it; the first reads what is cached of it and writes the rest, the others read it:
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! What stands for items that are no longer shown: a manifest made by rules, a summary made by a model.
 //!
-//! [`Manifest::of`] reads a span of items into lists (files, commands, errors, identifiers, …);
+//! [`Manifest::from_items`] reads a span of items into lists (files, commands, errors, identifiers, …);
 //! [`Manifest::render`] makes of them a text of bounded size. Both are functions.
 //!
 //! [`summary_task`] is what a model is asked, [`read_summary`] reads what it answers.

@@ -4,7 +4,7 @@
 //! a compaction item of the answer, opaque or not. Sent to a compiler without a store it is an item like any other,
 //! beside the items it is about; a store makes it stand for them.
 //!
-//! Not here: the endpoints that compact on demand, and the headers (a client's business; [`NativeCompaction::beta`]
+//! Not here: the endpoints that compact on demand, and the headers (a client's business; [`NativeCompaction::beta_header`]
 //! says which).
 
 use contexture_ir::Raw;

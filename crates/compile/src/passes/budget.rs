@@ -108,7 +108,7 @@ pub(crate) fn required_history_weight(claim: &HistoryBudgetRequest<'_>) -> u64 {
     weight_from_round(claim, claim.last)
 }
 
-/// The first round to send within `room`, which is at least [`required_history`]; `None` to stay at
+/// The first round to send within `room`, which is at least [`required_history_weight`]; `None` to stay at
 /// the plan's frontier.
 pub(crate) fn first_round(claim: &HistoryBudgetRequest<'_>, room: u64) -> Option<usize> {
     let frontier = claim.frontier.min(claim.last);

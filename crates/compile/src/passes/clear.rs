@@ -1,7 +1,7 @@
 //! Clears old content: outputs become placeholders, old thoughts are left out.
 //!
 //! What is cleared follows from the frontier of the plan and the policy alone. So it stays cleared, and
-//! nothing else is, until [`advance`] moves the frontier.
+//! nothing else is, until [`advance_frontier`] moves the frontier.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -74,7 +74,7 @@ impl ErrorLine {
         clip_line(line, &clip_range(line, self.word, SHOWN))
     }
 
-    /// What [`Self::shown`] shows of the whole text, in bytes.
+    /// What [`Self::shown_text`] shows of the whole text, in bytes.
     pub(super) fn shown_range(&self, text: &str) -> Range<usize> {
         let clip = clip_range(self.line_text(text), self.word, SHOWN);
         self.range.start + clip.start..self.range.start + clip.end

@@ -6,7 +6,7 @@
 //!
 //! One way through: what comes in (`incoming`), the keys it is looked up by (`keys`), the places found
 //! (`find`), the one that is meant (`spot`), the nodes to be stored (`news`, `renamed`), the transaction
-//! (`ingest`), and later the answer (`answer`). Not here: what is hashed (`contexture_ir::Chain`), HTTP.
+//! (`ingest`), and later the answer (`answer`). Not here: what is hashed (`contexture_ir::HistoryHasher`), HTTP.
 
 mod answer;
 mod billed;

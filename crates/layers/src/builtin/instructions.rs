@@ -2,7 +2,7 @@
 //!
 //! The words are loaded once, where the conversation begins, and are part of its path: a program with other words
 //! leaves the conversations there are as they are, and rewinding a conversation brings back what was said then. A
-//! program changes them by giving the state other [`Words`].
+//! program changes them by giving the state other [`InstructionText`].
 //!
 //! Not here: which renderer a whole prompt is written in (`contexture-compile`); fragments stand here as XML.
 

@@ -4,7 +4,7 @@
 //! a merge (RFC 7396): objects are merged key by key, `null` removes, everything else replaces. Whatever the merge
 //! gives must be of the schema, or nothing changes. It hangs off the path, so it rewinds with the conversation.
 //!
-//! A pad is changed by [`Scratchpad::update`] alone, which every route goes through and which a read-only one refuses.
+//! A pad is changed by [`Scratchpad::update_content`] alone, which every route goes through and which a read-only one refuses.
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Contribution, Placement, Stability};

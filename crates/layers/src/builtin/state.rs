@@ -1,7 +1,7 @@
 //! `state`: a value of the program's, shown to the model in every call.
 //!
 //! It hangs off the path, so it rewinds with the conversation. The program changes it through the conversation's
-//! handle; the model too, if it is [`State::settable`]. A value that is not of the schema is kept by neither.
+//! handle; the model too, if it is [`StateLayer::with_set_function`]. A value that is not of the schema is kept by neither.
 //!
 //! Not here: how a value is written (`contexture_compile::Contribution::state`).
 

@@ -31,7 +31,7 @@ pub enum TurnEnd {
         /// What, in words.
         reason: String,
     },
-    /// It goes on once somebody has decided about these calls: [`decide`](super::store_decision), then [`Run::resume`](super::Run::resume).
+    /// It goes on once somebody has decided about these calls: [`store_decision`](super::store_decision), then [`Run::resume`](super::Run::resume).
     Waiting {
         /// The calls' nodes, of this run or of runs below it.
         calls: Vec<NodeId>,

@@ -38,7 +38,7 @@ pub async fn waiting_calls(
     open_calls(engine, owner, id, &calls).await
 }
 
-/// Those of these calls that are there and have no output yet, as [`Ended::Waiting`](super::Ended::WaitingReceiver) names them.
+/// Those of these calls that are there and have no output yet, as [`TurnEnd::Waiting`](super::TurnEnd::Waiting) names them.
 ///
 /// # Errors
 /// The store's.

@@ -3,7 +3,7 @@
 //! The answer is kept with the owner's values for a day at least, and given again to whoever sends the same
 //! request under the same key; another request under it is refused. While the first runs, the second is told so. If
 //! the server dies in between, or cannot tell whether the request was stored, it may be sent again: conversations and
-//! messages have ids that derive from the key ([`Operation`]), so they are made once even then. What else a `POST`
+//! messages have ids that derive from the key ([`OperationId`]), so they are made once even then. What else a `POST`
 //! makes is made once as long as it is answered.
 //!
 //! Answers that say "come again" are not kept, nor those to callers who may not do it, nor one too large for a value.

@@ -79,7 +79,7 @@ impl Upstreams {
     /// Those of the configuration, or the three providers themselves if it has none.
     ///
     /// # Errors
-    /// A key that is not where it should be; see [`UpstreamFault`].
+    /// A key that is not where it should be; see [`UpstreamConfigError`].
     pub(crate) fn from_config(config: &Config) -> Result<Self, UpstreamConfigError> {
         let mut named = BTreeMap::new();
         let mut defaults = BTreeMap::new();

@@ -26,7 +26,7 @@ fn put_request() -> PutEntry {
     }
 }
 
-/// Calls of one method, with ids and names that exist in a conversation made by [`fill`].
+/// Calls of one method, with ids and names that exist in a conversation made by [`fill_conversation`].
 async fn call_method(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
     let mut errors = Vec::new();
@@ -292,7 +292,7 @@ fn ref_changes() -> [RefChange; 7] {
     ]
 }
 
-/// A conversation in which everything that [`calls`] asks for exists.
+/// A conversation in which everything that [`call_method`] asks for exists.
 async fn fill_conversation(chat: &Chat) {
     chat.append_messages("main", &["a"]).await;
     let request = AppendRequest {

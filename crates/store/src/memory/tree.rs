@@ -26,7 +26,7 @@ use crate::state::{NodeState, StateRequest, StateRoot, StateValues};
 /// A conversation.
 #[derive(Debug)]
 pub(super) struct NodeTree {
-    /// `nodes`, `branches`, `messages` and `active` are filled in by [`Tree::record`].
+    /// `nodes`, `branches`, `messages` and `active` are filled in by [`NodeTree::conversation_record`].
     pub(super) record: Conversation,
     pub(super) arena: Vec<StoredNode>,
     pub(super) by_id: HashMap<NodeId, usize, RandomState>,

@@ -32,7 +32,7 @@ const REDACTED: &[u8] = b"contexture: a value that was redacted before the impor
 /// A conversation on its way in, line by line.
 ///
 /// Nothing stays unless everything arrives: what was stored is deleted when a line is refused, when
-/// [`ImportJob::finish`] finds no end, and, if the process dies or this is dropped, when the same
+/// [`Import::finish_import`] finds no end, and, if the process dies or this is dropped, when the same
 /// conversation is imported again. Until it is complete it is marked in its metadata.
 #[derive(Debug)]
 pub struct Import<'a> {

@@ -1,6 +1,6 @@
 //! From candidates to a page of hits.
 //!
-//! A backend offers what its index gave, newer nodes first ([`Coverage::Newest`] says what that is);
+//! A backend offers what its index gave, newer nodes first ([`SearchCoverage::Newest`] says what that is);
 //! here is decided what is a hit, which are the best, and when enough was looked at.
 //!
 //! Not here: whose conversations may be looked at.
@@ -122,7 +122,7 @@ impl Ranking {
         self.limits.any_nodes.saturating_add(1)
     }
 
-    /// Takes what was counted, in the order of [`to_count`](Self::terms_to_count).
+    /// Takes what was counted, in the order of [`terms_to_count`](Self::terms_to_count).
     pub fn set_counts(&mut self, counts: &[usize]) {
         self.weights = idf_weights(counts, self.limits.any_nodes);
     }
@@ -148,7 +148,7 @@ impl Ranking {
         }
     }
 
-    /// The same question without an index, of a text that has these of [`to_count`](Self::terms_to_count).
+    /// The same question without an index, of a text that has these of [`terms_to_count`](Self::terms_to_count).
     #[must_use]
     pub fn should_examine(&self, has: &[bool]) -> bool {
         let mut both = has.iter().zip(&self.weights);

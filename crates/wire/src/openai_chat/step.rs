@@ -229,7 +229,7 @@ struct LegacyCall(bool);
 #[derive(Default)]
 struct AssistantContent {
     parts: Vec<EncodedPart>,
-    /// Where in `natives` another item's words begin.
+    /// Where in `parts` another item's words begin.
     breaks: Vec<usize>,
     refusal: Option<String>,
     audio: Option<String>,

@@ -148,7 +148,7 @@ impl ProviderMetadata {
         }
     }
 
-    /// The reverse of [`Metadata::unlink`].
+    /// The reverse of [`ProviderMetadata::extract_linked_fields`].
     pub(super) fn insert_linked_fields(&mut self, hints: &Extra, extra: &Extra) {
         for link in &LINKS {
             let kept = wire_fields(extra, link.format);

@@ -92,7 +92,7 @@ pub enum ReminderCondition {
     Any(Vec<ReminderCondition>),
     /// If it does not hold.
     Not(Box<ReminderCondition>),
-    /// If it holds of the last turns (at most 20) taken alone. It narrows [`ReminderCondition::LedgerCall`], [`ReminderCondition::FailedEviction`] and
+    /// If it holds of the last turns (at most 20) taken alone. It narrows [`ReminderCondition::Called`], [`ReminderCondition::Failed`] and
     /// [`ReminderCondition::FailedInARow`]; the others are as they are.
     WithinTurns(usize, Box<ReminderCondition>),
 }

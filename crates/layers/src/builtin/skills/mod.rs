@@ -8,7 +8,7 @@
 //! with those that a program activated.
 //!
 //! Tools that an active skill allows are run without a person being asked, where the policy would have one asked; what the
-//! policy denies stays denied ([`Skills::allowed_tools`]; [`Skills::without_approvals`]). With [`Skills::restricting`] all
+//! policy denies stays denied ([`Skills::allowed_tools`]; [`Skills::without_approvals`]). With [`Skills::with_tool_restriction`] all
 //! others are denied while such a skill is active.
 //!
 //! Not here: running scripts of skills; asking a person about a tool.
