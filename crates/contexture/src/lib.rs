@@ -79,6 +79,7 @@
 
 // The examples of these pages are tests too.
 #![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/conversations.md"))]
 #![cfg_attr(doctest, doc = include_str!("../../../docs/layers.md"))]
 #![cfg_attr(doctest, doc = include_str!("../../../docs/runs.md"))]
 
