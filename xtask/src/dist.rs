@@ -44,7 +44,7 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     let metadata = Metadata::load(MetadataScope::Workspace)?;
     let directory = PathBuf::from(&metadata.target_directory);
     let mut build = shell::cargo_command();
-    build.args(["build", "--release", "--locked", "-p", PACKAGE]);
+    build.args(["build", "--profile", "dist", "--locked", "-p", PACKAGE]);
     let mut built = directory.clone();
     if let Some(target) = &arguments.target {
         build.args(["--target", target]);
@@ -75,7 +75,7 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     let staged = tempfile::tempdir()?;
     let folder = staged.path().join(&name);
     fs::create_dir(&folder)?;
-    fs::copy(built.join("release").join(&program), folder.join(&program))?;
+    fs::copy(built.join("dist").join(&program), folder.join(&program))?;
     for paper in PACKED_FILES {
         copy_recursively(&shell::workspace_root().join(paper), &folder.join(paper))?;
     }
