@@ -1,12 +1,12 @@
 //! The pieces joined to a payload.
 
 use contexture_ir::ContentHash;
+use contexture_prompt_cache::{RequestPart, SegmentStability};
+use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, Format, join_messages, markers};
 
 use crate::block::BlockKind;
-use crate::cache::outline::{RequestPart, SegmentStability};
 use crate::contribution::Band;
-use crate::count::TokenBounds;
 use crate::cut::TrimPoint;
 use crate::element::{Element, Rope};
 use crate::frame::RequestOverhead;

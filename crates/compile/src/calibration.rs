@@ -13,9 +13,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use contexture_tokens::TokenBounds;
 use serde::{Deserialize, Serialize};
 
-use crate::count::TokenBounds;
 use crate::narrowing::{CalibratedRange, PARTS, is_comparable};
 use crate::report::document::Report;
 use crate::request::CompileRequest;

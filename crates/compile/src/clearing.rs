@@ -1,6 +1,7 @@
 //! Whether old content is cleared now: because it must, or because it pays.
 
-use crate::cache::worth::RewriteValue;
+use contexture_prompt_cache::RewriteValue;
+
 use crate::entry::ViewEntry;
 use crate::history::History;
 use crate::memo::Memo;

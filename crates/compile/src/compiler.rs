@@ -2,17 +2,14 @@
 
 use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
 use contexture_ir::{Item, Raw, RequestOptions, ToolDefinition};
+use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
 use contexture_tokens::media::rules_of;
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{Dialect, Format};
 
-use crate::cache::content::CachedContent;
-use crate::cache::marks::MarkerPolicy;
-use crate::cache::rules::CacheRules;
-use crate::cache::worth::CacheState;
-use crate::compaction::inline::{InlinedManifests, inline_manifests};
 use crate::contribution::Contribution;
 use crate::converting::adapt_dialect;
+use crate::inline_manifests::{InlinedManifests, inline_manifests};
 use crate::narrowing::CalibratedRange;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;

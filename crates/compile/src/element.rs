@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use contexture_ir::ContentHash;
+use contexture_prompt_cache::{RequestPart, SegmentStability};
+use contexture_tokens::TokenBounds;
 use contexture_wire::{CacheTtl, Format};
 
 use crate::block::BlockKind;
-use crate::cache::outline::{RequestPart, SegmentStability};
-use crate::count::TokenBounds;
 use crate::passes::lower::LoweredBlock;
 
 /// Elements of the payload's array that came from one piece, joined by commas.

@@ -2,13 +2,12 @@
 
 use contexture_ir::{
     ContentHash, Message, Raw, RequestOptions, ResponseFormat, Role, ToolChoice, ToolDefinition,
-    Transcript,
+    Transcript, finish_content_hash,
 };
+use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, lower_envelope};
 
 use crate::contribution::Band;
-use crate::count::TokenBounds;
-use crate::digest::finish_content_hash;
 use crate::memo::Memo;
 use crate::params::overlay_params;
 use crate::passes::lower::Lowerer;

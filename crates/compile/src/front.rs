@@ -7,12 +7,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use contexture_condense::Link;
 use contexture_ir::{ContentHash, Item};
+use contexture_tokens::TokenBounds;
 use contexture_wire::{RepairRules, call_id};
 use indexmap::IndexMap;
 
 use crate::cancel::Cancel;
-use crate::count::TokenBounds;
 use crate::entry::{ShownAs, ViewEntry};
 use crate::history::History;
 use crate::memo::Memo;
@@ -20,7 +21,6 @@ use crate::passes::lower::{Lowerer, LoweringKey};
 use crate::passes::repair::repair_entries;
 use crate::passes::select::select_for_model;
 use crate::passes::verify::is_sound;
-use crate::preview::Link;
 use crate::refusal::Refusal;
 use crate::report::document::{OmitReason, Repair, Rewriting, Rewritten};
 use crate::request::{CompileInput, Cover, PathItem};

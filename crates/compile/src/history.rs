@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use contexture_ir::{ContentHash, Item, Role};
+use contexture_prompt_cache::SegmentStability;
+use contexture_tokens::TokenBounds;
 use contexture_wire::Format;
 
 use crate::block::{BlockKind, group_into_rounds};
-use crate::cache::outline::SegmentStability;
-use crate::count::TokenBounds;
 use crate::element::{Element, SharedElements};
 use crate::entry::{ShownAs, ViewEntry};
 use crate::memo::Memo;

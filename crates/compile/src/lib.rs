@@ -18,28 +18,25 @@ mod answers;
 mod aside;
 mod assemble;
 mod block;
-mod cache;
 mod calibration;
 mod cancel;
 mod clearing;
-pub mod compaction;
 mod compiler;
 mod contribution;
 mod converting;
-mod count;
 mod cut;
-mod digest;
 mod edges;
 mod element;
 mod entry;
 mod frame;
 mod front;
 mod guardrails;
-mod hex;
 mod history;
+mod inline_manifests;
 mod marking;
 mod memo;
 mod narrowing;
+mod native_compaction;
 mod offered;
 mod params;
 mod passes;
@@ -47,9 +44,7 @@ mod payload;
 mod pipeline;
 mod plan;
 mod policy;
-mod preview;
 mod previewing;
-pub mod reading;
 mod refusal;
 mod report;
 mod request;
@@ -61,29 +56,24 @@ mod treatment;
 mod weigh;
 
 pub use aside::CallContext;
-pub use cache::bill::{CacheUsage, Rates};
-pub use cache::content::{CacheAdvice, CachedContent, ContentIgnored, ContentReport};
-pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledCost, cache_diff};
-pub use cache::marks::{
-    CacheMarker, CachedPrefix, MarkerPlan, MarkerPolicy, MarkerReason, active_markers,
-    place_markers,
-};
-pub use cache::outline::{Outline, OutlineSegment, RequestPart, SegmentStability};
-pub use cache::predict::predict_usage;
-pub use cache::read::OutlineError;
-pub use cache::report::{CacheReport, MarkReport};
-pub use cache::rules::CacheRules;
-pub use cache::trace::{CacheSimulator, TracedCall, simulate_calls, simulate_windowed_calls};
-pub use cache::worth::{
-    CacheState, CallTokens, Rewrite, RewriteValue, invalidated_tokens, rewrite_value,
-};
 pub use calibration::{Calibration, CountedRequest};
 pub use cancel::Cancel;
 pub use compiler::{CompileError, Compiler, Target};
-pub use contexture_tokens::TokenCounter;
+pub use contexture_condense::{
+    Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing,
+    READ_TOOL, TextSize, ToolPreview, read_tool,
+};
+pub use contexture_prompt_cache::{
+    CacheAdvice, CacheDiff, CacheMarker, CacheReport, CacheRules, CacheSimulator, CacheState,
+    CacheUsage, CachedContent, CachedPrefix, CallTokens, ContentIgnored, ContentReport, DiffError,
+    DiffTarget, Difference, Framing, MarkReport, MarkerPlan, MarkerPolicy, MarkerReason, Outline,
+    OutlineError, OutlineSegment, Rates, RebilledCost, RequestPart, Rewrite, RewriteValue,
+    SegmentStability, TracedCall, active_markers, cache_diff, invalidated_tokens, place_markers,
+    predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
+};
+pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use converting::{Converted, Converter};
-pub use count::{Framing, TokenBounds};
 pub use guardrails::{GuardrailError, Guardrails};
 pub use narrowing::CalibratedRange;
 pub use offered::{OfferedTools, ToolOffer};
@@ -95,11 +85,6 @@ pub use plan::{
     TrimFrontier,
 };
 pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
-pub use preview::{
-    Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing,
-    TextSize, ToolPreview,
-};
-pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};
 pub use report::document::{
     OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
@@ -113,3 +98,24 @@ pub use request::{CompileInput, CompileRequest, Cover, PathItem};
 pub use scratch::Scratch;
 pub use state::{Placement, StateError};
 pub use stored::{COMPILER, StoredCallError, load_call, store_call};
+
+/// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.
+pub mod compaction {
+    pub use contexture_condense::{
+        CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
+        ManifestText, NamedValues, Speaker, SummaryError, SummaryOptions, SummaryTask, TextBudget,
+        read_summary, summary_lines, summary_task,
+    };
+
+    pub use crate::native_compaction::NativeCompaction;
+    pub use crate::passes::cover::{ActiveCovers, COVERS};
+}
+
+/// Reading what is not in view: excerpts, matching lines, and which of many texts is about something.
+pub mod reading {
+    pub use contexture_condense::{
+        Excerpt, FindOptions, FoundLine, FoundLines, Matcher, Pattern, PatternError, READ_TOOL,
+        Ranking, ReadCall, ReadCallError, ReadReply, Score, SearchHit, SearchQuery, TextPosition,
+        excerpt_reply, extract_excerpt, find_lines, matches_reply, read_tool, search_reply,
+    };
+}

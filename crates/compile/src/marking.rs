@@ -1,14 +1,10 @@
 //! A finished payload made ready for the provider's cache: marks set, or a cache object named.
 
-use crate::cache::bill::Rates;
-use crate::cache::content::{
-    CacheAdvice, CachedContent, CallHorizon, ContentIgnored, ContentReport, advise_cache_object,
+use contexture_prompt_cache::{
+    CacheAdvice, CacheReport, CacheRules, CachedContent, CachedPrefix, CallHorizon, ContentIgnored,
+    ContentReport, MarkerPlan, Outline, Rates, advise_cache_object, place_markers, predict_usage,
 };
-use crate::cache::marks::{CachedPrefix, MarkerPlan, place_markers};
-use crate::cache::outline::Outline;
-use crate::cache::predict::predict_usage;
-use crate::cache::report::CacheReport;
-use crate::cache::rules::CacheRules;
+
 use crate::payload::Payload;
 use crate::plan::Prefix;
 use crate::request::CompileInput;

@@ -5,10 +5,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use contexture_ir::ContentHash;
+use contexture_tokens::TokenBounds;
 use contexture_wire::Chunk;
 use indexmap::IndexMap;
-
-use crate::count::TokenBounds;
 
 /// Counts and chunks.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 //!
 //! Not here: how that was found; see `calibration`.
 
+use contexture_prompt_cache::Framing;
+use contexture_tokens::TokenBounds;
 use serde::{Deserialize, Serialize};
-
-use crate::count::{Framing, TokenBounds};
 
 /// Places within a range are counted in so many parts.
 pub(crate) const PARTS: u64 = 10_000;

@@ -16,7 +16,7 @@ pub struct OfferedTools {
     /// What stands in the offer, in order.
     pub places: Vec<OfferSlot>,
     /// The identity of the choice by which it was made.
-    #[serde(with = "crate::hex")]
+    #[serde(with = "contexture_ir::hex")]
     pub choice: ContentHash,
 }
 

@@ -9,17 +9,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Fields};
+use contexture_ir::{ContentHash, Fields, finish_content_hash};
+use contexture_prompt_cache::{
+    MarkerPlan, MarkerReason, Outline, OutlineSegment, RequestPart, automatic_marker,
+    prefix_settings, scope_members, setting_value,
+};
+use contexture_tokens::TokenBounds;
 use contexture_wire::{
     CacheTtl, Format, HeadPart, disable_automatic_markers, head_markers, remove_head_markers,
     remove_markers, set_head_marker, set_marker,
 };
 
-use crate::cache::marks::{MarkerPlan, MarkerReason, automatic_marker};
-use crate::cache::outline::{Outline, OutlineSegment, RequestPart};
-use crate::cache::settings::{prefix_settings, scope_members, setting_value};
-use crate::count::TokenBounds;
-use crate::digest::finish_content_hash;
 use crate::element::{Element, Rope};
 
 /// How many bytes are gathered for the hasher.
@@ -107,11 +107,10 @@ impl Payload {
                 false => remove_markers(format, &element.json),
             };
             let text = bare.as_deref().unwrap_or(&element.json);
-            OutlineSegment {
-                hash: ContentHash::of(text.as_bytes()),
-                marks,
-                ..segment_of(at, element)
-            }
+            let mut segment = segment_of(at, element);
+            segment.hash = ContentHash::of(text.as_bytes());
+            segment.marks = marks;
+            segment
         })
     }
 
@@ -127,12 +126,8 @@ impl Payload {
             scope.push('\n');
             scope.push_str(setting_value(&fields, &[name]));
         }
-        let mut outline = Outline {
-            format: head.format,
-            scope,
-            segments: Vec::new(),
-            whole: automatic_marker(head.format, &fields),
-        };
+        let automatic = automatic_marker(head.format, &fields);
+        let mut outline = Outline::new(head.format, scope, automatic);
         let places = self.segment_positions(&fields);
         // The elements are asked for in their order: finding each by its number would cost a search.
         let mut elements = self.elements.iter().enumerate();
@@ -196,13 +191,12 @@ impl Payload {
                     .and_then(|bare| head_member(&bare, names));
                 let hash = ContentHash::of(bare.as_deref().unwrap_or(text).as_bytes());
                 let blocks = block_count(text);
-                Some(OutlineSegment {
-                    bytes: text.len(),
-                    blocks,
-                    can_carry: format == Format::Anthropic,
-                    marks,
-                    ..OutlineSegment::new(part_of, 0, hash)
-                })
+                let mut segment = OutlineSegment::new(part_of, 0, hash);
+                segment.bytes = text.len();
+                segment.blocks = blocks;
+                segment.can_carry = format == Format::Anthropic;
+                segment.marks = marks;
+                Some(segment)
             }
             SegmentPosition::Settings(part) => {
                 let own = prefix_settings(format)
@@ -398,13 +392,12 @@ fn block_count(json: &str) -> usize {
 
 /// What an element is to a cache.
 fn segment_of(at: usize, element: &Element) -> OutlineSegment {
-    OutlineSegment {
-        bytes: element.json.len(),
-        tokens: element.tokens,
-        blocks: element.blocks,
-        lasts: element.lasts,
-        can_carry: element.can_carry,
-        marks: element.marks.clone(),
-        ..OutlineSegment::new(element.part, at, element.hash)
-    }
+    let mut segment = OutlineSegment::new(element.part, at, element.hash);
+    segment.bytes = element.json.len();
+    segment.tokens = element.tokens;
+    segment.blocks = element.blocks;
+    segment.lasts = element.lasts;
+    segment.can_carry = element.can_carry;
+    segment.marks.clone_from(&element.marks);
+    segment
 }

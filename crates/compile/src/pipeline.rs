@@ -9,18 +9,17 @@
 //! bytes do not depend on where the history is cut. What is cleared is the plan's; only where the
 //! history has grown too large is the frontier moved, and then the passes begin again, once.
 
-use contexture_ir::ContentHash;
+use contexture_condense::{has_read_tool, read_tool};
+use contexture_ir::{ContentHash, concat_hashes};
+use contexture_prompt_cache::{CachedPrefix, RewriteValue};
+use contexture_tokens::TokenBounds;
 use contexture_wire::{Format, ToolNameMap};
 
 use crate::assemble::{assemble_payload, payload_head};
-use crate::cache::marks::CachedPrefix;
-use crate::cache::worth::RewriteValue;
 use crate::cancel::Cancel;
 use crate::clearing::{ClearDecision, decide_clearing};
 use crate::contribution::{Band, Contribution};
-use crate::count::TokenBounds;
 use crate::cut::TrimPoint;
-use crate::digest::concat_hashes;
 use crate::frame::RequestOverhead;
 use crate::front::PreparedHistory;
 use crate::marking::apply_caching;
@@ -39,7 +38,6 @@ use crate::payload::Payload;
 use crate::plan::{Advice, ClearFrontier, Plan, PlanDecisions, Prefix};
 use crate::policy::Window;
 use crate::previewing::{PreviewDecision, preview_savings};
-use crate::reading::{has_read_tool, read_tool};
 use crate::refusal::Refusal;
 use crate::report::account::{build_report, required_segments};
 use crate::report::document::Report;

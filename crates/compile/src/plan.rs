@@ -5,13 +5,10 @@
 //! rewinds with it. A plan that does not belong to the path it is given with is noticed and replaced,
 //! never obeyed.
 
-use contexture_ir::ContentHash;
+use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
+use contexture_prompt_cache::{CacheAdvice, CachedPrefix};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::content::CacheAdvice;
-use crate::cache::marks::CachedPrefix;
-use crate::digest::{concat_hashes, finish_content_hash};
-use crate::hex;
 use crate::narrowing::CalibratedRange;
 use crate::offered::OfferedTools;
 
@@ -34,7 +31,10 @@ pub struct Plan {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<CachedPrefix>,
     /// The identity of the compactions in effect, if there are any.
-    #[serde(with = "hex::option", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        with = "contexture_ir::hex::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub covers: Option<ContentHash>,
     /// Up to where old content is cleared, if any is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,13 +69,13 @@ pub struct Prefix {
     /// Format, model and token limit: `anthropic/claude-sonnet-5/14000`.
     pub target: String,
     /// The tools offered.
-    #[serde(with = "hex")]
+    #[serde(with = "contexture_ir::hex")]
     pub tools: ContentHash,
     /// The system prompt.
-    #[serde(with = "hex")]
+    #[serde(with = "contexture_ir::hex")]
     pub system: ContentHash,
     /// The anchor band.
-    #[serde(with = "hex")]
+    #[serde(with = "contexture_ir::hex")]
     pub anchor: ContentHash,
 }
 
@@ -85,7 +85,7 @@ pub struct SentHistory {
     /// How many blocks, the newest excepted: it may still grow.
     pub blocks: usize,
     /// The hash over those blocks.
-    #[serde(with = "hex")]
+    #[serde(with = "contexture_ir::hex")]
     pub hash: ContentHash,
 }
 
@@ -95,7 +95,7 @@ pub struct TrimFrontier {
     /// Its index on the path.
     pub index: usize,
     /// Its content hash, by which a plan of another path is noticed.
-    #[serde(with = "hex")]
+    #[serde(with = "contexture_ir::hex")]
     pub hash: ContentHash,
     /// The index of the user message that was being answered when the history was cut here, if it
     /// stands before the frontier: it stays with the first user message.
@@ -113,7 +113,7 @@ pub struct ClearFrontier {
     /// Of the calls before this index, those that were made again are noticed.
     pub settled: usize,
     /// The content hash of the item at `settled`, by which a plan of another path is noticed.
-    #[serde(with = "hex")]
+    #[serde(with = "contexture_ir::hex")]
     pub hash: ContentHash,
 }
 

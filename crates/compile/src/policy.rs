@@ -10,14 +10,10 @@
 use std::collections::BTreeSet;
 
 use contexture_catalogue::Prices;
+use contexture_condense::PreviewPolicy;
+use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
 use contexture_wire::Format;
 use serde::{Deserialize, Serialize};
-
-use crate::cache::content::CachedContent;
-use crate::cache::marks::MarkerPolicy;
-use crate::cache::rules::CacheRules;
-use crate::cache::worth::CacheState;
-use crate::preview::PreviewPolicy;
 
 /// How the history is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +24,7 @@ pub struct HistoryPolicy {
     /// longer fits. `None`: nothing ever is.
     pub clear: Clear,
     /// Which long outputs are shown as previews, from the first time they are sent. Default: none, as
-    /// a model can read the rest only with a tool for it ([`crate::read_tool`]).
+    /// a model can read the rest only with a tool for it ([`contexture_condense::read_tool`]).
     pub preview: Option<PreviewPolicy>,
     /// How far the history is cut when it does not fit, or no longer is within its window.
     pub trim: TrimPolicy,

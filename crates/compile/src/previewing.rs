@@ -4,9 +4,11 @@
 //! whole cache anew, and every call carries it; then all the old outputs change for nothing in the same step. So it
 //! is decided once, for all outputs of the path, and the plan keeps it.
 //!
-//! Not here: what a preview shows ([`crate::preview`]).
+//! Not here: what a preview shows ([`contexture_condense`]).
 
-use crate::cache::worth::RewriteValue;
+use contexture_condense::{PreviewPolicy, Previewer, Previewing};
+use contexture_prompt_cache::RewriteValue;
+
 use crate::cut::TrimPoint;
 use crate::entry::ViewEntry;
 use crate::history::History;
@@ -14,7 +16,6 @@ use crate::memo::Memo;
 use crate::passes::clear::HistorySize;
 use crate::passes::lower::Lowerer;
 use crate::passes::preview::output_previews;
-use crate::preview::{PreviewPolicy, Previewer, Previewing};
 use crate::stakes::{HistoryChange, RewriteCost};
 
 /// What previews would change of the history that is sent; `None` if nothing.

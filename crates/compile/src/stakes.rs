@@ -4,12 +4,14 @@
 //! All in best guesses, not in the high bounds of the budget: the provider bills what there is.
 //!
 //! Not here: what a rewriting would change ([`crate::clearing`], [`crate::previewing`]), and the formula
-//! ([`crate::cache::worth`]).
+//! ([`contexture_prompt_cache`]).
 
-use crate::cache::bill::Rates;
-use crate::cache::worth::{CacheState, CallTokens, Rewrite, RewriteValue, rewrite_value};
+use contexture_prompt_cache::{
+    CacheState, CallTokens, Rates, Rewrite, RewriteValue, rewrite_value,
+};
+use contexture_tokens::TokenBounds;
+
 use crate::contribution::Band;
-use crate::count::TokenBounds;
 use crate::frame::RequestOverhead;
 use crate::passes::lower::LoweredBlock;
 use crate::passes::place::{PayloadSlot, PlacedContribution};

@@ -3,9 +3,10 @@
 //!
 //! Not here: where the history is cut, which depends on what the rest of the request leaves.
 
+use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_ir::{ContentHash, Item};
+use contexture_prompt_cache::Rates;
 
-use crate::cache::bill::Rates;
 use crate::cancel::Cancel;
 use crate::entry::ViewEntry;
 use crate::memo::Memo;
@@ -17,7 +18,6 @@ use crate::passes::preview::preview_outputs;
 use crate::passes::select::select_for_model;
 use crate::plan::ClearFrontier;
 use crate::policy::ClearPolicy;
-use crate::preview::{PreviewPolicy, Previewer, Previewing};
 use crate::refusal::Refusal;
 use crate::report::document::OmitReason;
 use crate::request::{CompileInput, PathItem};
@@ -71,9 +71,9 @@ impl ViewPolicy {
         let previews = input.request.history.preview.clone();
         let cache = &input.request.cache;
         let priced = Rates::for_request(&cache.prices, cache.rules.kind, 0).is_some();
-        let begun = |policy: &PreviewPolicy| match policy.when {
-            Previewing::Always => true,
-            Previewing::Worthwhile { .. } => same_target && plan.previews || !priced,
+        // Without prices nothing can be weighed, so previews begin at once.
+        let begun = |policy: &PreviewPolicy| {
+            policy.when == Previewing::Always || same_target && plan.previews || !priced
         };
         let (preview, pending) = match previews {
             Some(policy) if begun(&policy) => (Some(policy), None),

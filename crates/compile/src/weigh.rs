@@ -11,11 +11,10 @@ use contexture_catalogue::MediaRules;
 use contexture_ir::{
     Extension, Extra, FilePart, ImagePart, Item, Output, Part, Reasoning, ToolDefinition,
 };
+use contexture_prompt_cache::Framing;
 use contexture_tokens::media::{Detail, Dimensions, audio_tokens, document_tokens, image_tokens};
-use contexture_tokens::{TokenCount, TokenCounter};
+use contexture_tokens::{TokenBounds, TokenCount, TokenCounter};
 use contexture_wire::{DataUrl, Format};
-
-use crate::count::{Framing, TokenBounds};
 
 /// A file that only the provider can see counts as so many pages at most.
 const UNSEEN_PAGES: u64 = 20;

@@ -12,6 +12,7 @@
 
 mod canonical;
 mod chain;
+mod digest;
 mod error;
 mod fragment;
 mod id;
@@ -28,6 +29,7 @@ mod usage;
 
 pub use canonical::canonical_json;
 pub use chain::{CHAIN_VERSION, HistoryHash, HistoryHasher};
+pub use digest::{concat_hashes, finish_content_hash, hex};
 pub use error::{Error, excerpt};
 pub use fragment::{
     Analogy, Body, Children, Clarification, Codec, CodecError, Example, Explanation, Fragment,

@@ -26,6 +26,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod bounds;
 mod bpe;
 mod class;
 mod count;
@@ -36,6 +37,7 @@ pub mod media;
 mod registry;
 mod split;
 
+pub use bounds::TokenBounds;
 pub use contexture_catalogue::{Encoding, UnknownEncoding};
 pub use count::{CountKind, TokenCount};
 pub use counter::TokenCounter;

@@ -75,7 +75,12 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule::pure("contexture-tokens", 1),
     CrateRule::pure("contexture-wire", 1),
     CrateRule::pure("contexture-tools", 1),
-    CrateRule::pure("contexture-compile", 2),
+    CrateRule::pure("contexture-prompt-cache", 2),
+    CrateRule::pure("contexture-condense", 2),
+    CrateRule {
+        allowed_peers: &["contexture-prompt-cache", "contexture-condense"],
+        ..CrateRule::pure("contexture-compile", 2)
+    },
     CrateRule::pure("contexture-sessions", 2),
     CrateRule {
         allowed_dependencies: Some(&["contexture-ir", "contexture-wire"]),

@@ -5,13 +5,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item, Part, ToolDefinition};
-use contexture_tokens::TokenCounter;
+use contexture_ir::{ContentHash, Item, Part, ToolDefinition, finish_content_hash};
+use contexture_prompt_cache::Framing;
+use contexture_tokens::{TokenBounds, TokenCounter};
 use contexture_wire::{Dialect, RoleRun, lower_run};
 
 use crate::block::{BlockKind, ItemBlock, split_into_blocks};
-use crate::count::{Framing, TokenBounds};
-use crate::digest::finish_content_hash;
 use crate::entry::ViewEntry;
 use crate::memo::{LoweredChunk, Memo, MemoKey};
 use crate::narrowing::CalibratedRange;

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
+use contexture_tokens::TokenBounds;
 use contexture_wire::{BEGINNING, CONTINUE, Dialect, Format, RepairRules};
 
 use crate::block::BlockKind;
 use crate::contribution::{Band, Content, Contribution, Stability};
-use crate::count::TokenBounds;
 use crate::entry::ViewEntry;
 use crate::history::History;
 use crate::memo::Memo;

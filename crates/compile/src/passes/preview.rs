@@ -1,13 +1,13 @@
-//! Shows long outputs as previews: how is [`crate::preview`]'s business.
+//! Shows long outputs as previews: how is [`contexture_condense`]'s business.
 //!
 //! What a preview says follows from the output's bytes and the policy alone. From when on outputs are previewed is
 //! the plan's; from then on each is, from the first time it is sent.
 
+use contexture_condense::Previewer;
 use contexture_ir::FunctionCall;
 
 use crate::answers::calls_by_output;
 use crate::entry::{ShownAs, ViewEntry};
-use crate::preview::Previewer;
 
 /// Previews the outputs that are shown as they are. Entries are in the order of the view.
 pub(crate) fn preview_outputs(entries: &mut [ViewEntry], previewer: &Previewer<'_>) {

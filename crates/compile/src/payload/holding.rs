@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Fields, quote_json};
+use contexture_prompt_cache::{CachedContent, ContentIgnored, Outline, setting_value};
 use contexture_wire::Format;
 
-use super::{Payload, SegmentPosition, system_names};
-use crate::cache::content::{CachedContent, ContentIgnored};
-use crate::cache::outline::Outline;
-use crate::cache::settings::setting_value;
 use crate::edges::{EnvelopeFields, push_member};
+use crate::payload::{Payload, SegmentPosition, system_names};
 
 /// The settings of tools, which an object holds too.
 const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];

@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
+use contexture_condense::has_read_tool;
+use contexture_prompt_cache::CacheReport;
+use contexture_tokens::TokenBounds;
 use contexture_tools::ExcludedTool;
 
-use crate::cache::report::CacheReport;
 use crate::contribution::Band;
-use crate::count::TokenBounds;
 use crate::frame::RequestOverhead;
 use crate::front::ActiveCompaction;
 use crate::history::{History, RequiredMessage};
 use crate::passes::place::{PayloadSlot, PlacedContribution, unit_count};
 use crate::payload::Payload;
 use crate::plan::EpochReport;
-use crate::reading::has_read_tool;
 use crate::refusal::RequiredSegment;
 use crate::report::document::{
     PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, SegmentVerdict,

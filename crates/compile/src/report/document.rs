@@ -4,10 +4,10 @@
 //! added and never renamed. The tokens of the segments sum exactly to `totals.tokens`. Every item of the path is either counted in the
 //! `items` of a history segment that was kept, or in exactly one entry of `omitted`.
 
+use contexture_prompt_cache::CacheReport;
 use contexture_wire::Loss;
 use serde::Serialize;
 
-use crate::cache::report::CacheReport;
 use crate::contribution::Band;
 use crate::plan::EpochReport;
 
@@ -41,6 +41,7 @@ pub struct Report {
     /// Whether the cached prefix of the previous request still holds.
     pub epoch: EpochReport,
     /// What the provider's cache is asked to keep, and what it is expected to bill.
+    #[cfg_attr(test, schemars(with = "crate::report::schema::CacheReport"))]
     pub cache: CacheReport,
     /// The payload itself.
     pub payload: PayloadReport,

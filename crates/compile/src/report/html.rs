@@ -8,7 +8,8 @@
 
 use std::fmt::Write as _;
 
-use crate::cache::report::CacheReport;
+use contexture_prompt_cache::CacheReport;
+
 use crate::report::document::{Omitted, Report, Rewritten, Segment, SegmentVerdict};
 use crate::report::figures::{group_thousands, is_unsafe};
 use crate::report::notes::{certainty_text, report_notes, segment_name, verdict_text};

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use contexture_condense::Link;
 use contexture_ir::Item;
 use contexture_tokens::TokenCounter;
 use serde::Serialize;
 
-use crate::preview::Link;
 use crate::report::document::{OmitReason, Report, Rewriting, Rewritten};
 use crate::request::{CompileRequest, PathItem};
 use crate::weigh::ItemWeigher;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, Loss};
 
 use crate::contribution::Content;
-use crate::count::TokenBounds;
 use crate::cut::TrimPoint;
 use crate::frame::RequestOverhead;
 use crate::front::PreparedHistory;

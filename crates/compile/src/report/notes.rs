@@ -3,9 +3,9 @@
 //! Equal kinds of repairs are one note, and so is everything that is not shown.
 
 use contexture_catalogue::CacheKind;
+use contexture_condense::READ_TOOL;
+use contexture_prompt_cache::CacheReport;
 
-use crate::cache::report::CacheReport;
-use crate::reading::READ_TOOL;
 use crate::report::document::{
     OmitReason, RemovedTool, Repair, Report, Rewriting, Segment, SegmentVerdict,
 };

@@ -1,0 +1,39 @@
+//! Long history made short by rules, and read again where the short form is not enough.
+//!
+//! * [`Manifest`] stands for a span of items: its files, commands, errors, identifiers, decisions, read by rules and
+//!   rendered within a budget. [`summary_task`] asks a model for more, [`read_summary`] checks what it answers.
+//! * [`Preview`] stands for one long tool output: its beginning, the lines that report errors, its end, and a [`Link`].
+//! * The reading functions ([`extract_excerpt`], [`find_lines`], [`Ranking`]) find what was left out, by a word or by its
+//!   link; [`read_tool`] is the tool by which a model asks for it.
+//!
+//! Everything here is a function of its arguments, and every text it makes is bounded.
+//!
+//! Not here: choosing the span, when an output is previewed, asking a model, storing anything, finding a text by its link.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
+mod cut_points;
+mod extract;
+mod link;
+mod manifest;
+mod preview;
+mod read_back;
+mod summary;
+
+pub use link::{Link, LinkError};
+pub use manifest::{
+    CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
+    ManifestText, NamedValues, Speaker, TextBudget,
+};
+pub use preview::{
+    Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing, TextSize, ToolPreview,
+};
+pub use read_back::{
+    Excerpt, FindOptions, FoundLine, FoundLines, Matcher, Pattern, PatternError, READ_TOOL,
+    Ranking, ReadCall, ReadCallError, ReadReply, Score, SearchHit, SearchQuery, TextPosition,
+    excerpt_reply, extract_excerpt, find_lines, has_read_tool, matches_reply, read_tool,
+    search_reply,
+};
+pub use summary::{
+    SummaryError, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_task,
+};

@@ -1,0 +1,344 @@
+//! Items read into a manifest.
+//!
+//! Everything is read once, in order: what the person and the model say, what calls do and what their
+//! outputs tell. Reasoning is not: it is the model's own, and what it decides is said again or done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, Part};
+use indexmap::{IndexMap, IndexSet};
+
+use crate::extract::decisions::{decision_sentences, one_line, shorten_line};
+use crate::extract::errors;
+use crate::extract::fact_words::{FactKind, extract_facts, normalize_value};
+use crate::extract::json_facts::{self, ValuesByName};
+use crate::extract::shell::FileAccess;
+use crate::extract::tool_effects::ToolEffects;
+use crate::link::Link;
+use crate::manifest::data::{
+    CommandEntry, CoveredItem, Decision, FileEntry, LinkEntry, Manifest, ManifestEntry,
+    NamedValues, Speaker,
+};
+
+/// How long a person's message stays, in bytes.
+const ASKED: usize = 280;
+/// How long a command stays.
+const COMMAND: usize = 200;
+/// How long an error line stays.
+const ERROR: usize = 240;
+/// From which length on an output is linked to.
+const LINKED: usize = 2_000;
+
+impl Manifest {
+    /// The manifest of a span, in the order of its items. Give it what models may read.
+    ///
+    /// Compactions among the items are not read: what they stand for is in the span itself.
+    #[must_use]
+    pub fn from_items(items: &[CoveredItem<'_>]) -> Self {
+        let mut gathered = ManifestBuilder::default();
+        for covered in items {
+            let index = covered.index;
+            match covered.item {
+                Item::Message(message) => gathered.add_message(index, message),
+                Item::FunctionCall(call) => gathered.add_call(index, call),
+                Item::FunctionCallOutput(output) => gathered.add_output(covered, output),
+                Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => {}
+            }
+        }
+        gathered.build_manifest(items.len())
+    }
+
+    /// The same without the identifiers, numbers, paths, URLs and values that these items say: those that
+    /// stay in view beside it.
+    #[must_use]
+    pub fn without_identifiers(mut self, in_view: &[CoveredItem<'_>]) -> Self {
+        let view = Self::from_items(in_view);
+        let lists = [&view.identifiers, &view.numbers, &view.urls, &view.paths];
+        let named = view.named.iter().flat_map(|named| &named.values);
+        let said = lists.into_iter().flatten().chain(named);
+        let said: BTreeSet<&str> = said.map(|word| normalize_value(word)).collect();
+        let lists = [
+            &mut self.identifiers,
+            &mut self.numbers,
+            &mut self.urls,
+            &mut self.paths,
+        ];
+        for list in lists {
+            list.retain(|word| !said.contains(normalize_value(word)));
+        }
+        for named in &mut self.named {
+            named
+                .values
+                .retain(|value| !said.contains(normalize_value(value)));
+        }
+        self.named.retain(|named| !named.values.is_empty());
+        self
+    }
+}
+
+/// Texts once each, with where they were first.
+type TextOccurrences = IndexMap<String, (usize, usize)>;
+
+#[derive(Default)]
+struct ManifestBuilder {
+    asked: TextOccurrences,
+    files: IndexMap<String, FileEntry>,
+    commands: IndexMap<String, CommandEntry>,
+    errors: TextOccurrences,
+    tasks: Vec<ManifestEntry>,
+    decisions: IndexMap<(Speaker, String), (usize, usize)>,
+    named: ValuesByName,
+    identifiers: IndexSet<String>,
+    numbers: IndexSet<String>,
+    urls: IndexSet<String>,
+    paths: IndexSet<String>,
+    links: Vec<LinkEntry>,
+    /// Calls without an output so far, by their ids, newest last.
+    open_calls: BTreeMap<String, Vec<OpenCall>>,
+    open_file: Option<String>,
+}
+
+struct OpenCall {
+    index: usize,
+    tool: String,
+    command: Option<String>,
+}
+
+impl ManifestBuilder {
+    fn add_message(&mut self, index: usize, message: &Message) {
+        let Some(by) = Speaker::from_role(message.role) else {
+            return;
+        };
+        let texts = message.content.iter().filter_map(Part::as_text);
+        let text = texts.collect::<Vec<_>>().join("\n");
+        self.add_text(&text);
+        if by == Speaker::User {
+            count_text(&mut self.asked, index, shorten_line(&text, ASKED));
+            if text.len() <= ASKED {
+                return; // Kept whole, its decisions with it.
+            }
+            // Somebody may have pasted a log.
+            for line in errors::find_error_lines(&text) {
+                count_text(&mut self.errors, index, shorten_line(line, ERROR));
+            }
+        }
+        for sentence in decision_sentences(message.role, &text) {
+            let key = (by, one_line(sentence));
+            self.decisions.entry(key).or_insert((index, 0)).1 += 1;
+        }
+    }
+
+    fn add_call(&mut self, index: usize, call: &FunctionCall) {
+        let deeds = ToolEffects::of_call(call);
+        for (touch, path) in &deeds.files {
+            self.add_file_access(*touch, path);
+        }
+        let command = deeds
+            .command
+            .as_deref()
+            .map(|command| shorten_line(command, COMMAND));
+        if let Some(command) = &command {
+            let entry = CommandEntry {
+                index,
+                command: command.clone(),
+                exit: None,
+                failed: false,
+                times: 0,
+            };
+            let entry = self.commands.entry(command.clone()).or_insert(entry);
+            entry.index = index;
+            entry.times += 1;
+        }
+        if let Some(tasks) = deeds.tasks {
+            let open = tasks.into_iter().filter(|(_, done)| !done);
+            let entry = |(text, _): (String, bool)| ManifestEntry {
+                index,
+                text: shorten_line(&text, ERROR),
+                times: 1,
+            };
+            self.tasks = open.map(entry).collect();
+        } else {
+            self.add_structured_text(&call.arguments);
+        }
+        if deeds.opens
+            && let Some((_, path)) = deeds.files.first()
+        {
+            self.open_file = Some(path.clone());
+        } else if deeds.edits_open_file
+            && let Some(path) = self.open_file.clone()
+        {
+            self.add_file_access(FileAccess::Writes, &path);
+        }
+        let waiting = OpenCall {
+            index,
+            tool: call.name.clone(),
+            command,
+        };
+        self.open_calls
+            .entry(call.call_id.clone())
+            .or_default()
+            .push(waiting);
+    }
+
+    fn add_output(&mut self, covered: &CoveredItem<'_>, output: &FunctionCallOutput) {
+        let index = covered.index;
+        let text = covered.item.text();
+        let call = self.open_calls.get_mut(&output.call_id).and_then(Vec::pop);
+        let failed = output.is_error == Some(true);
+        if let Some(entry) = call
+            .as_ref()
+            .and_then(|call| call.command.as_ref())
+            .and_then(|command| self.commands.get_mut(command))
+        {
+            entry.exit = errors::exit_code(&text);
+            entry.failed = failed;
+        }
+        let mut any = false;
+        for line in errors::find_error_lines(&text) {
+            count_text(&mut self.errors, index, shorten_line(line, ERROR));
+            any = true;
+        }
+        if failed && !any {
+            count_text(&mut self.errors, index, shorten_line(&text, ERROR));
+        }
+        if text.len() >= LINKED
+            && let Some(hash) = covered.hash
+        {
+            self.links.push(LinkEntry {
+                index,
+                link: Link::new(hash).to_string(),
+                tool: call.map(|call| call.tool).unwrap_or_default(),
+                bytes: text.len(),
+            });
+        }
+        self.add_structured_text(&text);
+    }
+
+    fn add_file_access(&mut self, touch: FileAccess, path: &str) {
+        let path = one_line(path);
+        let entry = self.files.entry(path.clone()).or_insert_with(|| FileEntry {
+            path,
+            ..FileEntry::default()
+        });
+        match touch {
+            FileAccess::Reads => entry.read += 1,
+            FileAccess::Writes => entry.written += 1,
+            FileAccess::Removes => entry.removed += 1,
+        }
+    }
+
+    /// JSON by its names, anything else by its words.
+    fn add_structured_text(&mut self, text: &str) {
+        let mut named = std::mem::take(&mut self.named);
+        let read =
+            json_facts::collect_json_facts(text, &mut named, &mut |text| self.add_text(text));
+        self.named = named;
+        if read.is_none() {
+            self.add_text(text);
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        for line in text.lines() {
+            for (kind, word) in extract_facts(strip_line_number(line)) {
+                let values = match kind {
+                    FactKind::Url => &mut self.urls,
+                    FactKind::Path => &mut self.paths,
+                    FactKind::Identifier => &mut self.identifiers,
+                    FactKind::Number => &mut self.numbers,
+                };
+                if !values.contains(word) {
+                    values.insert(word.to_owned());
+                }
+            }
+        }
+    }
+
+    fn build_manifest(self, items: usize) -> Manifest {
+        // What has a place of its own needs no second mention.
+        let (files, commands) = (self.files, self.commands);
+        let mut named: Vec<NamedValues> = self
+            .named
+            .into_iter()
+            .map(|(name, values)| NamedValues {
+                name: one_line(&name),
+                values: values.iter().map(|value| one_line(value)).collect(),
+            })
+            .collect();
+        for one in &mut named {
+            let placed = |value: &String| files.contains_key(value) || commands.contains_key(value);
+            one.values.retain(|value| !placed(value));
+        }
+        named.retain(|one| !one.values.is_empty());
+        let known: BTreeSet<&str> = named
+            .iter()
+            .flat_map(|named| named.values.iter().map(|value| normalize_value(value)))
+            .collect();
+        let unnamed = |values: IndexSet<String>| -> Vec<String> {
+            values
+                .into_iter()
+                .filter(|value| !known.contains(normalize_value(value)))
+                .collect()
+        };
+        let mut waiting: Vec<OpenCall> = self.open_calls.into_values().flatten().collect();
+        waiting.sort_by_key(|call| call.index);
+        let waiting = waiting.into_iter().map(|call| ManifestEntry {
+            index: call.index,
+            text: shorten_line(&format!("no output of {}", call.tool), ERROR),
+            times: 1,
+        });
+        let identifiers = unnamed(self.identifiers);
+        let (numbers, urls) = (unnamed(self.numbers), unnamed(self.urls));
+        let mut paths = unnamed(self.paths);
+        paths.retain(|path| !files.contains_key(path));
+        let decisions = self
+            .decisions
+            .into_iter()
+            .map(|((by, text), (index, times))| Decision {
+                by,
+                said: ManifestEntry { index, text, times },
+            });
+        Manifest {
+            items,
+            asked: into_entries(self.asked),
+            files: files.into_values().collect(),
+            commands: commands.into_values().collect(),
+            errors: into_entries(self.errors),
+            open: self.tasks.into_iter().chain(waiting).collect(),
+            decisions: decisions.collect(),
+            identifiers,
+            numbers,
+            urls,
+            paths,
+            links: self.links,
+            named,
+        }
+    }
+}
+
+fn count_text(seen: &mut TextOccurrences, index: usize, text: String) {
+    if !text.is_empty() {
+        seen.entry(text).or_insert((index, 0)).1 += 1;
+    }
+}
+
+fn into_entries(seen: TextOccurrences) -> Vec<ManifestEntry> {
+    seen.into_iter()
+        .map(|(text, (index, times))| ManifestEntry { index, text, times })
+        .collect()
+}
+
+/// A line without the number that a file viewer wrote before it.
+fn strip_line_number(line: &str) -> &str {
+    let text = line.trim_start();
+    let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    match behind.strip_prefix([':', '\t', '→', '|']) {
+        // 10:30 is a time.
+        Some(rest)
+            if behind.len() < text.len() && !rest.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            rest
+        }
+        _ => line,
+    }
+}

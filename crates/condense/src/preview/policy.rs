@@ -1,0 +1,134 @@
+//! Which outputs are previewed, and how much of them is shown.
+
+use std::collections::BTreeMap;
+
+use contexture_tokens::TokenCounter;
+use serde::{Deserialize, Serialize};
+
+use crate::read_back::READ_TOOL;
+
+/// Which outputs are previewed, and how much of them is shown.
+///
+/// Characters are Unicode scalar values. Where head, tail and error lines do not fit below the threshold they are
+/// shortened until they do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreviewPolicy {
+    /// Outputs larger than this are previewed, and no preview is larger. Default 5,000 characters. Less than
+    /// [`TextSize::SMALLEST`] counts as that.
+    pub threshold: TextSize,
+    /// Characters shown of the beginning. Default 1,000.
+    pub head: usize,
+    /// Characters shown of the end. Default 2,000.
+    pub tail: usize,
+    /// Lines between them that report errors: at most so many are shown, from both ends, each once. Default 8, at
+    /// most 100.
+    pub error_lines: usize,
+    /// What is different for the tools of these names. By default the outputs of [`READ_TOOL`] are never previewed.
+    pub tools: BTreeMap<String, ToolPreview>,
+    /// From when on. Default: once it pays.
+    #[serde(default)]
+    pub when: Previewing,
+}
+
+/// From when on long outputs are previewed. Then every one is, from the first time it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Previewing {
+    /// From the first on, whatever that costs.
+    Always,
+    /// Once the history does not fit, or once it pays: the tool to read the rest with costs its definition in every
+    /// call, and where it is not offered from the first call on, its appearance writes the cache anew. Where prices are
+    /// not known: from the first on.
+    Worthwhile {
+        /// How many calls are expected to come, for that decision. Default 5.
+        calls: u64,
+    },
+}
+
+impl Default for Previewing {
+    fn default() -> Self {
+        Self::Worthwhile { calls: 5 }
+    }
+}
+
+/// What is different for one tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ToolPreview {
+    /// Its outputs are never previewed.
+    Never,
+    /// Its outputs follow this policy, whose own `tools` and `when` count for nothing.
+    By(Box<PreviewPolicy>),
+}
+
+/// How large a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TextSize {
+    /// In Unicode scalar values.
+    Characters(u64),
+    /// In bytes of UTF-8.
+    Bytes(u64),
+    /// In the target's tokens; of an estimate the high bound.
+    Tokens(u64),
+}
+
+impl Default for PreviewPolicy {
+    fn default() -> Self {
+        Self {
+            threshold: TextSize::Characters(5_000),
+            head: 1_000,
+            tail: 2_000,
+            error_lines: 8,
+            tools: BTreeMap::from([(READ_TOOL.to_owned(), ToolPreview::Never)]),
+            when: Previewing::default(),
+        }
+    }
+}
+
+impl PreviewPolicy {
+    /// The policy for a tool's outputs; `None` if they are never previewed.
+    #[must_use]
+    pub fn for_tool(&self, name: Option<&str>) -> Option<&Self> {
+        match name.and_then(|name| self.tools.get(name)) {
+            None => Some(self),
+            Some(ToolPreview::Never) => None,
+            Some(ToolPreview::By(policy)) => Some(policy),
+        }
+    }
+}
+
+impl TextSize {
+    /// The smallest threshold, in any unit: a preview's own words take up to 400.
+    pub const SMALLEST: u64 = 600;
+
+    /// The size, or the smallest where it is less.
+    pub(crate) fn at_least_smallest(self) -> Self {
+        match self {
+            Self::Characters(size) => Self::Characters(size.max(Self::SMALLEST)),
+            Self::Bytes(size) => Self::Bytes(size.max(Self::SMALLEST)),
+            Self::Tokens(size) => Self::Tokens(size.max(Self::SMALLEST)),
+        }
+    }
+
+    /// The same unit, less `count` of it.
+    pub(crate) fn saturating_sub(self, count: u64) -> Self {
+        match self {
+            Self::Characters(size) => Self::Characters(size.saturating_sub(count)),
+            Self::Bytes(size) => Self::Bytes(size.saturating_sub(count)),
+            Self::Tokens(size) => Self::Tokens(size.saturating_sub(count)),
+        }
+    }
+
+    /// Whether a text is at most so large. Of a token counter a text has at most as many tokens as bytes.
+    pub(crate) fn can_fit(self, text: &str, counter: &dyn TokenCounter) -> bool {
+        let bytes = text.len() as u64;
+        match self {
+            Self::Bytes(size) => bytes <= size,
+            // A character takes up to four bytes: what is far too long is not counted.
+            Self::Characters(size) => {
+                bytes <= size || bytes / 4 <= size && text.chars().count() as u64 <= size
+            }
+            Self::Tokens(size) => counter.count_up_to(text, size).is_some(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One text, shortened.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use contexture_tokens::TokenCounter;
+use serde::Serialize;
+
+use crate::cut_points::{count_feeds, head_end, open_lines, tail_start};
+use crate::link::Link;
+use crate::preview::error_lines::{ErrorLine, ErrorLineScan, error_lines};
+use crate::preview::policy::{PreviewPolicy, TextSize};
+
+/// What a preview's own words take up, in any unit: they are ASCII.
+const OWN_WORDS: u64 = 400;
+
+/// A text that stands for a longer one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// What is shown.
+    pub text: String,
+    /// What it stands for.
+    pub facts: PreviewFacts,
+}
+
+/// What a preview stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PreviewFacts {
+    /// Where the whole text is.
+    pub link: Link,
+    /// Bytes of the whole text.
+    pub bytes: u64,
+    /// Characters of the whole text, as Unicode scalar values.
+    pub characters: u64,
+    /// Lines of the whole text.
+    pub lines: u64,
+    /// What of the whole text is shown: ranges of bytes in order, not overlapping.
+    pub shown: Vec<Range<usize>>,
+    /// Bytes that are not shown.
+    pub omitted_bytes: u64,
+    /// Lines between head and tail that report errors. Where more than 100,000 words look like it, only those at the
+    /// beginning and in the last 256 kB are counted.
+    pub error_lines: u64,
+}
+
+/// Shortens a text that is larger than the policy's threshold.
+pub(crate) fn shorten_output(
+    text: &str,
+    policy: &PreviewPolicy,
+    link: Link,
+    counter: &dyn TokenCounter,
+) -> Option<Preview> {
+    let threshold = policy.threshold.at_least_smallest();
+    if threshold.can_fit(text, counter) {
+        return None;
+    }
+    let middle = omitted_range(text, policy, threshold, counter);
+    let errors = error_lines(text, middle.clone(), policy.error_lines);
+    let whole = ShortenedText {
+        text,
+        link,
+        characters: text.chars().count() as u64,
+        feeds: count_feeds(text),
+        middle,
+        errors: &errors,
+    };
+    let before = whole.head_with_notice();
+    // As many error lines as fit, the first ones first.
+    let (shown, lines) = (0..=errors.lines.len()).rev().find_map(|count| {
+        let lines = errors.lines.get(..count).unwrap_or_default();
+        let shown = whole.render(&before, lines);
+        threshold.can_fit(&shown, counter).then_some((shown, lines))
+    })?;
+    (shown.len() < text.len()).then(|| Preview {
+        text: shown,
+        facts: whole.preview_facts(lines),
+    })
+}
+
+/// What is left out: head and tail are halved until they fit beside the preview's own words.
+fn omitted_range(
+    text: &str,
+    policy: &PreviewPolicy,
+    threshold: TextSize,
+    counter: &dyn TokenCounter,
+) -> Range<usize> {
+    let room = threshold.saturating_sub(OWN_WORDS);
+    let (mut head, mut tail) = (policy.head, policy.tail);
+    loop {
+        let (end, start) = (head_end(text, head), tail_start(text, tail));
+        let ends = [text.get(..end), text.get(start..)].map(Option::unwrap_or_default);
+        if end < start && room.can_fit(&ends.concat(), counter) || head + tail == 0 {
+            return end..start;
+        }
+        (head, tail) = (head / 2, tail / 2);
+    }
+}
+
+/// A text and what of it is left out.
+struct ShortenedText<'a> {
+    text: &'a str,
+    link: Link,
+    characters: u64,
+    feeds: u64,
+    middle: Range<usize>,
+    errors: &'a ErrorLineScan,
+}
+
+impl ShortenedText<'_> {
+    fn head(&self) -> &str {
+        self.text.get(..self.middle.start).unwrap_or_default()
+    }
+
+    fn line_count(&self) -> u64 {
+        self.feeds + open_lines(self.text)
+    }
+
+    fn tail(&self) -> &str {
+        self.text.get(self.middle.end..).unwrap_or_default()
+    }
+
+    /// The head, and what is left out behind it.
+    fn head_with_notice(&self) -> String {
+        let (head, tail) = (self.head(), self.tail());
+        let omitted = self.text.get(self.middle.clone()).unwrap_or_default();
+        // The ends are counted, not what may be long between them.
+        let ends = head.chars().count() + tail.chars().count();
+        let characters = self.characters.saturating_sub(ends as u64);
+        let first = count_feeds(head) + 1;
+        let feeds = self.feeds.saturating_sub(count_feeds(tail));
+        let last = (feeds + open_lines(omitted)).max(first);
+        let mut before = head.to_owned();
+        if !head.is_empty() && !head.ends_with('\n') {
+            before.push('\n');
+        }
+        let (all, lines, link) = (self.characters, self.line_count(), self.link);
+        let _ = writeln!(
+            before,
+            "[shortened here: {characters} of {all} characters, lines {first}-{last} of {lines}; whole text: {link}]",
+        );
+        before
+    }
+
+    fn render(&self, before: &str, errors: &[ErrorLine]) -> String {
+        let mut out = before.to_owned();
+        if !errors.is_empty() {
+            let (shown, found) = (errors.len(), self.errors.found);
+            let more = if self.errors.is_partial {
+                " or more"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                out,
+                "[{shown} of {found}{more} lines in it that report errors:]"
+            );
+            for line in errors {
+                let _ = writeln!(out, "{}: {}", line.number, line.shown_text(self.text));
+            }
+            if !self.tail().is_empty() {
+                out.push_str("[the end:]\n");
+            }
+        }
+        out.push_str(self.tail());
+        out
+    }
+
+    fn preview_facts(&self, errors: &[ErrorLine]) -> PreviewFacts {
+        let Range { start, end } = self.middle;
+        let head = (start > 0).then_some(0..start);
+        let tail = (end < self.text.len()).then_some(end..self.text.len());
+        let errors = errors.iter().map(|line| line.shown_range(self.text));
+        let shown: Vec<Range<usize>> = head.into_iter().chain(errors).chain(tail).collect();
+        let bytes = self.text.len();
+        let seen: usize = shown.iter().map(Range::len).sum();
+        PreviewFacts {
+            link: self.link,
+            bytes: bytes as u64,
+            characters: self.characters,
+            lines: self.line_count(),
+            omitted_bytes: bytes.saturating_sub(seen) as u64,
+            shown,
+            error_lines: self.errors.found,
+        }
+    }
+}

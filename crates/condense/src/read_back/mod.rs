@@ -1,0 +1,20 @@
+//! Reading what is not in view: a part of a long text, the lines of it that match, and which of many texts is about
+//! something.
+//!
+//! The other half of previews, clearing and compaction: whatever they leave out of a payload can be found again by a word
+//! and read by its link. Everything here is a function of texts; replies are bounded, so that reading a long output does
+//! not give a long output.
+//!
+//! Not here: which texts there are, and whose (the engine).
+
+mod excerpt;
+mod find;
+mod read_tool;
+mod relevance;
+mod reply;
+
+pub use excerpt::{Excerpt, TextPosition, extract_excerpt};
+pub use find::{FindOptions, FoundLine, FoundLines, Matcher, Pattern, PatternError, find_lines};
+pub use read_tool::{READ_TOOL, ReadCall, ReadCallError, has_read_tool, read_tool};
+pub use relevance::{Ranking, Score, SearchQuery};
+pub use reply::{ReadReply, SearchHit, excerpt_reply, matches_reply, search_reply};

@@ -1,0 +1,134 @@
+//! What the built-in tool answers, in words for a model.
+//!
+//! Only the frame is ours: lines in square brackets before and after what was read. Nothing reads them back.
+
+use std::fmt::{self, Write as _};
+use std::ops::Range;
+
+use crate::cut_points::{clip_line, clip_range};
+use crate::link::Link;
+use crate::read_back::excerpt::Excerpt;
+use crate::read_back::find::FoundLines;
+
+/// Characters shown of all results of a search.
+const RESULTS: usize = 4_000;
+
+/// What the built-in tool answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadReply {
+    /// What the model reads.
+    pub text: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+impl ReadReply {
+    /// A call that cannot be answered, and why.
+    #[must_use]
+    pub fn from_error(why: impl fmt::Display) -> Self {
+        Self {
+            text: why.to_string(),
+            is_error: true,
+        }
+    }
+}
+
+/// One of the texts that say what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchHit {
+    /// Its link.
+    pub link: Link,
+    /// What it is, for people and models: `output of grep`.
+    pub what: String,
+    /// The line that says it; the first is 1.
+    pub line: u64,
+    /// What stands there, shortened.
+    pub text: String,
+}
+
+impl SearchHit {
+    /// A text that says something at `at`, in bytes, one of at most `of` results.
+    #[must_use]
+    pub fn new(link: Link, what: &str, text: &str, at: &Range<usize>, of: usize) -> Self {
+        let before = text.get(..at.start).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |feed| feed + 1);
+        let rest = text.get(start..).unwrap_or_default();
+        let line = rest.lines().next().unwrap_or_default();
+        let shown = (RESULTS / of.max(1)).saturating_sub(140).clamp(60, 400);
+        let what = what.chars().filter(|c| !c.is_control());
+        Self {
+            link,
+            what: what.take(60).collect(),
+            line: 1 + before.matches('\n').count() as u64,
+            text: clip_line(line, &clip_range(line, at.start - start, shown)),
+        }
+    }
+}
+
+/// A part of what a link names.
+#[must_use]
+pub fn excerpt_reply(link: Link, excerpt: &Excerpt<'_>) -> ReadReply {
+    let mut text = match excerpt.text {
+        "" => format!("[{link} has {} lines: nothing there]", excerpt.lines),
+        part => format!(
+            "[{link}: lines {}-{} of {}, {} characters in all]\n{part}",
+            excerpt.from.line, excerpt.last, excerpt.lines, excerpt.characters
+        ),
+    };
+    if let Some(next) = excerpt.next {
+        ensure_trailing_newline(&mut text);
+        let _ = match next.column {
+            0 => write!(text, "[more: offset {}]", next.line),
+            column => write!(text, "[more: offset {}, column {column}]", next.line),
+        };
+    }
+    text_reply(text)
+}
+
+/// The lines that match of what a link names.
+#[must_use]
+pub fn matches_reply(link: Link, found: &FoundLines) -> ReadReply {
+    let mut text = format!(
+        "[{link}: {} of {} matching lines]",
+        found.shown, found.matches
+    );
+    let mut before = None;
+    for line in &found.lines {
+        let gap = before.is_some_and(|before| before + 1 < line.number);
+        text.push_str(if gap { "\n--\n" } else { "\n" });
+        let mark = if line.matches { ':' } else { '-' };
+        let _ = write!(text, "{}{mark}{}", line.number, line.text);
+        before = Some(line.number);
+    }
+    if let Some(next) = found.next {
+        let _ = write!(text, "\n[more: offset {next}]");
+    }
+    text_reply(text)
+}
+
+/// The texts that say what was asked for, best first, of so many.
+#[must_use]
+pub fn search_reply(hits: &[SearchHit], of: u64) -> ReadReply {
+    let mut text = format!("[{} of {of} found, best first]", hits.len());
+    for hit in hits {
+        let _ = write!(
+            text,
+            "\n{} {}, line {}:\n{}",
+            hit.link, hit.what, hit.line, hit.text
+        );
+    }
+    text_reply(text)
+}
+
+const fn text_reply(text: String) -> ReadReply {
+    ReadReply {
+        text,
+        is_error: false,
+    }
+}
+
+fn ensure_trailing_newline(text: &mut String) {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+}

@@ -1,0 +1,371 @@
+//! Where marks go.
+//!
+//! Up to four matter: the *head* ends tools and system prompt, the *anchor* ends what stands before
+//! the history, the *rolling* mark ends the history and moves with it, and where more blocks were added
+//! than the provider looks back, the *bridge* stands where the rolling mark of the last call stood, so
+//! that what it wrote is found. Nothing behind the history is ever marked: it is not there next time.
+//!
+//! Marks that came with the items stay and count. Where they are more than the provider takes, those
+//! in the oldest messages go; a longer time never stands behind a shorter one.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::ContentHash;
+use contexture_wire::CacheTtl;
+use serde::{Deserialize, Serialize};
+
+use crate::outline::{Outline, RequestPart, SegmentStability};
+use crate::rules::CacheRules;
+
+/// For how long what is marked is to be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MarkerPolicy {
+    /// Tools, system prompt and anchors.
+    pub head: CacheTtl,
+    /// The history.
+    pub history: CacheTtl,
+}
+
+/// One mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheMarker {
+    /// The segment whose end it marks.
+    pub segment: usize,
+    /// For how long.
+    pub ttl: CacheTtl,
+    /// Why it stands there.
+    pub why: MarkerReason,
+}
+
+impl CacheMarker {
+    /// A mark that was there before.
+    #[must_use]
+    pub const fn existing(segment: usize, ttl: CacheTtl) -> Self {
+        Self {
+            segment,
+            ttl,
+            why: MarkerReason::Given,
+        }
+    }
+}
+
+/// Why a mark stands where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MarkerReason {
+    /// The end of tools and system prompt.
+    Head,
+    /// The end of what stands before the history.
+    Anchor,
+    /// Where the history ended in the call before: the end of this one is too far from it.
+    Bridge,
+    /// The end of the history.
+    Rolling,
+    /// It came with the items.
+    Given,
+    /// The provider sets it by itself.
+    Provider,
+}
+
+/// The marks of one payload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MarkerPlan {
+    /// All marks that will be in force, in the order of their segments.
+    pub marks: Vec<CacheMarker>,
+    /// The segments whose own marks have to go, because there would be too many.
+    pub strip: Vec<usize>,
+    /// Whether the provider must be told to set no mark by itself: what it would mark is not there
+    /// next time.
+    pub only_ours: bool,
+    /// The prefixes that can be read from the cache after this call, shortest first.
+    pub kept: Vec<CachedPrefix>,
+}
+
+impl MarkerPlan {
+    /// Only the marks that came with the items, as many as the provider takes.
+    #[must_use]
+    pub fn from_existing(outline: &Outline, rules: &CacheRules) -> Self {
+        if rules.max_marks == 0 {
+            return Self {
+                kept: cached_prefixes(outline, rules, &[]),
+                ..Self::default()
+            };
+        }
+        let (marks, strip) = existing_markers(outline, rules);
+        Self {
+            kept: cached_prefixes(outline, rules, &marks),
+            marks,
+            strip,
+            only_ours: false,
+        }
+    }
+}
+
+/// A prefix that the provider is expected to keep. It goes from one compile to the next with the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachedPrefix {
+    /// Its last segment.
+    pub segment: usize,
+    /// The hash over it, by which a plan of another path is noticed.
+    #[serde(with = "contexture_ir::hex")]
+    pub prefix: ContentHash,
+    /// For how long.
+    #[serde(default)]
+    pub ttl: CacheTtl,
+}
+
+/// Decides the marks of a payload. `previous` is what the call before left in the cache.
+///
+/// The same arguments give the same marks; an extended history moves none but the rolling one and its
+/// bridge.
+#[must_use]
+pub fn place_markers(
+    outline: &Outline,
+    rules: &CacheRules,
+    previous: &[CachedPrefix],
+    policy: MarkerPolicy,
+) -> MarkerPlan {
+    let mut marking = MarkerPlan::default();
+    if rules.max_marks > 0 {
+        let (given, strip) = existing_markers(outline, rules);
+        let passing = outline
+            .segments
+            .iter()
+            .any(|one| one.lasts == SegmentStability::Call);
+        marking.only_ours = rules.marks_newest && passing;
+        let newest = rules.marks_newest && !passing;
+        let taken = given.len() + usize::from(newest) + usize::from(outline.whole.is_some());
+        let mut ours: Vec<CacheMarker> = Vec::new();
+        let slots = rules.max_marks.saturating_sub(taken);
+        for mark in desired_markers(outline, rules, previous, policy, newest) {
+            let stands = given
+                .iter()
+                .chain(&ours)
+                .any(|one| one.segment == mark.segment);
+            if ours.len() < slots && !stands {
+                ours.push(mark);
+            }
+        }
+        marking.strip = strip;
+        marking.marks = given.into_iter().chain(ours).collect();
+        let last = outline.segments.len().checked_sub(1);
+        let provider = |ttl| {
+            last.map(|segment| CacheMarker {
+                segment,
+                ttl,
+                why: MarkerReason::Provider,
+            })
+        };
+        marking
+            .marks
+            .extend(newest.then(|| provider(CacheTtl::Usual)).flatten());
+        marking.marks.extend(outline.whole.and_then(provider));
+        marking.marks.sort_by_key(|mark| mark.segment);
+        enforce_ttl_order(&mut marking.marks);
+    }
+    marking.kept = cached_prefixes(outline, rules, &marking.marks);
+    marking
+}
+
+/// The marks that are in force in a request that is sent as it stands: its own, as many as the provider takes, and
+/// those that the provider sets by itself.
+#[must_use]
+pub fn active_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
+    if rules.max_marks == 0 {
+        return Vec::new();
+    }
+    let (mut marks, _) = existing_markers(outline, rules);
+    if let Some(segment) = outline.segments.len().checked_sub(1) {
+        let newest = rules.marks_newest.then_some(CacheTtl::Usual);
+        let provider = |ttl| CacheMarker {
+            segment,
+            ttl,
+            why: MarkerReason::Provider,
+        };
+        marks.extend(outline.whole.into_iter().chain(newest).map(provider));
+    }
+    marks
+}
+
+/// The marks that came with the items and stay, and the segments whose marks go.
+pub(crate) fn existing_markers(
+    outline: &Outline,
+    rules: &CacheRules,
+) -> (Vec<CacheMarker>, Vec<usize>) {
+    let most = rules
+        .max_marks
+        .saturating_sub(usize::from(outline.whole.is_some()));
+    let mut count: usize = outline.segments.iter().map(|one| one.marks.len()).sum();
+    let mut strip = BTreeSet::new();
+    // The oldest messages first, then whatever there is.
+    for messages in [true, false] {
+        for (at, segment) in outline.segments.iter().enumerate() {
+            let own = (segment.part == RequestPart::Messages) == messages;
+            if own && count > most && !segment.marks.is_empty() {
+                count -= segment.marks.len();
+                strip.insert(at);
+            }
+        }
+    }
+    let stays = |at: &usize| !strip.contains(at);
+    let all = outline.segments.iter().enumerate();
+    let marks = all
+        .filter(|(at, _)| stays(at))
+        .flat_map(|(at, segment)| {
+            segment
+                .marks
+                .iter()
+                .map(move |ttl| CacheMarker::existing(at, *ttl))
+        })
+        .collect();
+    (marks, strip.into_iter().collect())
+}
+
+/// Where marks are wanted, the most useful first.
+fn desired_markers(
+    outline: &Outline,
+    rules: &CacheRules,
+    previous: &[CachedPrefix],
+    policy: MarkerPolicy,
+    newest: bool,
+) -> Vec<CacheMarker> {
+    let reaches = first_cacheable_segment(outline, rules);
+    let can =
+        |segment: Option<usize>| segment.filter(|at| reaches.is_some_and(|least| *at >= least));
+    let head = outline
+        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+            one.can_carry && one.part < RequestPart::Messages
+        });
+    let anchor = outline
+        .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+            one.can_carry && one.part == RequestPart::Messages
+        });
+    let rolling = outline.last_segment_where(
+        SegmentStability::Onwards..=SegmentStability::Onwards,
+        |one| one.can_carry,
+    );
+    let bridge = rolling.and_then(|rolling| bridge_segment(outline, rules, previous, rolling));
+    let mark = |segment: Option<usize>, ttl, why| {
+        can(segment).map(|segment| CacheMarker { segment, ttl, why })
+    };
+    [
+        mark(
+            rolling.filter(|_| !newest),
+            policy.history,
+            MarkerReason::Rolling,
+        ),
+        mark(head, policy.head, MarkerReason::Head),
+        mark(bridge, policy.history, MarkerReason::Bridge),
+        mark(anchor, policy.head, MarkerReason::Anchor),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The first segment at whose end the prefix may be long enough to be cached.
+fn first_cacheable_segment(outline: &Outline, rules: &CacheRules) -> Option<usize> {
+    let mut sum = 0_u64;
+    outline.segments.iter().position(|segment| {
+        sum = sum.saturating_add(segment.tokens.high);
+        sum >= rules.minimum
+    })
+}
+
+/// Where the last call's longest prefix ended that still stands, if it is out of the rolling mark's
+/// sight.
+fn bridge_segment(
+    outline: &Outline,
+    rules: &CacheRules,
+    previous: &[CachedPrefix],
+    rolling: usize,
+) -> Option<usize> {
+    let lookback = rules.lookback?;
+    let onwards = |at: usize| {
+        let segment = outline.segments.get(at);
+        segment.is_some_and(|one| one.lasts == SegmentStability::Onwards && one.can_carry)
+    };
+    let before = previous
+        .iter()
+        .rev()
+        .map(|kept| (kept.segment, kept.prefix));
+    let (at, _) = before
+        .filter(|(at, _)| *at < rolling && onwards(*at))
+        .find(|(at, prefix)| outline.prefix_hash(*at) == *prefix)?;
+    (blocks_between(outline, at, rolling) >= lookback).then_some(at)
+}
+
+/// How many content blocks stand behind one segment up to another.
+pub(crate) fn blocks_between(outline: &Outline, from: usize, to: usize) -> usize {
+    let between = outline.segments.get(from + 1..to + 1).unwrap_or_default();
+    between.iter().map(|segment| segment.blocks).sum()
+}
+
+/// A longer time may not stand behind a shorter one: ours give way to those that came with the items.
+fn enforce_ttl_order(marks: &mut [CacheMarker]) {
+    let mut most = CacheTtl::Long;
+    for mark in marks.iter_mut() {
+        match mark.why {
+            MarkerReason::Given => most = most.min(mark.ttl),
+            _ => mark.ttl = mark.ttl.min(most),
+        }
+    }
+    let mut least = CacheTtl::Usual;
+    for mark in marks.iter_mut().rev() {
+        mark.ttl = match mark.why {
+            MarkerReason::Given => mark.ttl,
+            _ => mark.ttl.max(least),
+        };
+        least = least.max(mark.ttl);
+    }
+}
+
+/// The prefixes that the provider keeps after this call.
+fn cached_prefixes(
+    outline: &Outline,
+    rules: &CacheRules,
+    marks: &[CacheMarker],
+) -> Vec<CachedPrefix> {
+    let sums = outline.cumulative_tokens();
+    let long_enough = |at: &usize| sums.get(*at).is_some_and(|sum| *sum >= rules.minimum);
+    let ends: Vec<(usize, CacheTtl)> = if rules.is_marker_based() {
+        marks.iter().map(|mark| (mark.segment, mark.ttl)).collect()
+    } else {
+        // A provider that caches by itself keeps every beginning; these are the ones that can return.
+        let lasting = [
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+                one.part < RequestPart::Messages
+            }),
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |_| true),
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Onwards, |_| {
+                true
+            }),
+            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Call, |_| true),
+        ];
+        let mut lasting: Vec<(usize, CacheTtl)> = lasting
+            .into_iter()
+            .flatten()
+            .map(|at| (at, CacheTtl::Usual))
+            .collect();
+        lasting.dedup();
+        lasting
+    };
+    if rules.kind == contexture_catalogue::CacheKind::None {
+        return Vec::new();
+    }
+    let mut ends: Vec<(usize, CacheTtl)> =
+        ends.into_iter().filter(|(at, _)| long_enough(at)).collect();
+    ends.dedup_by_key(|(segment, _)| *segment);
+    let prefixes = outline.prefix_hashes(ends.iter().map(|(segment, _)| *segment));
+    let kept = ends.into_iter().zip(prefixes);
+    kept.map(|((segment, ttl), prefix)| CachedPrefix {
+        segment,
+        prefix,
+        ttl,
+    })
+    .collect()
+}

@@ -1,0 +1,225 @@
+//! What of a payload matters to a provider's cache: its segments in the cache's order.
+//!
+//! A segment is a stretch that is the same or another, never half the same: the tools, what of the
+//! settings is part of the prefix, the system prompt, each piece of the messages. Its hash does not
+//! depend on the marks in it. Outlines of one conversation are compared with each other only if they
+//! were made in the same way: both from payloads, or both from JSON.
+
+use std::ops::RangeInclusive;
+
+use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
+use contexture_tokens::TokenBounds;
+use contexture_wire::{CacheTtl, Format};
+
+/// A payload as its provider's cache sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outline {
+    /// The payload's format.
+    pub format: Format,
+    /// What a cache is never shared across: the model's name, and what the host adds.
+    pub scope: String,
+    /// What it is made of, in the cache's order.
+    pub segments: Vec<OutlineSegment>,
+    /// The mark that stands for the whole request, where the provider moves it by itself.
+    pub whole: Option<CacheTtl>,
+}
+
+/// A stretch of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutlineSegment {
+    /// Of which part of the request.
+    pub part: RequestPart,
+    /// Its index: of a payload's pieces, or of the array in its JSON.
+    pub index: usize,
+    /// Where it stands in JSON, where it is of JSON: `messages[12].content[0]`.
+    pub path: String,
+    /// The hash of its content, marks apart.
+    pub hash: ContentHash,
+    /// Its length in the payload.
+    pub bytes: usize,
+    /// What it weighs: from at least to at most.
+    pub tokens: TokenBounds,
+    /// How many content blocks it has, by which look-back is counted.
+    pub blocks: usize,
+    /// How long it stays.
+    pub lasts: SegmentStability,
+    /// Whether the format lets it carry a mark.
+    pub can_carry: bool,
+    /// The marks in it that were there before any of ours.
+    pub marks: Vec<CacheTtl>,
+}
+
+/// The parts of a request, in the cache's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequestPart {
+    /// The definitions of tools.
+    Tools,
+    /// The form of the answer and how much to think, where they stand before the system prompt.
+    Form,
+    /// The system prompt.
+    System,
+    /// What else must be equal for messages to be read from the cache: the choice of a tool, thinking.
+    Settings,
+    /// The array of messages.
+    Messages,
+}
+
+impl RequestPart {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Form => "form",
+            Self::System => "system",
+            Self::Settings => "settings",
+            Self::Messages => "messages",
+        }
+    }
+}
+
+/// How long a segment stays as and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SegmentStability {
+    /// As long as the epoch: tools, system prompt, anchors.
+    Epoch,
+    /// From now on: history.
+    Onwards,
+    /// For this call: what stands behind the history.
+    Call,
+}
+
+impl OutlineSegment {
+    /// A segment of nothing.
+    #[must_use]
+    pub fn new(part: RequestPart, index: usize, hash: ContentHash) -> Self {
+        Self {
+            part,
+            index,
+            path: String::new(),
+            hash,
+            bytes: 0,
+            tokens: TokenBounds::ZERO,
+            blocks: 0,
+            lasts: SegmentStability::Epoch,
+            can_carry: false,
+            marks: Vec::new(),
+        }
+    }
+}
+
+impl Outline {
+    /// An outline without segments yet; `whole` is the marker that the provider moves by itself.
+    #[must_use]
+    pub fn new(format: Format, scope: String, whole: Option<CacheTtl>) -> Self {
+        Self {
+            format,
+            scope,
+            segments: Vec::new(),
+            whole,
+        }
+    }
+
+    /// The hash over everything up to and including a segment; that of the scope if there is no such
+    /// segment.
+    #[must_use]
+    pub fn prefix_hash(&self, segment: usize) -> ContentHash {
+        let first = self.prefix_hashes([segment]).into_iter().next();
+        first.unwrap_or_else(|| ContentHash::of(b""))
+    }
+
+    /// The same for several segments, in ascending order, at the cost of the last.
+    #[must_use]
+    pub fn prefix_hashes(&self, segments: impl IntoIterator<Item = usize>) -> Vec<ContentHash> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(ContentHash::of(self.scope.as_bytes()).as_bytes());
+        let mut done = 0;
+        let hash = |segment: usize| {
+            let end = segment.saturating_add(1).min(self.segments.len());
+            let new = self.segments.get(done..end).unwrap_or_default();
+            hasher.update(&concat_hashes(new.iter().map(|one| &one.hash)));
+            done = done.max(end);
+            finish_content_hash(&hasher)
+        };
+        segments.into_iter().map(hash).collect()
+    }
+
+    /// The tokens up to and including each segment, at their best guess.
+    #[must_use]
+    pub fn cumulative_tokens(&self) -> Vec<u64> {
+        let mut sum = 0_u64;
+        let add = |segment: &OutlineSegment| {
+            sum = sum.saturating_add(segment.tokens.midpoint());
+            sum
+        };
+        self.segments.iter().map(add).collect()
+    }
+
+    /// All tokens at their best guess.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let guesses = self
+            .segments
+            .iter()
+            .map(|segment| segment.tokens.midpoint());
+        guesses.fold(0, u64::saturating_add)
+    }
+
+    /// All tokens, from at least to at most.
+    #[must_use]
+    pub fn token_bounds(&self) -> TokenBounds {
+        self.segments.iter().map(|segment| segment.tokens).sum()
+    }
+
+    /// How many segments both begin with; 0 across scopes and formats.
+    #[must_use]
+    pub fn common_prefix(&self, other: &Self) -> usize {
+        if (self.format, &self.scope) != (other.format, &other.scope) {
+            return 0;
+        }
+        let pairs = self.segments.iter().zip(&other.segments);
+        pairs.take_while(|(a, b)| a.hash == b.hash).count()
+    }
+
+    /// Some segments turned out not to be able to carry a mark.
+    pub fn forbid_markers(&mut self, segments: &[usize]) {
+        for at in segments {
+            if let Some(segment) = self.segments.get_mut(*at) {
+                segment.can_carry = false;
+            }
+        }
+    }
+
+    /// The last segment that lasts so long and satisfies a condition.
+    pub(crate) fn last_segment_where(
+        &self,
+        lasts: RangeInclusive<SegmentStability>,
+        like: impl Fn(&OutlineSegment) -> bool,
+    ) -> Option<usize> {
+        self.segments
+            .iter()
+            .rposition(|segment| lasts.contains(&segment.lasts) && like(segment))
+    }
+
+    /// The same without the oldest messages, so that at most `limit` tokens are left: what a host does
+    /// that only slides a window. Structure is not its concern, so calls may lose their outputs.
+    #[must_use]
+    pub fn without_oldest_messages(&self, limit: u64) -> Self {
+        let mut left = self.tokens();
+        let fits = |segment: &&OutlineSegment| {
+            let old =
+                segment.part == RequestPart::Messages && segment.lasts == SegmentStability::Onwards;
+            let drop = old && left > limit;
+            if drop {
+                left = left.saturating_sub(segment.tokens.midpoint());
+            }
+            !drop
+        };
+        Self {
+            segments: self.segments.iter().filter(fits).cloned().collect(),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What the report says of the cache.
+
+use contexture_catalogue::CacheKind;
+use contexture_wire::CacheTtl;
+use serde::Serialize;
+
+use crate::cost::{CacheUsage, Rates, RewriteValue};
+use crate::markers::{CacheMarker, MarkerPlan, MarkerReason};
+use crate::objects::ContentReport;
+use crate::outline::{Outline, RequestPart};
+use crate::rules::CacheRules;
+
+/// The cache plan of one payload, and what the provider is expected to bill for its input.
+///
+/// A prediction holds if the call before was sent, and this one is before what it left is forgotten.
+/// Tokens are best guesses, where the budget goes by high bounds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CacheReport {
+    /// Who decides what is cached.
+    pub kind: CacheKind,
+    /// The marks in force, in payload order.
+    pub marks: Vec<MarkReport>,
+    /// Input tokens by what is paid for them.
+    pub predicted: CacheUsage,
+    /// Their cost in pico-dollars (10⁻¹² dollars); absent where the price is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// What the same tokens would cost without a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_uncached: Option<u64>,
+    /// Where clearing was a matter of money: whether it paid, and both figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewriting: Option<RewriteValue>,
+    /// The cache object named for the request, and whether it is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentReport>,
+    /// Whether there was no call before on this plan.
+    pub first: bool,
+    /// For how many seconds the provider keeps what is read or written, at least; 0 without a cache.
+    pub kept_seconds: u64,
+}
+
+/// One mark.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MarkReport {
+    /// What it ends: `tools`, `system`, `messages[12]`, counted in pieces of the payload.
+    pub ends: String,
+    /// Why it stands there.
+    pub why: MarkerReason,
+    /// For how long.
+    pub ttl: CacheTtl,
+}
+
+impl CacheReport {
+    /// The report of a payload that carries these markers; what only the compiler knows (a rewriting, a cache object)
+    /// is left empty.
+    #[must_use]
+    pub fn new(
+        rules: &CacheRules,
+        outline: &Outline,
+        marking: &MarkerPlan,
+        predicted: CacheUsage,
+        rates: Option<Rates>,
+        first: bool,
+    ) -> Self {
+        let mark = |mark: &CacheMarker| {
+            let segment = outline.segments.get(mark.segment);
+            MarkReport {
+                ends: segment.map_or_else(String::new, |one| match one.part {
+                    RequestPart::Messages => format!("messages[{}]", one.index),
+                    part => part.as_str().to_owned(),
+                }),
+                why: mark.why,
+                ttl: mark.ttl,
+            }
+        };
+        let shortest = marking.marks.iter().map(|mark| mark.ttl).min();
+        let shortest = shortest.unwrap_or_default();
+        let cost = |used: &CacheUsage| {
+            let cost = used.input_cost(rates.as_ref()?);
+            Some(u64::try_from(cost).unwrap_or(u64::MAX))
+        };
+        let uncached = CacheUsage {
+            fresh: predicted.total_tokens(),
+            ..CacheUsage::default()
+        };
+        Self {
+            kind: rules.kind,
+            marks: marking.marks.iter().map(mark).collect(),
+            predicted,
+            cost: cost(&predicted),
+            cost_uncached: cost(&uncached),
+            rewriting: None,
+            content: None,
+            first,
+            kept_seconds: rules.ttl_ms(shortest) / 1_000,
+        }
+    }
+}
