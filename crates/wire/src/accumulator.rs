@@ -6,9 +6,8 @@
 
 use contexture_ir::Fields;
 
-use crate::format::Format;
-use crate::stream::{ParsedEvent, StreamError, StreamEvent, StreamFailure};
-use crate::{anthropic, gemini, openai_chat, openai_responses};
+use crate::model::format::Format;
+use crate::stream::{ParsedEvent, StreamError, StreamEvent, StreamFailure, StreamParser};
 
 /// The default of [`Accumulator::with_limit`].
 const LIMIT: usize = 64 << 20;
@@ -39,20 +38,12 @@ const DONE: &str = "[DONE]";
 #[derive(Clone, Debug)]
 pub struct Accumulator {
     format: Format,
-    stream: ProviderStream,
+    stream: Box<dyn StreamParser>,
     limit: usize,
     bytes: usize,
     events: usize,
     ignored: usize,
     failure: Option<StreamFailure>,
-}
-
-#[derive(Clone, Debug)]
-enum ProviderStream {
-    Anthropic(anthropic::AnthropicStream),
-    Chat(openai_chat::ChatStream),
-    Gemini(gemini::GeminiStream),
-    Responses(openai_responses::ResponsesStream),
 }
 
 impl Accumulator {
@@ -61,13 +52,8 @@ impl Accumulator {
     /// # Errors
     /// [`StreamError::NoStream`] for a format that is no provider's.
     pub fn new(format: Format) -> Result<Self, StreamError> {
-        let stream = match format {
-            Format::Anthropic => ProviderStream::Anthropic(Default::default()),
-            Format::OpenAiChat => ProviderStream::Chat(Default::default()),
-            Format::Gemini => ProviderStream::Gemini(Default::default()),
-            Format::OpenAiResponses => ProviderStream::Responses(Default::default()),
-            Format::Ui | Format::Items => return Err(StreamError::NoStream { format }),
-        };
+        let stream = format.spec().stream();
+        let stream = stream.ok_or(StreamError::NoStream { format })?;
         Ok(Self {
             format,
             stream,
@@ -109,7 +95,8 @@ impl Accumulator {
         }
         let mut said = Vec::new();
         let heard = if data == DONE {
-            self.stream.finish_stream()
+            self.stream.finish_stream();
+            ParsedEvent::Recognized
         } else {
             self.check_object(data)?;
             self.stream.push_event(data, &mut said)
@@ -174,42 +161,5 @@ impl Accumulator {
         };
         serde_json::from_str::<serde::de::IgnoredAny>(data).map_err(|error| shape(Some(error)))?;
         Fields::parse(data).map(drop).map_err(|_| shape(None))
-    }
-}
-
-impl ProviderStream {
-    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
-        match self {
-            Self::Anthropic(stream) => stream.push_event(data, said),
-            Self::Chat(stream) => stream.push_event(data, said),
-            Self::Gemini(stream) => stream.push_event(data, said),
-            Self::Responses(stream) => stream.push_event(data, said),
-        }
-    }
-
-    /// Only Chat's own end is worth anything; others say it in an event.
-    fn finish_stream(&mut self) -> ParsedEvent {
-        if let Self::Chat(stream) = self {
-            stream.mark_done();
-        }
-        ParsedEvent::Recognized
-    }
-
-    fn is_complete(&self) -> bool {
-        match self {
-            Self::Anthropic(stream) => stream.is_complete(),
-            Self::Chat(stream) => stream.is_complete(),
-            Self::Gemini(stream) => stream.is_complete(),
-            Self::Responses(stream) => stream.is_complete(),
-        }
-    }
-
-    fn response_body(&self) -> String {
-        match self {
-            Self::Anthropic(stream) => stream.response_body(),
-            Self::Chat(stream) => stream.response_body(),
-            Self::Gemini(stream) => stream.response_body(),
-            Self::Responses(stream) => stream.response_body(),
-        }
     }
 }

@@ -6,14 +6,15 @@
 
 use contexture_ir::Transcript;
 
-use crate::chunk::Dialect;
-use crate::entry::{paired_items, role_runs};
-use crate::error::WireError;
-use crate::format::{DocumentKind, Format};
-use crate::lifted::{Lifted, Lowered};
-use crate::loss::{Loss, LossKind};
-use crate::lower::{lower_envelope, lower_run};
-use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui, unfinished};
+use crate::markers::markers;
+use crate::model::chunk::{Chunk, Dialect, Envelope};
+use crate::model::conversion::{DocumentKind, Lifted, Lowered};
+use crate::model::error::WireError;
+use crate::model::format::Format;
+use crate::model::loss::{Loss, LossKind};
+use crate::model::paired_item::{RoleRun, paired_items};
+use crate::truncation;
+use crate::turns::role_runs;
 
 /// Reads a request body, a response body or a bare array of messages.
 ///
@@ -22,16 +23,9 @@ use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui, unfinis
 /// [`WireError::InvalidUi`].
 pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
     check_json(text)?;
-    let mut lifted = match format {
-        Format::OpenAiChat => openai_chat::lift(text),
-        Format::OpenAiResponses => openai_responses::lift(text),
-        Format::Anthropic => anthropic::lift(text),
-        Format::Gemini => gemini::lift(text),
-        Format::Ui => ui::lift(text),
-        Format::Items => items::lift(text),
-    }?;
+    let mut lifted = format.spec().parse(text)?;
     if lifted.kind == DocumentKind::Response {
-        unfinished::take_truncation_marks(format, &mut lifted.transcript);
+        truncation::take_truncation_marks(format, &mut lifted.transcript);
     }
     Ok(lifted)
 }
@@ -39,61 +33,74 @@ pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
 /// Writes a document of the given kind.
 #[must_use]
 pub fn lower(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) -> Lowered {
-    match (dialect.format, kind) {
-        (Format::Ui, _) => ui::lower(kind, transcript),
-        (Format::Items, _) => items::lower(kind, transcript),
-        (Format::OpenAiChat, DocumentKind::Response) => openai_chat::lower_response(transcript),
-        (Format::OpenAiResponses, DocumentKind::Response) => {
-            openai_responses::lower_response(transcript)
-        }
-        (Format::Anthropic, DocumentKind::Response) => anthropic::lower_response(transcript),
-        (Format::Gemini, DocumentKind::Response) => gemini::lower_response(transcript),
-        (_, DocumentKind::Request | DocumentKind::Messages) => {
-            lower_request(dialect, kind, transcript)
-        }
-    }
+    let whole = dialect.format.spec().encode_document(kind, transcript);
+    whole.unwrap_or_else(|| lower_runs(dialect, kind, transcript))
 }
 
-fn lower_request(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) -> Lowered {
-    let mut frame = lower_envelope(dialect, transcript);
-    let mut losses = std::mem::take(&mut frame.losses);
+/// Puts a document together from an envelope and one chunk per run.
+fn lower_runs(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) -> Lowered {
+    let spec = dialect.format.spec();
+    let mut envelope = lower_envelope(dialect, transcript);
+    let mut losses = std::mem::take(&mut envelope.losses);
     if kind == DocumentKind::Messages {
-        if dialect.format == Format::OpenAiResponses {
-            frame.lead = openai_responses::lower_listed_instructions(dialect, transcript);
-        }
-        // A bare array has neither a model nor options; only what leads it can lose something.
-        let lead = !frame.lead.is_empty();
-        losses.retain(|loss| lead && loss.path.starts_with("instructions"));
-        if frame.lead.is_empty() && !transcript.instructions.is_empty() {
-            let why = "a bare array of messages has no place for instructions in this format";
-            losses.push(Loss {
-                path: "instructions".to_owned(),
-                what: LossKind::Item,
-                why: why.into(),
-            });
-        }
-        frame.before = "[".to_owned();
-        frame.after = "]".to_owned();
+        reduce_to_array(dialect, transcript, &mut envelope, &mut losses);
     }
     let entries = paired_items(&transcript.items);
     let mut chunks = Vec::new();
     for run in role_runs(&entries, dialect.format) {
         let chunk = lower_run(dialect, &run);
-        losses.extend(
-            chunk
-                .losses
-                .into_iter()
-                .map(|loss| prefix_loss_path(loss, run.start)),
-        );
+        let placed = chunk.losses.into_iter();
+        losses.extend(placed.map(|loss| prefix_loss_path(loss, run.start)));
         chunks.push(chunk.json);
     }
-    if dialect.format == Format::OpenAiResponses && kind == DocumentKind::Request {
-        openai_responses::restore_input_shape(transcript, &mut frame, &mut chunks);
+    if kind == DocumentKind::Request {
+        spec.restore_history_shape(transcript, &mut envelope, &mut chunks);
     }
     Lowered {
-        json: frame.assemble(chunks.iter().map(String::as_str)),
+        json: envelope.assemble(chunks.iter().map(String::as_str)),
         losses,
     }
+}
+
+/// Leaves of a request's envelope what a bare array of messages can hold.
+fn reduce_to_array(
+    dialect: &Dialect,
+    transcript: &Transcript,
+    envelope: &mut Envelope,
+    losses: &mut Vec<Loss>,
+) {
+    let spec = dialect.format.spec();
+    if let Some(listed) = spec.encode_listed_instructions(dialect, transcript) {
+        envelope.lead = listed;
+    }
+    // A bare array has neither a model nor options; only what leads it can lose something.
+    let has_lead = !envelope.lead.is_empty();
+    losses.retain(|loss| has_lead && loss.path.starts_with("instructions"));
+    if !has_lead && !transcript.instructions.is_empty() {
+        let why = "a bare array of messages has no place for instructions in this format";
+        losses.push(Loss {
+            path: "instructions".to_owned(),
+            what: LossKind::Item,
+            why: why.into(),
+        });
+    }
+    envelope.before = "[".to_owned();
+    envelope.after = "]".to_owned();
+}
+
+/// Lowers one run for a provider's format; `Ui` and `Items` have no runs and give an empty chunk.
+#[must_use]
+pub fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+    let mut chunk = dialect.format.spec().encode_run(dialect, run);
+    // Read from what was written, not from the items: a marker may also be a field that the item itself carried.
+    chunk.facts.marks = markers(dialect.format, &chunk.json);
+    chunk
+}
+
+/// Lowers everything of a request but its history; `Ui` and `Items` give an empty envelope.
+#[must_use]
+pub fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
+    dialect.format.spec().encode_envelope(dialect, request)
 }
 
 /// A chunk's loss, whose path begins with an index within the run, placed among all items.

@@ -15,61 +15,45 @@
 
 mod accumulator;
 mod anthropic;
-mod carry;
-mod chunk;
-mod compaction;
 mod document;
-mod draft;
-mod entry;
-mod error;
-mod format;
-mod function_name;
+mod formats;
 mod gemini;
-mod half;
 mod items;
-mod json;
-mod lifted;
-mod loss;
-mod lower;
-mod mark;
-mod media;
+mod markers;
+mod model;
 mod openai;
-mod openai_chat;
-mod openai_responses;
-mod openai_shapes;
-mod pairing;
-mod renames;
 mod repair;
-mod seam;
+mod spec;
 mod stream;
-mod system_tag;
-mod ttl;
+mod tool_names;
+mod truncation;
+mod turns;
 pub mod ui;
-mod unfinished;
 
 pub use accumulator::Accumulator;
-pub use chunk::{Chunk, ChunkStructure, Dialect, Envelope};
-pub use document::{lift, lower, prefix_loss_path};
-pub use entry::{
-    PairedItem, RoleRun, Side, ends_step, paired_items, partner_indices, role_runs, side,
-};
-pub use error::WireError;
-pub use format::{DocumentKind, Format, UnknownFormat};
-pub use half::call_id;
-pub use lifted::{Lifted, Lowered};
-pub use loss::{Loss, LossKind, Losses};
-pub use lower::{lower_envelope, lower_run};
-pub use mark::{
+pub use document::{lift, lower, lower_envelope, lower_run, prefix_loss_path};
+pub use markers::{
     HeadPart, disable_automatic_markers, head_markers, marker_field, markers, remove_head_markers,
     remove_markers, set_head_marker, set_marker,
 };
-pub use media::DataUrl;
-pub use pairing::{OpenCalls, OutputMatch};
-pub use renames::ToolNameMap;
-pub use repair::{
-    BEGINNING, CONTINUE, CallIds, Charset, Issue, IssueKind, NO_RESULT, RepairRules, Repaired,
-    RepairedItem, Unanswered, repair,
+pub use model::call_ids::call_id;
+pub use model::chunk::{CacheTtl, Chunk, ChunkStructure, Dialect, Envelope};
+pub use model::conversion::{DocumentKind, Lifted, Lowered};
+pub use model::error::WireError;
+pub use model::format::{Format, UnknownFormat};
+pub use model::loss::{Loss, LossKind, Losses};
+pub use model::media::DataUrl;
+pub use model::name_rule::NameRule;
+pub use model::paired_item::{PairedItem, RoleRun, Side, paired_items, partner_indices};
+pub use model::pairing::{OpenCalls, OutputMatch};
+pub use model::repair_rules::{
+    BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered,
 };
-pub use seam::join_messages;
-pub use stream::{PieceKind, StreamError, StreamEvent, StreamFailure};
-pub use ttl::CacheTtl;
+pub use model::structure::Structure;
+pub use repair::{Issue, IssueKind, Repaired, RepairedItem, repair};
+pub use spec::{
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+};
+pub use stream::{ParsedEvent, PieceKind, StreamError, StreamEvent, StreamFailure, StreamParser};
+pub use tool_names::ToolNameMap;
+pub use turns::{ends_step, join_messages, role_runs, side};

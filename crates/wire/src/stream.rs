@@ -7,7 +7,7 @@
 use contexture_ir::{Fields, FinishReason, Usage};
 use serde_json::value::RawValue;
 
-use crate::format::Format;
+use crate::model::format::Format;
 
 /// One thing a stream said. Values are copies: nothing that was given out changes later.
 #[derive(Clone, Debug, PartialEq)]
@@ -220,11 +220,37 @@ fn provider_names() -> String {
     Format::PROVIDERS.map(Format::as_str).join(", ")
 }
 
-/// Whether an event meant anything to its reader.
+/// Whether a parser understood an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ParsedEvent {
+pub enum ParsedEvent {
+    /// The event was understood, whether or not it said something new.
     Recognized,
+    /// The event is of a kind that is not known.
     Ignored,
+}
+
+/// Puts a streamed answer of one format together, event by event.
+pub trait StreamParser: std::fmt::Debug + Send + Sync {
+    /// Takes the data of one event, a JSON object, and adds what it says to `events`.
+    fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent;
+
+    /// Takes the end mark `[DONE]`. Only Chat Completions gives it a meaning; other providers say the end in an event.
+    fn finish_stream(&mut self) {}
+
+    /// Reports whether the provider said that the answer is whole.
+    fn is_complete(&self) -> bool;
+
+    /// Returns the body of the answer so far, as if it had not been streamed; pieces that were cut off are marked.
+    fn response_body(&self) -> String;
+
+    /// Returns a copy, so that an accumulator can be cloned in the middle of a stream.
+    fn clone_boxed(&self) -> Box<dyn StreamParser>;
+}
+
+impl Clone for Box<dyn StreamParser> {
+    fn clone(&self) -> Self {
+        self.clone_boxed()
+    }
 }
 
 /// An error object of any provider: `{type, status, code, message}`.

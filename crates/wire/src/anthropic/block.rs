@@ -2,10 +2,10 @@
 
 use contexture_ir::{Extra, Raw, TextPart, quote_json};
 
-use super::group::EncodedBlock;
-use super::words::{FORMAT, MESSAGE};
-use crate::json::{ObjectWriter, as_object};
-use crate::loss::{LossKind, Losses};
+use super::message_builder::EncodedBlock;
+use super::spec::{FORMAT, MESSAGE};
+use crate::model::json::{ObjectWriter, as_object};
+use crate::model::loss::{LossKind, Losses};
 
 /// What is being written; a response repeats what the provider said, blank or not.
 #[derive(Clone, Copy, PartialEq, Eq)]

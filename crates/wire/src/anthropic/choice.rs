@@ -3,10 +3,10 @@
 use contexture_ir::{Error, Fields, RequestOptions, ToolChoice, quote_json};
 use serde_json::value::RawValue;
 
-use super::words::FORMAT;
-use crate::function_name::ANTHROPIC;
-use crate::json::ObjectWriter;
-use crate::loss::{LossKind, Losses};
+use super::spec::FORMAT;
+use super::spec::NAME_RULE;
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
 
 /// Reads `tool_choice`.
 pub(super) fn parse_tool_choice(
@@ -64,7 +64,7 @@ pub(super) fn encode_tool_choice(
         Some(ToolChoice::None) => return Some("{\"type\":\"none\"}".to_owned()),
         Some(ToolChoice::Required) => ("any", None),
         Some(ToolChoice::Function { name }) => {
-            let name = ANTHROPIC.sanitize_name(name, "options.tool_choice", losses);
+            let name = NAME_RULE.sanitize_name(name, "options.tool_choice", losses);
             ("tool", Some(name))
         }
     };

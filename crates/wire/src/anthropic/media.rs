@@ -8,10 +8,10 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use contexture_ir::{Extra, FilePart, ImagePart, quote_json};
 
-use super::words::FORMAT;
-use crate::json::ObjectWriter;
-use crate::loss::{LossKind, Losses};
-use crate::media::DataUrl;
+use super::spec::FORMAT;
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
+use crate::model::media::DataUrl;
 
 /// Writers differ in whether they pad.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(

@@ -15,33 +15,33 @@
 
 mod block;
 mod choice;
-mod group;
+mod encode;
 mod media;
+mod message_builder;
 mod options;
-mod read;
+mod parse;
 mod request;
 mod response;
 mod source;
+mod spec;
 mod stream;
 mod tools;
-mod words;
-mod write;
 
 use contexture_ir::{Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
-use crate::entry::RoleRun;
-use crate::error::WireError;
-use crate::format::{DocumentKind, Format};
-use crate::{Chunk, Dialect, Envelope, Lifted, Lowered};
+use crate::model::conversion::DocumentKind;
+use crate::model::conversion::Lifted;
+use crate::model::error::WireError;
+use crate::model::format::Format;
 
-pub(crate) use self::stream::AnthropicStream;
+pub(crate) use self::spec::Anthropic;
 
-pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim();
     if text.starts_with('[') {
         let messages: &RawValue = serde_json::from_str(text).map_err(|_| wrong_shape())?;
-        let items = read::parse_messages(messages).map_err(invalid_value)?;
+        let items = parse::parse_messages(messages).map_err(invalid_value)?;
         return Ok(lifted_document(
             DocumentKind::Messages,
             Transcript {
@@ -70,18 +70,6 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         ));
     }
     Err(wrong_shape())
-}
-
-pub(crate) fn lower_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
-    write::encode_run(dialect, run)
-}
-
-pub(crate) fn lower_envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {
-    request::lower_envelope(request)
-}
-
-pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
-    response::lower_response(transcript)
 }
 
 fn lifted_document(kind: DocumentKind, transcript: Transcript) -> Lifted {

@@ -9,9 +9,9 @@ use contexture_ir::{
 use serde_json::Number;
 
 use super::choice;
-use super::words::FORMAT;
-use crate::json::{ObjectWriter, json_array};
-use crate::loss::{LossKind, Losses};
+use super::spec::FORMAT;
+use crate::model::json::{ObjectWriter, json_array};
+use crate::model::loss::{LossKind, Losses};
 
 /// The least the provider accepts as a budget for thinking.
 const LEAST_BUDGET: u64 = 1024;
@@ -321,7 +321,7 @@ fn encode_output_format(format: Option<&ResponseFormat>, losses: &mut Losses) ->
 /// Keeps what a request did not say although it must.
 pub(super) fn record_missing_max_tokens(options: &RequestOptions, kept: &mut Extra) {
     if options.max_output_tokens.is_none() {
-        crate::carry::set_hint(kept, "~max_tokens", "absent");
+        crate::model::format_extras::set_hint(kept, "~max_tokens", "absent");
     }
     debug_assert!(
         kept.wire_fields_by_format().is_empty(),

@@ -2,12 +2,12 @@
 
 use contexture_ir::{Error, Fields, Transcript};
 
-use super::words::FORMAT;
-use super::{choice, options, read, tools, write};
+use super::spec::FORMAT;
+use super::{choice, encode, options, parse, tools};
 use crate::Envelope;
-use crate::carry::{report_foreign_fields_as, to_extras};
-use crate::json::ObjectWriter;
-use crate::loss::{LossKind, Losses};
+use crate::model::format_extras::{report_foreign_fields_as, to_extras};
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
 
 pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
@@ -20,12 +20,12 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
         && let Some(system) = fields.take_present(&["system"])?
     {
         let message =
-            read::parse_system_prompt(system).map_err(|error| error.at_segment("system"))?;
+            parse::parse_system_prompt(system).map_err(|error| error.at_segment("system"))?;
         transcript.instructions.push(message);
     }
     if let Some(messages) = fields.take_field(&["messages"])? {
         transcript.items =
-            read::parse_messages(messages).map_err(|error| error.at_segment("messages"))?;
+            parse::parse_messages(messages).map_err(|error| error.at_segment("messages"))?;
     }
     if fields
         .get(&["tools"])
@@ -61,7 +61,7 @@ pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
     before.raw_if_some("tools", tools.as_deref());
     before.raw_if_some(
         "system",
-        write::encode_system_prompt(&request.instructions, &mut losses).as_deref(),
+        encode::encode_system_prompt(&request.instructions, &mut losses).as_deref(),
     );
     let mut after = ObjectWriter::new();
     options::encode_options(&request.options, &kept, &mut after, &mut losses);

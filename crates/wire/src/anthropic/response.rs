@@ -8,13 +8,13 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::words::FORMAT;
-use super::{read, write};
+use super::spec::FORMAT;
+use super::{encode, parse};
 use crate::Lowered;
-use crate::carry::{report_foreign_fields_as, set_hint, to_extras};
-use crate::entry::paired_items;
-use crate::json::ObjectWriter;
-use crate::loss::{LossKind, Losses};
+use crate::model::format_extras::{report_foreign_fields_as, set_hint, to_extras};
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
+use crate::model::paired_item::paired_items;
 
 pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
@@ -32,7 +32,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
     fields.take_field(&["role"])?;
     if let Some(content) = fields.take_field(&["content"])? {
         transcript.items =
-            read::parse_response_content(content).map_err(|error| error.at_segment("content"))?;
+            parse::parse_response_content(content).map_err(|error| error.at_segment("content"))?;
     }
     if let Some(word) = fields.take_string(&["stop_reason"])? {
         let finish = parse_finish_reason(&word);
@@ -116,7 +116,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     let none = ResponseInfo::default();
     let info = transcript.response.as_ref().unwrap_or(&none);
     let entries = paired_items(&transcript.items);
-    let (content, inner) = write::encode_response_content(entries.into_iter());
+    let (content, inner) = encode::encode_response_content(entries.into_iter());
     let mut losses = Losses::default();
     losses.extend_with_prefix("items", inner);
     report_foreign_fields_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use contexture_ir::{Error, Extra, Fields, FilePart, ImagePart, Part, Raw};
 use serde_json::value::RawValue;
 
-use super::words::FORMAT;
-use crate::carry::to_extras;
-use crate::media::DataUrl;
+use super::spec::FORMAT;
+use crate::model::format_extras::to_extras;
+use crate::model::media::DataUrl;
 
 /// What a source points at.
 #[derive(Default)]

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use contexture_ir::{Fields, Raw};
 
 use super::response;
-use crate::draft::JsonBuilder;
-use crate::json::{as_object, json_array};
+use crate::model::json::{as_object, json_array};
+use crate::model::json_builder::JsonBuilder;
 use crate::stream::{
-    ParsedEvent, PieceKind, StreamEvent, index_field, parse_failure, string_field,
+    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure, string_field,
 };
-use crate::unfinished::{self, INCOMPLETE, MARK};
+use crate::truncation::{self, INCOMPLETE, MARK};
 
 /// An answer being streamed.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +30,8 @@ struct StreamedBlock {
     piece: usize,
 }
 
-impl AnthropicStream {
-    pub(crate) fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
+impl StreamParser for AnthropicStream {
+    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
         let heard = match string_field(&fields, "type").as_deref() {
             Some("message_start") => self.start_message(&fields, said),
@@ -56,12 +56,12 @@ impl AnthropicStream {
     }
 
     /// Whether the provider ended it: relays may swallow the last event, but not the reason.
-    pub(crate) fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         let closed = || self.blocks.values().all(|block| !block.open);
         self.stopped || (self.message.get_string("stop_reason").is_some() && closed())
     }
 
-    pub(crate) fn response_body(&self) -> String {
+    fn response_body(&self) -> String {
         let mut message = self.message.clone();
         if !message.contains_key("role") {
             message.set_string("type", "message");
@@ -77,6 +77,12 @@ impl AnthropicStream {
         message.to_json()
     }
 
+    fn clone_boxed(&self) -> Box<dyn StreamParser> {
+        Box::new(self.clone())
+    }
+}
+
+impl AnthropicStream {
     fn start_message(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
         let message = JsonBuilder::from_object(fields.get(&["message"])?.get());
         let id = message.get_string("id");
@@ -211,7 +217,7 @@ impl StreamedBlock {
         if !whole {
             draft.set_raw(MARK, Raw::string(&self.input));
         } else if self.open {
-            draft.set_raw(MARK, unfinished::truncation_mark());
+            draft.set_raw(MARK, truncation::truncation_mark());
         }
         draft.to_json()
     }

@@ -3,12 +3,12 @@
 use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote_json};
 use serde_json::value::RawValue;
 
-use super::read::unexpected_value;
-use super::words::FORMAT;
-use crate::carry::{report_foreign_fields, set_hint, to_extras};
-use crate::function_name::ANTHROPIC;
-use crate::json::{ObjectWriter, as_object, json_array};
-use crate::loss::{LossKind, Losses};
+use super::parse::unexpected_value;
+use super::spec::FORMAT;
+use super::spec::NAME_RULE;
+use crate::model::format_extras::{report_foreign_fields, set_hint, to_extras};
+use crate::model::json::{ObjectWriter, as_object, json_array};
+use crate::model::loss::{LossKind, Losses};
 
 /// What a function takes when nothing is said: an object of anything.
 const ANY_OBJECT: &str = "{\"type\":\"object\"}";
@@ -79,7 +79,7 @@ fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> Stri
     if wire.get("~type").is_some() {
         object.string("type", "custom");
     }
-    object.string("name", &ANTHROPIC.sanitize_name(&tool.name, path, losses));
+    object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
     object.raw_if_some(
         "description",
         tool.description.as_deref().map(quote_json).as_deref(),

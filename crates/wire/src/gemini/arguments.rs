@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::names::peek_field;
-use crate::json::json_array;
+use crate::model::json::json_array;
 use crate::stream::string_value;
 
 /// How deep a path may go.

@@ -10,11 +10,11 @@ use serde_json::{Number, Value};
 use super::media::{nested_fields, store_nested};
 use super::names::SnakeCaseFields;
 use super::schema::to_json_schema;
-use super::words::FORMAT;
-use crate::carry::set_hint;
-use crate::function_name::GEMINI;
-use crate::json::{ObjectWriter, json_array};
-use crate::loss::{LossKind, Losses};
+use super::spec::FORMAT;
+use super::spec::NAME_RULE;
+use crate::model::format_extras::set_hint;
+use crate::model::json::{ObjectWriter, json_array};
+use crate::model::loss::{LossKind, Losses};
 
 /// Reads `generationConfig`.
 pub(super) fn parse_generation_config(
@@ -331,7 +331,7 @@ fn encode_tool_choice(
         ToolChoice::None => ("NONE", None),
         ToolChoice::Required => ("ANY", None),
         ToolChoice::Function { name } => {
-            let name = GEMINI.sanitize_name(name, "options.tool_choice", losses);
+            let name = NAME_RULE.sanitize_name(name, "options.tool_choice", losses);
             ("ANY", Some(name))
         }
         ToolChoice::Other { format, raw } if format == FORMAT => return Some(raw.get().to_owned()),

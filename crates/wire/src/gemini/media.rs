@@ -6,10 +6,10 @@ use contexture_ir::{Error, Extra, Fields, FilePart, ImagePart, Part, Raw};
 use serde_json::value::RawValue;
 
 use super::names::SnakeCaseFields;
-use crate::carry::{hint, set_hint, to_extras};
-use crate::json::ObjectWriter;
-use crate::loss::{LossKind, Losses};
-use crate::media::DataUrl;
+use crate::model::format_extras::{hint, set_hint, to_extras};
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
+use crate::model::media::DataUrl;
 
 /// Reads `inlineData`; `None` if there is no data, or the media type cannot stand in a data URL.
 pub(super) fn parse_inline_data(

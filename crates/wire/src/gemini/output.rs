@@ -3,7 +3,7 @@
 use contexture_ir::{Raw, quote_json};
 use serde_json::Value;
 
-use crate::json::as_object;
+use crate::model::json::as_object;
 
 /// Text as a response object.
 pub(super) fn encode_output(text: &str, is_error: Option<bool>, wrap: Option<&str>) -> String {

@@ -4,8 +4,8 @@ use contexture_ir::{Extra, Raw, quote_json};
 
 use super::ids::is_synthetic;
 use super::names::{SnakeCaseFields, peek_field};
-use super::words::{CONTENT, FORMAT};
-use crate::json::{ObjectWriter, as_object};
+use super::spec::{CONTENT, FORMAT};
+use crate::model::json::{ObjectWriter, as_object};
 
 /// The id as it is written: not at all if it is one of ours.
 pub(super) fn encode_call_id(id: &str) -> Option<String> {

@@ -3,12 +3,12 @@
 use contexture_ir::{Error, Extra, Fields, Transcript};
 
 use super::names::SnakeCaseFields;
-use super::words::FORMAT;
-use super::{config, read, tools, write};
+use super::spec::FORMAT;
+use super::{config, encode, parse, tools};
 use crate::Envelope;
-use crate::carry::{report_foreign_fields_as, set_hint, to_extras};
-use crate::json::ObjectWriter;
-use crate::loss::{LossKind, Losses};
+use crate::model::format_extras::{report_foreign_fields_as, set_hint, to_extras};
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
 
 pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     let mut names = SnakeCaseFields::default();
@@ -21,7 +21,7 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
         set_hint(&mut kept, "~model", "body");
     }
     if let Some(system) = names.take_field(&mut fields, "systemInstruction")? {
-        let message = read::parse_system_instruction(system)
+        let message = parse::parse_system_instruction(system)
             .map_err(|error| error.at_segment("systemInstruction"))?;
         if message.content.is_empty() {
             kept.set("systemInstruction", system.into());
@@ -31,7 +31,7 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
     }
     if let Some(contents) = fields.take_field(&["contents"])? {
         transcript.items =
-            read::parse_contents(contents).map_err(|error| error.at_segment("contents"))?;
+            parse::parse_contents(contents).map_err(|error| error.at_segment("contents"))?;
     }
     if fields
         .get(&["tools"])
@@ -69,7 +69,7 @@ pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
     }
     let tools = tools::encode_tools(&request.tools, &mut losses);
     before.raw_if_some("tools", tools.as_deref());
-    if let Some(system) = write::encode_system_instruction(&request.instructions, &mut losses) {
+    if let Some(system) = encode::encode_system_instruction(&request.instructions, &mut losses) {
         let key = "systemInstruction";
         before.raw_as(key, &names.spelled_name(key), &system);
     }

@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 use super::ids::CallIdTracker;
 use super::media::{nested_fields, store_nested};
 use super::names::{SnakeCaseFields, peek_field, unexpected_value};
-use super::words::FORMAT;
-use super::{read, write};
+use super::spec::FORMAT;
+use super::{encode, parse};
 use crate::Lowered;
-use crate::carry::{hint, report_foreign_fields_as, set_hint, to_extras};
-use crate::entry::paired_items;
-use crate::json::{ObjectWriter, json_array};
-use crate::loss::{LossKind, Losses};
+use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
+use crate::model::json::{ObjectWriter, json_array};
+use crate::model::loss::{LossKind, Losses};
+use crate::model::paired_item::paired_items;
 
 /// Where the answer's own unknown fields are kept.
 const CANDIDATE: &str = "(candidate)";
@@ -79,7 +79,7 @@ fn parse_candidate(
         None => set_hint(kept, "~content", "absent"),
         Some(content) => {
             let mut ids = CallIdTracker::for_response(info.id.as_deref());
-            items = read::parse_candidate_content(content, &mut ids)
+            items = parse::parse_candidate_content(content, &mut ids)
                 .map_err(|error| error.at_segment("content"))?;
         }
     }
@@ -210,7 +210,7 @@ fn encode_candidate(
     losses: &mut Losses,
 ) -> String {
     let (content, inner) =
-        write::encode_candidate_content(paired_items(&transcript.items).into_iter());
+        encode::encode_candidate_content(paired_items(&transcript.items).into_iter());
     losses.extend_with_prefix("items", inner);
     let bare = kept.get("~content").is_some() && transcript.items.is_empty();
     let empty = "{\"role\":\"model\",\"parts\":[]}".to_owned();

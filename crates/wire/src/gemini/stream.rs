@@ -12,12 +12,13 @@ use serde_json::value::RawValue;
 use super::arguments::PartialArguments;
 use super::names::peek_field;
 use super::response;
-use crate::draft::JsonBuilder;
-use crate::json::json_array;
+use crate::model::json::json_array;
+use crate::model::json_builder::JsonBuilder;
 use crate::stream::{
-    ParsedEvent, PieceKind, StreamEvent, index_field, parse_failure, string_field, string_value,
+    ParsedEvent, PieceKind, StreamEvent, StreamParser, index_field, parse_failure, string_field,
+    string_value,
 };
-use crate::unfinished::{self, INCOMPLETE, MARK};
+use crate::truncation::{self, INCOMPLETE, MARK};
 
 /// The members of a part of text that can be joined with its neighbours.
 const JOINED: [&str; 4] = ["text", "thought", "thoughtSignature", "thought_signature"];
@@ -56,8 +57,8 @@ struct StreamedCall {
     open: bool,
 }
 
-impl GeminiStream {
-    pub(crate) fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
+impl StreamParser for GeminiStream {
+    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
         if let Some(error) = fields.get(&["error"]).filter(|error| error.get() != "null") {
             said.push(StreamEvent::Failed(parse_failure(error)));
@@ -97,12 +98,12 @@ impl GeminiStream {
         ParsedEvent::Recognized
     }
 
-    pub(crate) fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         let finished = |candidate: &StreamedCandidate| candidate.finished;
         self.blocked || (!self.candidates.is_empty() && self.candidates.values().all(finished))
     }
 
-    pub(crate) fn response_body(&self) -> String {
+    fn response_body(&self) -> String {
         let mut body = JsonBuilder::default();
         let cut = !self.is_complete();
         if cut || !self.candidates.is_empty() {
@@ -117,6 +118,12 @@ impl GeminiStream {
         body.to_json()
     }
 
+    fn clone_boxed(&self) -> Box<dyn StreamParser> {
+        Box::new(self.clone())
+    }
+}
+
+impl GeminiStream {
     fn push_candidate(&mut self, candidate: &RawValue, said: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(candidate.get()) else {
             return;
@@ -292,7 +299,7 @@ impl StreamedPart {
             Self::Other(part) => part.clone(),
             Self::Text(draft) if cut => {
                 let mut draft = draft.clone();
-                draft.set_raw(MARK, unfinished::truncation_mark());
+                draft.set_raw(MARK, truncation::truncation_mark());
                 draft.to_json()
             }
             Self::Text(draft) => draft.to_json(),

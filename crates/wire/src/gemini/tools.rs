@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use super::media;
 use super::names::{SnakeCaseFields, peek_field, to_camel_case, unexpected_value};
 use super::schema::to_json_schema;
-use super::words::FORMAT;
-use crate::carry::{START, report_foreign_fields, set_hint, to_extras};
-use crate::function_name::GEMINI;
-use crate::json::{ObjectWriter, json_array};
-use crate::loss::{LossKind, Losses};
+use super::spec::FORMAT;
+use super::spec::NAME_RULE;
+use crate::model::format_extras::{START, report_foreign_fields, set_hint, to_extras};
+use crate::model::json::{ObjectWriter, json_array};
+use crate::model::loss::{LossKind, Losses};
 
 /// Reads `tools`.
 pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
@@ -161,7 +161,7 @@ fn encode_function(
     wire.remove("(tool)");
     let names = SnakeCaseFields::from_wire(&wire);
     let mut object = ObjectWriter::new();
-    object.string("name", &GEMINI.sanitize_name(&tool.name, path, losses));
+    object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
     object.raw_if_some(
         "description",
         tool.description.as_deref().map(quote_json).as_deref(),

@@ -31,7 +31,10 @@
 //! `imageUrl`) become snake_case. What is written once in this spelling comes back the same.
 
 mod read;
+mod spec;
 mod write;
 
-pub(crate) use read::lift;
-pub(crate) use write::lower;
+use read::lift;
+use write::lower;
+
+pub(crate) use spec::Items;

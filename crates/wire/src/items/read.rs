@@ -9,9 +9,10 @@ use serde_json::Number;
 use serde_json::value::RawValue;
 
 use crate::Lifted;
-use crate::error::WireError;
-use crate::format::{DocumentKind, Format};
-use crate::loss::{LossKind, Losses};
+use crate::model::conversion::DocumentKind;
+use crate::model::error::WireError;
+use crate::model::format::Format;
+use crate::model::loss::{LossKind, Losses};
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let invalid = |source| WireError::Invalid {

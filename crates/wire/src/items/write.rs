@@ -8,8 +8,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::Lowered;
-use crate::format::DocumentKind;
-use crate::loss::{LossKind, Losses};
+use crate::model::conversion::DocumentKind;
+use crate::model::loss::{LossKind, Losses};
 
 pub(crate) fn lower(kind: DocumentKind, transcript: &Transcript) -> Lowered {
     if kind == DocumentKind::Messages {

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{ContentHash, Item};
 
+use super::empty_output::is_silent;
+use super::reorder::OrderedItem;
 use super::repaired::{Issue, IssueKind, RepairedItem};
-use super::rules::{CallIds, RepairRules};
-use super::settle::OrderedItem;
-use super::silent::is_silent;
-use crate::half::{CallSide, call_id, call_side};
+use crate::model::call_ids::{CallSide, call_id, call_side};
+use crate::model::repair_rules::{CallIds, RepairRules};
 
 pub(super) fn rewrite_call_ids(
     placed: &mut [OrderedItem<'_>],
@@ -28,7 +28,7 @@ pub(super) fn rewrite_call_ids(
     let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
     for element in placed {
         let Some(call) = element.call else { continue };
-        let own = match call_side(&element.item.item, rules.target) {
+        let own = match call_side(&element.item.item, rules.target.spec().structure()) {
             CallSide::Call(_, id) => id.into_owned(),
             CallSide::Output(..) => {
                 let id = renamed.get(&call);
@@ -74,7 +74,10 @@ pub(super) fn rewrite_call_ids(
 /// its id and no call may have the same.
 fn reserved_id(item: &Item, rules: &RepairRules) -> Option<String> {
     let native = matches!(item, Item::Extension(_))
-        && matches!(call_side(item, rules.target), CallSide::Neither)
+        && matches!(
+            call_side(item, rules.target.spec().structure()),
+            CallSide::Neither
+        )
         && !is_silent(item, rules.target);
     call_id(item).filter(|_| native).map(Into::into)
 }

@@ -17,28 +17,28 @@
 //! Not here: which items are selected, what merges into one native message (lowering does), histories
 //! whose beginning a provider keeps (`previous_response_id`): their outputs look like orphans.
 
-mod fates;
+mod decide;
+mod empty_output;
 mod ids;
+mod reorder;
 mod repaired;
-mod rules;
-mod settle;
-mod silent;
 
 use contexture_ir::{Item, Message, Role};
 
-use crate::entry::{Side, side};
-use crate::format::Format;
+use crate::model::format::Format;
+use crate::model::paired_item::Side;
+use crate::model::repair_rules::{BEGINNING, CONTINUE, RepairRules};
+use crate::turns::side;
 
-use silent::is_silent;
+use empty_output::is_silent;
 
 pub use repaired::{Issue, IssueKind, Repaired, RepairedItem};
-pub use rules::{BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered};
 
 /// Makes a history one that a provider accepts; O(n log n) in the number of items.
 #[must_use]
 pub fn repair<'a>(items: &[&'a Item], rules: &RepairRules) -> Repaired<'a> {
     let mut issues = Vec::new();
-    let mut settled = settle::decide_and_order(items, rules, &mut issues);
+    let mut settled = reorder::decide_and_order(items, rules, &mut issues);
     ids::rewrite_call_ids(&mut settled, rules, &mut issues);
     let mut items_out: Vec<RepairedItem<'a>> =
         settled.into_iter().map(|placed| placed.item).collect();

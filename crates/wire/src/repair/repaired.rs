@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item};
 
-use crate::entry::PairedItem;
-use crate::half::with_call_id;
+use crate::model::call_ids::with_call_id;
+use crate::model::paired_item::PairedItem;
 
 /// A history a provider accepts, and what was done to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 
 use contexture_ir::{Compaction, Extra, Fields, Raw};
 
-use super::check::{CheckedPart, CheckedValue, decode_string};
-use super::hints::part_hints;
+use super::ui_only_fields::part_hints;
+use super::validate_part::{CheckedPart, CheckedValue, decode_string};
 
 /// The part's kind.
 const KIND: &str = "openai.compaction";

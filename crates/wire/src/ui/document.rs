@@ -6,13 +6,14 @@ use contexture_ir::{
 };
 
 use super::fold::{Extensions, FoldAudience, FoldItem, FoldOptions, fold};
-use super::hints::part_hints;
 use super::lift::{lift_message, message_fields_item, step_start_part};
 use super::losses;
+use super::ui_only_fields::part_hints;
 use super::validate::{ValidatedMessage, parse_message, parse_messages};
-use crate::error::WireError;
-use crate::format::{DocumentKind, Format};
-use crate::loss::{LossKind, Losses};
+use crate::model::conversion::DocumentKind;
+use crate::model::error::WireError;
+use crate::model::format::Format;
+use crate::model::loss::{LossKind, Losses};
 use crate::{Lifted, Lowered};
 
 /// Hint on a leading system message: its id.

@@ -11,13 +11,13 @@ use contexture_ir::{
     Audience, Extension, Fields, FunctionCallOutput, Item, Raw, ResponseId, UiMessage, UiRole,
 };
 
-use super::check::{check_part, decode_string};
-use super::group::{PartSlot, UiMessageBuilder, data_part, steering_part};
-use super::hints::part_hints;
 use super::lift::item_role;
+use super::message_builder::{PartSlot, UiMessageBuilder, data_part, steering_part};
 use super::tool::{ToolDraft, is_provider_executed};
+use super::ui_only_fields::part_hints;
+use super::validate_part::{check_part, decode_string};
 use super::{compaction, reasoning};
-use crate::entry::partner_indices;
+use crate::model::paired_item::partner_indices;
 
 /// An item with what its store knows about it.
 #[derive(Clone, Copy, Debug)]

@@ -13,11 +13,11 @@ use contexture_ir::{
     Extension, Extra, Fields, Item, Message, Raw, Role, UiMessage, UiRole, quote_json,
 };
 
-use super::check::{CheckedPart, CheckedValue, check_part, decode_string};
 use super::reasoning::LiftedReasoning;
 use super::schema::PartKind;
+use super::validate_part::{CheckedPart, CheckedValue, check_part, decode_string};
 use super::{compaction, media, reasoning, text, tool};
-use crate::loss::{Loss, LossKind, Losses};
+use crate::model::loss::{Loss, LossKind, Losses};
 
 /// A UI message as items.
 #[derive(Clone, Debug, PartialEq)]

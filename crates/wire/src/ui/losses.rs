@@ -8,8 +8,8 @@ use contexture_ir::{Extra, Item, Output, Part, Raw, Reasoning, Role, Status, Tra
 use super::compaction;
 use super::reasoning::visible_parts;
 use super::tool::error_text;
-use crate::entry::partner_indices;
-use crate::loss::{LossKind, Losses};
+use crate::model::loss::{LossKind, Losses};
+use crate::model::paired_item::partner_indices;
 
 /// Fields of other formats that a UI part carries as provider metadata.
 const CARRIED: [(&str, &str); 2] = [

@@ -6,10 +6,10 @@
 use contexture_ir::{Extra, Fields, FilePart, ImagePart, Part, Raw};
 use serde::Serialize;
 
-use super::check::{CheckedPart, decode_string};
-use super::hints::part_hints;
 use super::metadata::{OPENAI, ProviderMetadata, provider_alias, record_alias};
-use crate::media::DataUrl;
+use super::ui_only_fields::part_hints;
+use super::validate_part::{CheckedPart, decode_string};
+use crate::model::media::DataUrl;
 
 const ANY_IMAGE: &str = "image/*";
 const ANY_FILE: &str = "application/octet-stream";

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use contexture_ir::{Extra, Fields, Raw, quote_json};
 
-use super::hints::wire_fields;
+use super::ui_only_fields::wire_fields;
 
 /// Our own name among the providers.
 pub(super) const OWN: &str = "contexture";

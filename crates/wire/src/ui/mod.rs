@@ -14,23 +14,26 @@
 //!
 //! Not here: streams of UI message chunks, tools' schemas.
 
-mod check;
 mod compaction;
 mod document;
 mod fold;
-mod group;
-mod hints;
 mod lift;
 mod losses;
 mod media;
+mod message_builder;
 mod metadata;
 mod reasoning;
 mod schema;
+mod spec;
 mod text;
 mod tool;
+mod ui_only_fields;
 mod validate;
+mod validate_part;
 
-pub(crate) use document::{lift, lower};
+use document::{lift, lower};
+
 pub use fold::{Extensions, FoldAudience, FoldItem, FoldOptions, Folder, fold};
 pub use lift::{LiftedMessage, lift_message};
+pub(crate) use spec::Ui;
 pub use validate::{validate, validate_json};

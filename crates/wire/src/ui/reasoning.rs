@@ -8,12 +8,12 @@
 use contexture_ir::{Extra, Part, Raw, Reasoning, TextPart};
 use serde::Serialize;
 
-use super::check::{CheckedPart, decode_string};
-use super::hints::{as_flag, part_hints};
 use super::metadata::{
     ANTHROPIC, GOOGLE, OPENAI, OWN, ProviderMetadata, provider_alias, record_alias,
 };
 use super::text::{state_from_status, status_from_state};
+use super::ui_only_fields::{as_flag, part_hints};
+use super::validate_part::{CheckedPart, decode_string};
 
 pub(super) const OPENAI_FORMAT: &str = "openai-responses-v1";
 pub(super) const ANTHROPIC_FORMAT: &str = "anthropic-claude-v1";

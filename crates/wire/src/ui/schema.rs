@@ -2,7 +2,7 @@
 //!
 //! Order and strictness are those of the AI SDK's own validation, version 7.0.173: a field that is
 //! required must be there even when its value may be anything. Reading a part by its table is
-//! [`super::check`]'s work.
+//! [`super::validate_part`]'s work.
 
 use ApprovalAnswer::{Denied, Given, Granted, Open};
 use ExpectedValue::{

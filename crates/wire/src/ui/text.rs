@@ -7,9 +7,9 @@
 use contexture_ir::{Extra, Part, Raw, Role, Status, TextPart};
 use serde::Serialize;
 
-use super::check::{CheckedPart, decode_string};
-use super::hints::part_hints;
 use super::metadata::{OPENAI, OWN, ProviderMetadata, provider_alias, record_alias};
+use super::ui_only_fields::part_hints;
+use super::validate_part::{CheckedPart, decode_string};
 
 /// A text part, read.
 pub(super) struct LiftedText {

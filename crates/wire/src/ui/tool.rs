@@ -10,10 +10,10 @@ use contexture_ir::{
 };
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::check::{CheckedPart, check_members, decode_string};
-use super::hints::part_hints;
 use super::metadata::{OPENAI, OWN, ProviderMetadata, provider_alias, record_alias};
 use super::schema::{ApprovalAnswer, ExpectedValue, PartKind, ToolState, approval_fields};
+use super::ui_only_fields::part_hints;
+use super::validate_part::{CheckedPart, check_members, decode_string};
 
 /// The output of a call that was refused without a reason.
 const DENIED: &str = "Tool call execution denied.";

@@ -10,8 +10,8 @@ use contexture_ir::{Fields, Raw, UiMessage, UiRole};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::check::{CheckedPart, Problem, check_part, decode_string};
-use crate::error::WireError;
+use super::validate_part::{CheckedPart, Problem, check_part, decode_string};
+use crate::model::error::WireError;
 
 /// A message that passed, with the paths of the keys that were dropped.
 #[derive(Debug)]

@@ -1,0 +1,488 @@
+//! Items, written as messages: one run becomes as few messages as the items allow.
+//!
+//! Results of tools lead their message, because the provider looks for them right behind the calls.
+
+use contexture_ir::{
+    Compaction, Extension, Extra, FunctionCall, FunctionCallOutput, Item, Message, Output, Part,
+    Raw, Reasoning, Role, TextPart, quote_json,
+};
+
+use super::block::{BodyKind, block_fields, encode_text_block, own_block};
+use super::media;
+use super::message_builder::{EncodedBlock, MessageBuilder};
+use super::spec::NAME_RULE;
+use super::spec::{FORMAT, MESSAGE, STRUCTURE};
+use crate::model::format_extras::{START, hint, report_foreign_fields};
+use crate::model::json::{ObjectWriter, as_object, json_array};
+use crate::model::loss::{LossKind, Losses};
+use crate::model::paired_item::{PairedItem, RoleRun, Side};
+use crate::model::text_fallback::system_tag;
+use crate::model::text_fallback::{compaction_as_text, is_in_assistant_turn};
+use crate::{Chunk, Dialect};
+
+/// What a failed tool is said to have given back when it gave nothing: the provider refuses an empty
+/// error.
+const NO_OUTPUT: &str = "(no output)";
+
+/// Lowers one run.
+pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+    let mut writer = MessageEncoder::new(dialect.mid_system, BodyKind::Request);
+    for (index, entry) in run.entries.iter().enumerate() {
+        writer.encode_item(index, entry);
+    }
+    writer.place_late_results();
+    let blocks = writer
+        .messages
+        .iter()
+        .map(MessageBuilder::block_count)
+        .sum();
+    let messages = writer
+        .messages
+        .into_iter()
+        .filter_map(MessageBuilder::finish);
+    let ids = (writer.calls, writer.outputs);
+    let mut chunk = Chunk::from_messages(run.side, messages, ids, writer.losses);
+    chunk.facts.blocks = blocks;
+    chunk
+}
+
+/// The content of a response.
+pub(super) fn encode_response_content<'a>(
+    entries: impl Iterator<Item = PairedItem<'a>>,
+) -> (String, Losses) {
+    let mut writer = MessageEncoder::new(false, BodyKind::Response);
+    for (index, entry) in entries.enumerate() {
+        if STRUCTURE.side(entry.item) == Some(Side::User) {
+            let why = "a response holds what the model said";
+            writer
+                .losses
+                .push(format!("[{index}]"), LossKind::Item, why);
+        } else {
+            writer.encode_item(index, &entry);
+        }
+    }
+    let blocks = writer
+        .messages
+        .into_iter()
+        .flat_map(|group| group.rest)
+        .map(|block| block.json);
+    (json_array(blocks), writer.losses)
+}
+
+/// The text blocks of `system`, and whether it was one string.
+pub(super) fn encode_system_prompt(
+    instructions: &[Message],
+    losses: &mut Losses,
+) -> Option<String> {
+    let mut blocks = Vec::new();
+    let mut string = false;
+    for (index, message) in instructions.iter().enumerate() {
+        let path = format!("instructions[{index}]");
+        report_foreign_fields(&message.extra, FORMAT, &path, losses);
+        if message.role == Role::Developer {
+            let why = "the format knows one kind of instruction, system";
+            losses.push(format!("{path}.role"), LossKind::Role, why);
+        }
+        let wire = message.extra.wire_fields(FORMAT);
+        string |= hint(&wire, "~content").as_deref() == Some("string");
+        for (at, part) in message.content.iter().enumerate() {
+            let path = format!("{path}.content[{at}]");
+            match part {
+                Part::InputText(text) | Part::OutputText(text) => {
+                    report_foreign_fields(&text.extra, FORMAT, &path, losses);
+                    blocks.extend(encode_text_block(text, BodyKind::Request, &path, losses));
+                }
+                _ => losses.push(path, LossKind::Part, "instructions are text only"),
+            }
+        }
+    }
+    match blocks.as_slice() {
+        [] => None,
+        [
+            EncodedBlock {
+                plain: Some(text), ..
+            },
+        ] if string => Some(text.clone()),
+        _ => Some(json_array(blocks.into_iter().map(|block| block.json))),
+    }
+}
+
+struct MessageEncoder {
+    mid_system: bool,
+    purpose: BodyKind,
+    messages: Vec<MessageBuilder>,
+    /// Whether a system message stands in this run.
+    interrupted: bool,
+    /// Results that came behind it and belong before it.
+    late_results: Vec<EncodedBlock>,
+    losses: Losses,
+    calls: Vec<String>,
+    outputs: Vec<String>,
+}
+
+impl MessageEncoder {
+    fn new(mid_system: bool, purpose: BodyKind) -> Self {
+        Self {
+            mid_system,
+            purpose,
+            messages: Vec::new(),
+            interrupted: false,
+            late_results: Vec::new(),
+            losses: Losses::default(),
+            calls: Vec::new(),
+            outputs: Vec::new(),
+        }
+    }
+
+    fn encode_item(&mut self, index: usize, entry: &PairedItem<'_>) {
+        let path = format!("[{index}]");
+        match entry.item {
+            Item::Message(message) => self.encode_message(message, &path),
+            Item::FunctionCall(call) => self.encode_call(call, entry.call_id(), &path),
+            Item::FunctionCallOutput(output) => self.encode_output(output, entry.call_id(), &path),
+            Item::Reasoning(reasoning) => self.encode_reasoning(reasoning, &path),
+            Item::Compaction(compaction) => self.encode_compaction(compaction, &path),
+            Item::Extension(extension) => self.encode_extension(extension, &path),
+        }
+    }
+
+    /// The message that an item with these carried fields goes into.
+    fn open_message(&mut self, role: &'static str, wire: &Extra) -> &mut MessageBuilder {
+        let fresh = self.purpose == BodyKind::Request
+            && (hint(wire, START).is_some()
+                || role == "system"
+                || self.messages.last().is_none_or(|group| group.role != role));
+        if fresh || self.messages.is_empty() {
+            self.messages.push(MessageBuilder::new(role));
+        }
+        let last = self.messages.len() - 1;
+        #[expect(clippy::indexing_slicing, reason = "a group was just made sure of")]
+        let group = &mut self.messages[last];
+        if let Some(fields) = wire.get(MESSAGE).and_then(Raw::fields) {
+            group.fields.extend(fields.into_extra());
+        }
+        group.string |= hint(wire, "~content").as_deref() == Some("string");
+        group
+    }
+
+    fn encode_message(&mut self, message: &Message, path: &str) {
+        report_foreign_fields(&message.extra, FORMAT, path, &mut self.losses);
+        let wire = message.extra.wire_fields(FORMAT);
+        let role = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System | Role::Developer => {
+                self.report_host_role(message, path);
+                if self.mid_system { "system" } else { "user" }
+            }
+        };
+        let tagged = message.role.is_instruction() && !self.mid_system;
+        let mut blocks = Vec::new();
+        for (index, part) in message.content.iter().enumerate() {
+            let path = format!("{path}.content[{index}]");
+            blocks.extend(match part {
+                Part::InputText(text) | Part::OutputText(text) if tagged => {
+                    report_foreign_fields(&text.extra, FORMAT, &path, &mut self.losses);
+                    let tagged = TextPart::new(system_tag(&text.text));
+                    encode_text_block(&tagged, self.purpose, &path, &mut self.losses)
+                }
+                part => self.encode_part(part, message.role, &path),
+            });
+        }
+        if message.content.is_empty() && hint(&wire, "~content").is_some() || blocks.is_empty() {
+            if message.content.is_empty() {
+                let why = "a message without content is refused";
+                self.losses.push(path, LossKind::Item, why);
+            }
+            return;
+        }
+        self.interrupted |= role == "system";
+        self.open_message(role, &wire).rest.extend(blocks);
+    }
+
+    /// Tells what becomes of the host's role.
+    fn report_host_role(&mut self, message: &Message, path: &str) {
+        if !self.mid_system {
+            let why = "inside a history the host's words are user text in a <system> tag";
+            self.losses
+                .push(format!("{path}.role"), LossKind::Role, why);
+        } else if message.role == Role::Developer {
+            let why = "the format knows one kind of instruction, system";
+            self.losses
+                .push(format!("{path}.role"), LossKind::Role, why);
+        }
+    }
+
+    /// A part of a message or of a result.
+    fn encode_part(&mut self, part: &Part, role: Role, path: &str) -> Option<EncodedBlock> {
+        if let Some(extra) = part.extra() {
+            report_foreign_fields(extra, FORMAT, path, &mut self.losses);
+        }
+        let losses = &mut self.losses;
+        match part {
+            Part::Refusal(text) => {
+                losses.push(path, LossKind::Value, "a refusal is written as text");
+                encode_text_block(text, self.purpose, path, losses)
+            }
+            Part::InputText(text)
+            | Part::OutputText(text)
+            | Part::SummaryText(text)
+            | Part::ReasoningText(text) => encode_text_block(text, self.purpose, path, losses),
+            Part::InputImage(_) | Part::InputFile(_) if role != Role::User => {
+                losses.push(
+                    path,
+                    LossKind::Part,
+                    "only users and tools send pictures and files",
+                );
+                None
+            }
+            Part::InputImage(image) => {
+                media::encode_image(image, path, losses).map(EncodedBlock::new)
+            }
+            Part::InputFile(file) => media::encode_file(file, path, losses).map(EncodedBlock::new),
+            Part::Extension(part) => {
+                let block = own_block(&part.kind, &part.raw);
+                if block.is_none() {
+                    let why = format!("no word for a part of type `{}`", part.kind);
+                    losses.push(path, LossKind::Part, why);
+                }
+                block.map(EncodedBlock::new)
+            }
+        }
+    }
+
+    fn encode_call(&mut self, call: &FunctionCall, id: &str, path: &str) {
+        report_foreign_fields(&call.extra, FORMAT, path, &mut self.losses);
+        let wire = call.extra.wire_fields(FORMAT);
+        let id = self.sanitize_call_id(id, path);
+        let blank = call.arguments.trim().is_empty();
+        let input = as_object(&call.arguments).unwrap_or_else(|| {
+            if !blank {
+                let why = "arguments that are not a JSON object become {}";
+                self.losses
+                    .push(format!("{path}.arguments"), LossKind::Value, why);
+            }
+            "{}"
+        });
+        let name = match self.purpose {
+            BodyKind::Request => NAME_RULE.sanitize_name(&call.name, path, &mut self.losses),
+            BodyKind::Response => call.name.as_str().into(),
+        };
+        let mut object = ObjectWriter::new();
+        object
+            .string("type", "tool_use")
+            .string("id", &id)
+            .string("name", &name);
+        if hint(&wire, "~input").is_none() {
+            object.raw("input", input);
+        }
+        object.extra_fields(&block_fields(&wire));
+        let block = EncodedBlock::new(object.finish());
+        self.open_message("assistant", &wire).rest.push(block);
+        self.calls.push(id);
+    }
+
+    fn encode_output(&mut self, output: &FunctionCallOutput, id: &str, path: &str) {
+        report_foreign_fields(&output.extra, FORMAT, path, &mut self.losses);
+        let wire = output.extra.wire_fields(FORMAT);
+        let id = self.sanitize_call_id(id, path);
+        let content = self.encode_result_content(output, &wire, path);
+        let mut object = ObjectWriter::new();
+        object
+            .string("type", "tool_result")
+            .string("tool_use_id", &id);
+        object.raw_if_some("content", content.as_deref());
+        let is_error = output
+            .is_error
+            .map(|flag| if flag { "true" } else { "false" });
+        object
+            .raw_if_some("is_error", is_error)
+            .extra_fields(&block_fields(&wire));
+        let block = EncodedBlock::new(object.finish());
+        self.outputs.push(id);
+        if hint(&wire, "~place").is_some() {
+            self.open_message("user", &wire).rest.push(block);
+            return;
+        }
+        if self.interrupted && hint(&wire, START).is_none() {
+            self.report_moved_result(path);
+            self.late_results.push(block);
+            return;
+        }
+        let group = self.open_message("user", &wire);
+        group.results.push(block);
+        if !group.rest.is_empty() {
+            self.report_moved_result(path);
+        }
+    }
+
+    /// Puts late results where the provider looks for them: into the run's first message.
+    fn place_late_results(&mut self) {
+        if self.late_results.is_empty() {
+            return;
+        }
+        if self
+            .messages
+            .first()
+            .is_none_or(|group| group.role != "user")
+        {
+            self.messages.insert(0, MessageBuilder::new("user"));
+        }
+        if let Some(first) = self.messages.first_mut() {
+            first.results.append(&mut self.late_results);
+        }
+    }
+
+    fn report_moved_result(&mut self, path: &str) {
+        let why = "results of tools lead the message behind the calls";
+        self.losses.push(path, LossKind::Order, why);
+    }
+
+    /// The content of a result; `None` where it had none.
+    fn encode_result_content(
+        &mut self,
+        output: &FunctionCallOutput,
+        wire: &Extra,
+        path: &str,
+    ) -> Option<String> {
+        let shape = hint(wire, "~content");
+        match &output.output {
+            Output::Text(text) if text.is_empty() && shape.as_deref() != Some("blocks") => {
+                if output.is_error == Some(true) {
+                    let why = "an error without output is refused";
+                    self.losses
+                        .push(format!("{path}.output"), LossKind::Value, why);
+                    return Some(quote_json(NO_OUTPUT));
+                }
+                (shape.as_deref() != Some("absent")).then(|| quote_json(""))
+            }
+            Output::Text(text) if shape.as_deref() == Some("blocks") => {
+                let path = format!("{path}.output");
+                let part = TextPart::new(text.as_str());
+                let block = encode_text_block(&part, BodyKind::Request, &path, &mut self.losses);
+                Some(json_array(block.into_iter().map(|block| block.json)))
+            }
+            Output::Text(text) => Some(quote_json(text)),
+            Output::Parts(parts) => {
+                let mut blocks = Vec::new();
+                for (index, part) in parts.iter().enumerate() {
+                    let path = format!("{path}.output[{index}]");
+                    blocks.extend(self.encode_part(part, Role::User, &path));
+                }
+                Some(json_array(blocks.into_iter().map(|block| block.json)))
+            }
+        }
+    }
+
+    fn encode_reasoning(&mut self, item: &Reasoning, path: &str) {
+        let own = item
+            .format
+            .as_deref()
+            .is_some_and(|format| format.starts_with(FORMAT));
+        if !own {
+            self.losses
+                .push(path, LossKind::Item, "another provider's reasoning");
+            for (field, value) in [
+                ("encrypted_content", &item.encrypted_content),
+                ("signature", &item.signature),
+            ] {
+                if value.is_some() {
+                    let why = "only its maker can read it";
+                    self.losses
+                        .push(format!("{path}.{field}"), LossKind::Opaque, why);
+                }
+            }
+            return;
+        }
+        report_foreign_fields(&item.extra, FORMAT, path, &mut self.losses);
+        let wire = item.extra.wire_fields(FORMAT);
+        let text: String = item
+            .content
+            .iter()
+            .flatten()
+            .filter_map(Part::as_text)
+            .collect();
+        let mut object = ObjectWriter::new();
+        match (&item.signature, &item.encrypted_content) {
+            (None, Some(data)) => {
+                object
+                    .string("type", "redacted_thinking")
+                    .string("data", data);
+            }
+            (None, None) if self.purpose == BodyKind::Request => {
+                let why = "thinking without a signature is refused";
+                self.losses.push(path, LossKind::Item, why);
+                return;
+            }
+            (signature, _) => {
+                object.string("type", "thinking").string("thinking", &text);
+                object.raw_if_some("signature", signature.as_deref().map(quote_json).as_deref());
+            }
+        }
+        object.extra_fields(&block_fields(&wire));
+        let block = EncodedBlock::new(object.finish());
+        self.open_message("assistant", &wire).rest.push(block);
+    }
+
+    fn encode_compaction(&mut self, item: &Compaction, path: &str) {
+        report_foreign_fields(&item.extra, FORMAT, path, &mut self.losses);
+        let wire = item.extra.wire_fields(FORMAT);
+        if is_in_assistant_turn(item) {
+            let texts: Vec<&str> = item.summary.iter().filter_map(Part::as_text).collect();
+            let text = texts.join("\n");
+            // What it came without is a text of ours, for others.
+            let own = !text.is_empty() && hint(&wire, "~content").is_none();
+            let mut object = ObjectWriter::new();
+            object.string("type", "compaction");
+            object.raw_if_some("content", own.then(|| quote_json(&text)).as_deref());
+            let encrypted = item.encrypted_content.as_deref().map(quote_json);
+            object.raw_if_some("encrypted_content", encrypted.as_deref());
+            object.extra_fields(&block_fields(&wire));
+            let block = EncodedBlock::new(object.finish());
+            self.open_message("assistant", &wire).rest.push(block);
+            return;
+        }
+        let text = compaction_as_text(item, path, &mut self.losses).map(TextPart::new);
+        let block = text
+            .and_then(|text| encode_text_block(&text, BodyKind::Request, path, &mut self.losses));
+        if let Some(block) = block {
+            self.open_message("user", &wire).rest.push(block);
+        }
+    }
+
+    fn encode_extension(&mut self, item: &Extension, path: &str) {
+        if item.kind.starts_with("ctx:") {
+            return;
+        }
+        match own_block(&item.kind, &item.raw) {
+            Some(block) => {
+                let wire = item
+                    .raw
+                    .fields()
+                    .map(contexture_ir::Fields::into_extra)
+                    .unwrap_or_default();
+                self.open_message("assistant", &wire)
+                    .rest
+                    .push(EncodedBlock::new(block));
+            }
+            None => {
+                let why = format!("no word for an item of type `{}`", item.kind);
+                self.losses.push(path, LossKind::Item, why);
+            }
+        }
+    }
+
+    /// A call id as the provider accepts it: letters, digits, `_` and `-`.
+    fn sanitize_call_id(&mut self, id: &str, path: &str) -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if !id.is_empty() && id.chars().all(fits) {
+            return id.to_owned();
+        }
+        let why = "ids hold letters, digits, `_` and `-` only";
+        self.losses
+            .push(format!("{path}.call_id"), LossKind::Value, why);
+        let plain: String = id.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+        let hash = blake3::hash(id.as_bytes()).to_hex();
+        format!("{plain}_{}", hash.get(..8).unwrap_or_default())
+    }
+}

@@ -1,0 +1,183 @@
+//! What is special about Anthropic Messages, and the format's own names.
+
+use contexture_ir::{Fields, Transcript};
+use serde_json::value::RawValue;
+
+use super::stream::AnthropicStream;
+use super::{encode, lift, request, response};
+use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
+use crate::model::conversion::{Lifted, Lowered};
+use crate::model::error::WireError;
+use crate::model::format::Format;
+use crate::model::name_rule::NameRule;
+use crate::model::paired_item::RoleRun;
+use crate::model::repair_rules::{CallIds, Charset, RepairRules};
+use crate::model::structure::Structure;
+use crate::spec::{
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+};
+use crate::stream::{StreamParser, string_field};
+
+/// The format's name, also the key of its fields in `ctx:wire`.
+pub(super) const FORMAT: &str = Format::Anthropic.as_str();
+/// The `format` of opaque reasoning and compactions that the provider can read back.
+pub(super) const FAMILY: &str = "anthropic-claude-v1";
+/// The key under which a message's own unknown fields are stored on its first item.
+pub(super) const MESSAGE: &str = "(message)";
+
+/// The names of functions that Anthropic accepts.
+pub(super) const NAME_RULE: NameRule = NameRule {
+    max_bytes: 128,
+    marks: "_-",
+    letter_first: false,
+};
+
+/// How Anthropic arranges a history: one message per run, its own compactions in the assistant's turn.
+pub(super) const STRUCTURE: Structure = Structure {
+    user_compactions: false,
+    chat_calls: false,
+    merged_parts: Some("content"),
+    model_markers: true,
+    head_markers: true,
+    lead_markers: false,
+};
+
+const IDENTITY: Identity = Identity {
+    catalogue_provider: Some("anthropic"),
+    otel_provider: "anthropic",
+    extension_slug: "anthropic",
+    bare_extensions: false,
+    opaque_maker: Some("anthropic"),
+    hosts: FormatHosts::OwnAndCompatible,
+};
+
+const MEMBERS: RequestMembers = RequestMembers {
+    instructions: &["system"],
+    history: "messages",
+    content: "content",
+    compiled: &[&["tools"], &["system"], &["messages"]],
+    tool_choice: &["tool_choice"],
+    usage: "usage",
+    stream: &[("stream", "true")],
+};
+
+const HTTP: HttpProfile = HttpProfile {
+    base_url: "https://api.anthropic.com",
+    base_url_variables: &["ANTHROPIC_BASE_URL"],
+    api_key_variables: &["ANTHROPIC_API_KEY"],
+    key_header: "x-api-key",
+    key_prefix: "",
+    // Requests without a version are refused; new versions are opt-in, so this one stays valid.
+    version_header: Some(("anthropic-version", "2023-06-01")),
+    path: CallPath::Fixed(&["v1", "messages"]),
+};
+
+/// Anthropic Messages.
+#[derive(Debug)]
+pub(crate) struct Anthropic;
+
+impl FormatSpec for Anthropic {
+    fn format(&self) -> Format {
+        Format::Anthropic
+    }
+
+    fn identity(&self) -> &'static Identity {
+        &IDENTITY
+    }
+
+    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
+        lift(json)
+    }
+
+    fn encode_response(&self, transcript: &Transcript) -> Lowered {
+        response::lower_response(transcript)
+    }
+
+    fn encode_envelope(&self, _dialect: &Dialect, request: &Transcript) -> Envelope {
+        request::lower_envelope(request)
+    }
+
+    fn encode_run(&self, dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+        encode::encode_run(dialect, run)
+    }
+
+    fn stream(&self) -> Option<Box<dyn StreamParser>> {
+        Some(Box::new(AnthropicStream::default()))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect {
+            format: Format::Anthropic,
+            // Only some models accept a system message inside the history.
+            mid_system: false,
+            developer_role: true,
+            signed_calls: false,
+        }
+    }
+
+    fn repair_rules(&self) -> RepairRules {
+        RepairRules {
+            call_ids: CallIds {
+                max_bytes: 64,
+                charset: Charset::Plain,
+            },
+            user_first: true,
+            // Current models refuse a prefill of their answer.
+            user_last: true,
+            ..RepairRules::pairs_only(Format::Anthropic)
+        }
+    }
+
+    fn name_rule(&self) -> Option<&'static NameRule> {
+        Some(&NAME_RULE)
+    }
+
+    fn members(&self) -> Option<&'static RequestMembers> {
+        Some(&MEMBERS)
+    }
+
+    fn structure(&self) -> &'static Structure {
+        &STRUCTURE
+    }
+
+    fn markers(&self) -> Option<&'static dyn CacheMarkers> {
+        Some(&Anthropic)
+    }
+
+    fn http(&self) -> Option<&'static HttpProfile> {
+        Some(&HTTP)
+    }
+}
+
+impl CacheMarkers for Anthropic {
+    fn field(&self) -> &'static str {
+        "cache_control"
+    }
+
+    fn value(&self, ttl: CacheTtl) -> &'static str {
+        match ttl {
+            CacheTtl::Usual => r#"{"type":"ephemeral"}"#,
+            CacheTtl::Long => r#"{"type":"ephemeral","ttl":"1h"}"#,
+        }
+    }
+
+    fn content<'a>(&self, element: &Fields<'a>) -> Option<(&'a RawValue, &'static str)> {
+        Some((element.get(&["content"])?, "text"))
+    }
+
+    fn can_carry(&self, kind: &str, block: &Fields<'_>) -> bool {
+        match kind {
+            // A marker on blank text is an error of the request.
+            "text" => string_field(block, "text").is_some_and(|text| !text.trim().is_empty()),
+            // A tool without a type is a function.
+            "" => block.get(&["name"]).is_some(),
+            // The provider's documentation: thinking is cached with its turn, never marked by itself.
+            "thinking" | "redacted_thinking" | "fallback" => false,
+            _ => true,
+        }
+    }
+
+    fn head_block(&self) -> Option<&'static str> {
+        Some("text")
+    }
+}

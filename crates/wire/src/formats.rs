@@ -1,0 +1,80 @@
+//! The list of formats: which folder describes which [`Format`].
+//!
+//! This is the only dispatch on a format. It stands apart from the trait in `spec.rs` because the format folders name
+//! the trait and this file names the folders: together they would be a circle. The constructors that take a format
+//! ([`Dialect::of`], [`RepairRules::for_format`]) stand here for the same reason.
+
+use crate::anthropic::Anthropic;
+use crate::gemini::Gemini;
+use crate::items::Items;
+use crate::model::chunk::Dialect;
+use crate::model::format::Format;
+use crate::model::repair_rules::RepairRules;
+use crate::openai::{Chat, Responses};
+use crate::spec::FormatSpec;
+use crate::ui::Ui;
+
+impl Format {
+    /// Returns what is special about the format.
+    ///
+    /// ```
+    /// use contexture_wire::Format;
+    ///
+    /// let spec = Format::Gemini.spec();
+    /// assert_eq!(spec.identity().otel_provider, "gcp.gen_ai");
+    /// assert!(spec.http().is_some() && Format::Items.spec().http().is_none());
+    /// ```
+    #[must_use]
+    pub fn spec(self) -> &'static dyn FormatSpec {
+        match self {
+            Self::OpenAiChat => &Chat,
+            Self::OpenAiResponses => &Responses,
+            Self::Anthropic => &Anthropic,
+            Self::Gemini => &Gemini,
+            Self::Ui => &Ui,
+            Self::Items => &Items,
+        }
+    }
+}
+
+impl Dialect {
+    /// The dialect of current models of a format.
+    #[must_use]
+    pub fn of(format: Format) -> Self {
+        format.spec().dialect()
+    }
+}
+
+impl RepairRules {
+    /// The rules of a format's current models.
+    ///
+    /// Chat refuses call ids over 40 bytes, Responses over 64; Anthropic accepts plain characters only. Anthropic and
+    /// Gemini want the user first, and last: models that take a prefill are the older ones, for them set `user_last` to
+    /// false. UI messages and items want nothing but pairs.
+    #[must_use]
+    pub fn for_format(format: Format) -> Self {
+        format.spec().repair_rules()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_described_by_its_own_spec() {
+        for format in Format::ALL {
+            let spec = format.spec();
+            assert_eq!(spec.format(), format);
+            assert_eq!(spec.dialect().format, format);
+            assert_eq!(spec.repair_rules().target, format);
+            let is_provider = Format::PROVIDERS.contains(&format);
+            assert_eq!(spec.http().is_some(), is_provider);
+            assert_eq!(spec.members().is_some(), is_provider);
+            assert_eq!(spec.stream().is_some(), is_provider);
+            if let Some(provider) = spec.identity().catalogue_provider {
+                assert_eq!(Format::of_provider(provider), format);
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What is special about Gemini, and the format's own names.
+
+use contexture_ir::Transcript;
+
+use super::encode::Signing;
+use super::stream::GeminiStream;
+use super::{encode, lift, request, response};
+use crate::model::chunk::{Chunk, Dialect, Envelope};
+use crate::model::conversion::{Lifted, Lowered};
+use crate::model::error::WireError;
+use crate::model::format::Format;
+use crate::model::name_rule::NameRule;
+use crate::model::paired_item::RoleRun;
+use crate::model::repair_rules::{CallIds, Charset, RepairRules};
+use crate::model::structure::Structure;
+use crate::spec::{CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers};
+use crate::stream::StreamParser;
+
+/// The format's name, also the key of its fields in `ctx:wire`.
+pub(super) const FORMAT: &str = Format::Gemini.as_str();
+/// The `format` of opaque reasoning that Gemini makes.
+pub(super) const FAMILY: &str = "google-gemini-v1";
+/// How the `format` of opaque reasoning begins that Gemini can read back.
+pub(super) const MAKER: &str = "google";
+/// The key under which a content's own unknown fields are stored on its first item.
+pub(super) const CONTENT: &str = "(content)";
+
+/// The names of functions that Gemini accepts.
+pub(super) const NAME_RULE: NameRule = NameRule {
+    max_bytes: 128,
+    marks: "_-.:",
+    letter_first: true,
+};
+
+/// How Gemini arranges a history: one content per run, compactions as the user's text.
+pub(super) const STRUCTURE: Structure = Structure {
+    user_compactions: true,
+    chat_calls: false,
+    merged_parts: Some("parts"),
+    model_markers: false,
+    head_markers: false,
+    lead_markers: false,
+};
+
+const IDENTITY: Identity = Identity {
+    catalogue_provider: Some("google"),
+    otel_provider: "gcp.gen_ai",
+    extension_slug: "gemini",
+    bare_extensions: false,
+    opaque_maker: Some(MAKER),
+    hosts: FormatHosts::Own,
+};
+
+const MEMBERS: RequestMembers = RequestMembers {
+    instructions: &["systemInstruction", "system_instruction"],
+    history: "contents",
+    content: "parts",
+    compiled: &[
+        &["tools"],
+        &["systemInstruction", "system_instruction"],
+        &["contents"],
+    ],
+    tool_choice: &["toolConfig", "tool_config"],
+    usage: "usageMetadata",
+    // A stream is asked for in the address.
+    stream: &[],
+};
+
+const HTTP: HttpProfile = HttpProfile {
+    base_url: "https://generativelanguage.googleapis.com",
+    base_url_variables: &["GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"],
+    api_key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    key_header: "x-goog-api-key",
+    key_prefix: "",
+    version_header: None,
+    path: CallPath::Model {
+        prefix: &["v1beta", "models"],
+        whole: "generateContent",
+        stream: "streamGenerateContent",
+        // Without it the stream is one JSON array instead of server-sent events.
+        stream_query: "alt=sse",
+    },
+};
+
+/// Gemini `generateContent`.
+#[derive(Debug)]
+pub(crate) struct Gemini;
+
+impl FormatSpec for Gemini {
+    fn format(&self) -> Format {
+        Format::Gemini
+    }
+
+    fn identity(&self) -> &'static Identity {
+        &IDENTITY
+    }
+
+    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
+        lift(json)
+    }
+
+    fn encode_response(&self, transcript: &Transcript) -> Lowered {
+        response::lower_response(transcript)
+    }
+
+    fn encode_envelope(&self, _dialect: &Dialect, request: &Transcript) -> Envelope {
+        request::lower_envelope(request)
+    }
+
+    fn encode_run(&self, dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+        // Gemini 3 refuses a call without a signature; other models' calls then get the documented stand-in.
+        let signing = if dialect.signed_calls {
+            Signing::Sentinel
+        } else {
+            Signing::AsIs
+        };
+        encode::encode_run(run, signing)
+    }
+
+    fn stream(&self) -> Option<Box<dyn StreamParser>> {
+        Some(Box::new(GeminiStream::default()))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect {
+            format: Format::Gemini,
+            // Contents have the roles `user` and `model` only.
+            mid_system: false,
+            developer_role: true,
+            signed_calls: false,
+        }
+    }
+
+    fn repair_rules(&self) -> RepairRules {
+        RepairRules {
+            call_ids: CallIds {
+                max_bytes: 64,
+                charset: Charset::Any,
+            },
+            user_first: true,
+            user_last: true,
+            ..RepairRules::pairs_only(Format::Gemini)
+        }
+    }
+
+    fn name_rule(&self) -> Option<&'static NameRule> {
+        Some(&NAME_RULE)
+    }
+
+    fn members(&self) -> Option<&'static RequestMembers> {
+        Some(&MEMBERS)
+    }
+
+    fn structure(&self) -> &'static Structure {
+        &STRUCTURE
+    }
+
+    fn http(&self) -> Option<&'static HttpProfile> {
+        Some(&HTTP)
+    }
+}

@@ -1,0 +1,46 @@
+//! What is special about our own document format: little, because nobody's model reads it.
+
+use contexture_ir::Transcript;
+
+use super::{lift, lower};
+use crate::model::conversion::{DocumentKind, Lifted, Lowered};
+use crate::model::error::WireError;
+use crate::model::format::Format;
+use crate::spec::{FormatHosts, FormatSpec, Identity};
+
+const IDENTITY: Identity = Identity {
+    catalogue_provider: None,
+    // Telemetry has no name for it; the name of the most common provider stands in.
+    otel_provider: "openai",
+    extension_slug: "ctx",
+    bare_extensions: false,
+    opaque_maker: Some("ctx"),
+    hosts: FormatHosts::Any,
+};
+
+/// Our own document format.
+#[derive(Debug)]
+pub(crate) struct Items;
+
+impl FormatSpec for Items {
+    fn format(&self) -> Format {
+        Format::Items
+    }
+
+    fn identity(&self) -> &'static Identity {
+        &IDENTITY
+    }
+
+    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
+        lift(json)
+    }
+
+    fn encode_response(&self, response: &Transcript) -> Lowered {
+        lower(DocumentKind::Response, response)
+    }
+
+    // No envelope and no runs: a document is written in one go, whatever its kind.
+    fn encode_document(&self, kind: DocumentKind, transcript: &Transcript) -> Option<Lowered> {
+        Some(lower(kind, transcript))
+    }
+}

@@ -1,0 +1,301 @@
+//! Cache marks in requests: setting, counting and removing them.
+//!
+//! A mark says that the prefix up to and including its block is worth keeping: `cache_control` at
+//! Anthropic, `prompt_cache_breakpoint` at OpenAI. It is no part of what the model reads, so marks may
+//! move from call to call while the prefix stays the same. All functions work on JSON text and change
+//! nothing but the mark; content that was a string becomes its one block.
+//!
+//! Not here: where marks belong, and how many (`contexture-compile`). Gemini has none: it caches by
+//! itself, or in objects that are made beforehand.
+
+use std::ops::Range;
+
+use contexture_ir::{Fields, quote_json};
+use serde_json::value::RawValue;
+
+use crate::model::chunk::CacheTtl;
+use crate::model::format::Format;
+use crate::spec::CacheMarkers;
+use crate::stream::string_field;
+
+/// A part of what stands before the history's array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadPart {
+    /// The definitions of tools.
+    Tools,
+    /// The system prompt, where it does not stand among the messages.
+    System,
+}
+
+/// Elements of the history's array, joined by commas, with a mark on the last block of the last
+/// element that can carry one; marked already, they come back as they are.
+///
+/// Nothing where that element has no such block: thinking and blank text at Anthropic, whatever the
+/// model said at OpenAI, everything at Gemini.
+#[must_use]
+pub fn set_marker(format: Format, elements: &str, ttl: CacheTtl) -> Option<String> {
+    let rules = format.spec().markers()?;
+    let text = format!("[{elements}]");
+    let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
+    let edit = plan_element_marker(rules, &text, list.last()?, ttl)?;
+    Some(strip_brackets(edit.apply_to(&text)))
+}
+
+/// The beginning of a request up to the `[` of the history's array, with a mark at the end of one of
+/// its parts. Nothing where there is no such part or it cannot carry a mark.
+#[must_use]
+pub fn set_head_marker(
+    format: Format,
+    before: &str,
+    part: HeadPart,
+    ttl: CacheTtl,
+) -> Option<String> {
+    let rules = format.spec().markers()?;
+    let block_type = rules.head_block()?;
+    let text = format!("{before}]}}");
+    let fields = Fields::parse(&text).ok()?;
+    let value = fields.get(&[head_key(part)])?;
+    let edit = plan_block_marker(rules, &text, value, block_type, ttl)?;
+    let whole = edit.apply_to(&text);
+    whole.strip_suffix("]}").map(str::to_owned)
+}
+
+/// The marks in elements of the history's array, in order.
+#[must_use]
+pub fn markers(format: Format, elements: &str) -> Vec<CacheTtl> {
+    let Some(rules) = marker_rules(format, elements) else {
+        return Vec::new();
+    };
+    let text = format!("[{elements}]");
+    let list: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
+    let blocks = list.iter().flat_map(|element| markable_blocks(element));
+    blocks
+        .filter_map(|block| marker_ttl(rules, block))
+        .collect()
+}
+
+/// The marks in one part of a request's beginning, in order.
+#[must_use]
+pub fn head_markers(format: Format, before: &str, part: HeadPart) -> Vec<CacheTtl> {
+    let Some(rules) = marker_rules(format, before) else {
+        return Vec::new();
+    };
+    let text = format!("{before}]}}");
+    let blocks = head_blocks(&text, part);
+    let marks = blocks.iter().filter_map(|block| marker_ttl(rules, block));
+    marks.collect()
+}
+
+/// The elements without their marks; nothing if they have none.
+#[must_use]
+pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
+    let rules = marker_rules(format, elements)?;
+    let text = format!("[{elements}]");
+    let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
+    let blocks: Vec<&RawValue> = list.iter().flat_map(|one| markable_blocks(one)).collect();
+    let whole = without_markers(rules, &text, &blocks)?;
+    Some(strip_brackets(whole))
+}
+
+/// A request's beginning without the marks of one part; nothing if it has none.
+#[must_use]
+pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Option<String> {
+    let rules = marker_rules(format, before)?;
+    let text = format!("{before}]}}");
+    let whole = without_markers(rules, &text, &head_blocks(&text, part))?;
+    whole.strip_suffix("]}").map(str::to_owned)
+}
+
+/// The end of a request from the `]` of the history's array on, with the order to the provider to set
+/// no mark by itself; nothing where there is no such order, or the request says something of it.
+#[must_use]
+pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> {
+    let name = quote_json(format.spec().markers()?.automatic_option()?);
+    if after.contains(&name) {
+        return None;
+    }
+    let open = after.trim_end().strip_suffix('}')?;
+    Some(format!(r#"{open},{name}:{{"mode":"explicit"}}}}"#))
+}
+
+/// The member that is a mark; none where a format has none.
+#[must_use]
+pub fn marker_field(format: Format) -> Option<&'static str> {
+    Some(format.spec().markers()?.field())
+}
+
+/// The format's rules, if the text may have one of its markers.
+///
+/// Most texts have none, and this spares parsing them. It is never wrong about those: inside a JSON string the quotes
+/// around the name would be escaped.
+fn marker_rules(format: Format, text: &str) -> Option<&'static dyn CacheMarkers> {
+    let rules = format.spec().markers()?;
+    text.contains(&format!("\"{}\"", rules.field()))
+        .then_some(rules)
+}
+
+const fn head_key(part: HeadPart) -> &'static str {
+    match part {
+        HeadPart::Tools => "tools",
+        HeadPart::System => "system",
+    }
+}
+
+fn strip_brackets(array: String) -> String {
+    let cut = array
+        .strip_prefix('[')
+        .and_then(|one| one.strip_suffix(']'));
+    cut.map(str::to_owned).unwrap_or(array)
+}
+
+/// A replacement of a stretch of text.
+struct TextEdit {
+    range: Range<usize>,
+    replacement: String,
+}
+
+impl TextEdit {
+    fn apply_to(self, text: &str) -> String {
+        let mut out = text.to_owned();
+        if text.get(self.range.clone()).is_some() {
+            out.replace_range(self.range, &self.replacement);
+        }
+        out
+    }
+}
+
+/// Where a slice of a text stands in it.
+fn slice_range(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    start..start + part.len()
+}
+
+fn plan_element_marker(
+    rules: &dyn CacheMarkers,
+    text: &str,
+    element: &RawValue,
+    ttl: CacheTtl,
+) -> Option<TextEdit> {
+    let fields = Fields::parse(element.get()).ok()?;
+    let (content, block_type) = rules.content(&fields)?;
+    plan_block_marker(rules, text, content, block_type, ttl)
+}
+
+/// Marks the last of some blocks that can carry a mark, or the string that stands for one.
+fn plan_block_marker(
+    rules: &dyn CacheMarkers,
+    text: &str,
+    content: &RawValue,
+    block_type: &str,
+    ttl: CacheTtl,
+) -> Option<TextEdit> {
+    let member = format!(r#""{}":{}"#, rules.field(), rules.value(ttl));
+    let range = slice_range(text, content.get());
+    if content.get().starts_with('"') {
+        // A string has no place for a member: it becomes the one block it stands for.
+        let plain: String = serde_json::from_str(content.get()).ok()?;
+        let block_type = quote_json(block_type);
+        return (!plain.trim().is_empty()).then(|| TextEdit {
+            range,
+            replacement: format!(
+                r#"[{{"type":{block_type},"text":{},{member}}}]"#,
+                content.get()
+            ),
+        });
+    }
+    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+    let block = blocks
+        .iter()
+        .rfind(|block| can_carry_marker(rules, block))?;
+    if marker_ttl(rules, block).is_some() {
+        // Marked already: an empty edit, because `None` would say that nothing can be marked.
+        return Some(TextEdit {
+            range: 0..0,
+            replacement: String::new(),
+        });
+    }
+    let end = slice_range(text, block.get()).end.checked_sub(1)?;
+    Some(TextEdit {
+        range: end..end,
+        replacement: format!(",{member}"),
+    })
+}
+
+/// Whether a provider accepts a marker on this block.
+fn can_carry_marker(rules: &dyn CacheMarkers, block: &RawValue) -> bool {
+    Fields::parse(block.get()).is_ok_and(|fields| {
+        let block_type = string_field(&fields, "type").unwrap_or_default();
+        rules.can_carry(&block_type, &fields)
+    })
+}
+
+/// The mark of one block.
+fn marker_ttl(rules: &dyn CacheMarkers, block: &RawValue) -> Option<CacheTtl> {
+    let fields = Fields::parse(block.get()).ok()?;
+    let mark = fields.get(&[rules.field()])?;
+    let mark = Fields::parse(mark.get()).ok()?;
+    Some(match mark.get(&["ttl"]).map(RawValue::get) {
+        Some("\"1h\"" | "\"12h\"") => CacheTtl::Long,
+        _ => CacheTtl::Usual,
+    })
+}
+
+/// The blocks of an element that may be marked, in order; those inside a result before the result.
+fn markable_blocks(element: &RawValue) -> Vec<&RawValue> {
+    let outer = content_blocks(element).into_iter();
+    outer
+        .flat_map(|block| content_blocks(block).into_iter().chain([block]))
+        .collect()
+}
+
+/// The blocks that are the content of an element or of a result.
+fn content_blocks(holder: &RawValue) -> Vec<&RawValue> {
+    let fields = Fields::parse(holder.get()).unwrap_or_default();
+    let body = fields.get(&["content", "output"]);
+    body.and_then(|body| serde_json::from_str(body.get()).ok())
+        .unwrap_or_default()
+}
+
+fn head_blocks(text: &str, part: HeadPart) -> Vec<&RawValue> {
+    let value = Fields::parse(text)
+        .ok()
+        .and_then(|fields| fields.get(&[head_key(part)]));
+    value
+        .and_then(|value| serde_json::from_str(value.get()).ok())
+        .unwrap_or_default()
+}
+
+/// The text without the marks of those blocks.
+fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -> Option<String> {
+    let name = rules.field();
+    let quoted = quote_json(name);
+    let mut cuts: Vec<Range<usize>> = Vec::new();
+    for block in blocks {
+        let Some(value) = Fields::parse(block.get())
+            .ok()
+            .and_then(|fields| fields.get(&[name]))
+        else {
+            continue;
+        };
+        let value = slice_range(text, value.get());
+        let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
+        let before = before.trim_end().strip_suffix(&quoted)?.trim_end();
+        cuts.push(match before.strip_suffix(',') {
+            Some(before) => before.trim_end().len()..value.end,
+            None => {
+                let after = text.get(value.end..)?.trim_start();
+                let after = after.strip_prefix(',').unwrap_or(after);
+                before.len()..text.len() - after.len()
+            }
+        });
+    }
+    if cuts.is_empty() {
+        return None;
+    }
+    cuts.sort_unstable_by_key(|cut| cut.start);
+    let mut out = text.to_owned();
+    for cut in cuts.into_iter().rev() {
+        out.replace_range(cut, "");
+    }
+    Some(out)
+}

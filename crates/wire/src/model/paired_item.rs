@@ -1,0 +1,118 @@
+//! Items beside their neighbours: which side speaks, which call an output answers.
+//!
+//! Providers see a history as turns of two sides. A [`RoleRun`] is the longest stretch of one side; it is
+//! the unit of lowering, and what it lowers to depends on nothing outside it, so that it can be
+//! cached.
+
+use contexture_ir::Item;
+
+use crate::model::pairing::OpenCalls;
+use crate::model::structure::Structure;
+
+/// An item with what its neighbours say about it.
+#[derive(Clone, Copy, Debug)]
+pub struct PairedItem<'a> {
+    /// The item.
+    pub item: &'a Item,
+    /// For an output: the name of the function it answers, if the call is known.
+    pub function: Option<&'a str>,
+    /// The call id to write instead of the item's own, where ids were made unique.
+    pub call_id: Option<&'a str>,
+}
+
+impl<'a> PairedItem<'a> {
+    /// An item without neighbours.
+    #[must_use]
+    pub const fn new(item: &'a Item) -> Self {
+        Self {
+            item,
+            function: None,
+            call_id: None,
+        }
+    }
+
+    /// The call id to write for a call or an output; empty for other items.
+    #[must_use]
+    pub fn call_id(&self) -> &'a str {
+        match (self.call_id, self.item) {
+            (Some(id), _) => id,
+            (None, Item::FunctionCall(call)) => &call.call_id,
+            (None, Item::FunctionCallOutput(output)) => &output.call_id,
+            (None, _) => "",
+        }
+    }
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// People, the host, tools: whatever the model reads.
+    User,
+    /// The model.
+    Model,
+}
+
+/// For every item the index of its partner: an output's call, a call's output.
+///
+/// An output takes a call of its id that is still unanswered, of the nearest step before it; outputs
+/// of one step's calls take them in order, as [`crate::repair()`] does. A second output of one call has
+/// no partner.
+#[must_use]
+pub fn partner_indices<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>> {
+    let mut open: OpenCalls<&str> = OpenCalls::default();
+    let mut length = 0;
+    for (index, item) in items.into_iter().enumerate() {
+        length = index + 1;
+        if Structure::AS_STORED.ends_step(item) {
+            open.end_step();
+        }
+        match item {
+            Item::FunctionCall(call) => open.add_call(&call.call_id, index),
+            Item::FunctionCallOutput(output) => {
+                open.match_output(&output.call_id.as_str(), index);
+            }
+            _ => {}
+        }
+    }
+    let mut partner = vec![None; length];
+    for (call, output) in open.into_pairs() {
+        for (one, other) in [(call, output), (output, call)] {
+            if let Some(slot) = partner.get_mut(one) {
+                *slot = Some(other);
+            }
+        }
+    }
+    partner
+}
+
+/// The items as entries, outputs knowing their function's name.
+#[must_use]
+pub fn paired_items(items: &[Item]) -> Vec<PairedItem<'_>> {
+    let partner = partner_indices(items);
+    let name = |index: usize| match items.get(index) {
+        Some(Item::FunctionCall(call)) => Some(call.name.as_str()),
+        _ => None,
+    };
+    items
+        .iter()
+        .zip(partner)
+        .map(|(item, partner)| match item {
+            Item::FunctionCallOutput(_) => PairedItem {
+                function: partner.and_then(name),
+                ..PairedItem::new(item)
+            },
+            _ => PairedItem::new(item),
+        })
+        .collect()
+}
+
+/// A stretch of entries of one side.
+#[derive(Clone, Copy, Debug)]
+pub struct RoleRun<'r, 'a> {
+    /// Whose.
+    pub side: Side,
+    /// The index of the first entry in the whole list.
+    pub start: usize,
+    /// The entries, at least one.
+    pub entries: &'r [PairedItem<'a>],
+}

@@ -1,0 +1,289 @@
+//! Everything of a request but its messages.
+//!
+//! Members stand in this order: `model`, `tools`, `messages`, then options, then what only Chat
+//! says. Tools stand before the messages because they change more rarely.
+
+use contexture_ir::{
+    Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript, quote_json,
+};
+use serde_json::Number;
+use serde_json::value::RawValue;
+
+use super::message::TranscriptParser;
+use super::parse_calls::LEGACY;
+use super::spec::{FORMAT, NAME};
+use super::{encode, tools};
+use crate::model::chunk::{Dialect, Envelope};
+use crate::model::conversion::DocumentKind;
+use crate::model::conversion::Lifted;
+use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
+use crate::model::json::{ObjectWriter, json_array};
+use crate::model::loss::{LossKind, Losses};
+use crate::openai::shared::options::{
+    record_missing_model, record_unknown_effort, shared_options, supported_effort,
+};
+use crate::openai::shared::unexpected_value;
+
+/// The hint of the older name of the output limit.
+const MAX_TOKENS: &str = "~max_tokens";
+/// The hint of one stop text that is not in an array.
+const STOP: &str = "~stop";
+/// The hint of a tool choice without tools, which hosts refuse.
+const ALONE: &str = "~alone";
+
+pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+    let mut wire = Extra::new();
+    let messages = fields.take_field(&["messages"])?;
+    let messages: Vec<&RawValue> = match messages {
+        Some(value) => serde_json::from_str(value.get()).map_err(|_| {
+            unexpected_value("an array of messages", value.get()).at_segment("messages")
+        })?,
+        None => Vec::new(),
+    };
+    let mut reader = TranscriptParser::default();
+    reader.parse_messages(&messages)?;
+    let (mut transcript, losses) = reader.finish();
+    transcript.model = fields.take_string(&["model"])?;
+    record_missing_model(&transcript, &mut wire);
+    transcript.tools = parse_tools(&mut fields, &mut wire)?;
+    transcript.options = parse_options(&mut fields, &mut wire)?;
+    if transcript.tools.is_empty()
+        && (transcript.options.tool_choice.is_some()
+            || transcript.options.parallel_tool_calls.is_some())
+    {
+        set_hint(&mut wire, ALONE, "kept");
+    }
+    wire.extend(to_extras(fields.into_extra()));
+    transcript.extra.set_wire_fields(NAME, wire);
+    Ok(Lifted {
+        kind: DocumentKind::Request,
+        transcript,
+        losses,
+    })
+}
+
+/// `tools`, or the older `functions` where there are none.
+fn parse_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefinition>, Error> {
+    let some = |value: &RawValue| value.get().starts_with('[') && value.get() != "[]";
+    if fields.get(&["tools"]).is_some_and(some)
+        && let Some(value) = fields.take_field(&["tools"])?
+    {
+        return tools::parse_tools(value).map_err(|error| error.at_segment("tools"));
+    }
+    if !fields.get(&["functions"]).is_some_and(some) {
+        return Ok(Vec::new());
+    }
+    let functions: Vec<&RawValue> = fields
+        .take_as(&["functions"], "an array")?
+        .unwrap_or_default();
+    set_hint(wire, LEGACY, "functions");
+    let read = |(index, function): (usize, &RawValue)| {
+        tools::parse_function(function.get())
+            .map(ToolDefinition::Function)
+            .map_err(|error| error.at_index(index).at_segment("functions"))
+    };
+    functions.into_iter().enumerate().map(read).collect()
+}
+
+fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
+    let number = "a number";
+    let mut options = RequestOptions {
+        max_output_tokens: fields.take_as(&["max_completion_tokens"], "a whole number")?,
+        temperature: fields.take_as::<Number>(&["temperature"], number)?,
+        top_p: fields.take_as::<Number>(&["top_p"], number)?,
+        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
+        stream: fields.take_as(&["stream"], "a boolean")?,
+        ..RequestOptions::default()
+    };
+    if options.max_output_tokens.is_none()
+        && let Some(limit) = fields.take_as(&["max_tokens"], "a whole number")?
+    {
+        set_hint(wire, MAX_TOKENS, "kept");
+        options.max_output_tokens = Some(limit);
+    }
+    if let Some(effort) = fields.take_string(&["reasoning_effort"])? {
+        record_unknown_effort(Some(&effort), wire);
+        options.reasoning = Some(ReasoningOptions {
+            effort: Some(effort),
+            ..ReasoningOptions::default()
+        });
+    }
+    match fields.get(&["stop"]).map(|value| value.get()) {
+        Some(text) if text.starts_with('"') => {
+            options.stop.extend(fields.take_string(&["stop"])?);
+            set_hint(wire, STOP, "string");
+        }
+        Some("[]") | None => {}
+        Some(_) => {
+            options.stop = fields
+                .take_as(&["stop"], "a text or texts")?
+                .unwrap_or_default()
+        }
+    }
+    if fields
+        .get(&["tool_choice"])
+        .is_some_and(|value| value.get() != "null")
+    {
+        options.tool_choice = fields
+            .take_field(&["tool_choice"])?
+            .map(tools::parse_tool_choice);
+    }
+    options.response_format = fields
+        .get(&["response_format"])
+        .and_then(tools::parse_response_format);
+    if options.response_format.is_some() {
+        fields.take_field(&["response_format"])?;
+    }
+    Ok(options)
+}
+
+pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
+    let mut losses = Losses::default();
+    let (wire, told) = shared_options(&request.extra, FORMAT);
+    let mut lead = Vec::new();
+    for (index, message) in request.instructions.iter().enumerate() {
+        lead.extend(encode::encode_instruction(
+            dialect,
+            index,
+            message,
+            &mut losses,
+        ));
+    }
+    let mut head = ObjectWriter::new();
+    if let Some(model) = crate::openai::shared::options::required_model(request, &wire, &mut losses)
+    {
+        head.string("model", model);
+    }
+    let tools = encode_tools(request, &wire, &mut head, &mut losses);
+    let mut tail = ObjectWriter::new();
+    encode_options(request, &wire, tools, &mut tail, &mut losses);
+    report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
+    let mut taken = vec!["messages"];
+    taken.extend(request.model.as_ref().map(|_| "model"));
+    taken.extend(tools.then_some("tools"));
+    let rest: Extra = wire
+        .iter()
+        .filter(|(key, _)| !taken.contains(key))
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
+    tail.extra_fields(&rest);
+    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
+    Envelope {
+        before: format!("{{{}{}\"messages\":[", head.inner_json(), comma(&head)),
+        lead: lead.join(","),
+        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
+        losses: losses.into_vec(),
+    }
+}
+
+/// Whether any tool could be written.
+fn encode_tools(
+    request: &Transcript,
+    wire: &Extra,
+    head: &mut ObjectWriter,
+    losses: &mut Losses,
+) -> bool {
+    let legacy = hint(wire, LEGACY).is_some();
+    let mut tools = Vec::new();
+    for (index, tool) in request.tools.iter().enumerate() {
+        let path = format!("tools[{index}]");
+        match tool {
+            ToolDefinition::Function(tool) if legacy => {
+                tools.push(tools::encode_function(tool, &path, losses))
+            }
+            tool => tools.extend(tools::encode_tool(tool, &path, losses)),
+        }
+    }
+    if tools.is_empty() {
+        return false;
+    }
+    head.raw(
+        if legacy { "functions" } else { "tools" },
+        &json_array(&tools),
+    );
+    true
+}
+
+fn encode_options(
+    request: &Transcript,
+    wire: &Extra,
+    tools: bool,
+    tail: &mut ObjectWriter,
+    losses: &mut Losses,
+) {
+    let options = &request.options;
+    let tools = tools || hint(wire, ALONE).is_some();
+    let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
+    if let Some(reasoning) = &options.reasoning {
+        if reasoning.budget_tokens.is_some() {
+            lose(
+                "options.reasoning.budget_tokens",
+                "thinking is limited by effort, not by tokens",
+            );
+        }
+        if reasoning.summary.is_some() {
+            lose("options.reasoning.summary", "thoughts are not shown");
+        }
+    }
+    if !tools && (options.tool_choice.is_some() || options.parallel_tool_calls.is_some()) {
+        lose("options.tool_choice", "a choice without tools is refused");
+    }
+    let text = |number: &Number| number.to_string();
+    if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
+        tail.raw_if_some(
+            "tool_choice",
+            tools::encode_tool_choice(choice, losses).as_deref(),
+        );
+    }
+    let parallel = options.parallel_tool_calls.filter(|_| tools);
+    tail.raw_if_some(
+        "parallel_tool_calls",
+        parallel.map(|yes| yes.to_string()).as_deref(),
+    );
+    let format = options
+        .response_format
+        .as_ref()
+        .map(tools::encode_response_format);
+    tail.raw_if_some("response_format", format.as_deref());
+    let limit = options.max_output_tokens.map(|limit| limit.to_string());
+    let older = hint(wire, MAX_TOKENS).is_some();
+    tail.raw_if_some(
+        if older {
+            "max_tokens"
+        } else {
+            "max_completion_tokens"
+        },
+        limit.as_deref(),
+    );
+    let word = options
+        .reasoning
+        .as_ref()
+        .and_then(|reasoning| reasoning.effort.as_deref());
+    tail.raw_if_some(
+        "reasoning_effort",
+        supported_effort(word, wire, losses)
+            .map(quote_json)
+            .as_deref(),
+    );
+    tail.raw_if_some(
+        "temperature",
+        options.temperature.as_ref().map(text).as_deref(),
+    );
+    tail.raw_if_some("top_p", options.top_p.as_ref().map(text).as_deref());
+    match options.stop.as_slice() {
+        [] => {}
+        [one] if hint(wire, STOP).is_some() => {
+            tail.string("stop", one);
+        }
+        many => {
+            tail.raw(
+                "stop",
+                &json_array(many.iter().map(|text| quote_json(text))),
+            );
+        }
+    }
+    tail.raw_if_some(
+        "stream",
+        options.stream.map(|yes| yes.to_string()).as_deref(),
+    );
+}

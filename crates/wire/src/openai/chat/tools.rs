@@ -1,0 +1,212 @@
+//! Tools, and which of them the model may use.
+
+use contexture_ir::{
+    Error, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice, ToolDefinition,
+    quote_json,
+};
+use serde_json::value::RawValue;
+
+use super::content::extra_from_wire;
+use super::spec::{FORMAT, NAME};
+use crate::model::format::Format;
+use crate::model::format_extras::{report_foreign_fields_as, to_extras};
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
+use crate::openai::shared::NAME_RULE;
+use crate::openai::shared::custom_tools::responses_custom_to_chat;
+use crate::openai::shared::options;
+use crate::openai::shared::{strip_key_prefix, with_key_prefix, without_key_prefixes};
+
+/// The prefix of a tool's fields that stand beside its `function`.
+const TOOL: &str = "tool.";
+/// The name of a schema that has none; Chat demands one.
+const SCHEMA_NAME: &str = "response";
+/// The other format of this provider.
+const OTHER: Format = Format::OpenAiResponses;
+
+/// Reads `tools`; a tool that is not a plain function is kept whole.
+pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+    options::parse_tools(value, parse_tool)
+}
+
+fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
+    let mut fields = Fields::parse(text)?;
+    let kind = fields.need_string(&["type"])?;
+    let function = match fields.take_present(&["function"])? {
+        Some(function) if kind == "function" => function,
+        _ => {
+            return Ok(ToolDefinition::Provider(ProviderTool {
+                format: NAME.to_owned(),
+                kind,
+                raw: Raw::parse(text)?,
+            }));
+        }
+    };
+    let mut tool = parse_function(function.get()).map_err(|error| error.at_segment("function"))?;
+    let mut wire = tool.extra.wire_fields(NAME);
+    wire.extend(with_key_prefix(TOOL, fields.into_extra()).collect());
+    tool.extra = extra_from_wire(wire);
+    Ok(ToolDefinition::Function(tool))
+}
+
+/// A function as it stands inside a tool, or in the older `functions`.
+pub(super) fn parse_function(text: &str) -> Result<FunctionTool, Error> {
+    let mut fields = Fields::parse(text)?;
+    Ok(FunctionTool {
+        name: fields.need_string(&["name"])?,
+        description: fields.take_string(&["description"])?,
+        parameters: fields.take_present(&["parameters"])?.map(Raw::from),
+        strict: fields.take_as(&["strict"], "a boolean")?,
+        extra: extra_from_wire(to_extras(fields.into_extra())),
+    })
+}
+
+/// Writes a tool; nothing, with a loss, if it is another provider's.
+pub(super) fn encode_tool(
+    tool: &ToolDefinition,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<String> {
+    match tool {
+        ToolDefinition::Provider(tool) if tool.format == NAME => Some(tool.raw.get().to_owned()),
+        ToolDefinition::Provider(tool) => {
+            if tool.format == OTHER.as_str()
+                && let Some(json) = responses_custom_to_chat(&tool.raw, path, losses)
+            {
+                return Some(json);
+            }
+            let why = format!("`{}` is a tool of {}", tool.kind, tool.format);
+            losses.push(path, LossKind::Tool, why);
+            None
+        }
+        ToolDefinition::Function(tool) => {
+            let function = encode_function(tool, path, losses);
+            let mut object = ObjectWriter::new();
+            object.string("type", "function").raw("function", &function);
+            object.extra_fields(&strip_key_prefix(TOOL, &tool.extra.wire_fields(NAME)));
+            Some(object.finish())
+        }
+    }
+}
+
+/// Writes what stands inside a tool, or in the older `functions`.
+pub(super) fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
+    report_foreign_fields_as(&tool.extra, NAME, path, LossKind::Field, losses);
+    let mut object = ObjectWriter::new();
+    object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
+    object.raw_if_some(
+        "description",
+        tool.description.as_deref().map(quote_json).as_deref(),
+    );
+    object.raw_if_some("parameters", tool.parameters.as_ref().map(Raw::get));
+    object.raw_if_some(
+        "strict",
+        tool.strict.map(|strict| strict.to_string()).as_deref(),
+    );
+    object.extra_fields(&without_key_prefixes(
+        &[TOOL],
+        &tool.extra.wire_fields(NAME),
+    ));
+    object.finish()
+}
+
+/// Reads `tool_choice`; what not every format can say is kept whole.
+pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
+    options::parse_tool_choice(value, FORMAT, |text| {
+        let mut fields = Fields::parse(text).ok()?;
+        let kind = fields.take_string(&["type"]).ok()??;
+        let function = fields.take_field(&["function"]).ok()??;
+        let mut inner = Fields::parse(function.get()).ok()?;
+        let name = inner.take_string(&["name"]).ok()??;
+        (kind == "function" && fields.is_empty() && inner.is_empty()).then_some(name)
+    })
+}
+
+/// Writes `tool_choice`; nothing, with a loss, if only another format can say it.
+pub(super) fn encode_tool_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
+    Some(match choice {
+        ToolChoice::Auto => "\"auto\"".to_owned(),
+        ToolChoice::None => "\"none\"".to_owned(),
+        ToolChoice::Required => "\"required\"".to_owned(),
+        ToolChoice::Function { name } => {
+            let mut function = ObjectWriter::new();
+            function.string(
+                "name",
+                &NAME_RULE.sanitize_name(name, "options.tool_choice", losses),
+            );
+            let mut object = ObjectWriter::new();
+            object
+                .string("type", "function")
+                .raw("function", &function.finish());
+            object.finish()
+        }
+        ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
+        ToolChoice::Other { format, raw } => {
+            if format == OTHER.as_str()
+                && let Some(json) = responses_custom_to_chat(raw, "options.tool_choice", losses)
+            {
+                return Some(json);
+            }
+            losses.push(
+                "options.tool_choice",
+                LossKind::Tool,
+                format!("only {format} can say this choice"),
+            );
+            return None;
+        }
+    })
+}
+
+/// Reads `response_format`; `None` if it says more than every format can.
+pub(super) fn parse_response_format(value: &RawValue) -> Option<ResponseFormat> {
+    let mut fields = Fields::parse(value.get()).ok()?;
+    let kind = fields.take_string(&["type"]).ok()??;
+    if kind != "json_schema" {
+        return match kind.as_str() {
+            "text" if fields.is_empty() => Some(ResponseFormat::Text),
+            "json_object" if fields.is_empty() => Some(ResponseFormat::JsonObject),
+            _ => None,
+        };
+    }
+    let schema = fields.take_field(&["json_schema"]).ok()??;
+    let mut inner = Fields::parse(schema.get()).ok()?;
+    let read = ResponseFormat::JsonSchema {
+        name: Some(inner.take_string(&["name"]).ok()??),
+        description: inner.take_string(&["description"]).ok()?,
+        schema: inner.take_present(&["schema"]).ok()??.into(),
+        strict: inner.take_as(&["strict"], "a boolean").ok()?,
+    };
+    (fields.is_empty() && inner.is_empty()).then_some(read)
+}
+
+/// Writes `response_format`.
+pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
+    let mut object = ObjectWriter::new();
+    match format {
+        ResponseFormat::Text => {
+            object.string("type", "text");
+        }
+        ResponseFormat::JsonObject => {
+            object.string("type", "json_object");
+        }
+        ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict,
+        } => {
+            let mut inner = ObjectWriter::new();
+            inner.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
+            inner.raw_if_some(
+                "description",
+                description.as_deref().map(quote_json).as_deref(),
+            );
+            inner.raw("schema", schema.get());
+            inner.raw_if_some("strict", strict.map(|strict| strict.to_string()).as_deref());
+            object
+                .string("type", "json_schema")
+                .raw("json_schema", &inner.finish());
+        }
+    }
+    object.finish()
+}

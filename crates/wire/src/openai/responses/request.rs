@@ -1,0 +1,368 @@
+//! Everything of a request but its items.
+//!
+//! Members stand in this order: `model`, `tools`, `instructions`, `input`, then options, then what
+//! only this format says. A first plain system message is written as `instructions`; the messages
+//! that follow it, and one that came among the items, lead the items.
+
+use contexture_ir::{
+    Error, Extra, Fields, Item, Message, ReasoningOptions, RequestOptions, Role, Transcript,
+    quote_json,
+};
+use serde_json::Number;
+
+use super::parse::{LISTED, parse_input};
+use super::spec::{FORMAT, NAME};
+use super::{encode_run, tools};
+use crate::model::chunk::{Dialect, Envelope};
+use crate::model::conversion::DocumentKind;
+use crate::model::conversion::Lifted;
+use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
+use crate::model::json::{ObjectWriter, json_array};
+use crate::model::loss::{LossKind, Losses};
+use crate::openai::shared::options::{
+    record_missing_model, record_unknown_effort, shared_options, supported_effort,
+};
+use crate::openai::shared::{
+    strip_key_prefix, unexpected_value, with_key_prefix, without_key_prefixes,
+};
+
+/// The hint of an `input` that is a string, or absent.
+const INPUT: &str = "~input";
+/// The hint of a tool choice without tools.
+const ALONE: &str = "~alone";
+const TEXT: &str = "text.";
+const REASONING: &str = "reasoning.";
+
+pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+    let mut transcript = Transcript::default();
+    let mut wire = Extra::new();
+    match fields.take_present(&["input"])? {
+        Some(value) if value.get().starts_with('"') => {
+            set_hint(&mut wire, INPUT, "string");
+            let text = serde_json::from_str::<String>(value.get())
+                .map_err(|_| unexpected_value("a string", value.get()).at_segment("input"))?;
+            transcript
+                .items
+                .push(Message::text(Role::User, text).into());
+        }
+        Some(value) => {
+            parse_input(value.get(), &mut transcript).map_err(|error| error.at_segment("input"))?
+        }
+        None => set_hint(&mut wire, INPUT, "absent"),
+    }
+    if let Some(text) = fields.take_string(&["instructions"])? {
+        if text.is_empty() {
+            set_hint(&mut wire, "~instructions", "empty");
+        } else {
+            transcript
+                .instructions
+                .insert(0, Message::text(Role::System, text));
+        }
+    }
+    transcript.model = fields.take_string(&["model"])?;
+    record_missing_model(&transcript, &mut wire);
+    let some = fields
+        .get(&["tools"])
+        .is_some_and(|value| value.get().starts_with('[') && value.get() != "[]");
+    if some && let Some(tools) = fields.take_field(&["tools"])? {
+        transcript.tools = tools::parse_tools(tools).map_err(|error| error.at_segment("tools"))?;
+    }
+    transcript.options = parse_options(&mut fields, &mut wire)?;
+    if transcript.tools.is_empty()
+        && (transcript.options.tool_choice.is_some()
+            || transcript.options.parallel_tool_calls.is_some())
+    {
+        set_hint(&mut wire, ALONE, "kept");
+    }
+    wire.extend(to_extras(fields.into_extra()));
+    transcript.extra.set_wire_fields(NAME, wire);
+    Ok(Lifted {
+        kind: DocumentKind::Request,
+        transcript,
+        losses: Vec::new(),
+    })
+}
+
+fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
+    let number = "a number";
+    let mut options = RequestOptions {
+        max_output_tokens: fields.take_as(&["max_output_tokens"], "a whole number")?,
+        temperature: fields.take_as::<Number>(&["temperature"], number)?,
+        top_p: fields.take_as::<Number>(&["top_p"], number)?,
+        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
+        stream: fields.take_as(&["stream"], "a boolean")?,
+        ..RequestOptions::default()
+    };
+    if fields
+        .get(&["tool_choice"])
+        .is_some_and(|value| value.get() != "null")
+    {
+        options.tool_choice = fields
+            .take_field(&["tool_choice"])?
+            .map(tools::parse_tool_choice);
+    }
+    options.response_format = parse_text_format(fields, wire)?;
+    options.reasoning = parse_reasoning(fields, wire)?;
+    Ok(options)
+}
+
+/// `text`: its format, if every format can say it; otherwise the whole stays as it came.
+fn parse_text_format(
+    fields: &mut Fields<'_>,
+    wire: &mut Extra,
+) -> Result<Option<contexture_ir::ResponseFormat>, Error> {
+    let read = || {
+        let mut inner = Fields::parse(fields.get(&["text"])?.get()).ok()?;
+        let format = tools::parse_response_format(inner.take_field(&["format"]).ok()??.get())?;
+        Some((format, inner.into_extra()))
+    };
+    let Some((format, rest)) = read() else {
+        return Ok(None);
+    };
+    wire.extend(with_key_prefix(TEXT, rest).collect());
+    fields.take_field(&["text"])?;
+    Ok(Some(format))
+}
+
+fn parse_reasoning(
+    fields: &mut Fields<'_>,
+    wire: &mut Extra,
+) -> Result<Option<ReasoningOptions>, Error> {
+    let read = || {
+        let mut inner = Fields::parse(fields.get(&["reasoning"])?.get()).ok()?;
+        let effort = inner.take_string(&["effort"]).ok()?;
+        let summary = inner.take_string(&["summary"]).ok()?;
+        (effort.is_some() || summary.is_some()).then(|| (effort, summary, inner.into_extra()))
+    };
+    let Some((effort, summary, rest)) = read() else {
+        return Ok(None);
+    };
+    record_unknown_effort(effort.as_deref(), wire);
+    wire.extend(with_key_prefix(REASONING, rest).collect());
+    fields.take_field(&["reasoning"])?;
+    Ok(Some(ReasoningOptions {
+        effort,
+        summary,
+        budget_tokens: None,
+    }))
+}
+
+/// The text for `instructions`: of a first message that is plain and did not come among the items.
+fn plain_instructions(message: Option<&Message>) -> Option<&str> {
+    let message = message.filter(|message| message.role == Role::System && message.id.is_none())?;
+    let bare = message.extra.own_members().next().is_none()
+        && hint(&message.extra.wire_fields(NAME), LISTED).is_none();
+    match message.content.as_slice() {
+        [part] if bare => {
+            let plain = part
+                .extra()
+                .is_some_and(|extra| extra.own_members().next().is_none());
+            part.as_text().filter(|text| plain && !text.is_empty())
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
+    let mut losses = Losses::default();
+    let (wire, told) = shared_options(&request.extra, FORMAT);
+    let first = plain_instructions(request.instructions.first());
+    if let Some(message) = request.instructions.first().filter(|_| first.is_some()) {
+        super::part::report_foreign_wires(&message.extra, "instructions[0]", &mut losses);
+        for part in message
+            .content
+            .iter()
+            .filter_map(contexture_ir::Part::extra)
+        {
+            super::part::report_foreign_wires(part, "instructions[0].content[0]", &mut losses);
+        }
+    }
+    let lead = encode_leading_messages(dialect, request, usize::from(first.is_some()), &mut losses);
+    let mut head = ObjectWriter::new();
+    if let Some(model) = crate::openai::shared::options::required_model(request, &wire, &mut losses)
+    {
+        head.string("model", model);
+    }
+    let mut tools = Vec::new();
+    for (index, tool) in request.tools.iter().enumerate() {
+        tools.extend(tools::encode_tool(
+            tool,
+            &format!("tools[{index}]"),
+            &mut losses,
+        ));
+    }
+    if !tools.is_empty() {
+        head.raw("tools", &json_array(&tools));
+    }
+    match first {
+        Some(text) => head.string("instructions", text),
+        None if hint(&wire, "~instructions").is_some() => head.string("instructions", ""),
+        None => &mut head,
+    };
+    let mut tail = ObjectWriter::new();
+    encode_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
+    report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
+    let mut taken = Vec::new();
+    taken.extend(request.model.as_ref().map(|_| "model"));
+    taken.extend((!tools.is_empty()).then_some("tools"));
+    taken.extend(first.map(|_| "instructions"));
+    let rest = without_key_prefixes(&[TEXT, REASONING], &wire);
+    let rest: Extra = rest
+        .iter()
+        .filter(|(key, _)| !taken.contains(key))
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
+    tail.extra_fields(&rest);
+    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
+    Envelope {
+        before: format!("{{{}{}\"input\":[", head.inner_json(), comma(&head)),
+        lead: lead.join(","),
+        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
+        losses: losses.into_vec(),
+    }
+}
+
+fn encode_leading_messages(
+    dialect: &Dialect,
+    request: &Transcript,
+    skip: usize,
+    losses: &mut Losses,
+) -> Vec<String> {
+    let messages = request.instructions.iter().enumerate().skip(skip);
+    messages
+        .filter_map(|(index, message)| {
+            encode_run::encode_instruction(dialect, index, message, losses)
+        })
+        .collect()
+}
+
+fn encode_options(
+    request: &Transcript,
+    wire: &Extra,
+    tools: bool,
+    tail: &mut ObjectWriter,
+    losses: &mut Losses,
+) {
+    let options = &request.options;
+    let tools = tools || hint(wire, ALONE).is_some();
+    let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
+    if !options.stop.is_empty() {
+        lose("options.stop", "there are no texts that end the answer");
+    }
+    if options
+        .reasoning
+        .as_ref()
+        .is_some_and(|reasoning| reasoning.budget_tokens.is_some())
+    {
+        lose(
+            "options.reasoning.budget_tokens",
+            "thinking is limited by effort, not by tokens",
+        );
+    }
+    if !tools && (options.tool_choice.is_some() || options.parallel_tool_calls.is_some()) {
+        lose("options.tool_choice", "a choice without tools is refused");
+    }
+    if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
+        tail.raw_if_some(
+            "tool_choice",
+            tools::encode_tool_choice(choice, losses).as_deref(),
+        );
+    }
+    let parallel = options.parallel_tool_calls.filter(|_| tools);
+    tail.raw_if_some(
+        "parallel_tool_calls",
+        parallel.map(|yes| yes.to_string()).as_deref(),
+    );
+    let mut text = ObjectWriter::new();
+    text.raw_if_some(
+        "format",
+        options
+            .response_format
+            .as_ref()
+            .map(tools::encode_response_format)
+            .as_deref(),
+    );
+    text.extra_fields(&strip_key_prefix(TEXT, wire));
+    if !text.is_empty() {
+        tail.raw("text", &text.finish());
+    }
+    let limit = options.max_output_tokens.map(|limit| limit.to_string());
+    tail.raw_if_some("max_output_tokens", limit.as_deref());
+    let mut reasoning = ObjectWriter::new();
+    if let Some(options) = &options.reasoning {
+        let word = supported_effort(options.effort.as_deref(), wire, losses);
+        reasoning.raw_if_some("effort", word.map(quote_json).as_deref());
+        reasoning.raw_if_some(
+            "summary",
+            options.summary.as_deref().map(quote_json).as_deref(),
+        );
+    }
+    reasoning.extra_fields(&strip_key_prefix(REASONING, wire));
+    if !reasoning.is_empty() {
+        tail.raw("reasoning", &reasoning.finish());
+    }
+    let number = |number: &Number| number.to_string();
+    tail.raw_if_some(
+        "temperature",
+        options.temperature.as_ref().map(number).as_deref(),
+    );
+    tail.raw_if_some("top_p", options.top_p.as_ref().map(number).as_deref());
+    tail.raw_if_some(
+        "stream",
+        options.stream.map(|yes| yes.to_string()).as_deref(),
+    );
+}
+
+/// The instructions as items: what leads a bare array, which has no place for `instructions`.
+pub(super) fn encode_listed_instructions(dialect: &Dialect, request: &Transcript) -> String {
+    encode_leading_messages(dialect, request, 0, &mut Losses::default()).join(",")
+}
+
+/// An `input` that came as a string, or not at all, goes so again while it still can.
+pub(super) fn restore_input_shape(
+    request: &Transcript,
+    frame: &mut Envelope,
+    chunks: &mut Vec<String>,
+) {
+    let string = match hint(&request.extra.wire_fields(NAME), INPUT).as_deref() {
+        Some("string") if frame.lead.is_empty() => plain_input(&request.items),
+        Some("absent") if frame.lead.is_empty() && request.items.is_empty() => None,
+        _ => return,
+    };
+    let Some(before) = frame.before.strip_suffix("\"input\":[") else {
+        return;
+    };
+    let Some(after) = frame.after.strip_prefix(']') else {
+        return;
+    };
+    (frame.before, frame.after) = match string {
+        Some(text) => (
+            format!("{before}\"input\":{}", quote_json(text)),
+            after.to_owned(),
+        ),
+        None if request.items.is_empty() => {
+            let before = before.strip_suffix(',').unwrap_or(before).to_owned();
+            let after = if before == "{" {
+                after.strip_prefix(',').unwrap_or(after)
+            } else {
+                after
+            };
+            (before, after.to_owned())
+        }
+        None => return,
+    };
+    chunks.clear();
+}
+
+/// The text, if it is all there is.
+fn plain_input(items: &[Item]) -> Option<&str> {
+    match items {
+        [Item::Message(message)] if message.role == Role::User && message.extra.is_empty() => {
+            match message.content.as_slice() {
+                [part] if part.extra().is_some_and(Extra::is_empty) => part.as_text(),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

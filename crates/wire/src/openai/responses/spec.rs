@@ -1,0 +1,188 @@
+//! What is special about OpenAI Responses, and the format's own names.
+
+use contexture_ir::{Fields, Transcript};
+use serde_json::value::RawValue;
+
+use super::stream::ResponsesStream;
+use super::{encode_run, lift, request, response};
+use crate::model::chunk::{CacheTtl, Chunk, Dialect, Envelope};
+use crate::model::conversion::{Lifted, Lowered};
+use crate::model::error::WireError;
+use crate::model::format::Format;
+use crate::model::name_rule::NameRule;
+use crate::model::paired_item::RoleRun;
+use crate::model::repair_rules::{CallIds, Charset, RepairRules};
+use crate::model::structure::Structure;
+use crate::openai::shared::{
+    CACHE_MARKER, CACHE_OPTIONS, HTTP, LONG_MARKER, MARKER, NAME_RULE, PROVIDER, carries_text,
+};
+use crate::spec::{
+    CacheMarkers, CallPath, FormatHosts, FormatSpec, HttpProfile, Identity, RequestMembers,
+};
+use crate::stream::StreamParser;
+
+/// The format.
+pub(super) const FORMAT: Format = Format::OpenAiResponses;
+/// The key of this format's hints in `ctx:wire`.
+pub(super) const NAME: &str = FORMAT.as_str();
+/// The `format` of reasoning and compactions that the provider can read back.
+pub(super) const FAMILY: &str = "openai-responses-v1";
+
+/// Whether items are sent to a model or come from one: what comes has ids and statuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemDirection {
+    Input,
+    Output,
+}
+
+/// How Responses arranges a history: item by item, compactions as the user's text.
+pub(super) const STRUCTURE: Structure = Structure {
+    user_compactions: true,
+    chat_calls: false,
+    merged_parts: None,
+    model_markers: false,
+    head_markers: false,
+    lead_markers: false,
+};
+
+const IDENTITY: Identity = Identity {
+    catalogue_provider: Some(PROVIDER),
+    otel_provider: PROVIDER,
+    extension_slug: PROVIDER,
+    // Our items have this format's shapes, so its own types need no slug.
+    bare_extensions: true,
+    opaque_maker: Some(PROVIDER),
+    hosts: FormatHosts::OwnAndCompatible,
+};
+
+const MEMBERS: RequestMembers = RequestMembers {
+    instructions: &["instructions"],
+    history: "input",
+    content: "content",
+    compiled: &[&["tools"], &["instructions"], &["input"], &[CACHE_OPTIONS]],
+    tool_choice: &["tool_choice", "function_call"],
+    usage: "usage",
+    stream: &[("stream", "true")],
+};
+
+const PROFILE: HttpProfile = HttpProfile {
+    path: CallPath::Fixed(&["responses"]),
+    ..HTTP
+};
+
+/// OpenAI Responses.
+#[derive(Debug)]
+pub(crate) struct Responses;
+
+impl FormatSpec for Responses {
+    fn format(&self) -> Format {
+        FORMAT
+    }
+
+    fn identity(&self) -> &'static Identity {
+        &IDENTITY
+    }
+
+    fn parse(&self, json: &str) -> Result<Lifted, WireError> {
+        lift(json)
+    }
+
+    fn encode_response(&self, transcript: &Transcript) -> Lowered {
+        response::lower_response(transcript)
+    }
+
+    fn encode_envelope(&self, dialect: &Dialect, request: &Transcript) -> Envelope {
+        request::lower_envelope(dialect, request)
+    }
+
+    fn encode_listed_instructions(
+        &self,
+        dialect: &Dialect,
+        request: &Transcript,
+    ) -> Option<String> {
+        Some(request::encode_listed_instructions(dialect, request))
+    }
+
+    fn restore_history_shape(
+        &self,
+        request: &Transcript,
+        envelope: &mut Envelope,
+        chunks: &mut Vec<String>,
+    ) {
+        request::restore_input_shape(request, envelope, chunks);
+    }
+
+    fn encode_run(&self, dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
+        encode_run::encode_run(dialect, run)
+    }
+
+    fn stream(&self) -> Option<Box<dyn StreamParser>> {
+        Some(Box::new(ResponsesStream::default()))
+    }
+
+    fn repair_rules(&self) -> RepairRules {
+        RepairRules {
+            call_ids: CallIds {
+                max_bytes: 64,
+                charset: Charset::Plain,
+            },
+            // A request in which an item's id stands twice is refused.
+            unique_item_ids: true,
+            ..RepairRules::pairs_only(FORMAT)
+        }
+    }
+
+    fn name_rule(&self) -> Option<&'static NameRule> {
+        Some(&NAME_RULE)
+    }
+
+    fn members(&self) -> Option<&'static RequestMembers> {
+        Some(&MEMBERS)
+    }
+
+    fn structure(&self) -> &'static Structure {
+        &STRUCTURE
+    }
+
+    fn markers(&self) -> Option<&'static dyn CacheMarkers> {
+        Some(&Responses)
+    }
+
+    fn http(&self) -> Option<&'static HttpProfile> {
+        Some(&PROFILE)
+    }
+}
+
+impl CacheMarkers for Responses {
+    fn field(&self) -> &'static str {
+        CACHE_MARKER
+    }
+
+    fn value(&self, ttl: CacheTtl) -> &'static str {
+        match ttl {
+            CacheTtl::Usual => MARKER,
+            CacheTtl::Long => LONG_MARKER,
+        }
+    }
+
+    fn content<'a>(&self, element: &Fields<'a>) -> Option<(&'a RawValue, &'static str)> {
+        let word = |name| element.get(&[name]).map_or("", RawValue::get);
+        let body = match word("type") {
+            "" | "\"message\"" if word("role") != "\"assistant\"" => "content",
+            "\"function_call_output\"" | "\"custom_tool_call_output\"" => "output",
+            _ => return None,
+        };
+        Some((element.get(&[body])?, "input_text"))
+    }
+
+    fn can_carry(&self, kind: &str, block: &Fields<'_>) -> bool {
+        match kind {
+            "input_text" => carries_text(block),
+            kind => matches!(kind, "input_image" | "input_file"),
+        }
+    }
+
+    fn automatic_option(&self) -> Option<&'static str> {
+        Some(CACHE_OPTIONS)
+    }
+}

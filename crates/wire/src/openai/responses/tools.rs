@@ -1,0 +1,196 @@
+//! Tools, which of them the model may use, and the form of its answer.
+
+use contexture_ir::{
+    Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice,
+    ToolDefinition, quote_json,
+};
+use serde_json::value::RawValue;
+
+use super::spec::{FORMAT, NAME};
+use crate::model::format::Format;
+use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
+use crate::model::json::ObjectWriter;
+use crate::model::loss::{LossKind, Losses};
+use crate::openai::shared::NAME_RULE;
+use crate::openai::shared::custom_tools::chat_custom_to_responses;
+use crate::openai::shared::options;
+
+/// Arguments of a function that states none; this format demands a schema.
+const NO_ARGUMENTS: &str = "{\"type\":\"object\",\"properties\":{}}";
+/// The name of an answer's schema that has none; this format demands one.
+const SCHEMA_NAME: &str = "response";
+/// The other format of this provider.
+const OTHER: Format = Format::OpenAiChat;
+
+/// Reads `tools`; a tool that is not a function is kept whole.
+pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+    options::parse_tools(value, parse_tool)
+}
+
+fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
+    let mut fields = Fields::parse(text)?;
+    let kind = fields.need_string(&["type"])?;
+    if kind != "function" {
+        return Ok(ToolDefinition::Provider(ProviderTool {
+            format: NAME.to_owned(),
+            kind,
+            raw: Raw::parse(text)?,
+        }));
+    }
+    let mut hints = Extra::new();
+    for (field, name) in [("parameters", "~parameters"), ("strict", "~strict")] {
+        if fields.get(&[field]).is_none() {
+            set_hint(&mut hints, name, "absent");
+        }
+    }
+    let mut tool = FunctionTool {
+        name: fields.need_string(&["name"])?,
+        description: fields.take_string(&["description"])?,
+        parameters: fields.take_present(&["parameters"])?.map(Raw::from),
+        strict: fields.take_as(&["strict"], "a boolean")?,
+        extra: Extra::new(),
+    };
+    hints.extend(to_extras(fields.into_extra()));
+    tool.extra.set_wire_fields(NAME, hints);
+    Ok(ToolDefinition::Function(tool))
+}
+
+/// Writes a tool; nothing, with a loss, if it is another provider's.
+pub(super) fn encode_tool(
+    tool: &ToolDefinition,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<String> {
+    let tool = match tool {
+        ToolDefinition::Function(tool) => tool,
+        ToolDefinition::Provider(tool) if tool.format == NAME => {
+            return Some(tool.raw.get().to_owned());
+        }
+        ToolDefinition::Provider(tool) => {
+            if tool.format == OTHER.as_str()
+                && let Some(json) = chat_custom_to_responses(&tool.raw, path, losses)
+            {
+                return Some(json);
+            }
+            let why = format!("`{}` is a tool of {}", tool.kind, tool.format);
+            losses.push(path, LossKind::Tool, why);
+            return None;
+        }
+    };
+    report_foreign_fields_as(&tool.extra, NAME, path, LossKind::Field, losses);
+    let wire = tool.extra.wire_fields(NAME);
+    let unsaid = |field: &str, name: &str| wire.get(field).is_none() && hint(&wire, name).is_none();
+    let mut object = ObjectWriter::new();
+    let name = NAME_RULE.sanitize_name(&tool.name, path, losses);
+    object.string("type", "function").string("name", &name);
+    object.raw_if_some(
+        "description",
+        tool.description.as_deref().map(quote_json).as_deref(),
+    );
+    match &tool.parameters {
+        Some(schema) => {
+            object.raw("parameters", schema.get());
+        }
+        None if unsaid("parameters", "~parameters") => {
+            object.raw("parameters", NO_ARGUMENTS);
+        }
+        None => {}
+    }
+    match tool.strict {
+        Some(strict) => {
+            object.raw("strict", &strict.to_string());
+        }
+        // Unsaid means strict here and not strict elsewhere.
+        None if unsaid("strict", "~strict") => {
+            object.raw("strict", "false");
+        }
+        None => {}
+    }
+    object.extra_fields(&wire);
+    Some(object.finish())
+}
+
+/// Reads `tool_choice`; what not every format can say is kept whole.
+pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
+    options::parse_tool_choice(value, FORMAT, |text| {
+        let mut fields = Fields::parse(text).ok()?;
+        let kind = fields.take_string(&["type"]).ok()??;
+        let name = fields.take_string(&["name"]).ok()??;
+        (kind == "function" && fields.is_empty()).then_some(name)
+    })
+}
+
+/// Writes `tool_choice`; nothing, with a loss, if only another format can say it.
+pub(super) fn encode_tool_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
+    Some(match choice {
+        ToolChoice::Auto => "\"auto\"".to_owned(),
+        ToolChoice::None => "\"none\"".to_owned(),
+        ToolChoice::Required => "\"required\"".to_owned(),
+        ToolChoice::Function { name } => {
+            let mut object = ObjectWriter::new();
+            let name = NAME_RULE.sanitize_name(name, "options.tool_choice", losses);
+            object.string("type", "function").string("name", &name);
+            object.finish()
+        }
+        ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
+        ToolChoice::Other { format, raw } => {
+            if format == OTHER.as_str()
+                && let Some(json) = chat_custom_to_responses(raw, "options.tool_choice", losses)
+            {
+                return Some(json);
+            }
+            losses.push(
+                "options.tool_choice",
+                LossKind::Tool,
+                format!("only {format} can say this choice"),
+            );
+            return None;
+        }
+    })
+}
+
+/// Reads `text.format`; `None` if it says more than every format can.
+pub(super) fn parse_response_format(text: &str) -> Option<ResponseFormat> {
+    let mut fields = Fields::parse(text).ok()?;
+    let format = match fields.take_string(&["type"]).ok()??.as_str() {
+        "text" => ResponseFormat::Text,
+        "json_object" => ResponseFormat::JsonObject,
+        "json_schema" => ResponseFormat::JsonSchema {
+            name: Some(fields.take_string(&["name"]).ok()??),
+            description: fields.take_string(&["description"]).ok()?,
+            schema: fields.take_present(&["schema"]).ok()??.into(),
+            strict: fields.take_as(&["strict"], "a boolean").ok()?,
+        },
+        _ => return None,
+    };
+    fields.is_empty().then_some(format)
+}
+
+/// Writes `text.format`.
+pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
+    let mut object = ObjectWriter::new();
+    match format {
+        ResponseFormat::Text => {
+            object.string("type", "text");
+        }
+        ResponseFormat::JsonObject => {
+            object.string("type", "json_object");
+        }
+        ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict,
+        } => {
+            object.string("type", "json_schema");
+            object.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
+            object.raw_if_some(
+                "description",
+                description.as_deref().map(quote_json).as_deref(),
+            );
+            object.raw("schema", schema.get());
+            object.raw_if_some("strict", strict.map(|strict| strict.to_string()).as_deref());
+        }
+    }
+    object.finish()
+}

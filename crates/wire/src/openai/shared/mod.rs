@@ -1,0 +1,99 @@
+//! What Chat Completions and Responses share: options, tools, custom tools, usage.
+//!
+//! Not here: anything that only one of them has.
+
+pub(in crate::openai) mod custom_tools;
+pub(in crate::openai) mod options;
+
+use contexture_ir::{Error, Extra, Fields, Raw};
+
+use crate::model::name_rule::NameRule;
+use crate::spec::{CallPath, HttpProfile};
+use crate::stream::string_field;
+
+/// The catalogue's and OpenTelemetry's name of the provider, and the slug of its extension items.
+pub(in crate::openai) const PROVIDER: &str = "openai";
+/// The member by which a request forbids the provider to place cache markers by itself.
+pub(in crate::openai) const CACHE_OPTIONS: &str = "prompt_cache_options";
+/// The member of a block that is a cache marker.
+pub(in crate::openai) const CACHE_MARKER: &str = "prompt_cache_breakpoint";
+/// A cache marker with the usual time to live, thirty minutes.
+pub(in crate::openai) const MARKER: &str = r#"{"mode":"explicit"}"#;
+/// A cache marker with the long time to live, twelve hours.
+pub(in crate::openai) const LONG_MARKER: &str = r#"{"mode":"explicit","ttl":"12h"}"#;
+
+/// The names of functions that both formats accept.
+pub(in crate::openai) const NAME_RULE: NameRule = NameRule {
+    max_bytes: 64,
+    marks: "_-",
+    letter_first: false,
+};
+
+/// How the provider is reached, but for the path of a call.
+pub(in crate::openai) const HTTP: HttpProfile = HttpProfile {
+    base_url: "https://api.openai.com/v1",
+    base_url_variables: &["OPENAI_BASE_URL"],
+    api_key_variables: &["OPENAI_API_KEY"],
+    key_header: "authorization",
+    key_prefix: "Bearer ",
+    version_header: None,
+    path: CallPath::Fixed(&[]),
+};
+
+/// Reports whether a block has text: a marker on a blank one is refused.
+pub(in crate::openai) fn carries_text(block: &Fields<'_>) -> bool {
+    string_field(block, "text").is_some_and(|text| !text.trim().is_empty())
+}
+
+/// Figures of a response's usage; the object is kept whole elsewhere.
+pub(in crate::openai) struct UsageFields<'f>(pub(in crate::openai) &'f Fields<'f>);
+
+impl UsageFields<'_> {
+    /// The figure of that name, if it is one.
+    pub(in crate::openai) fn get(&self, name: &str) -> Option<u64> {
+        serde_json::from_str(self.0.get(&[name])?.get()).ok()
+    }
+
+    /// The figure of that name in an object of details.
+    pub(in crate::openai) fn get_nested(&self, group: &str, name: &str) -> Option<u64> {
+        let inner = Fields::parse(self.0.get(&[group])?.get()).ok()?;
+        UsageFields(&inner).get(name)
+    }
+}
+
+/// An error about a value of the wrong type or an unknown word.
+pub(in crate::openai) fn unexpected_value(expected: &'static str, found: &str) -> Error {
+    Error::Unexpected {
+        path: String::new(),
+        expected,
+        found: found.chars().take(60).collect(),
+    }
+}
+
+/// Fields with a prefix before their names.
+pub(in crate::openai) fn with_key_prefix(
+    prefix: &str,
+    fields: Extra,
+) -> impl Iterator<Item = (String, Raw)> {
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|(k, v)| (format!("{prefix}{k}"), v.clone()))
+        .collect();
+    fields.into_iter()
+}
+
+/// The fields whose names have the prefix, without it.
+pub(in crate::openai) fn strip_key_prefix(prefix: &str, fields: &Extra) -> Extra {
+    let strip =
+        |(key, value): (&str, &Raw)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone()));
+    fields.iter().filter_map(strip).collect()
+}
+
+/// The fields without those that have one of the prefixes.
+pub(in crate::openai) fn without_key_prefixes(prefixes: &[&str], fields: &Extra) -> Extra {
+    fields
+        .iter()
+        .filter(|(key, _)| !prefixes.iter().any(|prefix| key.starts_with(prefix)))
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
+}

@@ -1,0 +1,46 @@
+//! Whether the target's payload says anything of an item; its own writer is asked, so that repair and
+//! lowering cannot differ.
+
+use contexture_ir::{Item, Part};
+
+use crate::document::lower_run;
+use crate::model::chunk::Dialect;
+use crate::model::format::Format;
+use crate::model::paired_item::{PairedItem, RoleRun};
+use crate::turns::side;
+
+/// Whether nothing of the item comes into the target's payload, whoever stands beside it.
+///
+/// `Ui` and `Items` say everything. Words of the host are judged without a `<system>` tag, as the
+/// models write them that know a system message inside a history.
+pub(super) fn is_silent(item: &Item, target: Format) -> bool {
+    let known = Format::PROVIDERS.contains(&target);
+    if !known || has_visible_text(item) {
+        return false;
+    }
+    let dialect = Dialect {
+        mid_system: true,
+        ..Dialect::of(target)
+    };
+    side(item, target).is_none_or(|side| {
+        let run = RoleRun {
+            side,
+            start: 0,
+            entries: &[PairedItem::new(item)],
+        };
+        lower_run(&dialect, &run).json.is_empty()
+    })
+}
+
+/// What every target writes; most items need no closer look.
+fn has_visible_text(item: &Item) -> bool {
+    let written = |part: &Part| match part {
+        Part::InputText(text) | Part::OutputText(text) => !text.text.trim().is_empty(),
+        _ => false,
+    };
+    match item {
+        Item::Message(message) => message.content.iter().any(written),
+        Item::FunctionCall(_) | Item::FunctionCallOutput(_) => true,
+        Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => false,
+    }
+}

@@ -1,0 +1,239 @@
+//! The items that stay, in their final order.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use contexture_ir::{FunctionCallOutput, Item, Output};
+
+use super::decide::RepairDecisions;
+use super::empty_output::is_silent;
+use super::repaired::{Issue, IssueKind, RepairedItem};
+use crate::model::call_ids::{CallSide, call_side};
+use crate::model::format::Format;
+use crate::model::format_extras::START;
+use crate::model::paired_item::Side;
+use crate::model::repair_rules::{NO_RESULT, RepairRules};
+use crate::turns::side;
+
+/// An item in its place; calls and outputs know their call's index in the input.
+pub(super) struct OrderedItem<'a> {
+    pub(super) item: RepairedItem<'a>,
+    pub(super) call: Option<usize>,
+}
+
+/// Decides and orders.
+pub(super) fn decide_and_order<'a>(
+    items: &[&'a Item],
+    rules: &RepairRules,
+    issues: &mut Vec<Issue>,
+) -> Vec<OrderedItem<'a>> {
+    let mut fates = RepairDecisions::new(items);
+    fates.pair_outputs(items, rules, issues);
+    fates.resolve_invalid_items(items, rules, issues);
+    let mut line = ItemReorderer {
+        items,
+        target: rules.target,
+        decisions: &mut fates,
+        issues,
+        out: Vec::with_capacity(items.len()),
+        open_calls: BTreeSet::new(),
+        group: ThoughtGroup::default(),
+        removed: BTreeSet::new(),
+        emitted: vec![false; items.len()],
+        next: 0,
+    };
+    for index in 0..items.len() {
+        line.visit_item(index);
+    }
+    line.end_step();
+    let ItemReorderer {
+        out, removed: gone, ..
+    } = line;
+    let stays = |(at, placed): (usize, OrderedItem<'a>)| (!gone.contains(&at)).then_some(placed);
+    out.into_iter().enumerate().filter_map(stays).collect()
+}
+
+/// Whether Chat writes the item as a new message, which may not stand between calls and outputs.
+fn begins_message(item: &Item) -> bool {
+    let wire = item
+        .extra()
+        .map(|extra| extra.wire_fields(Format::OpenAiChat.as_str()));
+    wire.is_some_and(|wire| wire.get(START).is_some())
+}
+
+/// Thoughts, and the items they led to.
+#[derive(Default)]
+struct ThoughtGroup {
+    /// Places in the output, with the index in the input.
+    thoughts: Vec<(usize, usize)>,
+    followers: usize,
+    kept_followers: usize,
+}
+
+/// The items in their final order, while it is made.
+struct ItemReorderer<'l, 'a> {
+    items: &'l [&'a Item],
+    target: Format,
+    decisions: &'l mut RepairDecisions,
+    issues: &'l mut Vec<Issue>,
+    out: Vec<OrderedItem<'a>>,
+    /// Calls of the current step, to be answered when it ends.
+    open_calls: BTreeSet<usize>,
+    group: ThoughtGroup,
+    /// Places in the output that are taken out again.
+    removed: BTreeSet<usize>,
+    emitted: Vec<bool>,
+    /// No item before this one is still to come.
+    next: usize,
+}
+
+impl<'a> ItemReorderer<'_, 'a> {
+    fn visit_item(&mut self, index: usize) {
+        if self.emitted.get(index) == Some(&true) {
+            return;
+        }
+        let Some(item) = self.items.get(index).copied() else {
+            return;
+        };
+        let replaced = self.decisions.replaced.get(&index);
+        let own_side = side(replaced.unwrap_or(item), self.target);
+        if self.decisions.is_dropped(index) {
+            if own_side == Some(Side::Model) && !matches!(item, Item::Reasoning(_)) {
+                self.record_follower(false);
+            }
+            return;
+        }
+        if own_side == Some(Side::Model) && !self.open_calls.is_empty() && begins_message(item) {
+            self.end_step();
+        }
+        let paired = self.decisions.partner(index);
+        match (call_side(item, self.target.spec().structure()), paired) {
+            (CallSide::Output(..), Some(call)) => {
+                if self.open_calls.contains(&call) {
+                    self.end_step();
+                }
+                return;
+            }
+            (CallSide::Call(..), _) => {
+                self.open_calls.insert(index);
+            }
+            _ => {}
+        }
+        match own_side {
+            Some(Side::User) => self.end_step(),
+            Some(Side::Model) if matches!(item, Item::Reasoning(_)) => self.add_thought(index),
+            // A thought leads to what the target is told.
+            Some(Side::Model) if is_silent(item, self.target) => {}
+            Some(Side::Model) => self.record_follower(true),
+            None => {}
+        }
+        let call = matches!(
+            call_side(item, self.target.spec().structure()),
+            CallSide::Call(..)
+        )
+        .then_some(index);
+        self.emit_item(index, call);
+    }
+
+    /// Ends the model's step: the outputs of its calls, in the order of the calls.
+    fn end_step(&mut self) {
+        self.close_thought_group();
+        for call in std::mem::take(&mut self.open_calls) {
+            match self.decisions.partner(call) {
+                Some(output) => self.place_output(call, output),
+                None => self.push_placeholder_output(call),
+            }
+        }
+    }
+
+    fn place_output(&mut self, call: usize, output: usize) {
+        // Bookkeeping between outputs stays between them.
+        while self.next < output
+            && self
+                .items
+                .get(self.next)
+                .is_some_and(|item| side(item, self.target).is_none())
+        {
+            self.emit_item(self.next, None);
+        }
+        if self.next != output {
+            self.issues.push(Issue {
+                kind: IssueKind::MisplacedOutput,
+                index: output,
+                what: "an output that did not stand behind its call in order; moved there"
+                    .to_owned(),
+            });
+        }
+        self.emit_item(output, Some(call));
+    }
+
+    fn push_placeholder_output(&mut self, index: usize) {
+        let Some(Item::FunctionCall(call)) = self.items.get(index).copied() else {
+            return;
+        };
+        self.issues.push(Issue {
+            kind: IssueKind::UnansweredCall,
+            index,
+            what: "a call without an output; a placeholder was put behind it".to_owned(),
+        });
+        self.out.push(OrderedItem {
+            item: RepairedItem::placeholder(FunctionCallOutput::new(
+                call.call_id.clone(),
+                Output::Text(NO_RESULT.to_owned()),
+            )),
+            call: Some(index),
+        });
+    }
+
+    fn emit_item(&mut self, index: usize, call: Option<usize>) {
+        let Some(item) = self.items.get(index).copied() else {
+            return;
+        };
+        let mut kept = RepairedItem::from_source(item, index);
+        if let Some(other) = self.decisions.replaced.remove(&index) {
+            kept.item = Cow::Owned(other);
+        }
+        self.out.push(OrderedItem { item: kept, call });
+        if let Some(emitted) = self.emitted.get_mut(index) {
+            *emitted = true;
+        }
+        self.skip_emitted();
+    }
+
+    fn skip_emitted(&mut self) {
+        while self.next < self.items.len()
+            && (self.decisions.is_dropped(self.next) || self.emitted.get(self.next) == Some(&true))
+        {
+            self.next += 1;
+        }
+    }
+
+    fn add_thought(&mut self, index: usize) {
+        if self.group.followers > 0 {
+            self.close_thought_group();
+        }
+        self.group.thoughts.push((self.out.len(), index));
+    }
+
+    /// Notes an item of the model's that the thoughts before it led to.
+    fn record_follower(&mut self, kept: bool) {
+        self.group.followers += 1;
+        self.group.kept_followers += usize::from(kept);
+    }
+
+    /// Ends a group: thoughts that led to nothing that stays are taken out.
+    fn close_thought_group(&mut self) {
+        let group = std::mem::take(&mut self.group);
+        if group.kept_followers > 0 {
+            return;
+        }
+        for (place, index) in group.thoughts {
+            self.removed.insert(place);
+            self.issues.push(Issue {
+                kind: IssueKind::DanglingReasoning,
+                index,
+                what: "a thought without the item it led to; taken out".to_owned(),
+            });
+        }
+    }
+}

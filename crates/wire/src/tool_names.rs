@@ -1,0 +1,85 @@
+//! The way back from the names of functions that a target takes to those that were given.
+//!
+//! A writer replaces a name that its target refuses, with a loss that says so; the model then calls the
+//! function by the name it was told. Here the calls get the given names back. Names are a function of the
+//! target and the given name alone, so the map can be made anew at any time.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{Item, ToolDefinition};
+
+use crate::model::format::Format;
+use crate::model::loss::Losses;
+
+/// Which names a target was told instead of those it refuses. Most targets refuse none: then it is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolNameMap {
+    original_names: BTreeMap<String, String>,
+}
+
+impl ToolNameMap {
+    /// The names of some tools as a target is told of them; `Ui` and `Items` take any name.
+    ///
+    /// ```
+    /// use contexture_ir::{FunctionTool, ToolDefinition};
+    /// use contexture_wire::{Format, ToolNameMap};
+    ///
+    /// let tool = FunctionTool { name: "files.read".to_owned(), ..FunctionTool::default() };
+    /// let renames = ToolNameMap::for_tools(Format::OpenAiChat, &[ToolDefinition::Function(tool)]);
+    /// let (sent, given) = renames.iter().next().unwrap();
+    /// assert!(sent.starts_with("files_read_"));
+    /// assert_eq!(given, "files.read");
+    /// assert_eq!(renames.original_name(sent), "files.read");
+    /// ```
+    #[must_use]
+    pub fn for_tools(target: Format, tools: &[ToolDefinition]) -> Self {
+        let Some(rule) = target.spec().name_rule() else {
+            return Self::default();
+        };
+        let names = tools.iter().filter_map(|tool| match tool {
+            ToolDefinition::Function(tool) => Some(tool.name.as_str()),
+            ToolDefinition::Provider(_) => None,
+        });
+        let mut given = BTreeMap::new();
+        for name in names.clone() {
+            let sent = rule.sanitize_name(name, "", &mut Losses::default());
+            if sent != name {
+                given.insert(sent.into_owned(), name.to_owned());
+            }
+        }
+        // A function that is called so in truth stays so.
+        names.for_each(|name| drop(given.remove(name)));
+        Self {
+            original_names: given,
+        }
+    }
+
+    /// Whether no name was refused.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.original_names.is_empty()
+    }
+
+    /// The names sent and those given for them, by the names sent.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.original_names.iter();
+        pairs.map(|(sent, given)| (sent.as_str(), given.as_str()))
+    }
+
+    /// The name given for a name sent; the same if it was sent as it is.
+    #[must_use]
+    pub fn original_name<'n>(&'n self, sent: &'n str) -> &'n str {
+        self.original_names.get(sent).map_or(sent, String::as_str)
+    }
+
+    /// Gives the calls of an answer the names that were given.
+    pub fn restore_names(&self, items: &mut [Item]) {
+        for item in items {
+            if let Item::FunctionCall(call) = item
+                && let Some(given) = self.original_names.get(&call.name)
+            {
+                call.name.clone_from(given);
+            }
+        }
+    }
+}

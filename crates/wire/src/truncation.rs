@@ -1,0 +1,92 @@
+//! How the body of an answer that was cut off says which of its pieces were not whole.
+//!
+//! Responses has a status for that. In the other formats the accumulator marks the native piece with one
+//! member of ours, and lifting takes it away again: the item is `incomplete`, a call's arguments are the text
+//! that came, and a block that only its provider understands becomes an item of ours, which nobody is sent.
+
+use contexture_ir::{Extension, Extra, Fields, Item, Raw, Status, Transcript};
+
+use crate::model::format::Format;
+use crate::model::json::ObjectWriter;
+
+/// The mark: `true`, or the text of unfinished arguments.
+pub(crate) const MARK: &str = "ctx:unfinished";
+/// The reason to finish of an answer that was cut off.
+pub(crate) const INCOMPLETE: &str = "incomplete";
+/// Where formats nest a native piece in an item of their own.
+const NATIVE: [&str; 2] = ["block", "call"];
+/// The mark of a Chat message, by the place where its own members are kept.
+const PLACES: [&str; 2] = [MARK, "answer.ctx:unfinished"];
+
+/// The mark of a piece that has no arguments.
+pub(crate) fn truncation_mark() -> Raw {
+    Raw::parse("true").unwrap_or_else(|_| Raw::null())
+}
+
+/// Takes the marks away and says what they mean.
+pub(crate) fn take_truncation_marks(format: Format, transcript: &mut Transcript) {
+    for item in &mut transcript.items {
+        let own = item
+            .extra_mut()
+            .and_then(|extra| remove_mark(format, extra));
+        let marked = own.is_some() | has_truncated_part(format, item);
+        match item {
+            Item::Message(message) if marked => message.status = Some(Status::Incomplete),
+            Item::FunctionCall(call) => {
+                if let Some(mark) = own {
+                    call.status = Some(Status::Incomplete);
+                    if let Some(text) = mark.as_string() {
+                        call.arguments = text;
+                    }
+                }
+            }
+            Item::Reasoning(reasoning) if own.is_some() => {
+                reasoning.status = Some(Status::Incomplete);
+            }
+            Item::Extension(extension) => mark_incomplete(extension),
+            _ => {}
+        }
+    }
+}
+
+/// Whether one of a message's parts was marked.
+fn has_truncated_part(format: Format, item: &mut Item) -> bool {
+    let mut any = false;
+    let Item::Message(message) = item else {
+        return any;
+    };
+    for part in &mut message.content {
+        any |= part
+            .extra_mut()
+            .is_some_and(|extra| remove_mark(format, extra).is_some());
+    }
+    any
+}
+
+fn remove_mark(format: Format, extra: &mut Extra) -> Option<Raw> {
+    if extra.is_empty() {
+        return None;
+    }
+    let mut wire = extra.wire_fields(format.as_str());
+    let mark = PLACES.into_iter().find_map(|place| wire.remove(place))?;
+    extra.set_wire_fields(format.as_str(), wire);
+    Some(mark)
+}
+
+/// A provider's own piece that was not whole: kept, but nobody is sent it.
+fn mark_incomplete(item: &mut Extension) {
+    let marked = |raw: &Raw| {
+        let fields = raw.fields()?;
+        let native = fields.get(&NATIVE)?;
+        Fields::parse(native.get()).ok()?.get(&[MARK]).map(drop)
+    };
+    if marked(&item.raw).is_none() {
+        return;
+    }
+    let mut object = ObjectWriter::new();
+    object.string("type", MARK).raw("item", item.raw.get());
+    if let Ok(raw) = Raw::parse(object.finish()) {
+        item.kind = MARK.to_owned();
+        item.raw = raw;
+    }
+}
