@@ -1,40 +1,29 @@
 //! Contexture over HTTP: an API for programs in any language, and a proxy in front of providers.
 //!
-//! Data flows one way: [`Server`] accepts connections, the routes find a handler, the handler asks the engine,
-//! and what it gives becomes a document. [`documents`] know nothing of HTTP, so that the command line shows
-//! the same ones.
+//! Data flows one way: [`Server`] accepts connections, the routes find a handler, the handler asks the engine, and the
+//! result becomes a document of [`documents`]. Requests for no route of ours go to a provider (`proxy`).
 //!
-//! Not here: conversations (`contexture-engine`), runs (`contexture-runs`), TLS (a reverse proxy's).
+//! Modules depend downwards only: `serve` → `api`, `mcp` → `proxy` → `http` → `state` → `access` → `problem`, `config`.
+//! What handlers share is in `state`, so that the proxy and the API need not know each other.
+//!
+//! Not here: conversations (`contexture-engine`), runs (`contexture-runs`), documents (`contexture-api`), TLS (left to a
+//! reverse proxy).
 
-mod accept;
+mod access;
 mod api;
-mod app;
-mod audit;
-mod auth;
 pub mod config;
-pub mod documents;
-mod extract;
-mod framing;
-mod keys;
-mod limits;
-mod listen;
-mod live;
-mod load;
+mod http;
 mod mcp;
 mod metrics;
-mod nowhere;
-mod panics;
 mod problem;
 mod proxy;
-mod recorder;
-mod routes;
-mod skills;
-mod token;
+mod serve;
+mod state;
 
-pub use app::App;
+pub use access::NewKey;
 pub use config::{Config, ConfigError, Overrides};
-pub use listen::{ServeError, Server};
-pub use panics::log_panics;
-pub use proxy::upstreams::UpstreamConfigError;
-pub use routes::openapi;
-pub use token::NewKey;
+/// The JSON documents of the API, defined in `contexture-api`.
+pub use contexture_api as documents;
+pub use http::log_panics;
+pub use serve::{ServeError, Server, openapi};
+pub use state::{App, UpstreamConfigError};

@@ -9,10 +9,10 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use contexture_mcp::{Access, Caller, HttpOptions, http_service};
 
-use crate::app::App;
+use crate::access::Principal;
 use crate::config::AccessScope;
-use crate::extract::ReadAccess;
-use crate::keys::Principal;
+use crate::http::extractors::ReadAccess;
+use crate::state::App;
 
 /// Where it is.
 const PATH: &str = "/mcp";

@@ -1,33 +1,32 @@
 //! Figures for Prometheus: those of the engine, and how often and how fast requests are answered.
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, Method};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::time::Instant;
 
-use crate::api::ReadRefusals;
-use crate::app::App;
-use crate::extract::AdminAccess;
-use crate::problem::{Code, Problem};
+/// Samples are kept one by one for so long before they are summed up.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The figures, in Prometheus' text format.
-#[utoipa::path(
-    get, path = "/metrics", tag = "server",
-    responses((status = 200, description = "The figures", body = String, content_type = "text/plain"), ReadRefusals)
-)]
-pub(crate) async fn show(_: AdminAccess, State(app): State<App>) -> Result<Response, Problem> {
-    let Some(figures) = app.metrics_handle() else {
-        return Err(Problem::new(
-            Code::NotFound,
-            "this program keeps its figures elsewhere",
-        ));
-    };
-    let mut response = figures.render().into_response();
-    let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, text);
-    Ok(response)
+/// The process's recorder, installed when first asked for; `None` if the program installed another.
+pub(crate) fn install_recorder() -> Option<PrometheusHandle> {
+    static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    RECORDER
+        .get_or_init(|| PrometheusBuilder::new().install_recorder().ok())
+        .clone()
+}
+
+/// Sums up samples again and again, whether anybody asks for the figures or not.
+pub(crate) async fn run_upkeep_loop(figures: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(UPKEEP_INTERVAL).await;
+        figures.run_upkeep();
+    }
 }
 
 /// The methods that are told apart.

@@ -14,112 +14,41 @@ use contexture::EngineError;
 use contexture::store::Error as StoreError;
 use serde_json::{Map, Value, json};
 
-use crate::documents::ProblemDocument;
+use contexture_api::ProblemDocument;
+pub(crate) use contexture_api::problem::Code;
 
 /// An error on its way to the caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     code: Code,
+    status: StatusCode,
     detail: String,
     retryable: bool,
     retry_after: Option<Duration>,
     extra_members: Option<Box<Map<String, Value>>>,
 }
 
-/// What went wrong, for programs. Words are never changed, only added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    BadPath,
-    BadQuery,
-    BadHeader,
-    BadJson,
-    BadBody,
-    BadCursor,
-    NotFound,
-    MethodNotAllowed,
-    BodyTooLarge,
-    UnsupportedMediaType,
-    Unauthenticated,
-    MissingScope,
-    ForeignOrigin,
-    TooManyRequests,
-    TimedOut,
-    HeadMoved,
-    VersionMoved,
-    KeyReused,
-    InProgress,
-    NotAcceptable,
-    /// The word of a library's error.
-    Custom(&'static str, StatusCode),
-}
-
-impl Code {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::BadPath => "bad_path",
-            Self::BadQuery => "bad_query",
-            Self::BadHeader => "bad_header",
-            Self::BadJson => "bad_json",
-            Self::BadBody => "bad_body",
-            Self::BadCursor => "bad_cursor",
-            Self::NotFound => "not_found",
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::BodyTooLarge => "body_too_large",
-            Self::UnsupportedMediaType => "unsupported_media_type",
-            Self::Unauthenticated => "unauthenticated",
-            Self::MissingScope => "missing_scope",
-            Self::ForeignOrigin => "foreign_origin",
-            Self::TooManyRequests => "too_many_requests",
-            Self::TimedOut => "timed_out",
-            Self::HeadMoved => "head_moved",
-            Self::VersionMoved => "version_conflict",
-            Self::KeyReused => "idempotency_key_reused",
-            Self::InProgress => "in_progress",
-            Self::NotAcceptable => "not_acceptable",
-            Self::Custom(word, _) => word,
-        }
-    }
-
-    pub(crate) const fn status(self) -> StatusCode {
-        match self {
-            Self::BadPath
-            | Self::BadQuery
-            | Self::BadHeader
-            | Self::BadJson
-            | Self::BadBody
-            | Self::BadCursor => StatusCode::BAD_REQUEST,
-            Self::NotFound => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::MissingScope | Self::ForeignOrigin => StatusCode::FORBIDDEN,
-            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
-            Self::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
-            Self::HeadMoved | Self::VersionMoved => StatusCode::PRECONDITION_FAILED,
-            Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::InProgress => StatusCode::CONFLICT,
-            Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
-            Self::Custom(_, status) => status,
-        }
-    }
-
-    const fn is_retryable(self) -> bool {
-        matches!(
-            self,
-            Self::TooManyRequests | Self::TimedOut | Self::InProgress
-        )
-    }
-}
-
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             code,
+            status: status_of_code(code),
             detail: detail.into(),
             retryable: code.is_retryable(),
             retry_after: None,
             extra_members: None,
+        }
+    }
+
+    /// Creates a problem with the word of a library's error and the status it is answered with.
+    pub(crate) fn custom(
+        word: &'static str,
+        status: StatusCode,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            status,
+            ..Self::new(Code::Custom(word), detail)
         }
     }
 
@@ -140,11 +69,16 @@ impl Problem {
     /// The same under another code, and so another status.
     pub(crate) fn with_code(mut self, code: Code) -> Self {
         self.code = code;
+        self.status = status_of_code(code);
         self
     }
 
     pub(crate) const fn code(&self) -> Code {
         self.code
+    }
+
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.status
     }
 
     pub(crate) fn detail(&self) -> &str {
@@ -166,14 +100,42 @@ impl Problem {
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             return Self::internal_error(word, error);
         }
-        Self::new(Code::Custom(word, status), error_chain(error))
+        Self::custom(word, status, error_chain(error))
     }
 
     /// A fault of this process: the log says what it is.
     pub(crate) fn internal_error(word: &'static str, error: &dyn Error) -> Self {
         tracing::error!(error = %error_chain(error), "a request failed");
-        let code = Code::Custom(word, StatusCode::INTERNAL_SERVER_ERROR);
-        Self::new(code, "the server failed; its log says how")
+        Self::custom(
+            word,
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the server failed; its log says how",
+        )
+    }
+}
+
+/// Returns the HTTP status of a code of this API. A library's code has none of its own: [`Problem::custom`] takes it.
+const fn status_of_code(code: Code) -> StatusCode {
+    match code {
+        Code::BadPath
+        | Code::BadQuery
+        | Code::BadHeader
+        | Code::BadJson
+        | Code::BadBody
+        | Code::BadCursor => StatusCode::BAD_REQUEST,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::MissingScope | Code::ForeignOrigin => StatusCode::FORBIDDEN,
+        Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+        Code::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
+        Code::HeadMoved | Code::VersionMoved => StatusCode::PRECONDITION_FAILED,
+        Code::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::InProgress => StatusCode::CONFLICT,
+        Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+        Code::Custom(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -193,7 +155,7 @@ pub(crate) fn error_chain(error: &dyn Error) -> String {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.code.status();
+        let status = self.status;
         let word = self.code.as_str();
         let document = ProblemDocument::new(word, status.as_u16(), self.detail, self.retryable);
         let document =

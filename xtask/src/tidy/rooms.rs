@@ -107,10 +107,11 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
         ..CrateRule::new("contexture-runs", 4)
     },
     CrateRule::new("contexture", 5),
-    CrateRule::new("contexture-mcp", 6),
-    CrateRule::new("contexture-server", 7),
-    CrateRule::new("contexture-cli", 8),
-    CrateRule::new("xtask", 9),
+    CrateRule::new("contexture-api", 6),
+    CrateRule::new("contexture-mcp", 7),
+    CrateRule::new("contexture-server", 8),
+    CrateRule::new("contexture-cli", 9),
+    CrateRule::new("xtask", 10),
 ];
 
 /// The room of a package.
@@ -143,9 +144,14 @@ pub(crate) const RESERVED_LIBRARIES: &[ReservedLibraries] = &[
         why: "only the PostgreSQL backend knows PostgreSQL",
     },
     ReservedLibraries {
-        libraries: &["axum", "tower-http", "utoipa", "utoipa-axum"],
+        libraries: &["axum", "tower-http", "utoipa-axum"],
         crates: &["contexture-server"],
         why: "only the server serves HTTP",
+    },
+    ReservedLibraries {
+        libraries: &["utoipa"],
+        crates: &["contexture-api", "contexture-server"],
+        why: "only the API's documents and its server describe themselves in OpenAPI",
     },
     ReservedLibraries {
         libraries: &["reqwest", "ureq", "sse-stream"],

@@ -14,12 +14,12 @@ use contexture::store::BlobId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open_conversation;
-use crate::api::refusals::ReadRefusals;
-use crate::app::App;
-use crate::documents::ProblemDocument;
-use crate::extract::{Path, ReadAccess};
-use crate::problem::{Code, Problem};
+use crate::api::conventions::conversation_path::open_conversation;
+use crate::api::conventions::error_responses::ReadRefusals;
+use crate::http::extractors::{Path, ReadAccess};
+use crate::problem::Problem;
+use crate::state::App;
+use contexture_api::ProblemDocument;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(blob))
@@ -73,8 +73,9 @@ async fn blob(
             Ok((status, known, range, bytes.slice(part)).into_response())
         }
         RequestedRange::Beyond => {
-            let code = Code::Custom("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE);
-            let problem = Problem::new(code, format!("there are {length} bytes"));
+            let status = StatusCode::RANGE_NOT_SATISFIABLE;
+            let detail = format!("there are {length} bytes");
+            let problem = Problem::custom("range_not_satisfiable", status, detail);
             let range = [(CONTENT_RANGE, format!("bytes */{length}"))];
             Ok((range, problem).into_response())
         }

@@ -16,12 +16,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{BranchParams, open_conversation};
-use crate::api::refusals::WriteRefusals;
-use crate::api::texts::{parse_format, parse_render_format};
-use crate::app::App;
-use crate::extract::{Json, Path, Query, ReadAccess};
+use crate::api::conventions::conversation_path::{BranchParams, open_conversation};
+use crate::api::conventions::error_responses::WriteRefusals;
+use crate::api::stateless::{parse_format, parse_render_format};
+use crate::http::extractors::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
+use crate::state::App;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()

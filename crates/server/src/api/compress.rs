@@ -15,11 +15,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::refusals::WriteRefusals;
-use crate::api::texts::detect_wire_format;
-use crate::app::App;
-use crate::extract::{Json, ReadAccess};
+use crate::api::conventions::error_responses::WriteRefusals;
+use crate::api::stateless::detect_wire_format;
+use crate::http::extractors::{Json, ReadAccess};
 use crate::problem::{Code, Problem};
+use crate::state::App;
 
 /// The model whose tokens are counted where none is named.
 const DEFAULT_MODEL: &str = "gpt-5.4";

@@ -11,12 +11,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open_conversation;
-use crate::api::refusals::{ReadRefusals, WriteRefusals};
-use crate::app::App;
-use crate::documents::{NoteDocument, NoteDoneDocument, NotesDocument};
-use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
-use crate::problem::{Code, Problem};
+use crate::api::conventions::conversation_path::open_conversation;
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::problem::Problem;
+use crate::state::App;
+use contexture_api::{NoteDocument, NoteDoneDocument, NotesDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -77,10 +77,7 @@ impl NotesHandle {
 }
 
 fn note_not_found(key: &str) -> Problem {
-    Problem::new(
-        Code::Custom("no_note", StatusCode::NOT_FOUND),
-        format!("no note {key:?}"),
-    )
+    Problem::custom("no_note", StatusCode::NOT_FOUND, format!("no note {key:?}"))
 }
 
 fn note_problem(error: &NoteError) -> Problem {
@@ -91,7 +88,7 @@ fn note_problem(error: &NoteError) -> Problem {
         }
         _ => ("invalid_note", StatusCode::UNPROCESSABLE_ENTITY),
     };
-    Problem::new(Code::Custom(word, status), error.to_string())
+    Problem::custom(word, status, error.to_string())
 }
 
 /// The notes that have not expired.

@@ -1,59 +1,47 @@
 //! The API's resources, a file each. Handlers are thin: what they do is the engine's.
 
 mod blobs;
-mod branches;
-mod chat;
-mod checkpoints;
-mod compactions;
 mod compile;
 mod compress;
+mod conventions;
 mod conversations;
-mod etag;
-mod events;
-mod idempotency;
-mod ledger;
-mod log;
 mod memory;
-mod messages;
-mod page;
-mod reading;
-mod refusals;
-mod requests;
+mod proxied_calls;
 mod runs;
 mod search;
 mod sessions;
 mod skills;
-mod texts;
+mod stateless;
 mod transfer;
 
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::app::App;
+use crate::state::App;
 
-pub(crate) use idempotency::run_idempotently;
-pub(crate) use refusals::ReadRefusals;
+pub(crate) use conventions::error_responses::ReadRefusals;
+pub(crate) use conventions::idempotency::run_idempotently;
 
-/// The routes of all resources.
+/// Returns the routes of all resources.
 pub(crate) fn router() -> OpenApiRouter<App> {
+    // The OpenAPI description lists paths in this order, which clients diff: append, do not sort.
     let resources = OpenApiRouter::new()
-        .merge(conversations::router())
-        .merge(messages::router())
-        .merge(branches::router())
-        .merge(checkpoints::router())
-        .merge(log::router())
+        .merge(conversations::conversation::router())
+        .merge(conversations::messages::router())
+        .merge(conversations::branches::router())
+        .merge(conversations::checkpoints::router())
+        .merge(conversations::log::router())
         .merge(search::router())
-        .merge(events::router())
-        .merge(reading::router())
+        .merge(conversations::events::router())
+        .merge(conversations::links::router())
         .merge(blobs::router())
         .merge(compile::router())
-        .merge(compactions::router())
+        .merge(conversations::compactions::router())
         .merge(memory::router())
-        .merge(requests::router())
-        .merge(ledger::router())
+        .merge(proxied_calls::router())
         .merge(runs::router())
         .merge(sessions::router())
         .merge(skills::router())
-        .merge(texts::router())
+        .merge(stateless::router())
         .merge(transfer::router());
     OpenApiRouter::new()
         .nest("/api/v1", resources)

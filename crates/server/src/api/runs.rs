@@ -9,13 +9,13 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{node_id, open_conversation};
-use crate::api::idempotency::IdempotencyKeyParam;
-use crate::api::refusals::{ReadRefusals, WriteRefusals};
-use crate::app::App;
-use crate::documents::{RunDocument, RunsDocument};
-use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::api::conventions::conversation_path::{node_id, open_conversation};
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
 use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{RunDocument, RunsDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -111,9 +111,9 @@ async fn decide_call(
     let call = node_id(&asked.call)?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
     if !waiting.iter().any(|waiting| waiting.node == call) {
-        let code = Code::Custom("not_waiting", StatusCode::CONFLICT);
-        return Err(Problem::new(
-            code,
+        return Err(Problem::custom(
+            "not_waiting",
+            StatusCode::CONFLICT,
             format!("call {call} of this run does not wait for a decision"),
         ));
     }

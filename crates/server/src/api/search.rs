@@ -7,13 +7,13 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{at_branch, conversation_id, node_id};
-use crate::api::page;
-use crate::api::refusals::ReadRefusals;
-use crate::app::App;
-use crate::documents::{ItemKind, SearchDocument};
-use crate::extract::{Json, Query, ReadAccess};
+use crate::api::conventions::conversation_path::{at_branch, conversation_id, node_id};
+use crate::api::conventions::error_responses::ReadRefusals;
+use crate::api::conventions::page;
+use crate::http::extractors::{Json, Query, ReadAccess};
 use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{ItemKind, SearchDocument};
 
 const LIST: &str = "search";
 const PAGE: usize = 20;

@@ -11,13 +11,13 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::conversation_id;
-use crate::api::idempotency::IdempotencyKeyParam;
-use crate::api::refusals::WriteRefusals;
-use crate::app::App;
-use crate::documents::{SessionDocument, SessionsDocument};
-use crate::extract::{Json, Query, WriteAccess, read_body, require_content_type};
+use crate::api::conventions::conversation_path::conversation_id;
+use crate::api::conventions::error_responses::WriteRefusals;
+use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::http::extractors::{Json, Query, WriteAccess, read_body, require_content_type};
 use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{SessionDocument, SessionsDocument};
 
 /// What a session may be said to be.
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];

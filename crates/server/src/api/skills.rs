@@ -10,11 +10,11 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::refusals::ReadRefusals;
-use crate::app::App;
-use crate::documents::{SkillDocument, SkillFileDocument, SkillsDocument};
-use crate::extract::{Json, Path, Query, ReadAccess};
+use crate::api::conventions::error_responses::ReadRefusals;
+use crate::http::extractors::{Json, Path, Query, ReadAccess};
 use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{SkillDocument, SkillFileDocument, SkillsDocument};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -97,7 +97,10 @@ fn skill_file_problem(error: &SkillFileError) -> Problem {
         SkillFileError::Missing { .. } => Code::NotFound,
         SkillFileError::BadPath { .. } => Code::BadQuery,
         SkillFileError::Unreadable { .. } => return Problem::internal_error(error.kind(), error),
-        _ => Code::Custom(error.kind(), StatusCode::UNPROCESSABLE_ENTITY),
+        _ => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            return Problem::custom(error.kind(), status, error.to_string());
+        }
     };
     Problem::new(code, error.to_string())
 }

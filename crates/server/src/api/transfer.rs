@@ -20,12 +20,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open_conversation;
-use crate::api::refusals::{ReadRefusals, WriteRefusals};
-use crate::app::App;
-use crate::extract::{Json, Path, Query, ReadAccess, WriteAccess, require_content_type};
-use crate::panics::{Panicked, catch_panic};
+use crate::api::conventions::conversation_path::open_conversation;
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess, require_content_type};
+use crate::http::panics::{Panicked, catch_panic};
 use crate::problem::{Code, Problem, error_chain};
+use crate::state::App;
 
 const JSON_LINES: &str = "application/jsonl";
 /// Pieces that wait for a slow reader.

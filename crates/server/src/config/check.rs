@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::fs;
 
 use contexture::compile::TextSize;
 
 use crate::config::key::KeyConfig;
-use crate::config::locate::{ConfigFault, KeyPathStep};
-use crate::config::policy::WindowConfig;
-use crate::config::route::RouteConfig;
+use crate::config::line_numbers::{ConfigFault, KeyPathStep};
+use crate::config::policy::{RouteConfig, WindowConfig};
+use crate::config::root::Config;
 use crate::config::upstream::UpstreamConfig;
-use crate::config::whole::Config;
 
 /// First segments of paths that are the server's own or providers'.
 const RESERVED: [&str; 7] = [
@@ -241,4 +241,27 @@ fn bad_name(name: &str) -> Option<impl Display + use<>> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let good = (1..=64).contains(&name.len()) && name.chars().all(plain);
     (!good).then_some("expected a name of 1 to 64 of the characters A-Z a-z 0-9 - _ .")
+}
+
+/// The first folder of a policy's skills that is none.
+pub(crate) fn first_folder_fault(config: &Config) -> Option<ConfigFault> {
+    config.policies.iter().find_map(|(name, policy)| {
+        let folders = policy.skills.iter().enumerate();
+        let mut missing = folders.filter_map(|(index, folder)| {
+            let error = fs::read_dir(folder).err()?;
+            let [table, field] = ["policies", "skills"].map(KeyPathStep::key);
+            let path = vec![
+                table,
+                KeyPathStep::key(name),
+                field,
+                KeyPathStep::Index(index),
+            ];
+            let why = format!(
+                "{} is no folder that can be read: {error}",
+                folder.display()
+            );
+            Some(ConfigFault::new(path, why))
+        });
+        missing.next()
+    })
 }

@@ -1,6 +1,6 @@
 //! Why a configuration cannot be used.
 
-use crate::config::locate::{ConfigFault, line_number, line_of_path};
+use crate::config::line_numbers::{ConfigFault, line_number, line_of_path};
 
 /// Why a configuration cannot be used: the file, the line, the key, and what is wrong with it.
 #[derive(Clone, Debug, thiserror::Error)]

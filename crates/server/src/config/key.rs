@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::config::named;
+use crate::config::values::deserialize_from_str;
 
 /// A key: who may call, as whom, to do what. `contexture keys new` makes one.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -18,11 +18,11 @@ pub struct KeyConfig {
     /// What it is called in logs and routes.
     pub name: String,
     /// The SHA-256 of the key, 64 hexadecimal digits.
-    #[serde(deserialize_with = "named::deserialize_from_str")]
+    #[serde(deserialize_with = "deserialize_from_str")]
     #[schemars(with = "String")]
     pub sha256: KeyHash,
     /// Whose conversations its bearer works with.
-    #[serde(deserialize_with = "named::deserialize_from_str")]
+    #[serde(deserialize_with = "deserialize_from_str")]
     #[schemars(with = "String")]
     pub owner: Owner,
     /// What its bearer may do. Default: `read`, `write`, `proxy`.

@@ -8,31 +8,26 @@
 
 mod check;
 mod error;
-mod folders;
 mod key;
 mod limits;
-mod locate;
+mod line_numbers;
 mod memory;
-mod named;
 mod policy;
-mod read;
 mod redact;
-mod route;
+mod root;
 mod server;
-mod switch;
 mod upstream;
-mod whole;
+mod values;
 
 pub use error::ConfigError;
 pub use key::{AccessScope, KeyConfig, KeyHash};
 pub use limits::LimitsConfig;
 pub use memory::{MemoryConfig, MemoryPlacement, MemoryScope};
 pub use policy::{
-    ClearConfig, CompactConfig, CostCondition, PolicyConfig, ToolsConfig, WindowConfig,
+    ClearConfig, CompactConfig, CostCondition, PolicyConfig, RouteConfig, ToolsConfig, WindowConfig,
 };
 pub use redact::{RedactConfig, SecretKind};
-pub use route::RouteConfig;
+pub use root::{Config, Overrides};
 pub use server::ServerConfig;
-pub use switch::Toggle;
 pub use upstream::{UpstreamConfig, UpstreamFormat};
-pub use whole::{Config, Overrides};
+pub use values::Toggle;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::config::memory::MemoryConfig;
 use crate::config::redact::RedactConfig;
-use crate::config::switch::Toggle;
+use crate::config::values::Toggle;
 
 /// What may be changed in a request. An empty one changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -175,4 +175,18 @@ impl ToolsConfig {
 
 const fn keep_recent() -> usize {
     3
+}
+
+/// Which policy a request gets. What is not said fits every request.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// The upstream's name.
+    pub upstream: Option<String>,
+    /// The model's name; `*` stands for any characters.
+    pub model: Option<String>,
+    /// The name of the caller's key.
+    pub key: Option<String>,
+    /// The policy's name.
+    pub policy: String,
 }

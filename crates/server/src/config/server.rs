@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::limits::LimitsConfig;
-use crate::config::named;
+use crate::config::values::deserialize_from_str;
 
 /// Where it listens, for whom, and within which limits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub struct ServerConfig {
     /// The database: a file, `memory:` or `postgres://…`. Default: the one of the command line.
     pub db: Option<String>,
     /// Whose conversations they are where there are no keys. Default: `local`.
-    #[serde(deserialize_with = "named::deserialize_from_str")]
+    #[serde(deserialize_with = "deserialize_from_str")]
     #[schemars(with = "String")]
     pub owner: Owner,
     /// Folders of skills that are shown over HTTP, each skill as `FOLDER/NAME/SKILL.md`; of two of one name that of the earlier

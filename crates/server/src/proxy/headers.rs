@@ -6,7 +6,7 @@ use axum::http::header::{
     PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
-use crate::proxy::wishes::HEADER_PREFIX;
+use crate::proxy::control_headers::HEADER_PREFIX;
 
 /// Headers that are about the connection they came by.
 const HOP_BY_HOP: [HeaderName; 9] = [

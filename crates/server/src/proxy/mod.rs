@@ -1,56 +1,39 @@
-//! Requests to providers, passed on.
+//! The proxy: requests of providers' own clients, forwarded to the provider and captured into conversations.
 //!
-//! A request finds its upstream by its path (`place`), its caller by the keys (`credentials`), and goes out as it came
-//! (`pass`, `headers`): the same bytes, and the answer's bytes back, as they come. What a model is asked is listened to
-//! beside that (`listen_in`): the request is stored in its conversation (`matching`), the answer behind it (`answer`) with
-//! its entry in the ledger (`booking`, `ledger`), and what became of both is known by the request's id (`outcome`).
-//! Whatever fails there fails beside the request, never in it.
+//! A request finds its upstream by its path (`route`), its caller by the keys (`auth`), and goes out as it came (`forward`,
+//! `headers`): the same bytes, and the answer's bytes back, as they come. A call of a model is captured beside that
+//! (`capture`): the request is stored in its conversation, the answer behind it with its entry in the `ledger`, and the
+//! outcome of both is known by the request's id (`state::request_outcomes`). Whatever fails there fails beside the request,
+//! never in it.
 //!
-//! A policy (`choice`) may say that something else goes out: tools and secrets are taken out of the request's text
-//! (`offered`, `redact`); a history is compiled once it is stored (`rewrite`, `splice`), where that pays (`scales`, `accounts`) or
-//! something is to be said with it (`injected`). If that fails, the request goes as it came. What goes out then may
-//! offer tools of ours, whose calls are answered here (`own`).
+//! A policy (`route::policy`) may send something else instead (`rewrite`): tools and secrets are taken out of the request's
+//! text; a history is compiled once it is stored, where that costs less or something is to be said with it. If that fails,
+//! the request goes as it came. A rewritten request may offer tools that the proxy answers itself (`server_tools`).
 //!
-//! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-models-http`).
+//! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-models-http`), the
+//! state that outlives a request (`state`).
 
-pub(crate) mod accounts;
-mod answer;
-pub(crate) mod behind;
-mod booking;
-mod call;
-mod came;
-mod choice;
-mod credentials;
-mod failing;
+mod auth;
+mod capture;
+mod control_headers;
+mod failure;
+mod forward;
 mod headers;
-mod injected;
+mod json;
 pub(crate) mod ledger;
-mod listen_in;
-mod matching;
-mod members;
-mod offered;
-pub(crate) mod outcome;
-mod own;
-mod pass;
-mod place;
-mod redact;
 mod refusal;
+mod request_body;
 mod rewrite;
-mod scales;
-mod select;
-mod splice;
-mod tee;
-pub(crate) mod turns;
-pub(crate) mod upstreams;
-mod wishes;
+mod route;
+mod server_tools;
 
 use axum::Router;
 
-use crate::app::App;
+use crate::state::App;
 
-/// Everything that is not the server's own.
+/// Returns the router of every path that is not the server's own.
 pub(crate) fn router(app: &App) -> Router {
     Router::new()
-        .fallback(pass::proxy_request)
+        .fallback(forward::proxy_request)
         .with_state(app.clone())
 }

@@ -77,7 +77,7 @@ impl From<Problem> for ProxyRefusal {
         let code = problem.code();
         Self {
             retry_after: problem.retry_after(),
-            ..Self::new(code.status(), code.as_str(), problem.detail())
+            ..Self::new(problem.status(), code.as_str(), problem.detail())
         }
     }
 }

@@ -1,0 +1,136 @@
+//! A conversation's tree, message by message.
+
+use contexture::EngineError;
+use contexture::engine::CoverEntry;
+use contexture::engine::tree::{ConversationTree, EntrySummary, TreeEntries, TreeEntry, TreeRow};
+use contexture::ir::ConversationId;
+use contexture::tokens::{Encoding, TokenCounter, counter_for};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::documents::branch::BranchDocument;
+use crate::documents::compaction::CoverDocument;
+use crate::time::format_timestamp;
+
+/// A conversation's tree: its messages, newest first, children before parents, and the names in it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct LogDocument {
+    /// The conversation.
+    pub conversation: String,
+    /// All branches, in order of creation.
+    pub branches: Vec<BranchDocument>,
+    /// Messages. One that was branched in its middle is two of them.
+    pub entries: Vec<LogEntryDocument>,
+    /// The compactions in effect on the active branch, oldest first.
+    pub compactions: Vec<CoverDocument>,
+    /// Messages that are left out because of a limit.
+    pub hidden: usize,
+    /// Of them, those at which branches end.
+    pub hidden_heads: usize,
+    /// The `after` of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A message in a tree.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct LogEntryDocument {
+    /// Its newest node.
+    pub id: String,
+    /// The message's id.
+    pub message: String,
+    /// The newest node of the message before it; `null`: it is the first.
+    pub parent: Option<String>,
+    /// Who speaks: `user`, `assistant`, `tool`, `system`, `compaction`, `other`.
+    pub role: &'static str,
+    /// What it says, in one line: the beginning of its text, else the functions it calls, or what they gave.
+    pub text: String,
+    /// Its items.
+    pub items: usize,
+    /// The functions it calls.
+    pub calls: u64,
+    /// Tokens of its text in `o200k_base`.
+    pub tokens: u64,
+    /// When it was stored, as the writer said.
+    pub created: String,
+    /// Branches that end here, the active one first.
+    pub branches: Vec<String>,
+    /// Checkpoints that point here.
+    pub checkpoints: Vec<String>,
+    /// Whether the active branch ends here.
+    pub active: bool,
+}
+
+impl LogDocument {
+    /// Rows of a tree.
+    ///
+    /// # Errors
+    /// A node is damaged.
+    pub fn new(
+        conversation: &ConversationId,
+        tree: &ConversationTree,
+        entries: &TreeEntries,
+        rows: &[TreeRow],
+        covers: &[CoverEntry],
+    ) -> Result<Self, EngineError> {
+        let counter = counter_for(Encoding::O200kBase);
+        let mut log = Self {
+            conversation: conversation.to_string(),
+            branches: tree.refs.branches.iter().map(Into::into).collect(),
+            entries: Vec::new(),
+            compactions: covers.iter().map(Into::into).collect(),
+            hidden: 0,
+            hidden_heads: 0,
+            next: None,
+        };
+        for row in rows {
+            match row {
+                TreeRow::Entry { entry, .. } => {
+                    let entry = entries.0.get(*entry);
+                    let shown =
+                        entry.map(|entry| LogEntryDocument::from_entry(entry, entries, counter));
+                    log.entries.extend(shown.transpose()?.flatten());
+                }
+                TreeRow::Hidden { entries, heads } => {
+                    log.hidden += entries;
+                    log.hidden_heads += heads;
+                }
+                TreeRow::Join { .. }
+                | TreeRow::Elided { .. }
+                | TreeRow::Covered { .. }
+                | TreeRow::Gap => {}
+            }
+        }
+        Ok(log)
+    }
+}
+
+impl LogEntryDocument {
+    fn from_entry(
+        entry: &TreeEntry,
+        entries: &TreeEntries,
+        counter: &dyn TokenCounter,
+    ) -> Result<Option<Self>, EngineError> {
+        let Some(node) = entry.head() else {
+            return Ok(None);
+        };
+        let said = EntrySummary::from_entry(entry, counter)?;
+        let parent = entry
+            .parent
+            .and_then(|parent| entries.0.get(parent)?.head());
+        Ok(Some(Self {
+            id: node.id.to_string(),
+            message: node.effective_message_id().into_owned(),
+            parent: parent.map(|parent| parent.id.to_string()),
+            role: entry.role(),
+            text: said.text.trim_matches('"').to_owned(),
+            items: entry.nodes.len(),
+            calls: entry.call_count(),
+            tokens: said.tokens,
+            created: format_timestamp(node.created_ms),
+            branches: entry.branches.clone(),
+            checkpoints: entry.checkpoints.clone(),
+            active: entry.active,
+        }))
+    }
+}

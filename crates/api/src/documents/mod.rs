@@ -1,0 +1,40 @@
+//! One file per resource of the API: the documents that show it, and how each is made from the library's type.
+
+mod branch;
+mod compaction;
+mod conversation;
+mod delta;
+mod event;
+mod excerpt;
+mod ledger;
+mod log;
+mod node;
+mod note;
+mod request;
+mod run;
+mod search;
+mod session;
+mod skill;
+mod text;
+
+pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
+pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
+pub use conversation::{ConversationDocument, ConversationsDocument};
+pub use delta::DeltaDocument;
+pub use event::{EventDocument, EventsDocument};
+pub use excerpt::{ExcerptDocument, FoundDocument, LineDocument};
+pub use ledger::{
+    CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
+};
+pub use log::{LogDocument, LogEntryDocument};
+pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
+pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
+pub use request::{AnswerDocument, RequestDocument};
+pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
+pub use search::{HitDocument, SearchDocument, SnippetDocument};
+pub use session::{DivergenceDocument, SessionDocument, SessionsDocument};
+pub use skill::{SkillDocument, SkillFileDocument, SkillsDocument};
+pub use text::{
+    ConvertedDocument, CountDocument, CountsDocument, LossDocument, RenderedDocument,
+    RepairDocument,
+};

@@ -1,0 +1,27 @@
+//! The JSON documents of Contexture's HTTP API, which the command line prints under `--json`: one definition of each.
+//!
+//! A *document* is a serializable view of a library type, with its own field names and its OpenAPI schema. Documents are a
+//! stable contract: fields are added, never renamed or removed, and a [`problem::Code`] keeps its word.
+//!
+//! Not here: HTTP status types, headers and responses (`contexture-server`), the library types themselves (`contexture`).
+
+mod documents;
+mod item_kind;
+pub mod problem;
+mod time;
+
+pub use documents::{
+    AnswerDocument, BranchDocument, BranchesDocument, CacheUseDocument, CheckpointDocument,
+    CheckpointsDocument, CompactionDocument, ConversationDocument, ConversationsDocument,
+    ConvertedDocument, CountDocument, CountsDocument, CoverDocument, CoversDocument, DeltaDocument,
+    DivergenceDocument, EventDocument, EventsDocument, ExcerptDocument, ExpiryDocument,
+    FoundDocument, HitDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument,
+    LedgerSumDocument, LineDocument, LogDocument, LogEntryDocument, LossDocument, MessagesDocument,
+    NodeDocument, NodesDocument, NoteDocument, NoteDoneDocument, NotesDocument, RenderedDocument,
+    RepairDocument, RequestDocument, RunDocument, RunsDocument, SavedDocument, SearchDocument,
+    SessionDocument, SessionsDocument, SkillDocument, SkillFileDocument, SkillsDocument,
+    SnippetDocument, WaitingCallDocument,
+};
+pub use item_kind::ItemKind;
+pub use problem::ProblemDocument;
+pub use time::format_timestamp;

@@ -1,0 +1,139 @@
+//! Errors as they are told over HTTP.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// An error as it is told over HTTP: problem details (RFC 9457), `application/problem+json`.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ProblemDocument {
+    /// `urn:contexture:problem:` and the code.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The code in words.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// What happened, to what.
+    detail: String,
+    /// A stable word for programs.
+    code: &'static str,
+    /// Whether the same request, unchanged, may succeed later.
+    retryable: bool,
+    /// More for programs, by code: `expected` and `actual` of `head_moved`, say.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    more: Map<String, Value>,
+}
+
+impl ProblemDocument {
+    /// Describes an error of this code, HTTP status and detail.
+    #[must_use]
+    pub fn new(code: &'static str, status: u16, detail: String, retryable: bool) -> Self {
+        let mut title = code.replace('_', " ");
+        if let Some(first) = title.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        Self {
+            kind: format!("urn:contexture:problem:{code}"),
+            title,
+            status,
+            detail,
+            code,
+            retryable,
+            more: Map::new(),
+        }
+    }
+
+    /// The same document with members of its code, `expected` and `actual` say.
+    #[must_use]
+    pub fn with_members(self, more: Map<String, Value>) -> Self {
+        Self { more, ..self }
+    }
+}
+
+/// What went wrong, for programs. Words are never changed, only added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// A path segment cannot be read.
+    BadPath,
+    /// A query parameter is unknown or cannot be read.
+    BadQuery,
+    /// A header cannot be read, or contradicts another.
+    BadHeader,
+    /// The body is no JSON.
+    BadJson,
+    /// The body is JSON of another shape, or broke off.
+    BadBody,
+    /// A pagination cursor is not one that this list gave.
+    BadCursor,
+    /// There is nothing of this name for this owner.
+    NotFound,
+    /// The path has no such method.
+    MethodNotAllowed,
+    /// The body is larger than the server takes.
+    BodyTooLarge,
+    /// The body has a content type that the route does not read.
+    UnsupportedMediaType,
+    /// No key was sent, or an unknown one.
+    Unauthenticated,
+    /// The key lacks the scope that the route requires.
+    MissingScope,
+    /// A page of another site called a server without keys.
+    ForeignOrigin,
+    /// The owner exceeds its rate or concurrency limit.
+    TooManyRequests,
+    /// The answer did not begin in time.
+    TimedOut,
+    /// The branch has another head than `if-match` names.
+    HeadMoved,
+    /// The resource has another version than `if-match` names.
+    VersionMoved,
+    /// The idempotency key was used for another request.
+    KeyReused,
+    /// The request of this idempotency key is still running.
+    InProgress,
+    /// `accept` allows none of the media types that are served.
+    NotAcceptable,
+    /// The word of a library's error.
+    Custom(&'static str),
+}
+
+impl Code {
+    /// The stable word of the code, as in `code` of the document.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BadPath => "bad_path",
+            Self::BadQuery => "bad_query",
+            Self::BadHeader => "bad_header",
+            Self::BadJson => "bad_json",
+            Self::BadBody => "bad_body",
+            Self::BadCursor => "bad_cursor",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::BodyTooLarge => "body_too_large",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::Unauthenticated => "unauthenticated",
+            Self::MissingScope => "missing_scope",
+            Self::ForeignOrigin => "foreign_origin",
+            Self::TooManyRequests => "too_many_requests",
+            Self::TimedOut => "timed_out",
+            Self::HeadMoved => "head_moved",
+            Self::VersionMoved => "version_conflict",
+            Self::KeyReused => "idempotency_key_reused",
+            Self::InProgress => "in_progress",
+            Self::NotAcceptable => "not_acceptable",
+            Self::Custom(word) => word,
+        }
+    }
+
+    /// Whether the same request, unchanged, may succeed later.
+    #[must_use]
+    pub const fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::TooManyRequests | Self::TimedOut | Self::InProgress
+        )
+    }
+}

@@ -1,0 +1,50 @@
+//! Opening what a path names.
+
+use contexture::ir::{BranchName, ConversationId, NodeId};
+use contexture::store::PathEnd;
+use contexture::{Conversation, EngineError, Owner};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::problem::Problem;
+use crate::state::App;
+
+/// Which branch.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BranchParams {
+    /// The branch. Default: the active one.
+    pub(crate) branch: Option<String>,
+}
+
+/// The owner's conversation of this id, on a branch or the active one.
+pub(crate) async fn open_conversation(
+    app: &App,
+    owner: &Owner,
+    id: &str,
+    branch: Option<&str>,
+) -> Result<Conversation, Problem> {
+    let mut builder = app.engine().conversation(id).owner(owner.as_str());
+    if let Some(branch) = branch {
+        builder = builder.branch(branch);
+    }
+    Ok(builder.open_existing().await?)
+}
+
+/// A conversation's id, by its rule.
+pub(crate) fn conversation_id(id: &str) -> Result<ConversationId, Problem> {
+    Ok(ConversationId::new(id).map_err(EngineError::from)?)
+}
+
+/// A node's id, as it is written.
+pub(crate) fn node_id(text: &str) -> Result<NodeId, Problem> {
+    Ok(text.parse::<NodeId>().map_err(EngineError::from)?)
+}
+
+/// A branch as the end of a path.
+pub(crate) fn at_branch(name: &str) -> Result<PathEnd, Problem> {
+    Ok(PathEnd::Branch(
+        BranchName::new(name).map_err(EngineError::from)?,
+    ))
+}

@@ -1,0 +1,75 @@
+//! What any request may be refused with, for the description of the API.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema as _};
+
+use contexture_api::ProblemDocument;
+
+/// What reading may be refused with.
+pub(crate) struct ReadRefusals;
+
+/// What writing may be refused with.
+pub(crate) struct WriteRefusals;
+
+const READ: [(&str, &str); 10] = [
+    (
+        "400",
+        "The path, the query or a header is not what it should be",
+    ),
+    ("401", "No key, or one that is not known"),
+    (
+        "403",
+        "The key may not do this, or a page of another site asks",
+    ),
+    ("404", "It is not there, or not yours"),
+    ("406", "Nothing of what `accept` says is given here"),
+    ("422", "It cannot be done with what is there"),
+    ("429", "Too many requests"),
+    ("500", "The server failed"),
+    ("501", "This store does not offer it"),
+    ("503", "Too busy, or not in time: come again"),
+];
+
+const WRITE: [(&str, &str); 4] = [
+    (
+        "409",
+        "Something else is there already, or somebody was faster",
+    ),
+    ("412", "It is not any more what `if-match` says"),
+    ("413", "The body is too large"),
+    ("415", "The body does not say that it is JSON"),
+];
+
+fn problem_responses<'a>(
+    all: impl IntoIterator<Item = &'a (&'a str, &'a str)>,
+) -> BTreeMap<String, RefOr<Response>> {
+    let problem = || {
+        let schema = Ref::from_schema_name(ProblemDocument::name());
+        ContentBuilder::new().schema(Some(schema)).build()
+    };
+    let response = |said: &str| {
+        let builder = ResponseBuilder::new().description(said);
+        RefOr::T(
+            builder
+                .content("application/problem+json", problem())
+                .build(),
+        )
+    };
+    all.into_iter()
+        .map(|(status, said)| ((*status).to_owned(), response(said)))
+        .collect()
+}
+
+impl IntoResponses for ReadRefusals {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problem_responses(&READ)
+    }
+}
+
+impl IntoResponses for WriteRefusals {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problem_responses(READ.iter().chain(&WRITE))
+    }
+}

@@ -1,0 +1,358 @@
+//! Requests that are made once, however often they are sent: `idempotency-key`.
+//!
+//! The answer is kept with the owner's values for a day at least, and given again to whoever sends the same
+//! request under the same key; another request under it is refused. While the first runs, the second is told so. If
+//! the server dies in between, or cannot tell whether the request was stored, it may be sent again: conversations and
+//! messages have ids that derive from the key ([`OperationId`]), so they are made once even then. What else a `POST`
+//! makes is made once as long as it is answered.
+//!
+//! Answers that say "come again" are not kept, nor those to callers who may not do it, nor one too large for a value.
+//! Who may not write makes nothing, and leaves no record here either.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH, LOCATION};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use contexture::ir::NodeId;
+use contexture::store::{
+    Error as StoreError, ExpectedVersion, KeyScope, KeyValueEntry, ListEntries, PutEntry,
+};
+use contexture::{Engine, Owner};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use crate::access::Principal;
+use crate::config::AccessScope;
+use crate::problem::{Code, Problem};
+use crate::state::App;
+
+const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// Under which the owner's values have the answers, by day, so that old ones come first.
+const ANSWER_KEY_PREFIX: &str = "http/once/";
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// The longest key.
+const MAX_KEY_LENGTH: usize = 255;
+/// Old answers that go with each new one.
+const SWEEP_BATCH: usize = 8;
+/// What is kept of an answer's head.
+const STORED_HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
+
+/// The header, for the description of the API.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct IdempotencyKeyParam {
+    /// Any text of at most 255 visible characters: the same request under the same key is made once, and gets the same answer for
+    /// a day at least.
+    #[param(rename = "idempotency-key", required = false, max_length = 255)]
+    _key: Option<String>,
+}
+
+/// What ids of one request derive from: the same for each time it is sent under one key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OperationId(pub(crate) [u8; 16]);
+
+impl OperationId {
+    /// A name for what it makes.
+    pub(crate) fn derived_id(&self) -> String {
+        NodeId::from_bytes(self.0).to_string()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for OperationId {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let known = parts.extensions.get().copied();
+        Ok(known.unwrap_or_else(|| Self(uuid::Uuid::now_v7().into_bytes())))
+    }
+}
+
+/// What is kept.
+#[derive(Debug, Deserialize, Serialize)]
+struct IdempotencyRecord {
+    /// Of the request.
+    print: String,
+    answer: Option<ReplayableResponse>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct ReplayableResponse {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+/// Makes a `POST` with a key once.
+pub(crate) async fn run_idempotently(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let key = request
+        .headers()
+        .get(&HEADER)
+        .filter(|_| request.method() == Method::POST)
+        .cloned();
+    let principal = request.extensions().get::<Principal>();
+    let principal = principal.filter(|caller| caller.require_scope(AccessScope::Write).is_ok());
+    let (Some(key), Some(principal)) = (key, principal.cloned()) else {
+        return Ok(next.run(request).await);
+    };
+    let key = key
+        .to_str()
+        .ok()
+        .filter(|key| (1..=MAX_KEY_LENGTH).contains(&key.len()));
+    let key = key.ok_or_else(|| {
+        let detail =
+            format!("`idempotency-key`: expected 1 to {MAX_KEY_LENGTH} visible characters");
+        Problem::new(Code::BadHeader, detail)
+    })?;
+    let limits = &app.config().server.limits;
+    let (mut parts, body) = request.into_parts();
+    let body = to_bytes(body, limits.body_bytes).await;
+    let body = body.map_err(|_| {
+        Problem::new(
+            Code::BodyTooLarge,
+            "the body is larger than this server takes",
+        )
+    })?;
+    let claims = ClaimStore {
+        engine: app.engine(),
+        owner: &principal.owner,
+        key_hash: NodeId::derive("http once", &[key.as_bytes()]).to_string(),
+        claim_ttl_ms: i64::try_from(limits.request_seconds)
+            .unwrap_or(i64::MAX / 1000)
+            .saturating_mul(2000),
+    };
+    let print = fingerprint(&parts, &body);
+    let claim = match claims.claim_key(&print).await? {
+        ClaimOutcome::Answered(answer) => return Ok(replay_response(answer)),
+        ClaimOutcome::Claimed(claim) => claim,
+    };
+    let owner = principal.owner.as_str().as_bytes();
+    let operation = NodeId::derive("http operation", &[owner, key.as_bytes()]);
+    parts.extensions.insert(OperationId(*operation.as_bytes()));
+    let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+    claims.store_response(claim, print, response).await
+}
+
+/// What makes two requests the same.
+fn fingerprint(parts: &Parts, body: &Bytes) -> String {
+    let header = |name| {
+        parts
+            .headers
+            .get(name)
+            .map_or(&b""[..], HeaderValue::as_bytes)
+    };
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let said = [
+        path.as_bytes(),
+        header(CONTENT_TYPE),
+        header(IF_MATCH),
+        body,
+    ];
+    NodeId::derive("http request", &said).to_string()
+}
+
+fn replay_response(answer: ReplayableResponse) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, answer.body).into_response();
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_TYPE);
+    for (name, value) in answer.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    }
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}
+
+/// The keys of an owner, kept with its values.
+struct ClaimStore<'a> {
+    engine: &'a Engine,
+    owner: &'a Owner,
+    key_hash: String,
+    /// A request that has run for so long runs no more.
+    claim_ttl_ms: i64,
+}
+
+/// A key that is ours to answer.
+struct KeyClaim {
+    entry_key: String,
+    version: u64,
+}
+
+enum ClaimOutcome {
+    Answered(ReplayableResponse),
+    Claimed(KeyClaim),
+}
+
+impl ClaimStore<'_> {
+    /// Takes the key, or finds its answer.
+    async fn claim_key(&self, print: &str) -> Result<ClaimOutcome, Problem> {
+        let now = self.engine.now_ms();
+        let (today, yesterday) = (self.entry_key(now), self.entry_key(now - DAY_MS));
+        let mut known = self.load_entry(&yesterday).await?;
+        if known.is_none() {
+            known = self.load_entry(&today).await?;
+        }
+        let (name, expect) = match known {
+            None => {
+                self.remove_expired(now).await;
+                (today, ExpectedVersion::Absent)
+            }
+            Some(entry) => {
+                let record: Option<IdempotencyRecord> = serde_json::from_slice(&entry.value).ok();
+                if let Some(record) = record {
+                    if record.print != print {
+                        let detail =
+                            "another request was sent under this `idempotency-key`; take a new one";
+                        return Err(Problem::new(Code::KeyReused, detail));
+                    }
+                    if let Some(answer) = record.answer {
+                        return Ok(ClaimOutcome::Answered(answer));
+                    }
+                    if now.saturating_sub(entry.at_ms) < self.claim_ttl_ms {
+                        return Err(in_progress());
+                    }
+                }
+                (entry.key, ExpectedVersion::Version(entry.version))
+            }
+        };
+        let record = IdempotencyRecord {
+            print: print.to_owned(),
+            answer: None,
+        };
+        match self.put_record(&name, Some(&record), expect).await {
+            Ok(version) => Ok(ClaimOutcome::Claimed(KeyClaim {
+                entry_key: name,
+                version,
+            })),
+            Err(StoreError::VersionConflict { .. }) => Err(in_progress()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Keeps the answer, if it is one for good.
+    async fn store_response(
+        &self,
+        claim: KeyClaim,
+        print: String,
+        response: Response,
+    ) -> Result<Response, Problem> {
+        let most = self.engine.store().limits().entry_bytes / 2;
+        let status = response.status();
+        let (parts, body) = response.into_parts();
+        // What a handler of ours gives is in memory as it is.
+        let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
+        let text = std::str::from_utf8(&body)
+            .ok()
+            .filter(|text| text.len() <= most);
+        let passing = status.is_server_error()
+            || [
+                StatusCode::TOO_MANY_REQUESTS,
+                StatusCode::UNAUTHORIZED,
+                StatusCode::FORBIDDEN,
+            ]
+            .contains(&status);
+        let record = text.filter(|_| !passing).map(|text| IdempotencyRecord {
+            print,
+            answer: Some(ReplayableResponse {
+                status: status.as_u16(),
+                headers: STORED_HEADERS
+                    .iter()
+                    .filter_map(|name| {
+                        Some((
+                            name.to_string(),
+                            parts.headers.get(name)?.to_str().ok()?.to_owned(),
+                        ))
+                    })
+                    .collect(),
+                body: text.to_owned(),
+            }),
+        });
+        // Whoever took the key meanwhile answers it; and an answer that is not kept is made again.
+        let kept = self
+            .put_record(
+                &claim.entry_key,
+                record.as_ref(),
+                ExpectedVersion::Version(claim.version),
+            )
+            .await;
+        if let Err(error) = kept {
+            tracing::warn!(%error, "the answer to an idempotent request was not kept");
+        }
+        Ok(Response::from_parts(parts, Body::from(body)))
+    }
+
+    async fn load_entry(&self, name: &str) -> Result<Option<KeyValueEntry>, Problem> {
+        Ok(self
+            .engine
+            .store()
+            .get_entry(self.owner, &KeyScope::Owner, name)
+            .await?)
+    }
+
+    async fn put_record(
+        &self,
+        name: &str,
+        record: Option<&IdempotencyRecord>,
+        expect: ExpectedVersion,
+    ) -> Result<u64, StoreError> {
+        let value = record.map(|record| Arc::from(serde_json::to_vec(record).unwrap_or_default()));
+        let put = PutEntry {
+            key: name.to_owned(),
+            value,
+            expect,
+            at_ms: self.engine.now_ms(),
+        };
+        self.engine
+            .store()
+            .put_entry(self.owner, &KeyScope::Owner, put)
+            .await
+    }
+
+    /// Removes some answers that are older than they need be. What cannot be removed now is tried with the next.
+    async fn remove_expired(&self, now: i64) {
+        let list = ListEntries {
+            limit: Some(SWEEP_BATCH),
+            ..ListEntries::in_scope(KeyScope::Owner, ANSWER_KEY_PREFIX)
+        };
+        let Ok(page) = self.engine.store().list_entries(self.owner, list).await else {
+            return;
+        };
+        let oldest = day_prefix(now - DAY_MS);
+        for (_, entry) in page.entries {
+            if entry.key.as_str() < oldest.as_str() {
+                let gone = self
+                    .put_record(&entry.key, None, ExpectedVersion::Version(entry.version))
+                    .await;
+                gone.map_or_else(|error| tracing::debug!(%error, "an old answer stays"), drop);
+            }
+        }
+    }
+
+    fn entry_key(&self, at_ms: i64) -> String {
+        format!("{}{}", day_prefix(at_ms), self.key_hash)
+    }
+}
+
+fn day_prefix(at_ms: i64) -> String {
+    format!("{ANSWER_KEY_PREFIX}{:08}/", at_ms.div_euclid(DAY_MS).max(0))
+}
+
+fn in_progress() -> Problem {
+    Problem::new(
+        Code::InProgress,
+        "this request is being answered; send it again in a moment",
+    )
+    .with_retry_after(Duration::from_secs(1))
+}

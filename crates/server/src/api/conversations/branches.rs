@@ -1,0 +1,186 @@
+//! Branches: names that move with each append; and going back, which makes one.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{ETAG, LOCATION};
+use axum::response::IntoResponse;
+use contexture::store::{EntityKind, Error as StoreError};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::conventions::conversation_path::{BranchParams, node_id, open_conversation};
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::api::conventions::etag;
+use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{BranchDocument, BranchesDocument};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(show, delete))
+        .routes(routes!(activate))
+        .routes(routes!(rewind))
+}
+
+/// The branches of a conversation.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/branches", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id")),
+    responses((status = 200, description = "All of them", body = BranchesDocument), ReadRefusals)
+)]
+async fn list(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+) -> Result<Json<BranchesDocument>, Problem> {
+    let refs = open_conversation(&app, &owner, &id, None)
+        .await?
+        .refs()
+        .await?;
+    let branches = refs.branches.iter().map(Into::into).collect();
+    Ok(Json(BranchesDocument { branches }))
+}
+
+/// A branch to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewBranchDocument {
+    /// Its name.
+    name: String,
+    /// The branch where it begins. Default: the active one.
+    from: Option<String>,
+    /// The node where it begins, instead of a branch.
+    at: Option<String>,
+}
+
+/// Makes a branch, without switching to it.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/branches", tag = "branches", request_body = NewBranchDocument,
+    params(("conversation" = String, Path, description = "Its id"), IdempotencyKeyParam),
+    responses(
+        (status = 201, description = "It was made", body = BranchDocument, headers(("location" = String, description = "Its path"))),
+        WriteRefusals
+    )
+)]
+async fn create(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+    Json(asked): Json<NewBranchDocument>,
+) -> Result<impl IntoResponse, Problem> {
+    let chat = open_conversation(&app, &owner, &id, asked.from.as_deref()).await?;
+    let base = match &asked.at {
+        Some(node) => Some(node_id(node)?),
+        None => chat.head().await?,
+    };
+    let branch = chat.create_branch_at(&asked.name, base).await?;
+    let location = format!("/api/v1/conversations/{id}/branches/{}", branch.name);
+    Ok((
+        StatusCode::CREATED,
+        [(LOCATION, location)],
+        Json(BranchDocument::from(&branch)),
+    ))
+}
+
+/// A branch.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/branches/{branch}", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "It", body = BranchDocument, headers(("etag" = String, description = "Its head, for `if-match`"))),
+        ReadRefusals
+    )
+)]
+async fn show(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<impl IntoResponse, Problem> {
+    let chat = open_conversation(&app, &owner, &id, Some(&name)).await?;
+    let refs = chat.refs().await?;
+    let found = refs.find_branch(&chat.branch());
+    let found = found.ok_or_else(|| StoreError::not_found(EntityKind::Branch, &name))?;
+    Ok((
+        [(ETAG, etag::head_etag(found.head))],
+        Json(BranchDocument::from(found)),
+    ))
+}
+
+/// Deletes a branch's name; what it led to stays. The active branch is not deleted.
+#[utoipa::path(
+    delete, path = "/conversations/{conversation}/branches/{branch}", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name")),
+    responses((status = 204, description = "The name is gone"), WriteRefusals)
+)]
+async fn delete(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    open_conversation(&app, &owner, &id, None)
+        .await?
+        .delete_branch(&name)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a branch the active one.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/branches/{branch}/activate", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id"), ("branch" = String, Path, description = "Its name"), IdempotencyKeyParam),
+    responses((status = 200, description = "It is active", body = BranchDocument), WriteRefusals)
+)]
+async fn activate(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Json<BranchDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, None).await?;
+    Ok(Json((&chat.switch_branch(&name).await?).into()))
+}
+
+/// Where to go back to: one of these.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RewindDocument {
+    /// A message.
+    message: Option<String>,
+    /// A node.
+    node: Option<String>,
+    /// Before the first message: the new branch is empty.
+    #[serde(default)]
+    beginning: bool,
+}
+
+/// Goes back: a new branch that ends there, made active. What is left behind stays on its branch.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/rewind", tag = "branches", request_body = RewindDocument,
+    params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
+    responses((status = 201, description = "The new branch", body = BranchDocument), WriteRefusals)
+)]
+async fn rewind(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+    Json(asked): Json<RewindDocument>,
+) -> Result<impl IntoResponse, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let branch = match (&asked.message, &asked.node, asked.beginning) {
+        (Some(message), None, false) => chat.rewind(message).await?,
+        (None, Some(node), false) => chat.rewind_to(node_id(node)?).await?,
+        (None, None, true) => chat.clear().await?,
+        _ => {
+            return Err(Problem::new(
+                Code::BadBody,
+                "expected one of `message`, `node` and `beginning`",
+            ));
+        }
+    };
+    Ok((StatusCode::CREATED, Json(BranchDocument::from(&branch))))
+}

@@ -1,0 +1,118 @@
+//! Checkpoints: names that stay where they are put, and going back to them.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use contexture::EngineError;
+use contexture::ir::CheckpointName;
+use contexture::store::{EntityKind, Error as StoreError};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::conventions::conversation_path::{BranchParams, open_conversation};
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::problem::Problem;
+use crate::state::App;
+use contexture_api::{BranchDocument, CheckpointDocument, CheckpointsDocument};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show, set, delete))
+        .routes(routes!(restore))
+}
+
+/// The checkpoints of a conversation.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/checkpoints", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id")),
+    responses((status = 200, description = "All of them", body = CheckpointsDocument), ReadRefusals)
+)]
+async fn list(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+) -> Result<Json<CheckpointsDocument>, Problem> {
+    let refs = open_conversation(&app, &owner, &id, None)
+        .await?
+        .refs()
+        .await?;
+    let checkpoints = refs.checkpoints.iter().map(Into::into).collect();
+    Ok(Json(CheckpointsDocument { checkpoints }))
+}
+
+/// A checkpoint.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
+    responses((status = 200, description = "It", body = CheckpointDocument), ReadRefusals)
+)]
+async fn show(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Json<CheckpointDocument>, Problem> {
+    let name = CheckpointName::new(&name).map_err(EngineError::from)?;
+    let refs = open_conversation(&app, &owner, &id, None)
+        .await?
+        .refs()
+        .await?;
+    let found = refs
+        .checkpoints
+        .iter()
+        .find(|checkpoint| checkpoint.name == name);
+    let found = found.ok_or_else(|| StoreError::not_found(EntityKind::Checkpoint, &name))?;
+    Ok(Json(found.into()))
+}
+
+/// Names the place where a branch ends; a checkpoint of that name is moved there.
+#[utoipa::path(
+    put, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), BranchParams),
+    responses((status = 200, description = "It points there", body = CheckpointDocument), WriteRefusals)
+)]
+async fn set(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path((id, name)): Path<(String, String)>,
+    Query(on): Query<BranchParams>,
+) -> Result<Json<CheckpointDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    Ok(Json((&chat.checkpoint(&name).await?).into()))
+}
+
+/// Deletes a checkpoint's name; what it led to stays.
+#[utoipa::path(
+    delete, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
+    responses((status = 204, description = "The name is gone"), WriteRefusals)
+)]
+async fn delete(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    open_conversation(&app, &owner, &id, None)
+        .await?
+        .delete_checkpoint(&name)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Goes back to a checkpoint: a new branch that ends there, made active.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/checkpoints/{checkpoint}/restore", tag = "branches",
+    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), IdempotencyKeyParam),
+    responses((status = 201, description = "The new branch", body = BranchDocument), WriteRefusals)
+)]
+async fn restore(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<impl IntoResponse, Problem> {
+    let chat = open_conversation(&app, &owner, &id, None).await?;
+    let branch = chat.restore(&name).await?;
+    Ok((StatusCode::CREATED, Json(BranchDocument::from(&branch))))
+}

@@ -1,0 +1,152 @@
+//! Compactions: made, listed, taken back. No model is asked: a summary of the caller's own goes before the manifest.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use contexture::compile::Target;
+use contexture::engine::{CompactOptions, CompactSpan, GivenSummary};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::conventions::conversation_path::{BranchParams, node_id, open_conversation};
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::api::conventions::idempotency::IdempotencyKeyParam;
+use crate::api::stateless::parse_format;
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{CompactionDocument, CoversDocument};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, compact))
+        .routes(routes!(uncompact))
+}
+
+/// The compactions in effect on a branch.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/compactions", tag = "compile",
+    params(("conversation" = String, Path, description = "Its id"), BranchParams),
+    responses((status = 200, description = "All of them", body = CoversDocument), ReadRefusals)
+)]
+async fn list(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+) -> Result<Json<CoversDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let compactions = chat.compactions().await?.iter().map(Into::into).collect();
+    Ok(Json(CoversDocument { compactions }))
+}
+
+/// What to compact, and for whom.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CompactDocument {
+    /// The format of the requests it is made for: `anthropic` (the default), `openai-chat`, `openai-responses`, `gemini`.
+    to: Option<String>,
+    /// The model it is made for: its window, its tokens.
+    model: String,
+    /// Tokens the model can hold. Default: the model's.
+    window: Option<u64>,
+    /// How much of the window stays as it is, in per cent. Default 40.
+    #[schema(minimum = 0, maximum = 100)]
+    keep: Option<u8>,
+    /// The first node to stand for. Default: what no longer fits, else the older half.
+    first: Option<String>,
+    /// The last, if the first is said.
+    last: Option<String>,
+    /// A summary to stand before the manifest.
+    summary: Option<String>,
+    /// Only tell what would be stored. Default: no.
+    dry_run: Option<bool>,
+}
+
+/// Puts a manifest in the place of a branch's older part. The messages stay.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/compactions", tag = "compile", request_body = CompactDocument,
+    params(("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam),
+    responses(
+        (status = 200, description = "It would be this", body = CompactionDocument),
+        (status = 201, description = "It is stored", body = CompactionDocument),
+        WriteRefusals
+    )
+)]
+async fn compact(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+    Json(asked): Json<CompactDocument>,
+) -> Result<impl IntoResponse, Problem> {
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let to = parse_format(asked.to.as_deref().unwrap_or("anthropic"))?;
+    let mut target = Target::new(to, asked.model.as_str());
+    if let Some(window) = asked.window {
+        target = target.window(window);
+    }
+    let draft = chat
+        .draft_compaction(&target, &compact_options(&asked)?)
+        .await?;
+    if asked.dry_run == Some(true) {
+        return Ok((StatusCode::OK, Json(CompactionDocument::new(&draft, None))));
+    }
+    let stored = chat.store_compaction(draft).await?;
+    let document = CompactionDocument::new(&stored.draft, Some(stored.node.to_string()));
+    Ok((StatusCode::CREATED, Json(document)))
+}
+
+fn compact_options(asked: &CompactDocument) -> Result<CompactOptions, Problem> {
+    let mut options = CompactOptions::default();
+    if let Some(keep) = asked.keep {
+        if keep > 100 {
+            return Err(Problem::new(
+                Code::BadBody,
+                format!("`keep` is {keep} per cent; at most 100"),
+            ));
+        }
+        options.keep = keep;
+    }
+    match (&asked.first, &asked.last) {
+        (None, None) => {}
+        (Some(first), Some(last)) => {
+            let (first, last) = (node_id(first)?, node_id(last)?);
+            options.span = CompactSpan::Nodes { first, last };
+        }
+        _ => {
+            return Err(Problem::new(
+                Code::BadBody,
+                "a span has both `first` and `last`",
+            ));
+        }
+    }
+    if let Some(summary) = &asked.summary {
+        let summary = GivenSummary::new(summary.trim());
+        let summary = summary.ok_or_else(|| Problem::new(Code::BadBody, "the summary is empty"))?;
+        options.compactor = Arc::new(summary);
+    }
+    Ok(options)
+}
+
+/// Takes a compaction back: what it stands for is shown again.
+#[utoipa::path(
+    delete, path = "/conversations/{conversation}/compactions/{compaction}", tag = "compile",
+    params(("conversation" = String, Path, description = "Its id"), ("compaction" = String, Path, description = "Its node"), BranchParams),
+    responses((status = 204, description = "It stands for nothing now"), WriteRefusals)
+)]
+async fn uncompact(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path((id, compaction)): Path<(String, String)>,
+    Query(on): Query<BranchParams>,
+) -> Result<StatusCode, Problem> {
+    let node = node_id(&compaction)?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    chat.uncompact(node).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

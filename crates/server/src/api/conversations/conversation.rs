@@ -1,0 +1,281 @@
+//! Conversations: made, listed, found, changed, deleted.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::header::{ETAG, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use contexture::ir::Raw;
+use contexture::store::{
+    ConversationCursor, ConversationUpdate, ListConversations, MetadataChange, MetadataFilter,
+    MetadataValue, NewConversation, TitleChange,
+};
+use serde::{Deserialize, Deserializer};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::conventions::conversation_path::conversation_id;
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::api::conventions::idempotency::{IdempotencyKeyParam, OperationId};
+use crate::api::conventions::{etag, page};
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{ConversationDocument, ConversationsDocument};
+
+const LIST: &str = "conversations";
+const PAGE: usize = 100;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(show, change, delete))
+}
+
+/// Which conversations.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListConversationsParams {
+    /// Only those of this resource.
+    resource: Option<String>,
+    /// Only those whose title has this text in it, whatever the case.
+    title: Option<String>,
+    /// Only those whose metadata has these values: a JSON object of texts, numbers, booleans and nulls.
+    metadata: Option<String>,
+    /// Only those written to since, in milliseconds since the Unix epoch.
+    updated_since: Option<i64>,
+    /// Only those written to before.
+    updated_before: Option<i64>,
+    /// At most so many. Default 100.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Go on behind the page that gave this as `next`.
+    after: Option<String>,
+}
+
+/// The owner's conversations, most recently updated first.
+#[utoipa::path(
+    get, path = "/conversations", tag = "conversations", params(ListConversationsParams),
+    responses((status = 200, description = "A page", body = ConversationsDocument), ReadRefusals)
+)]
+async fn list(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Query(listing): Query<ListConversationsParams>,
+) -> Result<Json<ConversationsDocument>, Problem> {
+    let after = match &listing.after {
+        Some(cursor) => {
+            let (updated_ms, id): (i64, String) = page::decode_cursor(&owner, LIST, cursor)?;
+            let id = conversation_id(&id)?;
+            Some(ConversationCursor { updated_ms, id })
+        }
+        None => None,
+    };
+    let list = ListConversations {
+        resource: listing.resource,
+        title: listing.title,
+        metadata: listing
+            .metadata
+            .as_deref()
+            .map(parse_metadata_filter)
+            .transpose()?,
+        updated_since: listing.updated_since,
+        updated_before: listing.updated_before,
+        limit: Some(page::page_length(listing.limit, PAGE)?),
+        after,
+    };
+    let found = app.engine().list_conversations(&owner, list).await?;
+    let next = found
+        .next
+        .map(|next| page::encode_cursor(&owner, LIST, &(next.updated_ms, next.id.as_str())));
+    Ok(Json(ConversationsDocument {
+        conversations: found.conversations.iter().map(Into::into).collect(),
+        more: next.is_some(),
+        next,
+    }))
+}
+
+/// All of these values. Whatever is no plain value is refused.
+fn parse_metadata_filter(text: &str) -> Result<MetadataFilter, Problem> {
+    let refused = |why: String| Problem::new(Code::BadQuery, format!("`metadata`: {why}"));
+    let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(text)
+        .map_err(|error| refused(format!("expected a JSON object: {error}")))?;
+    let equal = |(key, value): (String, serde_json::Value)| {
+        let value = match value {
+            serde_json::Value::Null => MetadataValue::Null,
+            serde_json::Value::Bool(value) => MetadataValue::Bool(value),
+            serde_json::Value::Number(value) => MetadataValue::Number(
+                value
+                    .as_f64()
+                    .ok_or_else(|| refused(format!("{value} is too large")))?,
+            ),
+            serde_json::Value::String(value) => MetadataValue::Text(value),
+            serde_json::Value::Array(_) | serde_json::Value::Object(_) => {
+                return Err(refused(format!(
+                    "{key:?} is neither text, number, boolean nor null"
+                )));
+            }
+        };
+        MetadataFilter::field_equals(&key, value).map_err(|error| refused(error.to_string()))
+    };
+    fields
+        .into_iter()
+        .map(equal)
+        .collect::<Result<_, _>>()
+        .map(MetadataFilter::All)
+}
+
+/// A conversation to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewDocument {
+    /// Its id: 1 to 128 of the characters A-Z a-z 0-9 . _ : -. Default: one is made.
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
+    id: Option<String>,
+    /// What people call it.
+    title: Option<String>,
+    /// The subject, an end user say.
+    resource: Option<String>,
+    /// The caller's own data.
+    #[serde(default)]
+    #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
+    metadata: Option<BTreeMap<String, Raw>>,
+}
+
+/// Makes a conversation with the empty branch `main`.
+#[utoipa::path(
+    post, path = "/conversations", tag = "conversations", request_body = NewDocument, params(IdempotencyKeyParam),
+    responses(
+        (status = 201, description = "It was made", body = ConversationDocument, headers(("location" = String, description = "Its path"))),
+        WriteRefusals
+    )
+)]
+async fn create(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    operation: OperationId,
+    Json(asked): Json<NewDocument>,
+) -> Result<impl IntoResponse, Problem> {
+    let id = asked.id.unwrap_or_else(|| operation.derived_id());
+    let new = NewConversation {
+        title: asked.title,
+        resource: asked.resource,
+        metadata: asked.metadata.unwrap_or_default(),
+        ..NewConversation::new(conversation_id(&id)?, app.engine().now_ms())
+    };
+    let made = app
+        .engine()
+        .store()
+        .create_conversation(&owner, new)
+        .await?;
+    let location = format!("/api/v1/conversations/{}", made.id);
+    let headers = [
+        (LOCATION, location),
+        (ETAG, etag::version_etag(made.version)),
+    ];
+    Ok((
+        StatusCode::CREATED,
+        headers,
+        Json(ConversationDocument::from(&made)),
+    ))
+}
+
+/// A conversation.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}", tag = "conversations",
+    params(("conversation" = String, Path, description = "Its id")),
+    responses(
+        (status = 200, description = "It", body = ConversationDocument, headers(("etag" = String, description = "Its version, for `if-match`"))),
+        ReadRefusals
+    )
+)]
+async fn show(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+) -> Result<impl IntoResponse, Problem> {
+    let found = app
+        .engine()
+        .conversation_info(&owner, &conversation_id(&id)?)
+        .await?;
+    Ok((
+        [(ETAG, etag::version_etag(found.version))],
+        Json(ConversationDocument::from(&found)),
+    ))
+}
+
+/// What changes; what is not said stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ChangeDocument {
+    /// The title; `null` removes it.
+    #[serde(default, deserialize_with = "deserialize_present")]
+    #[schema(value_type = Option<String>)]
+    title: Option<Option<String>>,
+    /// Metadata, key by key; `null` removes a key, keys that are not named stay.
+    #[serde(default)]
+    #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
+    metadata: Option<BTreeMap<String, Option<Raw>>>,
+}
+
+/// Tells what is said to be `null` from what is not said.
+fn deserialize_present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Changes title and metadata.
+#[utoipa::path(
+    patch, path = "/conversations/{conversation}", tag = "conversations", request_body = ChangeDocument,
+    params(
+        ("conversation" = String, Path, description = "Its id"),
+        ("if-match" = Option<String>, Header, description = "The version that must still be current"),
+    ),
+    responses((status = 200, description = "It, after the change", body = ConversationDocument), WriteRefusals)
+)]
+async fn change(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Json(asked): Json<ChangeDocument>,
+) -> Result<impl IntoResponse, Problem> {
+    let update = ConversationUpdate {
+        title: asked.title.map_or(TitleChange::Keep, TitleChange::Set),
+        metadata: asked
+            .metadata
+            .map_or(MetadataChange::Keep, MetadataChange::Merge),
+        expect_version: etag::expected_version(&headers)?,
+        at_ms: app.engine().now_ms(),
+    };
+    let store = app.engine().store();
+    let changed = store
+        .update_conversation(&owner, &conversation_id(&id)?, update)
+        .await;
+    let changed = changed.map_err(|error| etag::precondition_problem(error.into()))?;
+    Ok((
+        [(ETAG, etag::version_etag(changed.version))],
+        Json(ConversationDocument::from(&changed)),
+    ))
+}
+
+/// Deletes a conversation and everything that hangs off it.
+#[utoipa::path(
+    delete, path = "/conversations/{conversation}", tag = "conversations",
+    params(("conversation" = String, Path, description = "Its id")),
+    responses((status = 204, description = "It is gone"), WriteRefusals)
+)]
+async fn delete(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    app.engine()
+        .delete_conversation(&owner, &conversation_id(&id)?)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,263 @@
+//! Messages and items: read, and appended.
+
+use axum::extract::State;
+use axum::http::header::ETAG;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use contexture::ir::{Item, Raw, UiMessage, message};
+use contexture::store::{NodeQuery, PathEnd, ReadRequest, Span};
+use contexture::{EngineError, MessageView};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::conventions::conversation_path::{
+    BranchParams, conversation_id, node_id, open_conversation,
+};
+use crate::api::conventions::error_responses::{ReadRefusals, WriteRefusals};
+use crate::api::conventions::idempotency::{IdempotencyKeyParam, OperationId};
+use crate::api::conventions::{etag, page};
+use crate::http::extractors::{Json, Path, Query, ReadAccess, WriteAccess};
+use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
+
+const LIST: &str = "items";
+const PAGE: usize = 100;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(messages, append))
+        .routes(routes!(items))
+        .routes(routes!(item))
+}
+
+/// Whose view, and on which branch.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct MessagesParams {
+    /// The branch. Default: the active one.
+    branch: Option<String>,
+    /// For whom. Default: `user`.
+    #[param(inline)]
+    audience: Option<Audience>,
+}
+
+/// For whom messages are shown.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Audience {
+    /// A person.
+    User,
+    /// A model: what the host added for it is there, what only people see is not.
+    Model,
+}
+
+/// The messages of a branch, as the AI SDK has them.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/messages", tag = "messages",
+    params(("conversation" = String, Path, description = "Its id"), MessagesParams),
+    responses((status = 200, description = "All of them", body = MessagesDocument), ReadRefusals)
+)]
+async fn messages(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+    Query(viewing): Query<MessagesParams>,
+) -> Result<Json<MessagesDocument>, Problem> {
+    let chat = open_conversation(&app, &owner, &id, viewing.branch.as_deref()).await?;
+    let audience = match viewing.audience {
+        None | Some(Audience::User) => MessageView::User,
+        Some(Audience::Model) => MessageView::Model,
+    };
+    let messages = chat.messages(audience).await?;
+    Ok(Json(MessagesDocument {
+        branch: chat.branch().to_string(),
+        messages,
+    }))
+}
+
+/// What is to be stored, in one transaction: messages, and items behind them.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AppendDocument {
+    /// Messages as the AI SDK has them. One whose id is stored is compared: the same is left alone, one that grew at the
+    /// end gets what is new, one that changed opens a branch.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    messages: Option<Vec<Raw>>,
+    /// Items as Open Responses has them.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    items: Option<Vec<Raw>>,
+}
+
+/// Appends messages and items to a branch.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/messages", tag = "messages", request_body = AppendDocument,
+    params(
+        ("conversation" = String, Path, description = "Its id"), BranchParams, IdempotencyKeyParam,
+        ("if-match" = Option<String>, Header, description = "The head that the branch must still have, as its `etag` says"),
+    ),
+    responses(
+        (status = 201, description = "They are stored", body = SavedDocument, headers(("etag" = String, description = "The head now"))),
+        WriteRefusals
+    )
+)]
+async fn append(
+    State(app): State<App>,
+    WriteAccess(owner): WriteAccess,
+    Path(id): Path<String>,
+    Query(on): Query<BranchParams>,
+    headers: HeaderMap,
+    operation: OperationId,
+    Json(asked): Json<AppendDocument>,
+) -> Result<impl IntoResponse, Problem> {
+    let expected = etag::expected_head(&headers)?;
+    let chat = open_conversation(&app, &owner, &id, on.branch.as_deref()).await?;
+    let mut draft = chat.draft();
+    draft.set_idempotency_key(operation.0);
+    if let Some(head) = expected {
+        draft.expect_head(head);
+    }
+    for raw in asked.messages.unwrap_or_default() {
+        draft.push(message(
+            UiMessage::parse(raw.get()).map_err(EngineError::from)?,
+        ));
+    }
+    for raw in asked.items.unwrap_or_default() {
+        draft.push_item(Item::parse(raw.get()).map_err(EngineError::from)?);
+    }
+    if draft.is_empty() {
+        return Err(Problem::new(
+            Code::BadBody,
+            "nothing to append: neither messages nor items",
+        ));
+    }
+    let stored = draft.commit().await;
+    let stored = stored.map_err(|error| match expected {
+        Some(_) => etag::precondition_problem(error),
+        None => error.into(),
+    })?;
+    let head = [(ETAG, etag::head_etag(stored.head))];
+    Ok((
+        StatusCode::CREATED,
+        head,
+        Json(SavedDocument::from(&stored)),
+    ))
+}
+
+/// Which items.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListItemsParams {
+    /// The branch. Default: the active one.
+    branch: Option<String>,
+    /// The node the path ends at, instead of a branch.
+    at: Option<String>,
+    /// At most so many. Default 100.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Go on behind the page that gave this as `next`.
+    after: Option<String>,
+}
+
+/// Where a page ended: the node of the path, so that all pages are of one, and the depth to go on from.
+#[derive(Deserialize, Serialize)]
+struct ItemCursor {
+    conversation: String,
+    head: String,
+    depth: u64,
+}
+
+/// The items of a path, oldest first.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/items", tag = "messages",
+    params(("conversation" = String, Path, description = "Its id"), ListItemsParams),
+    responses(
+        (status = 200, description = "A page", body = NodesDocument, headers(("etag" = String, description = "The head of the path"))),
+        ReadRefusals
+    )
+)]
+async fn items(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path(id): Path<String>,
+    Query(listing): Query<ListItemsParams>,
+) -> Result<impl IntoResponse, Problem> {
+    let limit = page::page_length(listing.limit, PAGE)?;
+    let chat = open_conversation(&app, &owner, &id, listing.branch.as_deref()).await?;
+    let (at, span) = match (&listing.after, &listing.at) {
+        (Some(cursor), _) => {
+            let place: ItemCursor = page::decode_cursor(&owner, LIST, cursor)?;
+            if place.conversation != id {
+                return Err(Problem::new(
+                    Code::BadCursor,
+                    "this cursor is of another conversation",
+                ));
+            }
+            (
+                PathEnd::Node(node_id(&place.head)?),
+                Span::From(place.depth),
+            )
+        }
+        (None, Some(node)) => (PathEnd::Node(node_id(node)?), Span::Whole),
+        (None, None) => (PathEnd::Branch(chat.branch()), Span::Whole),
+    };
+    let request = ReadRequest {
+        at,
+        span,
+        limit: Some(limit),
+    };
+    let read = app
+        .engine()
+        .store()
+        .read_path(&owner, chat.id(), request)
+        .await?;
+    let next = read.next.zip(read.head).map(|(depth, head)| {
+        let place = ItemCursor {
+            conversation: id.clone(),
+            head: head.to_string(),
+            depth,
+        };
+        page::encode_cursor(&owner, LIST, &place)
+    });
+    let items = read
+        .nodes
+        .iter()
+        .map(|node| NodeDocument::try_from(&**node));
+    let document = NodesDocument {
+        head: read.head.map(|head| head.to_string()),
+        depth: read.depth,
+        items: items.collect::<Result<_, _>>()?,
+        more: next.is_some(),
+        next,
+    };
+    Ok(([(ETAG, etag::head_etag(read.head))], Json(document)))
+}
+
+/// One item, wherever it stands.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/items/{item}", tag = "messages",
+    params(("conversation" = String, Path, description = "Its id"), ("item" = String, Path, description = "The node's id, 32 hexadecimal digits")),
+    responses((status = 200, description = "It", body = NodeDocument), ReadRefusals)
+)]
+async fn item(
+    State(app): State<App>,
+    ReadAccess(owner): ReadAccess,
+    Path((id, node)): Path<(String, String)>,
+) -> Result<Json<NodeDocument>, Problem> {
+    let query = NodeQuery::Id(node_id(&node)?);
+    let found = app
+        .engine()
+        .store()
+        .find_nodes(&owner, &conversation_id(&id)?, query)
+        .await?;
+    let first = found
+        .first()
+        .ok_or_else(|| Problem::new(Code::NotFound, format!("no node {node:?}")))?;
+    Ok(Json(NodeDocument::try_from(&**first)?))
+}

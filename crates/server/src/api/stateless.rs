@@ -1,0 +1,201 @@
+//! What needs no conversation: counting, rendering, converting.
+
+use axum::extract::State;
+use contexture::compile::Converter;
+use contexture::ir::{Raw, parse_fragments};
+use contexture::render::{self, Grouping};
+use contexture::sessions::{SessionFormat, detect_format};
+use contexture::tokens::{Encoding, TokenCount, counter_for};
+use contexture::{EngineError, Format};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::conventions::error_responses::WriteRefusals;
+use crate::http::extractors::{Json, ReadAccess};
+use crate::problem::{Code, Problem};
+use crate::state::App;
+use contexture_api::{ConvertedDocument, CountsDocument, RenderedDocument};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(count))
+        .routes(routes!(render_fragments))
+        .routes(routes!(convert))
+}
+
+/// Texts to be counted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CountRequest {
+    /// The texts.
+    texts: Vec<String>,
+    /// How text is cut into tokens: `o200k_base`, `cl100k_base`, `claude-v1`, `claude-v2`, `gemma3`, `gemma4`. Default:
+    /// `o200k_base`.
+    encoding: Option<String>,
+    /// The model whose encoding it is, instead.
+    model: Option<String>,
+}
+
+/// Counts the tokens of texts: exactly where the encoding is public, else an estimate with bounds.
+#[utoipa::path(
+    post, path = "/count", tag = "texts", request_body = CountRequest,
+    responses((status = 200, description = "Each, and their sum", body = CountsDocument), WriteRefusals)
+)]
+async fn count(
+    State(app): State<App>,
+    ReadAccess(_): ReadAccess,
+    Json(asked): Json<CountRequest>,
+) -> Result<Json<CountsDocument>, Problem> {
+    let encoding = match (&asked.model, &asked.encoding) {
+        (Some(model), _) => {
+            app.engine()
+                .catalogue()
+                .resolve(model)
+                .map_err(EngineError::from)?
+                .encoding
+        }
+        (None, None) => Encoding::O200kBase,
+        (None, Some(name)) => name.parse().map_err(|_| {
+            let known = Encoding::NAMES.join(", ");
+            Problem::new(
+                Code::BadBody,
+                format!("unknown encoding {name:?}; known are {known}"),
+            )
+        })?,
+    };
+    let counter = counter_for(encoding);
+    let counts: Vec<TokenCount> = asked.texts.iter().map(|text| counter.count(text)).collect();
+    Ok(Json(CountsDocument {
+        total: counts.iter().copied().sum::<TokenCount>().into(),
+        encoding: encoding.name().to_owned(),
+        texts: counts.into_iter().map(Into::into).collect(),
+    }))
+}
+
+/// Fragments to be rendered.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RenderRequest {
+    /// The fragments, each `{"name", "data"}` or a serialised one.
+    #[schema(value_type = Vec<Object>)]
+    fragments: Raw,
+    /// `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
+    format: Option<String>,
+    /// Whether fragments of one name are gathered under its plural. Default: `off`.
+    #[schema(inline)]
+    group: Option<FragmentGrouping>,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Group)]
+enum FragmentGrouping {
+    /// Each stands where it stands.
+    Off,
+    /// Among the children of a fragment.
+    Children,
+    /// In the list itself, too.
+    Everywhere,
+}
+
+/// Renders fragments to the text a model reads.
+#[utoipa::path(
+    post, path = "/render", tag = "texts", request_body = RenderRequest,
+    responses((status = 200, description = "The text", body = RenderedDocument), WriteRefusals)
+)]
+async fn render_fragments(
+    ReadAccess(_): ReadAccess,
+    Json(asked): Json<RenderRequest>,
+) -> Result<Json<RenderedDocument>, Problem> {
+    let grouping = match asked.group {
+        None | Some(FragmentGrouping::Off) => Grouping::Off,
+        Some(FragmentGrouping::Children) => Grouping::Children,
+        Some(FragmentGrouping::Everywhere) => Grouping::Everywhere,
+    };
+    let fragments = parse_fragments(asked.fragments.get()).map_err(EngineError::from)?;
+    let renderer = parse_render_format(asked.format.as_deref())?.renderer(grouping);
+    let output = renderer.render(&fragments).map_err(EngineError::from)?;
+    Ok(Json(RenderedDocument { output }))
+}
+
+/// A format of rendered text by its name.
+pub(crate) fn parse_render_format(name: Option<&str>) -> Result<render::Format, Problem> {
+    let name = name.unwrap_or("xml");
+    name.parse().map_err(|_| {
+        let known = render::Format::ALL.map(render::Format::as_str).join(", ");
+        Problem::new(
+            Code::BadBody,
+            format!("unknown format {name:?}; known are {known}"),
+        )
+    })
+}
+
+/// A document to be converted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ConvertRequest {
+    /// A request, a response or a list of messages.
+    #[schema(value_type = Object)]
+    document: Raw,
+    /// Its format: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ui`, `items`. Default: detected.
+    from: Option<String>,
+    /// The format to write.
+    to: String,
+    /// The model it is for, where models of one format differ.
+    model: Option<String>,
+    /// Make the history one that a provider accepts. Default: no.
+    repair: Option<bool>,
+}
+
+/// Converts a document. What the other format cannot say is listed, never dropped silently.
+#[utoipa::path(
+    post, path = "/convert", tag = "texts", request_body = ConvertRequest,
+    responses((status = 200, description = "The document in the other format", body = ConvertedDocument), WriteRefusals)
+)]
+async fn convert(
+    State(app): State<App>,
+    ReadAccess(_): ReadAccess,
+    Json(asked): Json<ConvertRequest>,
+) -> Result<Json<ConvertedDocument>, Problem> {
+    let text = asked.document.get();
+    let from = match &asked.from {
+        Some(name) => parse_format(name)?,
+        None => detect_wire_format(text)?,
+    };
+    let mut converter = Converter::new(app.engine().catalogue(), parse_format(&asked.to)?);
+    if let Some(model) = &asked.model {
+        converter = converter.for_model(model).map_err(EngineError::from)?;
+    }
+    if asked.repair == Some(true) {
+        converter = converter.with_repairs();
+    }
+    let converted = converter.convert(from, text).map_err(EngineError::from)?;
+    let document = ConvertedDocument::try_from(converted);
+    Ok(Json(document.map_err(EngineError::from)?))
+}
+
+/// A format of conversations by its name.
+pub(crate) fn parse_format(name: &str) -> Result<Format, Problem> {
+    name.parse().map_err(|_| {
+        let known = Format::ALL.map(Format::as_str).join(", ");
+        Problem::new(
+            Code::BadBody,
+            format!("unknown format {name:?}; known are {known}"),
+        )
+    })
+}
+
+/// The format a document shows by its structure.
+pub(crate) fn detect_wire_format(text: &str) -> Result<Format, Problem> {
+    match detect_format(text, "").map_err(EngineError::from)?.format {
+        SessionFormat::Wire(format) => Ok(format),
+        log => {
+            let detail = format!(
+                "a log of format {log}, expected a request, a response or a list of messages"
+            );
+            Err(Problem::new(Code::BadBody, detail))
+        }
+    }
+}

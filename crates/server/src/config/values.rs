@@ -1,0 +1,83 @@
+//! What is off, on, or on with more said of it: `redact = true`, `redact = { kinds = ["api_key"] }`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+
+/// Reads a text by its own rule.
+pub(crate) fn deserialize_from_str<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: Deserializer<'de>,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(D::Error::custom)
+}
+
+/// Off, or on with this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Toggle<T> {
+    /// `false`.
+    #[default]
+    Off,
+    /// `true`, which is a table that says nothing, or a table.
+    On(T),
+}
+
+impl<T> Toggle<T> {
+    /// What is said of it; `None` if it is off.
+    #[must_use]
+    pub const fn as_option(&self) -> Option<&T> {
+        match self {
+            Self::Off => None,
+            Self::On(said) => Some(said),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Toggle<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ToggleVisitor(PhantomData))
+    }
+}
+
+struct ToggleVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ToggleVisitor<T> {
+    type Value = Toggle<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("true, false or a table")
+    }
+
+    fn visit_bool<E>(self, on: bool) -> Result<Self::Value, E> {
+        Ok(match on {
+            true => Toggle::On(T::default()),
+            false => Toggle::Off,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Toggle::On)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Toggle<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("SwitchOf{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let said = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [{ "type": "boolean" }, said] })
+    }
+}

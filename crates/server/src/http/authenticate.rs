@@ -1,0 +1,60 @@
+//! Who calls the API: found out before anything else is done, and let in as the limits allow.
+
+use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument as _;
+
+use crate::access::Principal;
+use crate::problem::{Code, Problem};
+use crate::state::App;
+
+/// The header that carries our key.
+pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("x-contexture-key");
+
+/// Finds out who calls, for requests of our own API, and lets in as many as the limits allow.
+pub(crate) async fn authenticate(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let principal = identify_caller(&app, request.headers())?;
+    let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
+    let span =
+        tracing::debug_span!("request", owner = %principal.owner, key = principal.key.as_deref());
+    request.extensions_mut().insert(principal.clone());
+    let mut response = permit.attach_to_response(next.run(request).instrument(span).await);
+    response.extensions_mut().insert(principal);
+    Ok(response)
+}
+
+fn identify_caller(app: &App, headers: &HeaderMap) -> Result<Principal, Problem> {
+    let Some(key) = key_from_headers(headers) else {
+        return app.api_keys().authorize_without_key(headers).cloned();
+    };
+    if !app.api_keys().is_key_required() {
+        return app.api_keys().authorize_without_key(headers).cloned();
+    }
+    app.api_keys()
+        .principal_for_key(key)
+        .cloned()
+        .ok_or_else(|| {
+            Problem::new(
+                Code::Unauthenticated,
+                "this key is not known; `contexture keys new` makes one",
+            )
+        })
+}
+
+fn key_from_headers(headers: &HeaderMap) -> Option<&str> {
+    let ours = headers
+        .get(KEY_HEADER)
+        .and_then(|value| value.to_str().ok());
+    ours.or_else(|| {
+        let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, key) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+    })
+}

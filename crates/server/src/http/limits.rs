@@ -1,0 +1,87 @@
+//! How long a request's body and its answer may take.
+//!
+//! Limits of heads and connections are the listener's, of the length of bodies the extractors', of callers those of `load`.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use crate::problem::{Code, Problem};
+use crate::state::App;
+
+/// Refuses when an answer does not begin in time. What the handler did by then is done or undone as a whole.
+pub(crate) async fn with_timeout(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let seconds = app.config().server.limits.request_seconds;
+    tokio::time::timeout(Duration::from_secs(seconds), next.run(request))
+        .await
+        .map_err(|_| Problem::new(Code::TimedOut, format!("no answer within {seconds} s")))
+}
+
+/// Gives up on a body that pauses for too long, wherever it is read.
+pub(crate) async fn with_idle_timeout(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let pause = Duration::from_secs(app.config().server.limits.body_seconds);
+    let timed = |body: Body| match body.is_end_stream() {
+        true => body,
+        false => Body::new(IdleTimeoutBody {
+            body,
+            pause,
+            wait: None,
+        }),
+    };
+    next.run(request.map(timed)).await
+}
+
+/// A body whose pauses are short, or it ends with an error.
+struct IdleTimeoutBody {
+    body: Body,
+    pause: Duration,
+    /// Runs while a piece is waited for.
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+/// A client said nothing for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing came for {} s", .0.as_secs())]
+struct IdleTimeoutError(Duration);
+
+impl HttpBody for IdleTimeoutBody {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.wait = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let pause = self.pause;
+        let wait = self.wait.get_or_insert_with(|| Box::pin(sleep(pause)));
+        std::task::ready!(wait.as_mut().poll(context));
+        Poll::Ready(Some(Err(IdleTimeoutError(pause).into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,148 @@
+//! Who calls, and with whose key the provider is called.
+//!
+//! Without keys of ours (loopback only) the client's credentials go to the configured host, and nowhere else. With keys,
+//! ours is read from `x-contexture-key` or from where the provider's clients put theirs. A key that the configuration has
+//! for the upstream is sent in the place of all others. None is stored or logged.
+
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use contexture::models_http::ApiKey;
+
+use crate::access::Principal;
+use crate::config::{AccessScope, UpstreamFormat};
+use crate::http::authenticate::KEY_HEADER;
+use crate::proxy::refusal::ProxyRefusal;
+use crate::state::App;
+use crate::state::upstreams::ConfiguredUpstream;
+
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
+/// Where providers' clients put their keys.
+const KEY_HEADERS: [HeaderName; 4] = [AUTHORIZATION, X_API_KEY, X_GOOG_API_KEY, API_KEY];
+
+/// The parameter in which Gemini's clients may put theirs.
+const KEY_PARAMETER: &str = "key";
+
+/// A request's headers and query, as they go out.
+#[derive(Debug)]
+pub(crate) struct OutgoingHead {
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Option<String>,
+}
+
+/// Who calls. What goes out is changed to have the upstream's key, or the client's own, and never ours.
+///
+/// # Errors
+/// A key of ours is needed, or may not do this; the upstream has no key to replace ours by.
+pub(crate) fn authorize_request(
+    app: &App,
+    upstream: &ConfiguredUpstream,
+    came: &HeaderMap,
+    out: &mut OutgoingHead,
+) -> Result<Principal, ProxyRefusal> {
+    let principal = if app.api_keys().is_key_required() {
+        authenticate_by_key(app, came, out)?
+    } else {
+        app.api_keys().authorize_without_key(came)?.clone()
+    };
+    principal.require_scope(AccessScope::Proxy)?;
+    if let Some(key) = &upstream.key {
+        remove_credentials(out);
+        insert_upstream_key(&mut out.headers, upstream.format, key)?;
+    }
+    Ok(principal)
+}
+
+/// Whose key it is: of `x-contexture-key`, which goes no further, or of a provider's place. Every place with a key of
+/// ours is emptied.
+fn authenticate_by_key(
+    app: &App,
+    came: &HeaderMap,
+    out: &mut OutgoingHead,
+) -> Result<Principal, ProxyRefusal> {
+    let refused =
+        |message: &str| ProxyRefusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
+    let mut bearer = None;
+    for slot in KEY_HEADERS {
+        let mut values = out.headers.get_all(&slot).iter();
+        if let Some(principal) = values.find_map(|value| principal_of_header(app, value)) {
+            bearer.get_or_insert(principal.clone());
+            out.headers.remove(slot);
+        }
+    }
+    let key = out.query.as_deref().and_then(key_parameter);
+    if let Some(principal) = key.and_then(|key| app.api_keys().principal_for_key(key)) {
+        bearer.get_or_insert(principal.clone());
+        out.query = out.query.as_deref().map(without_key_parameter);
+    }
+    if let Some(ours) = came.get(KEY_HEADER) {
+        let principal = principal_of_header(app, ours).cloned();
+        return principal
+            .ok_or_else(|| refused("this key is not known here; `contexture keys new` makes one"));
+    }
+    bearer.ok_or_else(|| {
+        refused("a key of this server is needed: as `x-contexture-key`, or where the provider's key would stand")
+    })
+}
+
+fn principal_of_header<'a>(app: &'a App, value: &HeaderValue) -> Option<&'a Principal> {
+    let value = value.to_str().ok()?;
+    app.api_keys()
+        .principal_for_key(value.strip_prefix("Bearer ").unwrap_or(value).trim())
+}
+
+fn remove_credentials(out: &mut OutgoingHead) {
+    for slot in KEY_HEADERS {
+        out.headers.remove(slot);
+    }
+    out.query = out.query.as_deref().map(without_key_parameter);
+}
+
+fn insert_upstream_key(
+    headers: &mut HeaderMap,
+    format: UpstreamFormat,
+    key: &ApiKey,
+) -> Result<(), ProxyRefusal> {
+    let (name, word) = match format {
+        UpstreamFormat::OpenAi => (AUTHORIZATION, "Bearer "),
+        UpstreamFormat::Anthropic => (X_API_KEY, ""),
+        UpstreamFormat::Gemini => (X_GOOG_API_KEY, ""),
+    };
+    let value = key.header_value(word).map_err(|_| {
+        let message = "the key that is configured for this upstream fits in no header";
+        ProxyRefusal::new(StatusCode::BAD_GATEWAY, "bad_upstream_key", message)
+    })?;
+    headers.insert(name, value);
+    Ok(())
+}
+
+fn key_parameter(query: &str) -> Option<&str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(name, _)| *name == KEY_PARAMETER)
+        .map(|(_, key)| key)
+}
+
+fn without_key_parameter(query: &str) -> String {
+    let is_key = |pair: &str| pair == KEY_PARAMETER || pair.starts_with("key=");
+    let left: Vec<&str> = query.split('&').filter(|pair| !is_key(pair)).collect();
+    left.join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_the_query_is_found_and_taken_out() {
+        assert_eq!(key_parameter("alt=sse&key=ctx_1&x=y"), Some("ctx_1"));
+        assert_eq!(
+            without_key_parameter("alt=sse&key=ctx_1&x=y"),
+            "alt=sse&x=y"
+        );
+        assert_eq!(key_parameter("monkey=1"), None);
+        assert_eq!(without_key_parameter("monkey=1"), "monkey=1");
+    }
+}

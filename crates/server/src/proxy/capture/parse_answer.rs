@@ -1,0 +1,139 @@
+//! A model's answer, heard and read: whole, or as far as it came.
+
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use contexture::ir::Transcript;
+use contexture::models_http::{BodyStream, decompress_stream, event_data};
+use contexture::wire::{Accumulator, StreamEvent};
+use contexture::{DocumentKind, Format, lift};
+use futures_util::StreamExt as _;
+use serde_json::value::RawValue;
+
+use crate::proxy::capture::tee::{BodyEnd, CapturedBody};
+use crate::proxy::failure::ProxyFailure;
+
+/// The longest answer that is read, unpacked.
+pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// What a model answered; `None` if nothing came that could be kept. Of a stream it is told what each event says.
+///
+/// # Errors
+/// It cannot be read, or was not heard to its end.
+pub(crate) async fn capture_answer(
+    format: Format,
+    headers: &HeaderMap,
+    heard: CapturedBody,
+    tell: impl FnMut(Vec<StreamEvent>) + Send,
+) -> Result<Option<Transcript>, ProxyFailure> {
+    let (pieces, ended) = heard.into_pieces();
+    let pieces = decompress_stream(headers, pieces)
+        .map_err(|error| ProxyFailure::from_error("answer", &error))?;
+    let text = match is_event_stream(headers) {
+        true => accumulate_stream(format, pieces, tell).await?,
+        false => read_document(format, pieces).await?,
+    };
+    let text = match (ended.get(), text) {
+        (Some(BodyEnd::Lost), _) => {
+            let why = "it came faster than it could be stored";
+            return Err(ProxyFailure::new("answer", why));
+        }
+        (_, None) => return Ok(None),
+        (_, Some(text)) => text,
+    };
+    parse_answer(format, &text)
+}
+
+/// What an answer's document says; `None` if it is another document.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn parse_answer(format: Format, text: &str) -> Result<Option<Transcript>, ProxyFailure> {
+    let lifted = lift(format, text).map_err(|error| ProxyFailure::from_error("answer", &error))?;
+    Ok((lifted.kind == DocumentKind::Response).then_some(lifted.transcript))
+}
+
+/// Whether an answer comes as events.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    kind.and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+}
+
+/// The response that a stream of events comes to.
+async fn accumulate_stream(
+    format: Format,
+    pieces: BodyStream,
+    mut tell: impl FnMut(Vec<StreamEvent>) + Send,
+) -> Result<Option<String>, ProxyFailure> {
+    let mut accumulator = new_accumulator(format)?;
+    let mut events = Box::pin(event_data(pieces));
+    let mut any = false;
+    // What breaks off is kept as far as it came.
+    while let Some(Ok(data)) = events.next().await {
+        if data == "[DONE]" {
+            break;
+        }
+        let pushed = accumulator.push(&data);
+        tell(pushed.map_err(|error| ProxyFailure::from_error("answer", &error))?);
+        any = true;
+    }
+    Ok(any.then(|| finish_document(&accumulator)))
+}
+
+/// A body in one piece.
+async fn read_document(
+    format: Format,
+    mut pieces: BodyStream,
+) -> Result<Option<String>, ProxyFailure> {
+    let mut body = Vec::new();
+    while let Some(Ok(piece)) = pieces.next().await {
+        if body.len().saturating_add(piece.len()) > MAX_ANSWER_BYTES {
+            let why = format!("it is longer than {MAX_ANSWER_BYTES} bytes");
+            return Err(ProxyFailure::new("answer", why));
+        }
+        body.extend_from_slice(&piece);
+    }
+    let Ok(text) = String::from_utf8(body) else {
+        return Err(ProxyFailure::new("answer", "it is not UTF-8"));
+    };
+    complete_document(format, text)
+}
+
+/// The document of a body, if it is whole. Gemini streams into an array where no events are asked for.
+///
+/// # Errors
+/// Something in the array is no answer.
+pub(crate) fn complete_document(
+    format: Format,
+    text: String,
+) -> Result<Option<String>, ProxyFailure> {
+    if format != Format::Gemini || !text.trim_start().starts_with('[') {
+        // A document that broke off says nothing.
+        let is_whole = serde_json::from_str::<&RawValue>(&text).is_ok();
+        return Ok(is_whole.then_some(text));
+    }
+    let Ok(chunks) = serde_json::from_str::<Vec<&RawValue>>(&text) else {
+        return Ok(None);
+    };
+    let mut accumulator = new_accumulator(format)?;
+    for chunk in chunks {
+        let pushed = accumulator.push(chunk.get());
+        pushed.map_err(|error| ProxyFailure::from_error("answer", &error))?;
+    }
+    Ok(Some(finish_document(&accumulator)))
+}
+
+/// Where the events of an answer come together.
+///
+/// # Errors
+/// The format has no streams.
+pub(crate) fn new_accumulator(format: Format) -> Result<Accumulator, ProxyFailure> {
+    let accumulator = Accumulator::new(format);
+    accumulator.map_err(|error| ProxyFailure::from_error("answer", &error))
+}
+
+fn finish_document(accumulator: &Accumulator) -> String {
+    accumulator
+        .finish()
+        .unwrap_or_else(|_| accumulator.finish_incomplete())
+}

@@ -1,0 +1,54 @@
+//! Members of JSON values, of whatever kind the value is.
+
+use contexture::ir::quote_json;
+use serde_json::Value;
+
+/// What is at a pointer; null if nothing is.
+pub(crate) fn pointer_or_null<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    static NOTHING: Value = Value::Null;
+    value.pointer(pointer).unwrap_or(&NOTHING)
+}
+
+/// Sets a member of an object; what is none stays as it is.
+pub(crate) fn set_member(object: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(name.to_owned(), value.into());
+    }
+}
+
+/// Sets a member of an object within a value, if that is there.
+pub(crate) fn set_member_in(value: &mut Value, pointer: &str, name: &str, new: impl Into<Value>) {
+    if let Some(inner) = value.pointer_mut(pointer) {
+        set_member(inner, name, new);
+    }
+}
+
+/// Takes a member out of an object.
+pub(crate) fn remove_member(object: &mut Value, name: &str) -> Option<Value> {
+    object.as_object_mut()?.shift_remove(name)
+}
+
+/// Whether nothing is said: null, an empty text or list.
+pub(crate) fn is_empty_value(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+/// An object of these members.
+pub(crate) fn json_object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let members = members.into_iter();
+    let members: Vec<String> = members
+        .map(|(name, value)| format!("{}:{value}", quote_json(name)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// An array of these values.
+pub(crate) fn json_array<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
+    let values: Vec<&str> = values.into_iter().collect();
+    format!("[{}]", values.join(","))
+}

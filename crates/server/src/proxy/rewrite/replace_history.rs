@@ -1,0 +1,100 @@
+//! A client's request with a compiled history in the place of its own. All else of it stays as it was written.
+
+use contexture::Format;
+use contexture::ir::{Error, Fields};
+
+use crate::proxy::json::json_object;
+
+/// What the compile writes: names of one thing, the one that it uses first.
+const fn compiled_fields(format: Format) -> &'static [&'static [&'static str]] {
+    match format {
+        Format::OpenAiChat => &[
+            &["tools"],
+            &["functions"],
+            &["messages"],
+            &["prompt_cache_options"],
+        ],
+        Format::OpenAiResponses => &[
+            &["tools"],
+            &["instructions"],
+            &["input"],
+            &["prompt_cache_options"],
+        ],
+        Format::Anthropic => &[&["tools"], &["system"], &["messages"]],
+        Format::Gemini => &[
+            &["tools"],
+            &["systemInstruction", "system_instruction"],
+            &["contents"],
+        ],
+        Format::Ui | Format::Items => &[],
+    }
+}
+
+/// The request `original` with what `compiled` says of instructions, tools and history.
+///
+/// # Errors
+/// One of them is no JSON object.
+pub(crate) fn replace_history(
+    format: Format,
+    original: &str,
+    compiled: &str,
+) -> Result<String, Error> {
+    let (original, compiled) = (Fields::parse(original)?, Fields::parse(compiled)?);
+    let names = compiled_fields(format);
+    let of = |name: &str| names.iter().find(|names| names.contains(&name));
+    let mut left: Vec<_> = names.to_vec();
+    let mut members: Vec<(&str, &str)> = Vec::new();
+    for (name, value) in original.iter() {
+        let Some(names) = of(name) else {
+            members.push((name, value.get()));
+            continue;
+        };
+        let Some(at) = left.iter().position(|one| one == names) else {
+            continue;
+        };
+        left.remove(at);
+        match compiled.get(names) {
+            Some(value) => members.push((name, value.get())),
+            // The client's own word on its cache stays; what the compile left away is gone.
+            None if name == "prompt_cache_options" => members.push((name, value.get())),
+            None => {}
+        }
+    }
+    for names in left {
+        let value = compiled.get(names);
+        members.extend(
+            names
+                .first()
+                .zip(value)
+                .map(|(name, value)| (*name, value.get())),
+        );
+    }
+    Ok(json_object(members))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_is_replaced_and_all_else_stays() {
+        let spliced = replace_history(
+            Format::Anthropic,
+            r#"{"max_tokens": 7,"messages":[1,2,3],"x":{ "y":1e2 },"system":"s","model":"m"}"#,
+            r#"{"model":"n","messages":[2],"tools":[4],"max_tokens":9}"#,
+        );
+        assert_eq!(
+            spliced.unwrap(),
+            r#"{"max_tokens":7,"messages":[2],"x":{ "y":1e2 },"model":"m","tools":[4]}"#
+        );
+        let gemini = replace_history(
+            Format::Gemini,
+            r#"{"system_instruction":1,"contents":[]}"#,
+            r#"{"contents":[5],"systemInstruction":2}"#,
+        );
+        assert_eq!(
+            gemini.unwrap(),
+            r#"{"system_instruction":2,"contents":[5]}"#
+        );
+    }
+}

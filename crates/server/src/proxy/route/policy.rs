@@ -1,0 +1,233 @@
+//! Which policy a request gets: the one it asks for, else that of the first route that fits.
+//!
+//! Which tools may be offered and what is redacted is the route's word, whatever the request asks for; a policy that it
+//! names can only take more away. It fails closed: where a route by model has such a word, a request whose model cannot
+//! be read does not pass.
+
+use axum::http::StatusCode;
+use contexture::engine::Secrets;
+use serde::Deserialize;
+
+use crate::access::Principal;
+use crate::config::{Config, PolicyConfig, RedactConfig, RouteConfig, ToolsConfig};
+use crate::proxy::control_headers::ControlHeaders;
+use crate::proxy::refusal::ProxyRefusal;
+use crate::proxy::request_body::RequestBody;
+use crate::proxy::route::model_call::{ModelEndpoint, model_in_path};
+use crate::proxy::route::target::RouteTarget;
+use crate::state::App;
+
+/// What may be changed in a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PolicyChoice<'a> {
+    /// The policy and its name.
+    pub(crate) policy: Option<(&'a str, &'a PolicyConfig)>,
+    /// The route's, if that is another one.
+    route: Option<&'a PolicyConfig>,
+}
+
+/// A request as routes look at it.
+pub(crate) struct PolicyQuery<'a> {
+    pub(crate) target: &'a RouteTarget<'a>,
+    /// What it asks a model, if it asks one.
+    pub(crate) endpoint: Option<&'a ModelEndpoint>,
+    pub(crate) principal: &'a Principal,
+    pub(crate) body: &'a RequestBody,
+}
+
+impl<'a> PolicyChoice<'a> {
+    /// # Errors
+    /// There is no policy of the name that is asked for, or it takes the model to say what holds, and that cannot be
+    /// read.
+    pub(crate) async fn resolve_policy(
+        app: &'a App,
+        asking: &PolicyQuery<'_>,
+        wishes: &ControlHeaders,
+    ) -> Result<Self, ProxyRefusal> {
+        let config = app.config();
+        let route = asking.match_route(config).await?;
+        let Some(name) = &wishes.policy else {
+            return Ok(Self {
+                policy: route,
+                route: None,
+            });
+        };
+        let policy = config.policies.get_key_value(name);
+        let (name, policy) = policy.ok_or_else(|| unknown_policy(name, config))?;
+        Ok(Self {
+            policy: Some((name, policy)),
+            route: route.map(|(_, policy)| policy),
+        })
+    }
+
+    /// Which tools may be offered.
+    pub(crate) fn allowed_tools(&self) -> ToolsConfig {
+        let mut tools = self.active_policies().map(|policy| &policy.tools);
+        let own = tools.next().cloned().unwrap_or_default();
+        tools.fold(own, |own, other| own.intersect_with(other))
+    }
+
+    /// What is taken out of the request's strings; `None` where they stay.
+    pub(crate) fn secret_patterns(&self) -> Option<Secrets> {
+        let said = self
+            .active_policies()
+            .filter_map(|policy| policy.redact.as_option());
+        let mut secrets = Secrets::default();
+        for pattern in said.flat_map(RedactConfig::secret_patterns) {
+            if !secrets.patterns.contains(&pattern) {
+                secrets.patterns.push(pattern);
+            }
+        }
+        (!secrets.patterns.is_empty()).then_some(secrets)
+    }
+
+    /// The policies whose word holds.
+    fn active_policies(&self) -> impl Iterator<Item = &'a PolicyConfig> {
+        let own = self.policy.map(|(_, policy)| policy);
+        own.into_iter().chain(self.route)
+    }
+
+    /// The policy, if it may change what is said. Which tools may be offered holds for ours too.
+    pub(crate) fn rewrite_policy(&self) -> Option<PolicyConfig> {
+        let (_, policy) = self.policy.filter(|(_, policy)| policy.can_rewrite())?;
+        Some(PolicyConfig {
+            tools: self.allowed_tools(),
+            ..policy.clone()
+        })
+    }
+}
+
+impl PolicyQuery<'_> {
+    /// Whether it is JSON, or has to be: its strings may be redacted.
+    pub(crate) fn has_json_body(&self) -> bool {
+        self.endpoint.is_some() || !self.body.bytes().is_empty() && self.body.is_json()
+    }
+
+    async fn match_route<'c>(
+        &self,
+        config: &'c Config,
+    ) -> Result<Option<(&'c str, &'c PolicyConfig)>, ProxyRefusal> {
+        let redacts = |policy: &PolicyConfig| policy.redact.as_option().is_some();
+        // What asks no model can only be redacted: else it is not looked into.
+        let matters = self.endpoint.is_some()
+            || self.has_json_body() && config.policies.values().any(redacts);
+        let mut routes = config
+            .routes
+            .iter()
+            .filter(|route| self.is_matched_by(route));
+        let by_model = matters && routes.any(|route| route.model.is_some());
+        let named = model_in_path(self.target);
+        let model = match (named, by_model) {
+            (Some(model), _) => Ok(Some(model)),
+            (None, true) => self.read_model().await,
+            (None, false) => Ok(None),
+        };
+        for route in config
+            .routes
+            .iter()
+            .filter(|route| self.is_matched_by(route))
+        {
+            let policy = config.policies.get_key_value(&route.policy);
+            let policy = policy.map(|(name, policy)| (name.as_str(), policy));
+            match (&route.model, &model) {
+                (None, _) => return Ok(policy),
+                (Some(pattern), Ok(model)) => {
+                    let is_it = |model: &String| matches_wildcard(pattern, model);
+                    if model.as_ref().is_some_and(is_it) {
+                        return Ok(policy);
+                    }
+                }
+                (Some(_), Err(UnreadableModel)) => {
+                    if policy.is_some_and(|(_, policy)| self.is_restricted_by(policy)) {
+                        return Err(unreadable_model());
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a route is for such requests, whatever their model.
+    fn is_matched_by(&self, route: &RouteConfig) -> bool {
+        let is = |said: &Option<String>, own: Option<&str>| {
+            said.as_deref().is_none_or(|said| own == Some(said))
+        };
+        is(&route.upstream, Some(&self.target.upstream.name))
+            && is(&route.key, self.principal.key.as_deref())
+    }
+
+    /// Whether a policy may take something out of it that must not pass.
+    fn is_restricted_by(&self, policy: &PolicyConfig) -> bool {
+        let by_tools = self.endpoint.is_some() && !policy.tools.allows_all();
+        by_tools || self.has_json_body() && policy.redact.as_option().is_some()
+    }
+
+    /// The model that the body names. One that is named twice is not known: not every host reads the same.
+    async fn read_model(&self) -> Result<Option<String>, UnreadableModel> {
+        #[derive(Deserialize)]
+        struct Body {
+            model: Option<String>,
+        }
+        let body = self.body.decompress().await.map_err(|_| UnreadableModel)?;
+        let body: Body = serde_json::from_slice(body).map_err(|_| UnreadableModel)?;
+        Ok(body.model)
+    }
+}
+
+/// A body that does not say which model it is for.
+#[derive(Clone, Copy, Debug)]
+struct UnreadableModel;
+
+/// Whether a name is like a pattern, in which `*` stands for any characters.
+fn matches_wildcard(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(name) = name.strip_prefix(start) else {
+        return false;
+    };
+    let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+    ends.filter_map(|at| name.get(at..))
+        .any(|end| matches_wildcard(rest, end))
+}
+
+fn unreadable_model() -> ProxyRefusal {
+    let message = "the request's model cannot be read, and what may be sent to some models is restricted here";
+    ProxyRefusal::new(StatusCode::BAD_REQUEST, "unreadable", message)
+}
+
+fn unknown_policy(name: &str, config: &Config) -> ProxyRefusal {
+    let known: Vec<&str> = config.policies.keys().map(String::as_str).collect();
+    let known = match known.as_slice() {
+        [] => "none is configured".to_owned(),
+        known => format!("there are {}", known.join(", ")),
+    };
+    let message = format!("the header x-contexture-policy: there is no policy {name:?}; {known}");
+    ProxyRefusal::new(StatusCode::BAD_REQUEST, "unknown_policy", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches_wildcard;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, expected) in [
+            ("gpt-4.1", "gpt-4.1", true),
+            ("gpt-4.1", "gpt-4.1-mini", false),
+            ("gpt-*", "gpt-4.1-mini", true),
+            ("*", "", true),
+            ("*-mini", "gpt-4.1-mini", true),
+            ("*-mini", "gpt-4.1-mini-2", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c", false),
+            ("é*", "éé", true),
+        ] {
+            assert_eq!(
+                matches_wildcard(pattern, name),
+                expected,
+                "{pattern} {name}"
+            );
+        }
+    }
+}

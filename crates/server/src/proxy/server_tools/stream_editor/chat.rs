@@ -1,0 +1,163 @@
+//! Chat's: chunks of one message, calls by their index.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::EventAction;
+use crate::proxy::json::{is_empty_value, pointer_or_null, remove_member, set_member};
+
+/// What all chunks of a message say alike.
+const SHARED_MEMBERS: [&str; 2] = ["id", "created"];
+
+/// The chunks of a message.
+#[derive(Debug, Default)]
+pub(super) struct ChatChunks {
+    is_later_round: bool,
+    /// What the first said of itself.
+    first: BTreeMap<&'static str, Value>,
+    /// How many calls the client has got.
+    sent_count: u64,
+    /// The calls of this round by their index.
+    calls: BTreeMap<u64, ChatCall>,
+    finished: bool,
+}
+
+#[derive(Debug)]
+struct ChatCall {
+    id: Option<String>,
+    /// Where the client has it; ours it has not.
+    client_index: Option<u64>,
+}
+
+impl ChatChunks {
+    pub(super) fn edit_event(
+        &mut self,
+        chunk: &mut Value,
+        is_own: &dyn Fn(&Value) -> bool,
+    ) -> EventAction {
+        let is_first = self.first.is_empty();
+        for name in SHARED_MEMBERS {
+            match self.first.get(name) {
+                Some(first) if self.is_later_round => set_member(chunk, name, first.clone()),
+                None if is_first => {
+                    let said = chunk.get(name).cloned();
+                    self.first.extend(said.map(|said| (name, said)));
+                }
+                _ => {}
+            }
+        }
+        let Some(choice) = chunk.pointer_mut("/choices/0") else {
+            return match self.finished {
+                true => EventAction::Hold,
+                false => EventAction::Show,
+            };
+        };
+        let finishes = !pointer_or_null(choice, "/finish_reason").is_null();
+        self.finished |= finishes;
+        let mut taken = false;
+        if let Some(delta) = choice.get_mut("delta") {
+            taken |= self.is_later_round && remove_member(delta, "role").is_some();
+            taken |= self.edit_calls(delta, is_own);
+            if finishes {
+                return EventAction::Hold;
+            }
+            let empty = delta
+                .as_object()
+                .is_some_and(|delta| delta.values().all(is_empty_value));
+            if taken && empty {
+                return EventAction::Drop;
+            }
+        }
+        match self.finished {
+            true => EventAction::Hold,
+            false => EventAction::Show,
+        }
+    }
+
+    /// Takes our calls out and numbers the others; says whether there were any of ours.
+    fn edit_calls(&mut self, delta: &mut Value, is_own: &dyn Fn(&Value) -> bool) -> bool {
+        let Some(calls) = delta.get_mut("tool_calls").and_then(Value::as_array_mut) else {
+            return false;
+        };
+        let before = calls.len();
+        calls.retain_mut(|call| {
+            let index = pointer_or_null(call, "/index").as_u64();
+            let place = self.client_index(call, index, is_own);
+            if let (Some(place), Some(_)) = (place, index) {
+                set_member(call, "index", place);
+            }
+            place.is_some()
+        });
+        let taken = calls.len() < before;
+        if calls.is_empty() {
+            remove_member(delta, "tool_calls");
+        }
+        taken
+    }
+
+    /// Where the client has a call. It is another one where it has another id, whatever the index says.
+    fn client_index(
+        &mut self,
+        call: &Value,
+        index: Option<u64>,
+        is_own: &dyn Fn(&Value) -> bool,
+    ) -> Option<u64> {
+        let newest = self.calls.last_key_value().map(|(index, _)| *index);
+        let id = pointer_or_null(call, "/id")
+            .as_str()
+            .filter(|id| !id.is_empty());
+        let name = pointer_or_null(call, "/function/name");
+        let index = index.or(match id {
+            Some(_) => newest.map(|newest| newest + 1),
+            None => newest,
+        });
+        let index = index.unwrap_or(0);
+        let known = self.calls.get(&index);
+        let is_known = known.is_some_and(|known| id.is_none() || known.id.as_deref() == id);
+        if !is_known {
+            let place = (!is_own(name)).then_some(self.sent_count);
+            self.sent_count += u64::from(place.is_some());
+            let id = id.map(str::to_owned);
+            self.calls.insert(
+                index,
+                ChatCall {
+                    id,
+                    client_index: place,
+                },
+            );
+        }
+        self.calls.get(&index)?.client_index
+    }
+
+    pub(super) fn begin_next_round(&mut self) {
+        self.is_later_round = true;
+        self.calls.clear();
+        self.finished = false;
+    }
+}
+
+/// A last chunk without the end; says whether anything is left.
+pub(super) fn strip_end(chunk: &mut Value) -> bool {
+    if chunk.get("usage").is_some() {
+        set_member(chunk, "usage", Value::Null);
+    }
+    let Some(choice) = chunk.pointer_mut("/choices/0") else {
+        return false;
+    };
+    set_member(choice, "finish_reason", Value::Null);
+    let delta = pointer_or_null(choice, "/delta").as_object();
+    delta.is_some_and(|delta| !delta.values().all(is_empty_value))
+}
+
+pub(super) fn rewrite_end(chunk: &mut Value, whole: &Value) {
+    if !pointer_or_null(chunk, "/usage").is_null() {
+        set_member(chunk, "usage", pointer_or_null(whole, "/usage").clone());
+    }
+    if let Some(choice) = chunk.pointer_mut("/choices/0")
+        && !pointer_or_null(choice, "/finish_reason").is_null()
+    {
+        let finish = pointer_or_null(whole, "/choices/0/finish_reason").clone();
+        set_member(choice, "finish_reason", finish);
+    }
+}

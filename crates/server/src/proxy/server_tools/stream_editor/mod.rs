@@ -1,0 +1,288 @@
+//! A stream of several rounds as one that is legal for the client: the events of our calls are held back, the rest is
+//! numbered anew, and only the last round ends it. What need not change stays byte for byte.
+//!
+//! What the events of a format mean for that is each format's own. Not here: whether there is another round.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+
+use bytes::{Bytes, BytesMut};
+use contexture::Format;
+use serde_json::Value;
+
+use crate::proxy::server_tools::sse::SseEvent;
+use crate::proxy::server_tools::tools::ServerTools;
+
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventAction {
+    /// The client gets it, as it is by now.
+    Show,
+    /// It does not.
+    Drop,
+    /// That is known when the round is over.
+    Hold,
+}
+
+/// The events of an answer on their way to the client.
+#[derive(Debug)]
+pub(crate) struct StreamEditor {
+    format_editor: FormatEditor,
+    server_tools: ServerTools,
+    held_events: Vec<(SseEvent, Value)>,
+}
+
+#[derive(Debug)]
+enum FormatEditor {
+    Anthropic(anthropic::AnthropicBlocks),
+    Chat(chat::ChatChunks),
+    Gemini(gemini::GeminiParts),
+    Responses(responses::ResponsesItems),
+}
+
+impl StreamEditor {
+    /// `None` for a format without streams.
+    pub(crate) fn new(format: Format, own: &ServerTools) -> Option<Self> {
+        let shape = match format {
+            Format::Anthropic => FormatEditor::Anthropic(Default::default()),
+            Format::OpenAiChat => FormatEditor::Chat(Default::default()),
+            Format::Gemini => FormatEditor::Gemini(Default::default()),
+            Format::OpenAiResponses => FormatEditor::Responses(Default::default()),
+            Format::Ui | Format::Items => return None,
+        };
+        Some(Self {
+            format_editor: shape,
+            server_tools: own.clone(),
+            held_events: Vec::new(),
+        })
+    }
+
+    /// What the client gets of an event.
+    pub(crate) fn edit_event(&mut self, event: SseEvent) -> Bytes {
+        let came = serde_json::from_str::<Value>(&event.data).ok();
+        let Some(came) = came.filter(Value::is_object) else {
+            // Comments, `[DONE]`, what is none of ours: it stays behind what is held.
+            return match event.data.is_empty() || self.held_events.is_empty() {
+                true => event.raw,
+                false => {
+                    self.held_events.push((event, Value::Null));
+                    Bytes::new()
+                }
+            };
+        };
+        let mut data = came.clone();
+        let is_own = |name: &Value| {
+            let name = name.as_str();
+            name.is_some_and(|name| self.server_tools.find_by_name(name).is_some())
+        };
+        let fate = match &mut self.format_editor {
+            FormatEditor::Anthropic(blocks) => blocks.edit_event(&mut data, &is_own),
+            FormatEditor::Chat(chunks) => chunks.edit_event(&mut data, &is_own),
+            FormatEditor::Gemini(parts) => parts.edit_event(&mut data, &is_own),
+            FormatEditor::Responses(items) => items.edit_event(&mut data, &is_own),
+        };
+        match fate {
+            EventAction::Show if data == came => event.raw,
+            EventAction::Show => event.with_data(&data),
+            EventAction::Drop => Bytes::new(),
+            EventAction::Hold => {
+                self.held_events.push((event, data));
+                Bytes::new()
+            }
+        }
+    }
+
+    /// The round is over, and the next goes on with the answer: what of its end is the client's.
+    pub(crate) fn begin_next_round(&mut self) -> Bytes {
+        let mut shown = BytesMut::new();
+        for (event, mut data) in std::mem::take(&mut self.held_events) {
+            let says_more = match &mut self.format_editor {
+                FormatEditor::Anthropic(_) | FormatEditor::Responses(_) => false,
+                FormatEditor::Chat(_) => chat::strip_end(&mut data),
+                FormatEditor::Gemini(_) => gemini::strip_end(&mut data),
+            };
+            if says_more {
+                shown.extend_from_slice(&event.with_data(&data));
+            }
+        }
+        match &mut self.format_editor {
+            FormatEditor::Anthropic(blocks) => blocks.begin_next_round(),
+            FormatEditor::Chat(chunks) => chunks.begin_next_round(),
+            FormatEditor::Gemini(parts) => parts.begin_next_round(),
+            FormatEditor::Responses(items) => items.begin_next_round(),
+        }
+        shown.freeze()
+    }
+
+    /// The answer is over: its end, as it came or, where that is not what the client saw, that of the whole answer.
+    pub(crate) fn finish_stream(&mut self, whole: Option<&Value>) -> Bytes {
+        let mut shown = BytesMut::new();
+        for (event, came) in std::mem::take(&mut self.held_events) {
+            let mut data = came.clone();
+            match (&mut self.format_editor, whole) {
+                (_, _) if data.is_null() => {}
+                (FormatEditor::Responses(items), whole) => items.rewrite_end(&mut data, whole),
+                (FormatEditor::Anthropic(_), Some(whole)) => {
+                    anthropic::rewrite_end(&mut data, whole)
+                }
+                (FormatEditor::Chat(_), Some(whole)) => chat::rewrite_end(&mut data, whole),
+                (FormatEditor::Gemini(_), Some(whole)) => gemini::rewrite_end(&mut data, whole),
+                (_, None) => {}
+            }
+            // What was held is as it came but for what was taken out of it.
+            let is_same = serde_json::from_str(&event.data).is_ok_and(|came: Value| came == data);
+            match data.is_null() || is_same {
+                true => shown.extend_from_slice(&event.raw),
+                false => shown.extend_from_slice(&event.with_data(&data)),
+            }
+        }
+        shown.freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::proxy::server_tools::sse::SseEventBuffer;
+    use crate::proxy::server_tools::tools::ServerTool;
+
+    /// What a client gets of these events, those of each round behind one another, and of the end.
+    fn check(format: Format, rounds: &[&[Value]], whole: Option<&Value>, expected: &[Value]) {
+        let own = ServerTools::default().with_tool(ServerTool::ReadContext);
+        let mut sieve = StreamEditor::new(format, &own).unwrap();
+        let mut shown = BytesMut::new();
+        for (number, round) in rounds.iter().enumerate() {
+            if number > 0 {
+                shown.extend_from_slice(&sieve.begin_next_round());
+            }
+            let mut events = SseEventBuffer::default();
+            for event in *round {
+                events.push(format!("data: {event}\n\n").as_bytes());
+            }
+            while let Some(event) = events.next_event() {
+                shown.extend_from_slice(&sieve.edit_event(event));
+            }
+        }
+        shown.extend_from_slice(&sieve.finish_stream(whole));
+        let expected = expected.iter().map(|event| format!("data: {event}\n\n"));
+        assert_eq!(
+            String::from_utf8_lossy(&shown),
+            expected.collect::<String>()
+        );
+    }
+
+    #[test]
+    fn calls_of_hosts_that_give_them_no_index_or_one_for_all() {
+        let call = |index: Option<u64>, id: &str, name: &str| {
+            let mut call = json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+            if let Some(index) = index {
+                call["index"] = index.into();
+            }
+            json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+        };
+        let more = |index: Option<u64>| {
+            let mut call = json!({"function": {"arguments": " "}});
+            if let Some(index) = index {
+                call["index"] = index.into();
+            }
+            json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+        };
+        for index in [None, Some(0)] {
+            check(
+                Format::OpenAiChat,
+                &[&[
+                    call(index, "a", "ls"),
+                    more(index),
+                    call(index, "b", "read_context"),
+                    more(index),
+                    call(index, "c", "rm"),
+                    more(index),
+                ]],
+                None,
+                &[
+                    call(index, "a", "ls"),
+                    more(index),
+                    call(index.map(|_| 1), "c", "rm"),
+                    more(index.map(|_| 1)),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn a_last_chunk_with_words_shows_them_and_no_end() {
+        let chunk = |text: &str, finish: Value| json!({"id": "x", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]});
+        let whole = json!({"choices": [{"finish_reason": "stop"}]});
+        check(
+            Format::OpenAiChat,
+            &[
+                &[chunk("one", json!("tool_calls"))],
+                &[chunk("two", json!("stop"))],
+            ],
+            Some(&whole),
+            &[chunk("one", Value::Null), chunk("two", json!("stop"))],
+        );
+        let part = |parts: Value, finish: Option<&str>| {
+            let mut candidate = json!({"content": {"parts": parts}});
+            if let Some(finish) = finish {
+                candidate["finishReason"] = finish.into();
+            }
+            json!({"candidates": [candidate]})
+        };
+        let call = json!({"functionCall": {"name": "read_context", "args": {}}});
+        let text = json!({"text": "one"});
+        let whole = json!({"candidates": [{"finishReason": "STOP"}]});
+        check(
+            Format::Gemini,
+            &[
+                &[part(json!([text, call]), Some("STOP"))],
+                &[part(json!([{"text": "two"}]), Some("STOP"))],
+            ],
+            Some(&whole),
+            &[
+                part(json!([text]), None),
+                part(json!([{"text": "two"}]), Some("STOP")),
+            ],
+        );
+    }
+
+    #[test]
+    fn gemini_streamed_server_call_is_dropped_completely() {
+        let part = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+        let growing = |name: Option<&str>, goes_on: bool| {
+            let mut call = json!({"partialArgs": [{"jsonPath": "$.query", "stringValue": "x"}], "willContinue": goes_on});
+            if let Some(name) = name {
+                call["name"] = name.into();
+            }
+            part(json!({"functionCall": call}))
+        };
+        check(
+            Format::Gemini,
+            &[&[
+                growing(Some("read_context"), true),
+                growing(None, true),
+                growing(None, false),
+                growing(Some("ls"), true),
+                growing(None, false),
+            ]],
+            None,
+            &[growing(Some("ls"), true), growing(None, false)],
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_or_none_of_ours_passes() {
+        let odd = [
+            json!([1]),
+            json!("x"),
+            json!({"type": "unheard_of", "index": "a"}),
+        ];
+        for format in Format::PROVIDERS {
+            check(format, &[&odd], None, &odd);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The running server: its routes, the endpoints about the server itself, and the listener that accepts connections.
+//!
+//! The top of the crate: it knows every other module and nothing knows it. The middleware that wraps all routes is put in
+//! order here, and the OpenAPI description is generated from the same routers that serve requests.
+
+mod listener;
+mod operations;
+mod routes;
+
+pub use listener::{ServeError, Server};
+pub use routes::openapi;

@@ -1,0 +1,67 @@
+//! Endpoints about the server itself: health, metrics and the API's description.
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use contexture_api::ProblemDocument;
+
+use crate::api::ReadRefusals;
+use crate::http::extractors::{AdminAccess, Json};
+use crate::problem::{Code, Problem};
+use crate::state::App;
+
+/// Whether the server and its database answer.
+#[utoipa::path(
+    get, path = "/health", tag = "server", security(()),
+    responses(
+        (status = 200, description = "Both answer", body = Health),
+        (status = 503, description = "The database does not", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Problem> {
+    let owner = &app.config().server.owner;
+    let list = contexture::store::ListConversations {
+        limit: Some(1),
+        ..Default::default()
+    };
+    if let Err(error) = app.engine().list_conversations(owner, list).await {
+        tracing::error!(%error, "the database does not answer");
+        return Err(Problem::custom(
+            "database",
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the database does not answer; the log says how",
+        ));
+    }
+    Ok(Json(Health {
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+    }))
+}
+
+/// That all is well.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: &'static str,
+    /// The server's version.
+    version: &'static str,
+}
+
+/// The figures, in Prometheus' text format.
+#[utoipa::path(
+    get, path = "/metrics", tag = "server",
+    responses((status = 200, description = "The figures", body = String, content_type = "text/plain"), ReadRefusals)
+)]
+pub(super) async fn show(_: AdminAccess, State(app): State<App>) -> Result<Response, Problem> {
+    let Some(figures) = app.metrics_handle() else {
+        return Err(Problem::new(
+            Code::NotFound,
+            "this program keeps its figures elsewhere",
+        ));
+    };
+    let mut response = figures.render().into_response();
+    let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    Ok(response)
+}

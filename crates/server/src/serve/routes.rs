@@ -1,0 +1,125 @@
+//! All routes: the server's own, the API's, and whatever else goes to providers.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::http::{accept, audit, authenticate, limits, panics, request_smuggling};
+use crate::problem::{Code, Problem};
+use crate::serve::operations;
+use crate::state::App;
+use crate::{api, mcp, metrics, proxy};
+use contexture_api::{DeltaDocument, EventDocument, ProblemDocument};
+
+/// The API's description.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Contexture",
+        description = "Conversations that are kept, resolved and compiled.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    components(schemas(DeltaDocument, EventDocument, ProblemDocument)),
+    modifiers(&SecuritySchemes),
+    security((), ("key" = []), ("bearer" = [])),
+)]
+struct Description;
+
+struct SecuritySchemes;
+
+impl utoipa::Modify for SecuritySchemes {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{
+            ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme,
+        };
+        let components = openapi.components.get_or_insert_default();
+        let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(
+            authenticate::KEY_HEADER.as_str(),
+        )));
+        components.add_security_scheme("key", key);
+        components.add_security_scheme(
+            "bearer",
+            SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
+        );
+    }
+}
+
+/// The description of the API: OpenAPI 3.1, as JSON.
+#[must_use]
+pub fn openapi() -> String {
+    let (_, description) = documented_router().split_for_parts();
+    description.to_pretty_json().unwrap_or_default()
+}
+
+fn documented_router() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .merge(public_router())
+        .merge(authenticated_router())
+        .merge(api::long_router())
+}
+
+/// What anybody may ask.
+fn public_router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(operations::health))
+        .routes(routes!(describe))
+}
+
+/// What a caller is needed for.
+fn authenticated_router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(operations::show))
+        .merge(api::router())
+}
+
+/// Every route there is.
+pub(crate) fn router(app: &App) -> Router {
+    let body_bytes = app.config().server.limits.body_bytes;
+    let (open, _) = public_router().split_for_parts();
+    let (known, _) = authenticated_router().split_for_parts();
+    let (long, _) = api::long_router().split_for_parts();
+    let own: Router<App> = known
+        .route_layer(from_fn_with_state(app.clone(), api::run_idempotently))
+        .route_layer(from_fn(accept::check_accept_header))
+        .merge(mcp::router(app))
+        .route_layer(from_fn_with_state(app.clone(), limits::with_timeout))
+        .merge(long)
+        .route_layer(from_fn_with_state(app.clone(), authenticate::authenticate))
+        .merge(open)
+        .method_not_allowed_fallback(other_method)
+        .route_layer(DefaultBodyLimit::max(body_bytes));
+    own.fallback_service(proxy::router(app))
+        .layer(from_fn(panics::respond_to_panic))
+        .layer(from_fn_with_state(app.clone(), limits::with_idle_timeout))
+        .layer(from_fn(audit::log_request))
+        .layer(from_fn(request_smuggling::reject_ambiguous_framing))
+        .layer(from_fn(metrics::measure_request))
+        .with_state(app.clone())
+}
+
+/// `OPTIONS` lists the methods, which the router adds; other methods are not allowed.
+async fn other_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    Problem::new(
+        Code::MethodNotAllowed,
+        format!("{method} is not possible here; `allow` lists what is"),
+    )
+    .into_response()
+}
+
+/// This description.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "server", security(()),
+    responses((status = 200, description = "OpenAPI 3.1", body = serde_json::Value))
+)]
+async fn describe() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], openapi())
+}
