@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::document::{ModelsFile, merge_model_entry};
+use crate::aliases::{candidate_names, normalize_name, strip_date_suffix};
 use crate::error::CatalogueError;
 use crate::media::MediaRules;
-use crate::name::{candidate_names, normalize_name, strip_date_suffix};
-use crate::near::most_similar;
+use crate::models_file::{ModelsFile, merge_model_entry};
 use crate::spec::ModelSpec;
+use contexture_text::similar_by_edit_distance;
 
 const BUILTIN: &str = include_str!("../data/models.json");
 
@@ -71,7 +71,10 @@ impl Catalogue {
             let literal = candidates.last().map_or("", String::as_str);
             CatalogueError::UnknownModel {
                 name: name.chars().take(200).collect(),
-                near: most_similar(literal, self.models.iter().map(|model| model.id.as_str())),
+                near: similar_by_edit_distance(
+                    literal,
+                    self.models.iter().map(|model| model.id.as_str()),
+                ),
             }
         })
     }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use contexture_text::excerpt;
+
 /// A JSON document that is not the value it should be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -108,15 +110,4 @@ impl fmt::Display for At<'_> {
             write!(f, "`{}`", self.0)
         }
     }
-}
-
-/// The first `max` characters of a text, with `…` where more follow: for errors that quote.
-#[must_use]
-pub fn excerpt(text: &str, max: usize) -> String {
-    let mut chars = text.chars();
-    let mut out: String = chars.by_ref().take(max).collect();
-    if chars.next().is_some() {
-        out.push('…');
-    }
-    out
 }

@@ -7,7 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, excerpt};
+use contexture_text::excerpt;
+
+use crate::error::Error;
 
 macro_rules! binary_id {
     ($(#[$doc:meta])* $name:ident, $kind:literal) => {

@@ -4,7 +4,7 @@
 //! into its members, [`Extra`] the members that no typed field claimed. A parsed `Value` would
 //! collapse repeated keys and round large numbers.
 //!
-//! Not here: reading a value's meaning ([`crate::canonical`]).
+//! Not here: reading a value's meaning ([`crate::hash::canonical_json`]).
 
 use std::borrow::Cow;
 use std::fmt;

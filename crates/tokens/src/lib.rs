@@ -27,7 +27,6 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod bpe;
-mod class;
 mod count;
 mod counter;
 mod estimate;
@@ -35,6 +34,7 @@ mod exact;
 pub mod media;
 mod registry;
 mod split;
+mod text_class;
 
 pub use contexture_catalogue::{Encoding, UnknownEncoding};
 pub use count::{CountKind, TokenCount};

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::error::FragmentError;
 use super::json::{fragment_from_map, json_type_name, parse_json};
-use super::serialized::{FragmentRegistry, from_serialized};
+use super::registry::{FragmentRegistry, from_serialized};
 use super::tree::Fragment;
 
 /// Reads a list of fragments: `[…]` or `{"fragments": […]}`.

@@ -7,10 +7,12 @@
 //! What is not checked here: whether calls and outputs pair, whether roles alternate. Any list of
 //! items is a history; making one fit for a provider is repair, at lowering.
 
+mod part;
 mod read;
 mod write;
 
-use crate::part::Part;
+pub use part::{ExtensionPart, FilePart, ImagePart, Part, TextPart};
+
 use crate::raw::{Extra, Raw};
 
 /// One thing that happened.

@@ -8,7 +8,7 @@ use super::{
     Role, Status, text_for,
 };
 use crate::error::Error;
-use crate::part::Part;
+use crate::item::Part;
 use crate::raw::{Extra, Fields, Raw};
 
 impl Item {
