@@ -1,4 +1,4 @@
-//! From the names that people and gateways use to the names of the table.
+//! The rules that take the names people and gateways use to the names in the table.
 //!
 //! Rules, each tried on what the ones before left over, the first that names a model winning:
 //!
@@ -12,7 +12,7 @@
 //!
 //! Nothing else is guessed: `gpt-5.1-mine` is not `gpt-5.1`.
 
-/// Vendors in Bedrock's names.
+/// Vendors as they stand in names of Amazon Bedrock.
 const VENDORS: [&str; 9] = [
     "anthropic",
     "openai",
@@ -30,6 +30,7 @@ pub(crate) fn normalize_name(name: &str) -> String {
     name.trim()
         .chars()
         .map(|c| match c {
+            // Bedrock, Vertex and people write versions with any of these; the table uses dashes.
             '.' | '_' | '@' => '-',
             c => c.to_ascii_lowercase(),
         })
@@ -38,6 +39,8 @@ pub(crate) fn normalize_name(name: &str) -> String {
 
 /// The normal forms a name may stand for, most literal first.
 pub(crate) fn candidate_names(name: &str) -> Vec<String> {
+    // From literal to liberal. Every step works on what the step before left, so the first match is the closest
+    // reading.
     let name = name.trim();
     let mut found: Vec<String> = Vec::new();
     let mut add = |name: &str| {
@@ -58,6 +61,7 @@ pub(crate) fn candidate_names(name: &str) -> Vec<String> {
         .unwrap_or(name);
     add(name);
     let name = normalize_name(name);
+    // A snapshot falls back to the undated model, never to another snapshot.
     if let Some(base) = strip_date_suffix(&name) {
         add(base);
         if let Some(base) = base.strip_suffix("-preview") {
@@ -70,6 +74,7 @@ pub(crate) fn candidate_names(name: &str) -> Vec<String> {
 /// Cuts `region.vendor.` off.
 fn without_vendor(name: &str) -> &str {
     let mut rest = name;
+    // Two labels at most, region and vendor. More dots belong to the name itself, as in `claude-opus-4.8`.
     for _ in 0..2 {
         let Some((label, tail)) = rest.split_once('.') else {
             break;
@@ -84,6 +89,7 @@ fn without_vendor(name: &str) -> &str {
 
 /// A normal name without the date or version at its end.
 pub(crate) fn strip_date_suffix(name: &str) -> Option<&str> {
+    // Digits per dash-separated group, longest shapes first: `2025-11-13` must not be taken for a lone `13`.
     const SHAPES: [&[usize]; 6] = [&[4, 2, 2], &[8], &[2, 4], &[2, 2], &[4], &[3]];
     if let Some(base) = ["-latest", "-default"]
         .into_iter()
@@ -91,6 +97,7 @@ pub(crate) fn strip_date_suffix(name: &str) -> Option<&str> {
     {
         return Some(base);
     }
+    // The shape is matched from the end, since the name before it may hold digits and dashes of its own.
     SHAPES.into_iter().find_map(|shape| {
         let base = shape.iter().rev().try_fold(name, |name, &digits| {
             let (base, part) = name.rsplit_once('-')?;

@@ -17,8 +17,10 @@ use crate::spec::ModelSpec;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelsFile {
+    // Unknown fields are errors: a misspelt limit that was ignored would be a model without a limit.
     /// Where the data come from; for readers, not for us.
     #[serde(rename = "source")]
+    // Named here so that `deny_unknown_fields` lets the generated table carry its source.
     _source: Value,
     pub(crate) media: BTreeMap<String, MediaRules>,
     pub(crate) models: Vec<Map<String, Value>>,
@@ -54,6 +56,7 @@ pub(crate) fn merge_model_entry(
         (Some(known), None) => to_json_object(known)?,
         (None, None) => Map::new(),
         (_, Some(Value::String(like))) => {
+            // A copy is another model: it must not answer to the original's aliases nor be retired with it.
             let mut model = find(&like)
                 .ok_or_else(|| format!("it is to be like {like:?}, which is unknown"))?;
             model.aliases.clear();
@@ -62,6 +65,7 @@ pub(crate) fn merge_model_entry(
         }
         (_, Some(_)) => return Err("\"like\" must be the name of a model".to_owned()),
     };
+    // Only a name is replaced here; rules written out are merged like any object.
     if let Some(Value::String(name)) = entry.get("media") {
         let rules = media.get(name).ok_or_else(|| {
             let known: Vec<&str> = media.keys().map(String::as_str).collect();
@@ -75,9 +79,11 @@ pub(crate) fn merge_model_entry(
         base.remove("media");
         entry.insert("media".to_owned(), rules);
     }
+    // Merged as JSON and not as structs, since only JSON tells an absent field from one that is to be removed.
     merge_objects(&mut base, entry);
     let model: ModelSpec =
         serde_json::from_value(Value::Object(base)).map_err(|error| error.to_string())?;
+    // What serde cannot check: an empty id would match nothing, and a window of 0 would refuse every request.
     if model.id.trim().is_empty() {
         return Err("the id is empty".to_owned());
     }
@@ -98,6 +104,8 @@ fn to_json_object(model: &ModelSpec) -> Result<Map<String, Value>, String> {
 fn merge_objects(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (name, value) in from {
         match (into.get_mut(&name), value) {
+            // Lists are replaced: merging by position would mix two models' tiers.
+            // `null` means removal, as in JSON Merge Patch (RFC 7396).
             (_, Value::Null) => drop(into.shift_remove(&name)),
             (Some(Value::Object(into)), Value::Object(from)) => merge_objects(into, from),
             (_, value) => drop(into.insert(name, value)),

@@ -82,6 +82,8 @@ impl Error {
         | Self::Missing { path, .. }
         | Self::Duplicate { path, .. } = &mut self
         {
+            // Segments arrive from the inside out, so each goes before what is there. An index joins without a
+            // dot: `content[2].text`.
             if path.is_empty() {
                 *path = segment.to_owned();
             } else if path.starts_with('[') {
@@ -100,6 +102,7 @@ impl Error {
     }
 }
 
+// How an error names its place; the outermost value has no path.
 struct At<'a>(&'a str);
 
 impl fmt::Display for At<'_> {

@@ -12,6 +12,7 @@ use crate::item::{Compaction, Extension, Item, Output, Reasoning};
 use crate::raw::{Extra, Raw, quote_json};
 
 /// The field that marks a tombstone; its value is `true`.
+// A field and not a text: placeholders can be typed by anybody, and a model could forge one.
 pub const REDACTED: &str = "ctx:redacted";
 
 /// What stands where text stood, so that the item stays one that providers accept.
@@ -24,6 +25,7 @@ impl Item {
     /// The item's tombstone. The tombstone of a tombstone is itself.
     #[must_use]
     pub fn tombstone(&self) -> Self {
+        // Built first, since every branch but one needs it.
         let mut extra = Extra::new();
         if let Ok(yes) = Raw::parse("true") {
             extra.set(REDACTED, yes);
@@ -31,11 +33,14 @@ impl Item {
         match self {
             Self::Message(message) => {
                 let mut item = crate::Message::text(message.role, PLACEHOLDER);
+                // The status stays: a cut-off item is repaired differently from a complete one.
                 item.status = message.status;
                 item.extra = extra;
                 Self::Message(item)
             }
             Self::FunctionCall(call) => {
+                // Name and `call_id` stay, because an output without its call is refused by providers. `{}` is
+                // the shortest valid arguments.
                 let mut item = crate::FunctionCall::new(&call.call_id, &call.name, "{}");
                 item.status = call.status;
                 item.extra = extra;
@@ -49,11 +54,14 @@ impl Item {
                 item.extra = extra;
                 Self::FunctionCallOutput(item)
             }
+            // Nothing but the status: summaries, thoughts and sealed forms all lead back to what was said.
             Self::Reasoning(reasoning) => Self::Reasoning(Reasoning {
                 status: reasoning.status,
                 extra,
                 ..Reasoning::default()
             }),
+            // A compaction without a summary would leave a gap that nothing explains; the placeholder stands in
+            // it.
             Self::Compaction(_) => Self::Compaction(Compaction {
                 summary: vec![Part::SummaryText(crate::TextPart::new(PLACEHOLDER))],
                 extra,
@@ -67,6 +75,7 @@ impl Item {
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
         match self {
+            // An extension has no parsed extra fields, so the mark is looked up in its JSON.
             Self::Extension(extension) => extension
                 .raw
                 .fields()
@@ -83,6 +92,7 @@ impl Item {
 #[must_use]
 pub fn tombstone_json(json: &str) -> String {
     let tombstone = match Item::parse(json) {
+        // Redaction must never fail: a row that no version can read is replaced as well.
         Ok(item) => item.tombstone(),
         Err(_) => tombstone_of(UNREADABLE),
     };
@@ -95,6 +105,7 @@ fn tombstone_of(kind: &str) -> Item {
     debug_assert!(raw.is_ok(), "a quoted string is JSON");
     Item::Extension(Extension {
         kind: kind.to_owned(),
+        // No id: a provider's id leads back to what was redacted.
         id: None,
         raw: raw.unwrap_or_else(|_| Raw::null()),
     })

@@ -1,4 +1,4 @@
-//! A request to a model, or its response, without a provider's accent.
+//! A request to a model, or its response, in no provider's format.
 //!
 //! `lift` reads a provider's JSON into a transcript, `lower` writes one. What only one format can say
 //! stays verbatim in the nearest `extra` under that format's name, see [`Extra`].
@@ -86,7 +86,7 @@ pub struct ReasoningOptions {
     pub summary: Option<String>,
 }
 
-/// What a response says about itself.
+/// What a response reports about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseInfo {
     /// The provider's id.
@@ -115,6 +115,7 @@ pub enum FinishReason {
 impl FinishReason {
     /// The lower-case word, or the format's own.
     #[must_use]
+    // The words of OpenAI's Chat Completions, which most hosts and the telemetry conventions use.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",

@@ -21,6 +21,7 @@ pub fn excerpt(text: &str, max: usize) -> String {
 #[must_use]
 pub fn shorten_words(text: &str, max: usize) -> String {
     let mut out = String::new();
+    // Word by word, so that of a long text only the part that is shown is read.
     for word in text.split_whitespace() {
         if !out.is_empty() {
             out.push(' ');

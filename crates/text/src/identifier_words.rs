@@ -6,7 +6,7 @@
 //!
 //! Not here: which words count how much (the index of `contexture-tools`).
 
-/// Of a word this many characters count.
+/// The longest word in characters; the rest of a longer one does not count.
 const LONGEST: usize = 40;
 
 /// Calls `visit` with each word of `text`, in order.
@@ -17,6 +17,8 @@ pub fn for_each_identifier_word(text: &str, mut visit: impl FnMut(&str)) {
     let mut ideograph: Option<char> = None;
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
+        // Scripts without spaces have no words to cut. Single characters find everything and pairs rank what is
+        // meant above it.
         if is_unspaced(c) {
             flush_word(&mut word, &mut length, &mut visit);
             let mut buffer = String::with_capacity(8);
@@ -35,9 +37,12 @@ pub fn for_each_identifier_word(text: &str, mut visit: impl FnMut(&str)) {
             before = None;
             continue;
         }
+        // One character of look-ahead tells `HTTPServer` (cut before `S`) from `HTTPS`.
         if before.is_some_and(|before| is_word_boundary(before, c, chars.peek().copied())) {
             flush_word(&mut word, &mut length, &mut visit);
         }
+        // Characters beyond the limit are dropped and not begun as a new word: a blob of base64 must not fill
+        // an index.
         if length < LONGEST {
             word.extend(c.to_lowercase());
             length += 1;
@@ -76,6 +81,8 @@ fn is_unspaced(c: char) -> bool {
 
 /// An English word without its commonest endings. Coarse on purpose: both sides are cut the same way.
 fn stem_word(word: &str) -> &str {
+    // The endings below are English; taking them from other languages would join words that mean different
+    // things.
     if !word.is_ascii() {
         return word;
     }

@@ -24,8 +24,10 @@ pub fn similar_by_edit_distance<'n>(
     let name: Vec<char> = name.chars().take(MAX_COMPARED_CHARS).collect();
     let mut ranked: Vec<(usize, &str)> = known
         .map(|candidate| (edit_distance(&name, candidate), candidate))
+        // A third of the longer name: more than a typo or a missing dash, less than another family's name.
         .filter(|(distance, candidate)| distance * 3 <= name.len().max(candidate.len()))
         .collect();
+    // Ties are broken by the name, so that suggestions do not depend on the order of the table.
     ranked.sort_unstable();
     ranked.dedup();
     ranked
@@ -37,6 +39,7 @@ pub fn similar_by_edit_distance<'n>(
 
 /// Levenshtein's distance, row by row.
 fn edit_distance(a: &[char], b: &str) -> usize {
+    // One row instead of a matrix; `diagonal` holds what the row before had at the last position.
     let mut row: Vec<usize> = (0..=a.len()).collect();
     for (i, cb) in b.chars().take(MAX_COMPARED_CHARS).enumerate() {
         let mut diagonal = i;
@@ -71,15 +74,19 @@ pub fn similar_by_letter_pairs<'n>(
     let score = |other: &str| -> Option<usize> {
         let plain = normalize_name(other);
         if plain == wanted {
+            // Equal but for case, dashes and underscores: certainly meant.
             return Some(0);
         }
         let contained = plain.contains(&wanted) || wanted.contains(&plain);
+        // Two letters are contained in nearly every name, so short names do not count as contained.
         if contained && plain.len() >= 3 && wanted.len() >= 3 {
             return Some(1);
         }
         let other = letter_pairs(&plain);
         let shared = other.iter().filter(|pair| pairs.contains(pair)).count();
         let all = other.len() + pairs.len();
+        // Three tenths of all pairs in common, where one half would be every pair. The distance is a
+        // percentage, so lower is nearer.
         (shared * 10 >= all * 3).then(|| 2 + (all - 2 * shared.min(all / 2)) * 100 / all.max(1))
     };
     let mut ranked: Vec<(usize, &str)> = known
@@ -100,6 +107,7 @@ fn normalize_name(name: &str) -> String {
 
 fn letter_pairs(name: &str) -> Vec<(char, char)> {
     let mut pairs: Vec<(char, char)> = name.chars().zip(name.chars().skip(1)).collect();
+    // Sorted and unique: a repeated pair counts once, and equality does not depend on where it stands.
     pairs.sort_unstable();
     pairs.dedup();
     pairs

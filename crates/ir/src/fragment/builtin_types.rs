@@ -1,5 +1,4 @@
-//! The fields of every built-in fragment, in order: the one table behind builders and serialised
-//! forms.
+//! The fields of every built-in fragment, in order: the one table behind builders and serialised forms.
 
 use crate::fragment::convert::object;
 use crate::fragment::tree::{Fragment, FragmentData};
@@ -85,6 +84,8 @@ const fn text_kind(name: &'static str, field: &'static str) -> FragmentKind {
     }
 }
 
+// Order is part of the format: builders fill by position, renderers show the fields in this order, and
+// serialised documents list them so. New fields go last.
 const KINDS: &[FragmentKind] = &[
     object_kind(
         "term",
@@ -209,6 +210,7 @@ pub(super) fn build_fragment<const N: usize>(
     values: [FragmentData; N],
 ) -> Fragment {
     let table = match builtin_kind(name).map(|kind| &kind.shape) {
+        // Only objects come here: text and entry builders make their fragments themselves.
         Some(FragmentShape::Fields(fields)) => *fields,
         _ => &[],
     };
@@ -217,6 +219,8 @@ pub(super) fn build_fragment<const N: usize>(
         name,
         object(
             table
+                // `zip` pairs each value with the field at its place; the assertion above guards against a
+                // builder that forgot one.
                 .iter()
                 .zip(values)
                 .filter(|(field, value)| !(field.optional && is_empty(value)))

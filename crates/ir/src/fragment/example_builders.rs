@@ -1,4 +1,4 @@
-//! Builders of the fragments that say how to think: examples, workflows, principles, words.
+//! Builders of the fragments that explain how to think: examples, workflows, principles, glossaries.
 
 use crate::fragment::builtin_types::build_fragment;
 use crate::fragment::convert::object;
@@ -15,7 +15,7 @@ pub struct Example {
     pub note: String,
 }
 
-/// A question and its good answer.
+/// Builds a question with its good answer.
 #[must_use]
 pub fn example(example: Example) -> Fragment {
     let Example {
@@ -39,7 +39,7 @@ pub struct Workflow {
     pub notes: String,
 }
 
-/// A task, step by step.
+/// Builds a task with its steps.
 #[must_use]
 pub fn workflow(workflow: Workflow) -> Fragment {
     let Workflow {
@@ -69,7 +69,7 @@ pub struct Analogy {
     pub pitfall: String,
 }
 
-/// One thing by way of another.
+/// Builds a comparison of concepts.
 #[must_use]
 pub fn analogy(analogy: Analogy) -> Fragment {
     let Analogy {
@@ -91,7 +91,7 @@ pub fn analogy(analogy: Analogy) -> Fragment {
     )
 }
 
-/// Words and the expressions that stand for them, in the order given.
+/// Builds a glossary: terms and the expressions that stand for them, in the order given.
 #[must_use]
 pub fn glossary<T: Into<String>, E: Into<String>>(
     entries: impl IntoIterator<Item = (T, E)>,
@@ -99,6 +99,8 @@ pub fn glossary<T: Into<String>, E: Into<String>>(
     let entry = |(term, expression): (T, E)| {
         object([("term", term.into()), ("expression", expression.into())])
     };
+    // A list of pairs and not an object: a renderer may show each entry as an element of its own, and the order
+    // counts.
     Fragment::new(
         "glossary",
         entries.into_iter().map(entry).collect::<FragmentData>(),
@@ -116,7 +118,7 @@ pub struct Principle {
     pub policies: Vec<FragmentData>,
 }
 
-/// A principle and the policies that follow from it.
+/// Builds a principle with the policies that follow from it.
 #[must_use]
 pub fn principle(principle: Principle) -> Fragment {
     let Principle {
@@ -143,7 +145,7 @@ pub struct Policy {
     pub policies: Vec<FragmentData>,
 }
 
-/// One policy.
+/// Builds one policy.
 #[must_use]
 pub fn policy(policy: Policy) -> Fragment {
     let Policy {

@@ -47,13 +47,15 @@ impl Codec for UiMessage {
     /// The message as it is written in JSON; its text alone where that cannot be data.
     fn decode(&self) -> FragmentData {
         serde_json::to_value(self)
+            // An application's message may hold numbers or nesting that data cannot; its text is better than
+            // nothing.
             .ok()
             .and_then(|value| FragmentData::try_from(value).ok())
             .unwrap_or_else(|| FragmentData::Text(self.joined_text()))
     }
 }
 
-/// What the person says. A whole message becomes the person's, whatever its role was.
+/// Builds a message of the person. A whole message becomes the person's, whatever its role was.
 #[must_use]
 pub fn user(content: impl Into<MessageInput>) -> Fragment {
     let message = match content.into() {
@@ -66,19 +68,20 @@ pub fn user(content: impl Into<MessageInput>) -> Fragment {
     message_fragment("user", message)
 }
 
-/// What the model said. Of reasoning parts that repeat one `providerMetadata.openai.itemId` the
-/// first stays: the others are the same item, and the provider refuses it twice.
+/// Builds a message of the model. Of reasoning parts that repeat one `providerMetadata.openai.itemId` the first
+/// stays: the others are the same item, and the provider refuses it twice.
 #[must_use]
 pub fn assistant(message: UiMessage) -> Fragment {
     let mut seen = BTreeSet::new();
     let mut message = message;
     message
         .parts
+        // `insert` is false for an id that was there already; parts that are no OpenAI reasoning always stay.
         .retain(|part| reasoning_item(part).is_none_or(|id| seen.insert(id)));
     message_fragment("assistant", message)
 }
 
-/// What the model said, as text.
+/// Builds a message of the model from a text.
 #[must_use]
 pub fn assistant_text(text: impl AsRef<str>) -> Fragment {
     message_fragment(
@@ -87,7 +90,7 @@ pub fn assistant_text(text: impl AsRef<str>) -> Fragment {
     )
 }
 
-/// A message of any role, which becomes the fragment's name; a text is the person's.
+/// Builds a message of any role, which becomes the fragment's name; a text is the person's.
 #[must_use]
 pub fn message(content: impl Into<MessageInput>) -> Fragment {
     let message = match content.into() {
@@ -97,28 +100,30 @@ pub fn message(content: impl Into<MessageInput>) -> Fragment {
     message_fragment(message.role.as_str(), message)
 }
 
-/// The fragment itself if it carries a message, else a message of its data: a text as it is, other
-/// data as JSON.
+/// Turns a fragment into one that carries a message: itself if it carries one already, else a message of its
+/// data, a text as it is and other data as JSON.
 #[must_use]
 pub fn to_message_fragment(fragment: Fragment) -> Fragment {
     match &fragment.body {
         Body::Data(FragmentData::Text(text)) => message(text.as_str()),
         Body::Data(data) => match data.to_json() {
             Ok(value) => message(value.to_string()),
+            // There is no text to make a message of; the fragment stays as it is.
             Err(_) => fragment,
         },
         _ => fragment,
     }
 }
 
-/// A text that replaces the newest assistant message: a pending one in place, a stored one on a new
-/// branch; with none, it is appended.
+/// Builds a text that replaces the newest assistant message: a pending one in place, a stored one on a new
+/// branch. Where there is none, the text is appended.
 #[must_use]
 pub fn last_assistant_message(text: impl Into<String>) -> Fragment {
     Fragment::from_body("assistant", Body::LastAssistant(text.into()))
 }
 
 fn message_fragment(name: &str, message: UiMessage) -> Fragment {
+    // An empty id means "to be assigned": a fragment must not carry it as if it were one.
     let id = Some(message.id.clone()).filter(|id| !id.is_empty());
     Fragment {
         id,

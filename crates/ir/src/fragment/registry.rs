@@ -65,6 +65,7 @@ pub fn to_serialized(
     fragment: &Fragment,
     registry: &FragmentRegistry,
 ) -> Result<Value, FragmentError> {
+    // Once, before the descent: what a fragment holds is no deeper than the fragment.
     if fragment.is_deeper_than(MAX_DEPTH) {
         return Err(FragmentError::TooDeep);
     }
@@ -90,6 +91,7 @@ fn serialize_fragment(
             name: fragment.name.clone(),
         });
     };
+    // In the order of registration, and before the built-in types, so that an application can replace one.
     for (name, definition) in &registry.types {
         let serialized =
             definition
@@ -117,6 +119,8 @@ fn serialize_fragment(
         FragmentShape::Entries => {
             document.insert("entries".to_owned(), entries_to_json(kind, data)?);
         }
+        // A text type over a list or an object has no serialised form. The guard of the first arm lets it fall
+        // through to here.
         FragmentShape::Text(_) => return Err(shape_error(kind)),
     }
     Ok(Value::Object(document))
@@ -132,6 +136,7 @@ fn write_fields(
     let FragmentData::Object(entries) = data else {
         return Err(shape_error(kind));
     };
+    // Before the fields are written: a serialised form without this key would come back as another fragment.
     if let Some(stray) = entries
         .keys()
         .find(|key| fields.iter().all(|field| field.name != key.as_str()))
@@ -146,6 +151,7 @@ fn write_fields(
             Some(value) if matches_field_type(field, value) => {
                 document.insert(field.name.to_owned(), value_to_json(value, registry)?);
             }
+            // Optional and empty: left out, as the builders leave it out.
             None | Some(FragmentData::Null) if field.optional => {}
             _ => return Err(shape_error(kind)),
         }
@@ -192,6 +198,7 @@ fn entries_to_json(kind: &FragmentKind, data: &FragmentData) -> Result<Value, Fr
         };
         match (entry.get("term"), entry.get("expression"), entry.len()) {
             (Some(FragmentData::Text(term)), Some(expression), 2) if expression.is_primitive() => {
+                // Two entries with one term would be one key of the object, and one expression would be lost.
                 if entries
                     .insert(term.clone(), expression.to_json()?)
                     .is_some()
@@ -218,11 +225,15 @@ fn deserialize_fragment(
         .get("type")
         .and_then(Value::as_str)
         .ok_or_else(not_one)?;
+    // These names are reserved for messages and never looked up, even if an application registered a type of
+    // that name.
     if matches!(name, "user" | "assistant" | "message") {
         return Err(FragmentError::Message {
             name: name.to_owned(),
         });
     }
+    // Registered types first, as in writing: otherwise a replaced built-in type would be read by the wrong
+    // reader.
     if let Some(definition) = registry.types.get(name) {
         return definition
             .deserialize(map)
@@ -236,6 +247,7 @@ fn deserialize_fragment(
             kind: name.to_owned(),
         });
     };
+    // Strict on purpose. A misspelt field that was ignored would be an instruction that the model never sees.
     reject_unknown_fields(kind, map)?;
     let data = match &kind.shape {
         FragmentShape::Text(field) => text_field(kind, field, map)?,
@@ -293,6 +305,7 @@ fn read_fields(
                 .collect::<Result<Vec<_>, _>>()?
                 .into(),
             (Some(Value::Array(items)), FieldType::Data) => {
+                // An array and the object around it are two levels of the tree that the builder would make.
                 let below = depth_left.checked_sub(2).ok_or(FragmentError::TooDeep)?;
                 items
                     .iter()
@@ -302,6 +315,7 @@ fn read_fields(
             }
             (Some(other), _) => return Err(field_type_error(kind, field.name, "an array", other)),
         };
+        // Explicitly empty and absent are one, so that a document read and written again has one form.
         if !(field.optional && is_empty(&value)) {
             entries.insert(field.name, value);
         }
@@ -317,6 +331,8 @@ fn deserialize_data(
 ) -> Result<FragmentData, FragmentError> {
     let below = || depth_left.checked_sub(1).ok_or(FragmentError::TooDeep);
     match value {
+        // Only a string `type` marks a serialised fragment; data may well have a `type` of its own that is a
+        // number.
         Value::Object(map) if map.get("type").is_some_and(Value::is_string) => {
             Ok(deserialize_fragment(value, registry, below()?)?.into())
         }
@@ -335,6 +351,7 @@ fn deserialize_data(
                 .collect::<Result<Vec<_>, _>>()
                 .map(FragmentData::Array)
         }
+        // Scalars cannot fail to convert; depth was accounted for by the containers around them.
         other => FragmentData::try_from(other.clone()),
     }
 }

@@ -1,14 +1,14 @@
 //! Builders of the fragments that say who the model is, what it must do and what words mean.
 //!
-//! A field that may be left out is left out when it is empty. Those with more than two texts take a
-//! struct, so that a call reads as what it says.
+//! An optional field is left out when it is empty. Builders with more than two texts take a struct, so that a
+//! call names each of them.
 
 use crate::fragment::builtin_types::build_fragment;
 use crate::fragment::convert::Children;
 use crate::fragment::tree::{Fragment, FragmentData};
 
-/// A fragment of any name over its children. The data is a list even of one child or none; for a
-/// lone value use [`Fragment::new`].
+/// Builds a fragment of any name over its children. The data is a list even of one child or none; for a lone
+/// value use [`Fragment::new`].
 ///
 /// ```
 /// use contexture_ir::{fragment, hint, term};
@@ -21,37 +21,37 @@ pub fn fragment(name: impl Into<String>, children: impl Children) -> Fragment {
     Fragment::new(name, FragmentData::Array(children.into_children()))
 }
 
-/// What the model is.
+/// Builds a role: what the model is.
 #[must_use]
 pub fn role(text: impl Into<String>) -> Fragment {
     Fragment::new("role", text.into())
 }
 
-/// Something worth knowing.
+/// Builds a hint: something worth knowing.
 #[must_use]
 pub fn hint(text: impl Into<String>) -> Fragment {
     Fragment::new("hint", text.into())
 }
 
-/// What a word means.
+/// Builds a term with its definition.
 #[must_use]
 pub fn term(name: impl Into<String>, definition: impl Into<String>) -> Fragment {
     build_fragment("term", [name.into().into(), definition.into().into()])
 }
 
-/// Another word for something.
+/// Builds an alias: another word for something.
 #[must_use]
 pub fn alias(term: impl Into<String>, meaning: impl Into<String>) -> Fragment {
     build_fragment("alias", [term.into().into(), meaning.into().into()])
 }
 
-/// What the person likes: an aspect and its value.
+/// Builds a preference of the person: an aspect and its value.
 #[must_use]
 pub fn preference(aspect: impl Into<String>, value: impl Into<String>) -> Fragment {
     build_fragment("preference", [aspect.into().into(), value.into().into()])
 }
 
-/// What was misunderstood, put right.
+/// Builds a correction: what was misunderstood, and what is right.
 #[must_use]
 pub fn correction(subject: impl Into<String>, clarification: impl Into<String>) -> Fragment {
     build_fragment(
@@ -60,7 +60,7 @@ pub fn correction(subject: impl Into<String>, clarification: impl Into<String>) 
     )
 }
 
-/// A trap and the way round it.
+/// Builds a quirk: a trap and the way round it.
 #[must_use]
 pub fn quirk(issue: impl Into<String>, workaround: impl Into<String>) -> Fragment {
     build_fragment("quirk", [issue.into().into(), workaround.into().into()])
@@ -77,7 +77,7 @@ pub struct Guardrail {
     pub action: String,
 }
 
-/// A rule that holds whatever is asked.
+/// Builds a guardrail: a rule that holds whatever is asked.
 #[must_use]
 pub fn guardrail(guardrail: Guardrail) -> Fragment {
     let Guardrail {
@@ -99,7 +99,7 @@ pub struct Explanation {
     pub therefore: String,
 }
 
-/// A concept, explained.
+/// Builds the explanation of a concept.
 #[must_use]
 pub fn explain(explanation: Explanation) -> Fragment {
     let Explanation {
@@ -124,7 +124,7 @@ pub struct Clarification {
     pub reason: String,
 }
 
-/// When to ask back rather than guess.
+/// Builds a clarification: when to ask back and not to guess.
 #[must_use]
 pub fn clarification(clarification: Clarification) -> Fragment {
     let Clarification { when, ask, reason } = clarification;
@@ -142,7 +142,7 @@ pub struct StyleGuide {
     pub always: String,
 }
 
-/// How to write. The fragment's name is `styleGuide`.
+/// Builds a style guide: how to write. The fragment's name is `styleGuide`.
 #[must_use]
 pub fn style_guide(guide: StyleGuide) -> Fragment {
     let StyleGuide {
@@ -150,6 +150,7 @@ pub fn style_guide(guide: StyleGuide) -> Fragment {
         never,
         always,
     } = guide;
+    // The name is in camel case because stored fragments and rendered tags have it so.
     build_fragment("styleGuide", [prefer.into(), never.into(), always.into()])
 }
 
@@ -162,7 +163,7 @@ pub struct Identity {
     pub role: String,
 }
 
-/// Who the model talks with.
+/// Builds the identity of the person whom the model talks with.
 #[must_use]
 pub fn identity(identity: Identity) -> Fragment {
     build_fragment("identity", [identity.name.into(), identity.role.into()])
@@ -181,7 +182,7 @@ pub struct Persona {
     pub tone: String,
 }
 
-/// Whom the model plays.
+/// Builds a persona: whom the model plays.
 #[must_use]
 pub fn persona(persona: Persona) -> Fragment {
     let Persona {

@@ -26,10 +26,12 @@ pub fn canonical_json(text: &str) -> Option<String> {
 }
 
 fn write_canonical(text: &str, depth: usize, out: &mut String) -> Option<()> {
+    // The depth is counted down and not up, so that the one `?` both checks and ends.
     let depth = depth.checked_sub(1)?;
     match text.as_bytes().first()? {
         b'{' => {
             let fields = Fields::parse(text).ok()?;
+            // Collecting into a map drops all but the last of repeated keys, which is what most readers do.
             let sorted: BTreeMap<&str, &RawValue> = fields.iter().collect();
             out.push('{');
             for (index, (key, value)) in sorted.into_iter().enumerate() {
@@ -53,6 +55,7 @@ fn write_canonical(text: &str, depth: usize, out: &mut String) -> Option<()> {
             }
             out.push(']');
         }
+        // Parsed and quoted again: `"\u0041"` and `"A"` are one string, and must be one text.
         b'"' => out.push_str(&quote_json(&serde_json::from_str::<String>(text).ok()?)),
         b't' | b'f' | b'n' => out.push_str(text),
         _ => out.push_str(&canonical_number(text)),
@@ -65,6 +68,7 @@ fn canonical_number(text: &str) -> String {
     if text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'-')
+    // Digits stay text. A double would make two 19-digit ids equal, and so two different calls.
     {
         return if text == "-0" {
             "0".to_owned()
@@ -72,6 +76,7 @@ fn canonical_number(text: &str) -> String {
             text.to_owned()
         };
     }
+    // Below 2^53 a whole double prints as an integer, so that `1.0`, `1e0` and `1` are one number.
     match text.parse::<f64>() {
         // Adding zero turns -0 into 0.
         Ok(value) if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 => {

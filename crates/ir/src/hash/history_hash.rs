@@ -1,4 +1,4 @@
-//! What a history means up to each of its blocks, whatever format it came through.
+//! The hash of a history up to each of its blocks, equal whatever format the history came through.
 //!
 //! A client that keeps no state sends its whole history with every request, written anew each time. The
 //! chain gives equal hashes for equal beginnings. It runs over blocks: what the user's side says, one
@@ -7,7 +7,7 @@
 //! order of their calls, arguments as JSON values, media by their decoded bytes. Reasoning, compactions,
 //! extensions and what a model began and did not finish are passed over.
 //!
-//! Not here: hashes of single items (`meaning`), where a hash leads to.
+//! Not here: hashes of single items (`meaning_hash`), and what a hash leads to.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,7 +29,7 @@ pub struct HistoryHash {
     pub items: usize,
 }
 
-/// A history, hashed item by item.
+/// Hashes a history item by item. The open block can still grow, so its hash is computed on demand.
 #[derive(Clone, Debug)]
 pub struct HistoryHasher {
     closed: PathHash,
@@ -64,7 +64,8 @@ impl Default for HistoryHasher {
 }
 
 impl HistoryHasher {
-    /// The chain of a history of which nothing is known but this hash, at the end of a block.
+    /// Continues after a history of which nothing is known but this hash, which must be that of a finished
+    /// block.
     #[must_use]
     pub const fn resume(hash: PathHash) -> Self {
         Self {
@@ -75,14 +76,16 @@ impl HistoryHasher {
         }
     }
 
-    /// The hash of all that was said so far.
+    /// The hash of all items so far.
     #[must_use]
     pub fn current_hash(&self) -> PathHash {
         let (kind, content) = match &self.block {
             OpenBlock::Nothing => return self.closed,
             OpenBlock::User(form) => ("user", form.finish()),
             OpenBlock::Model(form) => {
+                // A clone, because the block stays open: a later item must still be able to join its text.
                 let mut form = form.clone();
+                // Calls come after the text whatever their order on the wire, since formats differ in it.
                 for call in &self.calls {
                     form.add_piece("call", call.as_bytes());
                 }
@@ -90,6 +93,8 @@ impl HistoryHasher {
             }
             OpenBlock::Outputs(outputs) => {
                 let mut outputs = outputs.clone();
+                // Formats and parallel tools order outputs differently. The order of the calls is the one that
+                // all share.
                 outputs.sort_by_key(|(place, _)| *place);
                 let mut form = BlockHasher::default();
                 for (_, output) in &outputs {
@@ -105,6 +110,8 @@ impl HistoryHasher {
     pub fn push_item(&mut self, item: &Item) {
         match item {
             Item::Message(message) if is_finished(message.status) => {
+                // A message of nothing but empty text is not written by every format, so it must not open a
+                // block.
                 let mut said = BlockHasher::default();
                 said.add_parts(&message.content);
                 if said.is_empty() {
@@ -118,6 +125,8 @@ impl HistoryHasher {
             }
             Item::FunctionCall(call) if is_finished(call.status) => {
                 self.open_block(Side::Model);
+                // Call ids repeat within a conversation, hence a queue for each: outputs answer calls of one id
+                // in order.
                 let same = self.open.entry(call.call_id.clone()).or_default();
                 same.push_back(self.calls.len());
                 self.calls.push(call_hash(call));
@@ -129,12 +138,14 @@ impl HistoryHasher {
                     outputs.push((place, hash));
                 }
             }
+            // Reasoning, compactions, extensions and what was cut off: no format but their own can express
+            // them.
             _ => {}
         }
     }
 
-    /// Adds items, and gives the hash at the end of every block and message of the user's side; the last
-    /// is that of all.
+    /// Adds items and returns the hash at the end of every block, and of every message of the user's side; the
+    /// last is the hash of all items.
     pub fn hash_items<'i>(
         &mut self,
         items: impl IntoIterator<Item = &'i Item>,
@@ -143,6 +154,8 @@ impl HistoryHasher {
         let (mut count, mut last) = (0, None);
         let mut link = |chain: &Self, items: usize| {
             let hash = chain.current_hash();
+            // Items that add nothing to the hash (empty text, reasoning) give no new link: an equal hash keeps
+            // the smaller count.
             if items > 0 && links.last().is_none_or(|last| last.hash != hash) {
                 links.push(HistoryHash { hash, items });
             }
@@ -150,6 +163,8 @@ impl HistoryHasher {
         for item in items {
             let side = side_of(item);
             if let Some(side) = side {
+                // On the user's side every message ends a prefix: a client may have sent it as the last of a
+                // request.
                 if last.is_some_and(|last| last != side || side == Side::User) {
                     link(self, count);
                 }
@@ -164,7 +179,7 @@ impl HistoryHasher {
         links
     }
 
-    /// The open block of a side; what another side said is closed.
+    /// Opens a block for a side, or returns the open one; a block of another side is closed first.
     fn open_block(&mut self, side: Side) -> &mut OpenBlock {
         let same = matches!(
             (&self.block, side),
@@ -179,6 +194,8 @@ impl HistoryHasher {
                 Side::Model => OpenBlock::Model(BlockHasher::default()),
                 Side::Outputs => OpenBlock::Outputs(Vec::new()),
             };
+            // Only a new step of the model forgets the calls: outputs follow in a block of their own and still
+            // need their places.
             if side == Side::Model {
                 self.calls.clear();
                 self.open.clear();
@@ -187,7 +204,7 @@ impl HistoryHasher {
         &mut self.block
     }
 
-    /// Where an output stands among those of its step: what answers no call comes last.
+    /// Returns the place of an output among the calls of its step. An output that answers no call comes last.
     fn take_call_index(&mut self, call_id: &str) -> usize {
         let place = self.open.get_mut(call_id).and_then(VecDeque::pop_front);
         place.unwrap_or(usize::MAX)
@@ -251,6 +268,7 @@ impl BlockHasher {
     fn add_piece(&mut self, kind: &str, bytes: &[u8]) {
         self.end_text();
         self.hasher.update(bytes);
+        // Kind and length come after the bytes, because the length of joined text is known only at its end.
         self.end_piece(kind, bytes.len() as u64);
     }
 
@@ -268,8 +286,9 @@ impl BlockHasher {
         self.hasher.update(&[0, kind.len() as u8]);
     }
 
-    /// The host's words among people's are not theirs.
+    /// Marks where the role changes between the person and the host, whose messages share one side.
     fn add_role(&mut self, role: Role) {
+        // `system` and `developer` are one here: providers rename the one into the other.
         let instructing = role.is_instruction();
         if self.instructing != instructing {
             self.instructing = instructing;
@@ -295,6 +314,7 @@ impl BlockHasher {
     }
 
     fn finish(&self) -> ContentHash {
+        // A clone for the same reason as above: the hash of the present must not end the text.
         let mut whole = self.clone();
         whole.end_text();
         ContentHash::of_hash(whole.hasher.finalize())

@@ -1,11 +1,11 @@
-//! What an item means, whatever format it came through.
+//! The meaning of an item as a hash, equal whatever format the item came through.
 //!
 //! A client that re-sends its history writes it anew: ids change, text parts split or join, arguments
 //! get other spacing, an image arrives under another encoding. The meaning hash is equal for all of
 //! these. It is a derived, versioned figure: a change of [`MEANING_VERSION`] makes stored hashes
 //! worth nothing, never wrong.
 //!
-//! Not here: hashes of beginnings of histories (`chain`).
+//! Not here: hashes of prefixes of histories (`history_hash`).
 
 use std::borrow::Cow;
 
@@ -53,6 +53,7 @@ pub fn meaning_hash(item: &Item) -> Option<ContentHash> {
                 Output::Parts(parts) => form.add_parts(parts),
             }
         }
+        // No other format can express these, so a client that re-sends its history never sends them back.
         Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => return None,
     }
     Some(form.finish())
@@ -85,6 +86,7 @@ impl MeaningHasher {
             return;
         }
         if self.text.is_none() {
+            // The length is not known yet: eight zero bytes hold its place, and `end_text` fills them.
             self.add_bytes(b"text");
             self.pieces.extend_from_slice(&[0; LENGTH]);
             self.text = Some(self.pieces.len());
@@ -115,6 +117,7 @@ impl MeaningHasher {
         let Some(begin) = self.text.take() else {
             return;
         };
+        // Only where text is open; two calls in a row must not write a length twice.
         let length = ((self.pieces.len() - begin) as u64).to_le_bytes();
         if let Some(place) = self.pieces.get_mut(begin - LENGTH..begin) {
             place.copy_from_slice(&length);
@@ -144,6 +147,7 @@ pub(crate) fn canonical_arguments(call: &FunctionCall) -> Cow<'_, str> {
 
 /// The bytes of a `data:` URL; of anything else its text.
 pub(crate) fn media_bytes(source: &str) -> Cow<'_, [u8]> {
+    // Compared by decoded bytes, because clients re-encode: padding and line breaks in base64 differ.
     let inline = source.split_once(";base64,");
     match inline.map(|(_, data)| STANDARD.decode(data)) {
         Some(Ok(bytes)) => Cow::Owned(bytes),
@@ -160,6 +164,8 @@ pub(crate) fn image_source(image: &ImagePart) -> &str {
 }
 
 pub(crate) fn file_source(file: &FilePart) -> &str {
+    // Inline data first, since it identifies the file by content. A URL may expire and an id belongs to one
+    // provider.
     let sources = [&file.file_data, &file.file_url, &file.file_id];
     sources
         .into_iter()

@@ -177,6 +177,8 @@ impl Part {
                 media_type: fields.take_string(&["media_type", "mediaType"])?,
                 extra: fields.into_extra(),
             }),
+            // Kept as the whole object and not by member, so that lowering to the same format gives back every
+            // byte.
             _ => Self::Extension(ExtensionPart {
                 kind,
                 raw: Raw::parse(text)?,
@@ -215,6 +217,7 @@ impl TextPart {
 
 impl Serialize for Part {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Written as it came. The typed path would put `type` first and lose the order of members.
         if let Self::Extension(part) = self {
             return part.raw.serialize(serializer);
         }
@@ -237,6 +240,7 @@ impl Serialize for Part {
             }
             _ => map.serialize_entry("text", self.as_text().unwrap_or_default())?,
         }
+        // Last, so that known fields keep their places whatever an older version did not know.
         if let Some(extra) = self.extra() {
             extra.write_members(&mut map)?;
         }
