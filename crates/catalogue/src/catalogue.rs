@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::document::{ModelsFile, merge_model_entry};
+use crate::aliases::{candidate_names, normalize_name, strip_date_suffix};
 use crate::error::CatalogueError;
 use crate::media::MediaRules;
-use crate::name::{candidate_names, normalize_name, strip_date_suffix};
-use crate::near::most_similar;
+use crate::models_file::{ModelsFile, merge_model_entry};
 use crate::spec::ModelSpec;
+use contexture_text::similar_by_edit_distance;
 
 const BUILTIN: &str = include_str!("../data/models.json");
 
@@ -31,6 +31,8 @@ impl Catalogue {
     pub fn builtin() -> &'static Self {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
         CATALOGUE.get_or_init(|| {
+            // A damaged table is a bug of this crate and caught by its tests; a release falls back to an empty
+            // one.
             let catalogue = Self::default().with_json(BUILTIN);
             debug_assert!(catalogue.is_ok(), "data/models.json is damaged");
             catalogue.unwrap_or_default()
@@ -68,10 +70,15 @@ impl Catalogue {
     pub fn resolve(&self, name: &str) -> Result<&ModelSpec, CatalogueError> {
         let candidates = candidate_names(name);
         self.find_model(&candidates).ok_or_else(|| {
+            // The last candidate is the most reduced form, which is closest to what ids in the table look like.
             let literal = candidates.last().map_or("", String::as_str);
             CatalogueError::UnknownModel {
+                // A name may be a whole prompt pasted into the wrong field; errors and logs stay short.
                 name: name.chars().take(200).collect(),
-                near: most_similar(literal, self.models.iter().map(|model| model.id.as_str())),
+                near: similar_by_edit_distance(
+                    literal,
+                    self.models.iter().map(|model| model.id.as_str()),
+                ),
             }
         })
     }
@@ -88,6 +95,8 @@ impl Catalogue {
     }
 
     fn find_model(&self, candidates: &[String]) -> Option<&ModelSpec> {
+        // Every candidate is tried as an exact name before any is tried without its date: a literal match
+        // always wins.
         let exact = candidates.iter().find_map(|name| self.names.get(name));
         let index = exact.or_else(|| candidates.iter().find_map(|name| self.undated.get(name)))?;
         self.models.get(*index)
@@ -96,6 +105,7 @@ impl Catalogue {
     fn with_models_file(&self, document: ModelsFile) -> Result<Self, CatalogueError> {
         let mut catalogue = self.clone();
         catalogue.media.extend(document.media);
+        // One by one, because an entry may be `like` an earlier entry of the same file.
         for (place, entry) in document.models.into_iter().enumerate() {
             let id = entry.get("id").and_then(|id| id.as_str());
             let model = id.map_or_else(|| format!("number {}", place + 1), str::to_owned);
@@ -104,6 +114,8 @@ impl Catalogue {
             let spec = merge_model_entry(known, entry, &catalogue.media, |name| {
                 let earlier = catalogue.ids.get(name);
                 earlier
+                    // Entries of this file come first, then the table being extended: the file sees its own
+                    // changes.
                     .and_then(|&index| catalogue.models.get(index))
                     .or_else(|| self.find_model(&candidate_names(name)))
                     .cloned()
@@ -131,6 +143,8 @@ impl Catalogue {
     fn rebuild_indexes(&mut self) {
         self.names.clear();
         self.undated.clear();
+        // Aliases before ids: an id that equals another model's alias overwrites it and is found by its own
+        // name.
         for (index, model) in self.models.iter().enumerate() {
             for alias in &model.aliases {
                 self.names.insert(normalize_name(alias), index);
@@ -139,6 +153,7 @@ impl Catalogue {
         for (index, model) in self.models.iter().enumerate() {
             let name = normalize_name(&model.id);
             if let Some(base) = strip_date_suffix(&name) {
+                // Dates in ids sort as text. A tie leaves the earlier entry.
                 let newer = self.undated.get(base).is_none_or(|&other| {
                     self.models
                         .get(other)

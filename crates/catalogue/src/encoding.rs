@@ -98,6 +98,7 @@ impl FromStr for Encoding {
             "gemini" => return Ok(Self::Gemma4),
             _ => {}
         }
+        // Short forms are what people type; names of data files come from the one list.
         Self::ALL
             .into_iter()
             .find(|encoding| encoding.name() == name)

@@ -30,13 +30,12 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod aliases;
 mod catalogue;
-mod document;
 mod encoding;
 mod error;
 mod media;
-mod name;
-mod near;
+mod models_file;
 mod price;
 mod spec;
 

@@ -15,6 +15,7 @@ pub struct Price(u64);
 
 impl Price {
     /// No price is above a million dollars per million tokens.
+    // Keeps sums far from the end of 128 bits, and catches prices given in the wrong unit.
     const MAX_MICRO_DOLLARS: u64 = 1_000_000_000_000;
 
     /// A price of so many micro-dollars per million tokens.
@@ -37,6 +38,7 @@ impl Price {
             return None;
         }
         let whole: u64 = whole.parse().ok()?;
+        // Padded to micro-dollars as text; a float would round `0.075`.
         let decimals: u64 = format!("{decimals:0<6}").parse().ok()?;
         let price = whole.checked_mul(1_000_000)?.checked_add(decimals)?;
         (price <= Self::MAX_MICRO_DOLLARS).then_some(Self(price))
@@ -60,6 +62,7 @@ impl<'de> Deserialize<'de> for Price {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
+        // A number in JSON may be whole or not; serde tries the variants in this order.
         enum Raw {
             Text(String),
             Whole(u64),
@@ -148,6 +151,7 @@ impl Usage {
     /// All tokens of the input that were reported, which is what price tiers go by.
     #[must_use]
     pub fn total_input(&self) -> u64 {
+        // Sound and cached tokens count too: providers choose the tier by all of the input.
         Meter::ALL
             .into_iter()
             .filter(|meter| *meter != Meter::Output)
@@ -236,6 +240,8 @@ impl Prices {
             Meter::CacheWriteHour => self.cache_write_1h,
             Meter::InputAudio => self.input_audio,
         };
+        // The highest tier that applies and names this meter. What a tier leaves open is inherited from the
+        // tier below, so each meter is looked up by itself.
         self.tiers
             .iter()
             .filter(|tier| input_tokens > tier.above_input_tokens)
@@ -254,8 +260,11 @@ impl Prices {
         let mut cost = Cost::default();
         for meter in Meter::ALL {
             match (usage.get(meter), self.get(meter, input)) {
+                // No tokens cost nothing even where the price is unknown, and must not make the cost
+                // incomplete.
                 (None | Some(0), _) => {}
                 (Some(tokens), Some(price)) => {
+                    // 64 bits times 64 bits fit into 128: nothing overflows and nothing is rounded.
                     cost.pico_dollars += u128::from(tokens) * u128::from(price.0);
                 }
                 (Some(_), None) => cost.unpriced.push(meter),
@@ -285,6 +294,7 @@ impl Cost {
     /// The sum in millionths of a dollar, halves rounded up.
     #[must_use]
     pub fn micro_dollars(&self) -> u128 {
+        // Saturating: an absurd sum shows as the largest one and does not panic.
         self.pico_dollars.saturating_add(500_000) / 1_000_000
     }
 }
@@ -298,6 +308,7 @@ impl fmt::Display for Cost {
 }
 
 fn write_decimal(f: &mut fmt::Formatter<'_>, value: u128, decimals: usize) -> fmt::Result {
+    // Padded to at least one digit before the point, so that a fraction of a dollar splits like any other sum.
     let digits = format!("{value:0>width$}", width = decimals + 1);
     let (whole, rest) = digits.split_at(digits.len() - decimals);
     match rest.trim_end_matches('0') {

@@ -23,6 +23,7 @@ pub struct ModelSpec {
     pub id: String,
     /// Other names of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    // Aliases are found by the same rules as ids; see `aliases`.
     pub aliases: Vec<String>,
     /// Who runs it: `openai`, `anthropic`, `google`, …; empty if not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -93,7 +94,7 @@ pub struct ToolPrompt {
     pub forced: u32,
 }
 
-/// What a model can do; `false` also stands for "not known".
+/// What a model can do. `false` also stands for "not known".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

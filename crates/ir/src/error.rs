@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use contexture_text::excerpt;
+
 /// A JSON document that is not the value it should be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -80,6 +82,8 @@ impl Error {
         | Self::Missing { path, .. }
         | Self::Duplicate { path, .. } = &mut self
         {
+            // Segments arrive from the inside out, so each goes before what is there. An index joins without a
+            // dot: `content[2].text`.
             if path.is_empty() {
                 *path = segment.to_owned();
             } else if path.starts_with('[') {
@@ -98,6 +102,7 @@ impl Error {
     }
 }
 
+// How an error names its place; the outermost value has no path.
 struct At<'a>(&'a str);
 
 impl fmt::Display for At<'_> {
@@ -108,15 +113,4 @@ impl fmt::Display for At<'_> {
             write!(f, "`{}`", self.0)
         }
     }
-}
-
-/// The first `max` characters of a text, with `…` where more follow: for errors that quote.
-#[must_use]
-pub fn excerpt(text: &str, max: usize) -> String {
-    let mut chars = text.chars();
-    let mut out: String = chars.by_ref().take(max).collect();
-    if chars.next().is_some() {
-        out.push('…');
-    }
-    out
 }

@@ -1,4 +1,4 @@
-//! Names and ids.
+//! Ids and names: binary ids of 16 bytes, and textual ids and names with a rule.
 //!
 //! Binary ids are 16 bytes shown as 32 hexadecimal digits; people may type any unique prefix. Textual
 //! ids and names carry a rule that is checked once, when they are made, so that no store, path or
@@ -7,7 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, excerpt};
+use contexture_text::excerpt;
+
+use crate::error::Error;
 
 macro_rules! binary_id {
     ($(#[$doc:meta])* $name:ident, $kind:literal) => {
@@ -75,15 +77,15 @@ binary_id! {
     ResponseId, "response id"
 }
 binary_id! {
-    /// One execution.
+    /// One execution of an agent.
     RunId, "run id"
 }
 binary_id! {
-    /// The log of one running answer.
+    /// The log of one answer that is being streamed.
     StreamId, "stream id"
 }
 binary_id! {
-    /// What a history says up to a place; see [`HistoryHasher`](crate::HistoryHasher).
+    /// The hash of a history up to a point; see [`HistoryHasher`](crate::HistoryHasher).
     PathHash, "path hash"
 }
 
@@ -109,6 +111,8 @@ fn digest(domain: &str, parts: &[&[u8]]) -> [u8; 16] {
     truncate_hash(blake3::hash(&bytes))
 }
 
+// Sixteen bytes are enough for ids that nobody chooses freely, and half the size of every key and index of a
+// store.
 fn truncate_hash(hash: blake3::Hash) -> [u8; 16] {
     let mut out = [0; 16];
     out.iter_mut()
@@ -117,6 +121,7 @@ fn truncate_hash(hash: blake3::Hash) -> [u8; 16] {
     out
 }
 
+// Upper-case digits are accepted too: people paste ids from other tools. Display always writes lower case.
 fn parse_hex(text: &str) -> Option<[u8; 16]> {
     if text.len() != 32 {
         return None;
@@ -144,6 +149,7 @@ macro_rules! text_id {
             pub fn new(text: impl AsRef<str>) -> Result<Self, Error> {
                 let text = text.as_ref();
                 let allowed: fn(char) -> bool = $allowed;
+                // Bytes are bounded and not characters, because keys of databases are.
                 if text.is_empty() || text.len() > $max || !text.chars().all(allowed) {
                     return Err(Error::BadId { kind: $kind, value: excerpt(text, 80), rule: $rule });
                 }
@@ -159,6 +165,7 @@ macro_rules! text_id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                // `pad` and not `write_str`, so that `{:<20}` aligns ids in tables.
                 f.pad(&self.0)
             }
         }
@@ -195,6 +202,7 @@ const fn is_plain_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')
 }
 
+// No `/` here: ids stand as one segment in paths and addresses.
 text_id! {
     /// A conversation, unique within its owner.
     ConversationId, "conversation id", 128, is_plain_char,

@@ -10,27 +10,20 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod canonical;
-mod chain;
-mod digest;
 mod error;
 mod fragment;
+mod hash;
 mod id;
 mod item;
-mod meaning;
 mod origin;
-mod part;
 mod raw;
-mod redact;
+mod tombstone;
 mod tool;
 mod transcript;
 mod ui_message;
-mod usage;
 
-pub use canonical::canonical_json;
-pub use chain::{CHAIN_VERSION, HistoryHash, HistoryHasher};
-pub use digest::{concat_hashes, finish_content_hash, hex};
-pub use error::{Error, excerpt};
+pub use contexture_text::excerpt;
+pub use error::Error;
 pub use fragment::{
     Analogy, Body, Children, Clarification, Codec, CodecError, Example, Explanation, Fragment,
     FragmentData, FragmentError, FragmentRegistry, FragmentType, Guardrail, Identity, MAX_DEPTH,
@@ -40,22 +33,22 @@ pub use fragment::{
     parse_fragments, parse_fragments_with, persona, policy, preference, principle, quirk, role,
     style_guide, term, to_message_fragment, to_serialized, user, workflow,
 };
+pub use hash::{
+    CHAIN_VERSION, HistoryHash, HistoryHasher, MEANING_VERSION, canonical_json, meaning_hash,
+};
 pub use id::{
     BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, PathHash,
     ResponseId, RunId, StreamId,
 };
 pub use item::{
-    Compaction, Extension, FunctionCall, FunctionCallOutput, Item, Message, Output, Reasoning,
-    Role, Status,
+    Compaction, Extension, ExtensionPart, FilePart, FunctionCall, FunctionCallOutput, ImagePart,
+    Item, Message, Output, Part, Reasoning, Role, Status, TextPart,
 };
-pub use meaning::{MEANING_VERSION, meaning_hash};
 pub use origin::{Audience, Origin};
-pub use part::{ExtensionPart, FilePart, ImagePart, Part, TextPart};
 pub use raw::{Extra, Fields, Raw, quote_json};
-pub use redact::{REDACTED, tombstone_json};
+pub use tombstone::{REDACTED, tombstone_json};
 pub use tool::{FunctionTool, ProviderTool, ToolChoice, ToolDefinition};
 pub use transcript::{
-    FinishReason, ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, Transcript,
+    FinishReason, ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, Transcript, Usage,
 };
 pub use ui_message::{UiMessage, UiRole, text_part};
-pub use usage::Usage;

@@ -1,4 +1,4 @@
-//! Where a node came from and who may see it. Fields, never text markers.
+//! Where a node came from and who may see it. Both are fields of a node, never markers in its text.
 
 use std::fmt;
 
@@ -32,6 +32,7 @@ impl Origin {
 
     /// The stored code.
     #[must_use]
+    // The discriminant is stored, so the order of the variants is part of the file format; new ones go last.
     pub const fn code(self) -> u8 {
         self as u8
     }
@@ -87,7 +88,7 @@ impl Audience {
         model: false,
         user: true,
     };
-    /// Nobody: bookkeeping.
+    /// Nobody: bookkeeping of the engine.
     pub const NONE: Self = Self {
         model: false,
         user: false,
@@ -96,6 +97,7 @@ impl Audience {
     /// The stored code: bit 0 model, bit 1 user.
     #[must_use]
     pub const fn code(self) -> u8 {
+        // Two bits in one column, so that a backend can filter with a mask.
         self.model as u8 | ((self.user as u8) << 1)
     }
 

@@ -4,7 +4,9 @@
 //! into its members, [`Extra`] the members that no typed field claimed. A parsed `Value` would
 //! collapse repeated keys and round large numbers.
 //!
-//! Not here: reading a value's meaning ([`crate::canonical`]).
+//! Not here: reading a value's meaning ([`crate::hash::canonical_json`]).
+// A `serde_json::Value` would collapse repeated keys and round large numbers: histories would change by being
+// stored.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -37,6 +39,7 @@ impl Raw {
     /// A JSON string holding `text`.
     #[must_use]
     pub fn string(text: &str) -> Self {
+        // A quoted string is always JSON; `null` stands in so that this cannot panic.
         Self::parse(quote_json(text)).unwrap_or_else(|_| Self::null())
     }
 
@@ -66,6 +69,7 @@ impl Raw {
     /// The string inside, if the value is a string.
     #[must_use]
     pub fn as_string(&self) -> Option<String> {
+        // Looks at the first byte, so that large objects are not parsed only to be refused.
         if self.get().starts_with('"') {
             self.parse_as().ok()
         } else {
@@ -121,6 +125,8 @@ impl<'a> Fields<'a> {
     pub fn parse(text: &'a str) -> Result<Self, Error> {
         match serde_json::from_str(text) {
             Ok(fields) => Ok(fields),
+            // serde reports a wrong type as a data error: valid JSON, but no object. Anything else is not JSON
+            // at all.
             Err(error) if error.is_data() => Err(Error::unexpected_value("an object", text)),
             Err(error) => Err(Error::invalid_json(error)),
         }
@@ -131,8 +137,10 @@ impl<'a> Fields<'a> {
     pub fn take_field(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
         let mut found = None;
         let mut index = 0;
+        // A scan and not a map. Objects have few members, and order and repetition must be kept.
         while let Some((key, value)) = self.0.get(index) {
             if names.contains(&key.as_ref()) {
+                // The camelCase and snake_case spellings of one field count as the same field here.
                 if found.is_some() {
                     return Err(Error::Duplicate {
                         path: String::new(),
@@ -151,6 +159,7 @@ impl<'a> Fields<'a> {
     /// As [`Fields::take_field`], but `null` counts as absent and stays among the rest, so that it is
     /// written again as it came.
     pub fn take_present(&mut self, names: &[&str]) -> Result<Option<&'a RawValue>, Error> {
+        // `null` stays, because a provider that writes `"id": null` must get it back.
         if self.get(names).is_some_and(|value| value.get() == "null") {
             return Ok(None);
         }
@@ -239,6 +248,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                // Six is about what an item has; most documents never grow the list.
                 let mut members = Vec::with_capacity(map.size_hint().unwrap_or(6));
                 while let Some(FieldName(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
@@ -251,6 +261,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 }
 
 /// A key that borrows from the input unless it holds an escape.
+// Keys are borrowed in the usual case: cutting an object then allocates once, for the list.
 struct FieldName<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for FieldName<'a> {
@@ -276,6 +287,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for FieldName<'a> {
 }
 
 /// The key under which [`Extra`] keeps what only one wire format understands.
+// Named like an extension type, so that it cannot collide with a field of the specification.
 const WIRE: &str = "ctx:wire";
 
 /// Members that no typed field claimed, verbatim and in order.
@@ -320,6 +332,7 @@ impl Extra {
 
     /// Sets a member, replacing one of that name.
     pub fn set(&mut self, key: &str, value: Raw) {
+        // Replaced in place: the order of members is what a reader saw, and what hashes of the text depend on.
         match self.0.iter_mut().find(|(name, _)| &**name == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.into(), value)),
@@ -355,6 +368,7 @@ impl Extra {
             return Vec::new();
         };
         fields
+            // A member that is no object is skipped: another version may keep something else there.
             .iter()
             .filter_map(|(name, value)| {
                 Some((
@@ -369,6 +383,7 @@ impl Extra {
     pub fn set_wire_fields(&mut self, format: &str, fields: Extra) {
         let mut wires = self.wire_fields_by_format();
         wires.retain(|(name, _)| name != format);
+        // Empty fields remove the entry, so that an item without extras stays equal to one that never had any.
         if !fields.is_empty() {
             wires.push((format.to_owned(), fields));
         }
@@ -386,6 +401,7 @@ impl Extra {
     }
 
     pub(crate) fn write_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        // Members keep their order; equal items must be equal bytes.
         self.0
             .iter()
             .try_for_each(|(key, value)| map.serialize_entry(key, value))

@@ -1,14 +1,15 @@
-//! A request to a model, or its response, without a provider's accent.
+//! A request to a model, or its response, in no provider's format.
 //!
 //! `lift` reads a provider's JSON into a transcript, `lower` writes one. What only one format can say
 //! stays verbatim in the nearest `extra` under that format's name, see [`Extra`].
 
 use serde_json::Number;
 
+use serde::{Deserialize, Serialize};
+
 use crate::item::{Item, Message};
 use crate::raw::{Extra, Raw};
 use crate::tool::{ToolChoice, ToolDefinition};
-use crate::usage::Usage;
 
 /// A request or a response.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,7 +86,7 @@ pub struct ReasoningOptions {
     pub summary: Option<String>,
 }
 
-/// What a response says about itself.
+/// What a response reports about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseInfo {
     /// The provider's id.
@@ -114,6 +115,7 @@ pub enum FinishReason {
 impl FinishReason {
     /// The lower-case word, or the format's own.
     #[must_use]
+    // The words of OpenAI's Chat Completions, which most hosts and the telemetry conventions use.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -123,4 +125,34 @@ impl FinishReason {
             Self::Other(word) => word,
         }
     }
+}
+
+/// Tokens of one model call. `None` means the provider said nothing, which is not zero.
+///
+/// `input_tokens` includes what was read from and written to a cache, in every format: adapters of
+/// formats that count them apart add them up, so that figures can be compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Everything the model read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Everything the model wrote, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// Input and output, as reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_tokens: Option<u64>,
+    /// Of the input: read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+    /// Of the input: written to a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_tokens: Option<u64>,
+    /// Of the output: spent on reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_tokens: Option<u64>,
+    /// The provider's own usage object, verbatim under its format's name.
+    #[serde(skip)]
+    pub extra: Extra,
 }

@@ -1,7 +1,7 @@
-//! The AI SDK's UI message: what people's interfaces hold, and what `resolve` returns.
+//! The AI SDK's UI message: what user interfaces hold, and what `resolve` returns.
 //!
-//! A view, never stored: parts stay JSON text, so a part we have never heard of survives. Reading and
-//! checking parts, and folding items into messages, is the wire crate's.
+//! A view, never stored: parts stay JSON text, so a part of an unknown type survives. Not here: reading and
+//! checking parts, and folding items into messages (`contexture-wire`).
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -70,6 +70,8 @@ impl UiMessage {
     /// Reads a message. Unknown fields of the message itself are dropped, as the AI SDK's own
     /// validation drops them; unknown fields of parts stay.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        // Unknown members are dropped here and not kept as `extra`: the SDK's own validation would drop them
+        // too.
         let mut fields = Fields::parse(text)?;
         let id = fields.take_string(&["id"])?.unwrap_or_default();
         let word = fields.need_string(&["role"])?;
@@ -77,6 +79,8 @@ impl UiMessage {
             Error::unexpected_value("`system`, `user` or `assistant`", &word).at_segment("role")
         })?;
         let metadata = fields.take_present(&["metadata"])?.map(Raw::from);
+        // Parts are required even if empty. A message without them is of an older SDK, and reading it would
+        // lose its content.
         let parts = fields
             .take_as::<Vec<Raw>>(&["parts"], "an array of parts")?
             .ok_or(Error::Missing {
@@ -97,6 +101,8 @@ impl UiMessage {
         self.parts
             .iter()
             .filter_map(Raw::fields)
+            // Compared as raw text: the word has no escapes, and nothing needs to be allocated for parts that
+            // are passed over.
             .filter(|part| part.get(&["type"]).is_some_and(|t| t.get() == "\"text\""))
             .filter_map(|part| serde_json::from_str::<String>(part.get(&["text"])?.get()).ok())
             .collect()
@@ -115,6 +121,7 @@ impl Serialize for UiMessage {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("role", self.role.as_str())?;
+        // Metadata is left out when absent, since the SDK distinguishes `undefined` from `null`.
         if let Some(metadata) = &self.metadata {
             map.serialize_entry("metadata", metadata)?;
         }

@@ -12,26 +12,26 @@
 //!
 //! Not here: what payloads and answers say (`contexture-wire`), which model to ask, what an answer costs.
 
-mod address;
+mod decompress;
 mod error;
-mod exchange;
 mod key;
 mod model;
 mod options;
-mod payload;
+mod passthrough;
 mod provider;
+mod response_body;
 mod retry;
-mod trust;
-mod unpack;
-mod upstream;
+mod root_certificates;
 
+pub use decompress::{
+    BodyStream, decompress_stream, decompress_to_end, decompress_while, event_data,
+};
 pub use error::ClientError;
 pub use key::ApiKey;
 pub use model::HttpModel;
 pub use options::{ClientOptions, RetryLimits, TimeLimits};
-pub use provider::Provider;
-pub use trust::RootCertificate;
-pub use unpack::{BodyStream, decompress_stream, decompress_to_end, decompress_while, event_data};
-pub use upstream::{
+pub use passthrough::{
     PassthroughBody, PassthroughRequest, PassthroughResponse, Upstream, UpstreamError,
 };
+pub use provider::Provider;
+pub use root_certificates::RootCertificate;

@@ -10,12 +10,11 @@ use reqwest::{Client, Response};
 use tokio::time::{Instant, sleep};
 
 use crate::error::ClientError;
-use crate::exchange::{HttpCall, ResponseContentType, response_content_type};
 use crate::options::ClientOptions;
-use crate::payload;
-use crate::provider::{Provider, ResponseMode};
+use crate::provider::{Provider, ResponseMode, request_streaming};
+use crate::response_body::{HttpCall, ResponseContentType, response_content_type};
 use crate::retry;
-use crate::trust;
+use crate::root_certificates;
 
 /// The headers in which providers name a call.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "x-goog-request-id"];
@@ -65,7 +64,7 @@ impl HttpModel {
     /// As [`HttpModel::new`].
     pub fn with_options(provider: Provider, options: ClientOptions) -> Result<Self, ClientError> {
         let client = Client::builder()
-            .tls_backend_preconfigured(trust::tls_config(&options.roots)?)
+            .tls_backend_preconfigured(root_certificates::tls_config(&options.roots)?)
             .connect_timeout(options.time.connect)
             .redirect(Policy::none())
             .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
@@ -110,7 +109,7 @@ impl HttpModel {
         let url = self.provider.endpoint_url(&request.model, mode);
         let body = bytes::Bytes::from(match mode {
             ResponseMode::Whole => request.payload,
-            ResponseMode::Stream => payload::request_streaming(request.format, request.payload),
+            ResponseMode::Stream => request_streaming(request.format, request.payload),
         });
         let mut tries = 0;
         loop {

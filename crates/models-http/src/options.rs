@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::trust::RootCertificate;
+use crate::root_certificates::RootCertificate;
 
 /// The limits of a client's calls, and whom it trusts.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,13 @@
 //! Where a provider is, how it is asked, and what opens it.
 
+use std::collections::BTreeMap;
+
 use contexture_wire::Format;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::address;
+use serde_json::value::RawValue;
+
 use crate::error::ClientError;
 use crate::key::ApiKey;
 
@@ -78,7 +81,7 @@ impl Provider {
         http_profile(format)?;
         Ok(Self {
             format,
-            base: address::parse_base_url(base)?,
+            base: parse_base_url(base)?,
             key,
             headers: HeaderMap::new(),
         })
@@ -197,5 +200,77 @@ impl Provider {
             text = ApiKey::new(value).redact_key(&text);
         }
         text
+    }
+}
+
+/// An `http` or `https` address without user, query and fragment, to put paths behind.
+pub(crate) fn parse_base_url(text: &str) -> Result<Url, ClientError> {
+    let bad = |why: &str| ClientError::BadAddress {
+        why: why.to_owned(),
+    };
+    let base = Url::parse(text.trim()).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(base.scheme(), "http" | "https") {
+        return Err(bad("expected http:// or https://"));
+    }
+    if !base.username().is_empty() || base.password().is_some() {
+        return Err(bad("it has a user or a password in it: give a key instead"));
+    }
+    if base.query().is_some() || base.fragment().is_some() {
+        return Err(bad("it has a query or a fragment"));
+    }
+    Ok(base)
+}
+
+/// The payload of a call that wants a stream. What the payload says of it already stays.
+pub(crate) fn request_streaming(format: Format, payload: String) -> String {
+    if format == Format::Gemini {
+        return payload;
+    }
+    let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&payload) else {
+        return payload;
+    };
+    let mut added = String::new();
+    if !members.contains_key("stream") {
+        added.push_str(",\"stream\":true");
+    }
+    if format == Format::OpenAiChat && !members.contains_key("stream_options") {
+        added.push_str(",\"stream_options\":{\"include_usage\":true}");
+    }
+    let empty = members.is_empty();
+    let Some(body) = payload.trim_end().strip_suffix('}') else {
+        return payload;
+    };
+    let added = if empty {
+        added.trim_start_matches(',')
+    } else {
+        &added
+    };
+    format!("{body}{added}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_asked_for_at_the_end() {
+        for (format, payload, expected) in [
+            (Format::Anthropic, r#"{"a":1}"#, r#"{"a":1,"stream":true}"#),
+            (
+                Format::Anthropic,
+                r#"{"stream":false} "#,
+                r#"{"stream":false}"#,
+            ),
+            (Format::OpenAiResponses, "{}", r#"{"stream":true}"#),
+            (
+                Format::OpenAiChat,
+                r#"{"a":1}"#,
+                r#"{"a":1,"stream":true,"stream_options":{"include_usage":true}}"#,
+            ),
+            (Format::Gemini, r#"{"a":1}"#, r#"{"a":1}"#),
+            (Format::OpenAiChat, "no json", "no json"),
+        ] {
+            assert_eq!(request_streaming(format, payload.to_owned()), expected);
+        }
     }
 }

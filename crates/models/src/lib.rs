@@ -8,18 +8,18 @@
 //! Not here: HTTP, keys, retrying (an error says whether a retry may help).
 
 mod call;
+mod canned_reply;
 mod error;
+mod events_of_response;
 mod model;
 mod replay;
-mod reply;
 mod scripted;
 mod stream;
-mod whole;
 
 pub use call::{ModelRequest, ModelResponse};
+pub use canned_reply::CannedReply;
 pub use error::ModelError;
 pub use model::Model;
 pub use replay::{RecordedExchange, ReplayMatching, ReplayModel};
-pub use reply::CannedReply;
 pub use scripted::{ScriptedModel, text_response};
 pub use stream::ModelStream;

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use contexture_ir::{ContentHash, canonical_json};
 
 use crate::call::{ModelRequest, ModelResponse};
+use crate::canned_reply::CannedReply;
 use crate::error::ModelError;
 use crate::model::Model;
-use crate::reply::CannedReply;
 use crate::stream::ModelStream;
 
 /// A recorded request and its answer.

@@ -9,9 +9,9 @@ use contexture_ir::quote_json;
 use contexture_wire::Format;
 
 use crate::call::{ModelRequest, ModelResponse};
+use crate::canned_reply::CannedReply;
 use crate::error::ModelError;
 use crate::model::Model;
-use crate::reply::CannedReply;
 use crate::stream::ModelStream;
 
 type ReplyResult = Result<CannedReply, ModelError>;

@@ -12,7 +12,7 @@ use futures_util::{Stream, StreamExt};
 
 use crate::call::ModelResponse;
 use crate::error::ModelError;
-use crate::whole;
+use crate::events_of_response;
 
 /// An answer that is still coming. Dropping it ends the call.
 pub struct ModelStream {
@@ -60,7 +60,7 @@ impl ModelStream {
     /// An answer that is there already.
     #[must_use]
     pub fn from_response(format: Format, model: &str, response: ModelResponse) -> Self {
-        let ready = whole::events_of_response(format, &response.body);
+        let ready = events_of_response::events_of_response(format, &response.body);
         Self {
             ready,
             request_id: response.request_id,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::blocking::Client;
 use reqwest::redirect::Policy;
 
-use crate::error::OtlpError;
+use crate::options::OtlpError;
 
 /// The longest a request takes.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -17,13 +17,11 @@
 //!
 //! Not here: what is told (`contexture-telemetry`); logs; OTLP over gRPC.
 
-mod error;
+mod exporter;
 mod http;
 mod options;
-mod pipeline;
 mod recorder;
 
-pub use error::OtlpError;
-pub use options::OtlpOptions;
-pub use pipeline::{Otlp, OtlpGuard, build_otlp};
+pub use exporter::{Otlp, OtlpGuard, build_otlp};
+pub use options::{OtlpError, OtlpOptions};
 pub use recorder::OtlpRecorder;

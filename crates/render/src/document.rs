@@ -16,10 +16,10 @@ use indexmap::IndexMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value};
 
-use crate::error::RenderError;
+use crate::pluralize::plural;
 use crate::prepare::prepare_fragments;
 use crate::renderer::Grouping;
-use crate::words::plural;
+use crate::renderer::RenderError;
 
 /// What the document of the data formats looks like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

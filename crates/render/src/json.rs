@@ -3,8 +3,8 @@
 use contexture_ir::Fragment;
 
 use crate::document::{DataOptions, DataValue, Nulls};
-use crate::error::RenderError;
 use crate::prepare::prepare_fragments;
+use crate::renderer::RenderError;
 use crate::renderer::Renderer;
 
 /// How JSON is written.

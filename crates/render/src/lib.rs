@@ -38,28 +38,25 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod document;
-mod error;
 mod format;
-mod indent;
 mod json;
 mod markdown;
-mod number;
+mod pluralize;
 mod prepare;
+mod primitives;
 mod renderer;
 mod toml;
 mod toon;
-mod words;
 mod xml;
 mod yaml;
 
 pub use self::toml::TomlRenderer;
 pub use document::{DataOptions, DocumentShape};
-pub use error::RenderError;
 pub use format::{Format, UnknownFormat};
 pub use json::{JsonOptions, JsonRenderer};
 pub use markdown::{MarkdownOptions, MarkdownRenderer};
-pub use renderer::{Grouping, Renderer};
+pub use pluralize::{plural, singular};
+pub use renderer::{Grouping, RenderError, Renderer};
 pub use toon::{TOON_SPEC, ToonRenderer};
-pub use words::{plural, singular};
 pub use xml::{XmlElement, XmlOptions, XmlRenderer};
 pub use yaml::YamlRenderer;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use contexture_ir::{Body, Fragment, FragmentData, MAX_DEPTH};
 
-use crate::error::RenderError;
+use crate::renderer::RenderError;
 
 /// The fragments a renderer shows. Borrowed, except where a message stands inside a fragment.
 pub(crate) fn prepare_fragments(

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use contexture_ir::Fragment;
 
 use crate::document::{DataOptions, DataValue, Nulls};
-use crate::error::RenderError;
 use crate::prepare::prepare_fragments;
+use crate::renderer::RenderError;
 use crate::renderer::Renderer;
 
 /// Renders fragments as TOML.

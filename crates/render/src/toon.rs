@@ -6,8 +6,8 @@ use contexture_ir::Fragment;
 use toon_format::{EncodeOptions, encode};
 
 use crate::document::{DataOptions, DataValue, Nulls};
-use crate::error::RenderError;
 use crate::prepare::prepare_fragments;
+use crate::renderer::RenderError;
 use crate::renderer::Renderer;
 
 /// The version of the TOON specification that is written. The notation is a working draft and moves.

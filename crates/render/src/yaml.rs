@@ -11,9 +11,9 @@ use contexture_ir::Fragment;
 use serde_json::Number;
 
 use crate::document::{DataOptions, DataValue, Nulls};
-use crate::error::RenderError;
-use crate::indent::push_spaces;
 use crate::prepare::prepare_fragments;
+use crate::primitives::push_spaces;
+use crate::renderer::RenderError;
 use crate::renderer::Renderer;
 
 /// Longer keys are written `? key`: YAML reads a simple key within 1024 characters only.

@@ -10,29 +10,20 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod claude;
-mod codex;
-mod deepagents;
 mod detect;
-mod document;
 mod error;
 mod format;
+mod formats;
 mod json;
+mod kept_records;
 mod lines;
-mod read;
-mod records;
 mod session;
-mod sift;
-mod swe;
-mod tau;
-mod ui;
-mod write;
+mod skip_bad_messages;
 
 pub use detect::{Detected, detect_format};
 pub use error::SessionError;
 pub use format::SessionFormat;
-pub use read::read_sessions;
+pub use formats::{read_sessions, write_session, write_sessions};
 pub use session::{
     ReadOptions, Session, SessionHead, SessionInfo, SessionName, SessionNode, Skipped,
 };
-pub use write::{write_session, write_sessions};

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::json::excerpt;
-use crate::records::{Records, StoredRecord};
+use crate::kept_records::{Records, StoredRecord};
 use crate::session::{ReadOptions, Skipped};
 
 /// What a line should hold.

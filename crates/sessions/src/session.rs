@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{Audience, ContentHash, Item, Message, Origin, Raw, Role, Transcript};
+use contexture_text::shorten_words;
 
 use crate::format::SessionFormat;
 
@@ -177,6 +178,9 @@ pub(crate) fn audience_of(item: &Item) -> Audience {
     }
 }
 
+/// The longest title of a session or a branch, in characters.
+pub(crate) const TITLE_CHARS: usize = 80;
+
 /// The beginning of the first thing a person said, on one line.
 pub(crate) fn title_of(tree: &[SessionNode]) -> Option<String> {
     let said = tree
@@ -187,23 +191,5 @@ pub(crate) fn title_of(tree: &[SessionNode]) -> Option<String> {
         .filter(|item| item.role() == Some(Role::User))
         .map(Item::text)
         .filter(|text| !text.trim().is_empty());
-    texts.next().map(|text| shorten(&text))
-}
-
-/// The first 80 characters, white space folded.
-pub(crate) fn shorten(text: &str) -> String {
-    let mut out = String::new();
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        let room = 80_usize.saturating_sub(out.chars().count());
-        if word.chars().count() > room {
-            out.extend(word.chars().take(room.saturating_sub(1)));
-            out.push('…');
-            break;
-        }
-        out.push_str(word);
-    }
-    out
+    texts.next().map(|text| shorten_words(&text, TITLE_CHARS))
 }

@@ -6,19 +6,17 @@
 //!
 //! Not here: the spans of compiling and recording, which are the engine's; sending anything anywhere (`contexture-otlp`).
 
-mod counts;
+mod counters;
 mod metric;
 mod model_call;
 mod operation;
-mod provider;
-mod tell;
+mod span_fields;
 
-pub use counts::{
-    count_appended_items, count_client_retry, count_compaction, count_layer_failure,
+pub use counters::{
+    count_appended_items, count_client_retry, count_compaction, count_layer_failure, provider_of,
     record_cache_read, record_compile,
 };
 pub use metric::{METRICS, Metric, MetricKind, describe_metrics};
 pub use model_call::ModelCall;
 pub use operation::Operation;
-pub use provider::provider_of;
-pub use tell::{record_error, record_finish_reason, record_usage};
+pub use span_fields::{record_error, record_finish_reason, record_usage};

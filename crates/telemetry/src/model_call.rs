@@ -6,10 +6,10 @@ use metrics::{Label, histogram};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::counts::{histogram_value, model_labels};
+use crate::counters::{histogram_value, model_labels};
 use crate::metric::{CALL_DURATION, FIRST_CHUNK, TOKEN_USAGE};
 use crate::operation::Operation;
-use crate::tell::{record_finish_reason, record_usage};
+use crate::span_fields::{record_finish_reason, record_usage};
 
 /// A call of a model: a span `chat`, and when it is over how long it took and what it used. Dropped before its end it was
 /// called off; what had come by then counts.

@@ -7,9 +7,9 @@ use metrics::{Label, histogram};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::counts::model_labels;
+use crate::counters::model_labels;
 use crate::metric::{AGENT_DURATION, COMPILE_DURATION, TOOL_DURATION};
-use crate::tell::record_error;
+use crate::span_fields::record_error;
 
 /// What was dropped before its end.
 const CALLED_OFF: &str = "cancelled";

@@ -7,10 +7,10 @@
 
 use contexture_catalogue::Encoding;
 
-use crate::class::{Classifier, TextClass, unit_count};
 use crate::count::TokenCount;
 use crate::counter::TokenCounter;
 use crate::exact::ExactCounter;
+use crate::text_class::{Classifier, TextClass, unit_count};
 
 /// Estimates with bounds, from `o200k_base` and ratios per class of content; in time linear in the text.
 #[derive(Debug)]

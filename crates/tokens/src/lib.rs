@@ -28,7 +28,6 @@
 
 mod bounds;
 mod bpe;
-mod class;
 mod count;
 mod counter;
 mod estimate;
@@ -36,6 +35,7 @@ mod exact;
 pub mod media;
 mod registry;
 mod split;
+mod text_class;
 
 pub use bounds::TokenBounds;
 pub use contexture_catalogue::{Encoding, UnknownEncoding};

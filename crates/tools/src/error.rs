@@ -1,6 +1,6 @@
 //! What can be wrong with tools as they are registered.
 
-use crate::name::{Name, ToolId};
+use crate::names::{Name, ToolId};
 
 /// Why a tool or group was not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -11,42 +11,27 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
-pub mod arguments;
-mod call;
-mod choice;
-mod definition;
+mod calls;
 mod error;
-mod index;
-mod keywords;
-mod name;
-mod namespace;
-mod native;
-mod near;
+mod names;
 mod offer;
-mod pattern;
 mod policy;
 mod registry;
-mod removed;
-mod resolve;
-mod tool;
-mod toolkit;
-mod validate;
-mod words;
+mod schema;
 
-pub use arguments::{Arguments, ArgumentsError, Issue, IssueKind};
-pub use call::{Call, CallError};
-pub use choice::{Choice, Combine, Criterion};
+pub use calls::{
+    Arguments, ArgumentsError, Call, CallError, Issue, IssueKind, ResolveError, Resolved, Route,
+    arguments,
+};
 pub use error::ToolError;
-pub use index::{Index, IndexedUnit, Ranked};
-pub use name::{LOADER, Name, ToolId};
-pub use namespace::ArgsSchema;
-pub use native::{ToolSearchMode, ToolSupport};
-pub use offer::{Offer, OfferRequest, OfferSlot, Selection};
-pub use pattern::Pattern;
+pub use names::{LOADER, Name, Pattern, ToolId};
+pub use offer::{
+    Choice, Combine, Criterion, ExcludedTool, ExclusionReason, ExclusionReasons, Offer,
+    OfferRequest, OfferSlot, Selection, ToolSearchMode, ToolSupport,
+};
 pub use policy::{Decision, Policy, PolicyVerdict, Rule, RuleTarget};
-pub use registry::{Batch, Registry};
-pub use removed::{ExcludedTool, ExclusionReason, ExclusionReasons};
-pub use resolve::{ResolveError, Resolved, Route};
-pub use tool::{GroupKind, PropertyOrder, Tool, ToolGroup};
-pub use toolkit::LoadedToolkits;
-pub use validate::{ArgumentFault, SchemaError, SchemaValidator};
+pub use registry::{
+    ArgsSchema, Batch, GroupKind, Index, IndexedUnit, LoadedToolkits, PropertyOrder, Ranked,
+    Registry, Tool, ToolGroup,
+};
+pub use schema::{ArgumentFault, SchemaError, SchemaValidator};

@@ -10,9 +10,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::ToolId;
-use crate::pattern::Pattern;
-use crate::tool::Tool;
+use crate::names::{Pattern, ToolId};
+use crate::registry::Tool;
 
 /// What is to happen with a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::answer::{BodyEnding, Framing, Pace, UpstreamResponse};
+use crate::provider::Received;
 use crate::reader::RequestReader;
-use crate::received::Received;
 
 pub(crate) struct Connection {
     input: RequestReader<OwnedReadHalf>,

@@ -33,15 +33,13 @@ mod answer;
 mod connection;
 mod provider;
 mod reader;
-mod received;
 mod replaying;
 mod scripted;
 mod tap;
 mod upstream;
 
 pub use answer::{Gate, UpstreamResponse};
-pub use provider::Provider;
-pub use received::Received;
+pub use provider::{Provider, Received};
 pub use replaying::ReplayingProvider;
 pub use scripted::ScriptedProvider;
 pub use tap::Tap;

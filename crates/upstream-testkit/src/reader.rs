@@ -5,7 +5,7 @@ use std::io;
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::received::Received;
+use crate::provider::Received;
 
 const MAX_HEADERS: usize = 256;
 

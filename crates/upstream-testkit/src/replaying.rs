@@ -6,7 +6,7 @@ use contexture_testdata::{Exchange, exchanges};
 
 use crate::answer::UpstreamResponse;
 use crate::provider::Provider;
-use crate::received::Received;
+use crate::provider::Received;
 
 /// Answers a request with what was recorded for its path and body, byte for byte; one that was not recorded with 404.
 ///

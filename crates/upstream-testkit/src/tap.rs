@@ -9,8 +9,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::provider::Received;
 use crate::reader::RequestReader;
-use crate::received::Received;
 
 /// Passes connections on, byte for byte, and keeps what clients sent.
 #[derive(Debug)]

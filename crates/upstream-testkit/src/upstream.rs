@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::connection::{Connection, ConnectionState};
 use crate::provider::Provider;
-use crate::received::Received;
+use crate::provider::Received;
 
 /// A provider on the loopback. It stops when dropped, answers under way with it.
 #[derive(Debug)]

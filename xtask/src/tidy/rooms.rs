@@ -69,8 +69,15 @@ pub(crate) const CRATE_RULES: &[CrateRule] = &[
         allowed_dependencies: Some(&["contexture-testdata"]),
         ..CrateRule::new("contexture-upstream-testkit", 1)
     },
-    CrateRule::pure("contexture-ir", 0),
-    CrateRule::pure("contexture-catalogue", 0),
+    CrateRule::pure("contexture-text", 0),
+    CrateRule {
+        allowed_peers: &["contexture-text"],
+        ..CrateRule::pure("contexture-ir", 0)
+    },
+    CrateRule {
+        allowed_peers: &["contexture-text"],
+        ..CrateRule::pure("contexture-catalogue", 0)
+    },
     CrateRule::pure("contexture-render", 1),
     CrateRule::pure("contexture-tokens", 1),
     CrateRule::pure("contexture-wire", 1),

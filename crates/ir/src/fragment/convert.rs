@@ -1,4 +1,4 @@
-//! Rust values into fragment data.
+//! Conversions from Rust values into fragment data.
 
 use indexmap::IndexMap;
 use serde_json::Number;
@@ -31,6 +31,7 @@ impl From<Number> for FragmentData {
 
 /// `NaN` and the infinities have no number in JSON; they become the texts that ECMAScript prints.
 impl From<f64> for FragmentData {
+    // The texts are fixed because renderings of the same value must be equal bytes on every machine.
     fn from(number: f64) -> Self {
         match Number::from_f64(number) {
             Some(number) => Self::Number(number),
@@ -41,6 +42,7 @@ impl From<f64> for FragmentData {
     }
 }
 
+// `u128` and `i128` are missing on purpose: a JSON number of ours has at most 64 bits.
 macro_rules! from_integers {
     ($($integer:ty),*) => {$(
         impl From<$integer> for FragmentData {
@@ -59,7 +61,7 @@ impl From<Fragment> for FragmentData {
     }
 }
 
-/// `None` is nothing.
+/// `None` becomes null.
 impl<T: Into<FragmentData>> From<Option<T>> for FragmentData {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)

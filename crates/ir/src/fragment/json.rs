@@ -83,6 +83,8 @@ impl TryFrom<Value> for Fragment {
 /// Parses JSON text; nesting beyond the parser's own limit is our error.
 pub(super) fn parse_json(text: &str) -> Result<Value, FragmentError> {
     serde_json::from_str(text).map_err(|source| {
+        // The parser refuses deep nesting with a plain syntax error. Only then is the text scanned again, so
+        // that valid documents are read once.
         if nests_deeper(text, MAX_DEPTH - 1) {
             FragmentError::TooDeep
         } else {
@@ -114,9 +116,12 @@ pub(super) fn fragment_from_map(
         None => return Err(missing_field("fragment", "name")),
     };
     let kind = map.shift_remove("type");
+    // A message has an id and parts that a serialised fragment cannot hold, so reading one as data would lose
+    // them.
     if kind.as_ref().is_some_and(|kind| kind == "message") {
         return Err(FragmentError::Message { name });
     }
+    // Programs that share this format write `"type": "fragment"` or leave the field out.
     if let Some(other) = kind.filter(|kind| !kind.is_null() && kind != "fragment") {
         return Err(field_type_error(
             &name,
@@ -133,6 +138,7 @@ pub(super) fn fragment_from_map(
         Some(Value::String(id)) => Some(id),
         Some(other) => return Err(field_type_error(&name, "id", "a string", &other)),
     };
+    // Absent means stored: an old document without the field keeps its meaning.
     let persist = match map.shift_remove("persist") {
         None | Some(Value::Null) => true,
         Some(Value::Bool(persist)) => persist,
@@ -142,6 +148,7 @@ pub(super) fn fragment_from_map(
         None | Some(Value::Null) => None,
         Some(value) => Raw::from_value(&value).ok(),
     };
+    // Checked after every known field was taken: a field that we would drop is an error, never a silent loss.
     if let Some((field, _)) = map.into_iter().next() {
         return Err(FragmentError::UnexpectedField { kind: name, field });
     }
@@ -155,7 +162,7 @@ pub(super) fn fragment_from_map(
     })
 }
 
-/// What an object is that looks like a fragment.
+/// How an object that looks like a fragment is read.
 #[derive(Clone, Copy)]
 enum ObjectMode {
     MayBeFragments,
@@ -172,6 +179,7 @@ fn data_from_value(
         Value::Bool(value) => FragmentData::Bool(value),
         Value::Number(number) => FragmentData::Number(number),
         Value::String(text) => FragmentData::Text(text),
+        // Scalars are allowed at any depth; only containers make a level.
         Value::Array(_) | Value::Object(_) if depth >= MAX_DEPTH => {
             return Err(FragmentError::TooDeep);
         }
@@ -181,6 +189,8 @@ fn data_from_value(
                 .map(|item| data_from_value(item, objects, depth + 1))
                 .collect::<Result<_, _>>()?,
         ),
+        // Inside data a stray key decides: an object that is nearly a fragment stays an object, and nothing of
+        // it is lost.
         Value::Object(map)
             if matches!(objects, ObjectMode::MayBeFragments) && is_fragment(&map) =>
         {
@@ -197,6 +207,8 @@ fn data_from_value(
 fn is_fragment(map: &Map<String, Value>) -> bool {
     map.contains_key("data")
         && map.get("name").is_some_and(Value::is_string)
+        // The types are checked too. An object whose `id` is a number is somebody's data, not a fragment with a
+        // fault.
         && map.iter().all(|(key, value)| match key.as_str() {
             "name" | "data" | "metadata" => true,
             "id" => value.is_string() || value.is_null(),
@@ -212,6 +224,7 @@ fn data_to_value(data: &FragmentData, depth: usize) -> Result<Value, FragmentErr
         FragmentData::Bool(value) => Value::Bool(*value),
         FragmentData::Number(number) => Value::Number(number.clone()),
         FragmentData::Text(text) => Value::String(text.clone()),
+        // Checked before descending, so that a hostile tree ends in an error and not in a stack overflow.
         FragmentData::Array(_) | FragmentData::Object(_) | FragmentData::Fragment(_)
             if depth >= MAX_DEPTH =>
         {
@@ -245,6 +258,7 @@ fn fragment_to_value(fragment: &Fragment, depth: usize) -> Result<Value, Fragmen
     }
     map.insert("name".to_owned(), Value::String(fragment.name.clone()));
     map.insert("data".to_owned(), data_to_value(data, depth)?);
+    // Metadata that is not JSON any more cannot occur: `Raw` was checked when it was made.
     if let Some(metadata) = fragment
         .metadata
         .as_ref()
@@ -252,6 +266,7 @@ fn fragment_to_value(fragment: &Fragment, depth: usize) -> Result<Value, Fragmen
     {
         map.insert("metadata".to_owned(), metadata);
     }
+    // Only the exception is written, so that documents of stored fragments keep the bytes they always had.
     if !fragment.persist {
         map.insert("persist".to_owned(), Value::Bool(false));
     }
@@ -259,6 +274,7 @@ fn fragment_to_value(fragment: &Fragment, depth: usize) -> Result<Value, Fragmen
 }
 
 /// Whether brackets outside strings nest deeper than `limit`.
+// Counts brackets and does not parse: it runs on text that the parser refused.
 fn nests_deeper(text: &str, limit: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in text.bytes() {

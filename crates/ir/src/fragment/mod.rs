@@ -11,32 +11,32 @@
 //! Not here: text (`contexture-render`), time, storage, models, randomness. The id of a new message
 //! is empty and assigned by whoever stores it.
 
+mod builtin_types;
 mod convert;
 mod error;
-mod instructions;
+mod example_builders;
 mod json;
-mod messages;
+mod message_builders;
 mod parse;
-mod reasoning;
-mod serialized;
+mod registry;
+mod rule_builders;
 mod tree;
-mod vocabulary;
 
 pub use convert::{Children, object};
 pub use error::FragmentError;
-pub use instructions::{Clarification, Explanation, Guardrail, Identity, Persona, StyleGuide};
-pub use instructions::{
-    alias, clarification, correction, explain, fragment, guardrail, hint, identity, persona,
-    preference, quirk, role, style_guide, term,
+pub use example_builders::{
+    Analogy, Example, Policy, Principle, Workflow, analogy, example, glossary, policy, principle,
+    workflow,
 };
-pub use messages::{
+pub use message_builders::{
     MessageInput, assistant, assistant_text, last_assistant_message, message, to_message_fragment,
     user,
 };
 pub use parse::{fragments_from_value, parse_fragments, parse_fragments_with};
-pub use reasoning::{
-    Analogy, Example, Policy, Principle, Workflow, analogy, example, glossary, policy, principle,
-    workflow,
+pub use registry::{FragmentRegistry, FragmentType, from_serialized, to_serialized};
+pub use rule_builders::{Clarification, Explanation, Guardrail, Identity, Persona, StyleGuide};
+pub use rule_builders::{
+    alias, clarification, correction, explain, fragment, guardrail, hint, identity, persona,
+    preference, quirk, role, style_guide, term,
 };
-pub use serialized::{FragmentRegistry, FragmentType, from_serialized, to_serialized};
 pub use tree::{Body, Codec, CodecError, Fragment, FragmentData, MAX_DEPTH};

@@ -1,10 +1,10 @@
-//! Lists of fragments in JSON, as people and programs write them.
+//! Reads lists of fragments in JSON, as people and programs write them.
 
 use serde_json::Value;
 
 use super::error::FragmentError;
 use super::json::{fragment_from_map, json_type_name, parse_json};
-use super::serialized::{FragmentRegistry, from_serialized};
+use super::registry::{FragmentRegistry, from_serialized};
 use super::tree::Fragment;
 
 /// Reads a list of fragments: `[…]` or `{"fragments": […]}`.
@@ -70,6 +70,9 @@ pub fn fragments_from_value(
 }
 
 fn parse_element(value: Value, registry: &FragmentRegistry) -> Result<Fragment, FragmentError> {
+    // The arms are ordered from certain to likely. Both `name` and `data` make a fragment even if `type` is
+    // there too; a lone `type` makes a serialised one; a lone `name` is read as a fragment for the sake of its
+    // error, which names the missing field.
     match value {
         Value::Object(map) if map.contains_key("name") && map.contains_key("data") => {
             fragment_from_map(map, 0)

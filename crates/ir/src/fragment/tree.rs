@@ -1,7 +1,7 @@
-//! The tree itself: fragments, their data, and messages an application defines.
+//! The tree: fragments, their data, and messages that an application defines.
 //!
-//! The types refer to each other, so they stand together. Nothing here converts or builds:
-//! conversions are in `convert` and `json`, builders in `instructions`, `reasoning`, `messages`.
+//! The types refer to each other, so they stand together. Not here: conversions (`convert`, `json`) and
+//! builders (`rule_builders`, `example_builders`, `message_builders`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::ui_message::UiMessage;
 /// level; a lone value is level 0.
 pub const MAX_DEPTH: usize = 128;
 
-/// A named tree of data, or a message in the clothes of one.
+/// A named tree of data, or a message in the form of one.
 #[derive(Clone, Debug)]
 pub struct Fragment {
     /// The application's own id; for a message, the message's id.
@@ -51,6 +51,7 @@ pub enum FragmentData {
     /// A truth value.
     Bool(bool),
     /// A number: an integer of up to 64 bits, exact, or a finite float.
+    // `serde_json::Number` and not `f64`: ids of 19 digits must come out as they went in.
     Number(Number),
     /// A text.
     Text(String),
@@ -167,6 +168,7 @@ impl Fragment {
         };
         Some(codec.encode().map(|message| match &self.id {
             Some(id) => UiMessage {
+                // The fragment's id wins: a caller who set one with `with_id` means this message.
                 id: id.clone(),
                 ..message
             },
@@ -203,6 +205,7 @@ impl FragmentData {
     /// Whether it is nothing, or a fragment of nothing: what most renderers leave out.
     #[must_use]
     pub fn is_null(&self) -> bool {
+        // A loop and not a recursion: a chain of fragments may be deeper than the stack allows.
         let mut data = self;
         loop {
             match data {
@@ -219,6 +222,7 @@ impl FragmentData {
     /// Whether the tree has more than `limit` levels. Looks no further than that.
     #[must_use]
     pub fn is_deeper_than(&self, limit: usize) -> bool {
+        // At limit 0 only a leaf fits, so nothing needs to be descended into.
         let Some(below) = limit.checked_sub(1) else {
             return !self.is_leaf();
         };
@@ -242,6 +246,8 @@ impl PartialEq for Body {
             (Self::Data(a), Self::Data(b)) => a == b,
             (Self::LastAssistant(a), Self::LastAssistant(b)) => a == b,
             (Self::Message(a), Self::Message(b)) => {
+                // Comparing encodings costs an allocation, so the pointers are tried first; clones of a
+                // fragment share them.
                 Arc::ptr_eq(a, b) || matches!((a.encode(), b.encode()), (Ok(a), Ok(b)) if a == b)
             }
             _ => false,
@@ -251,6 +257,7 @@ impl PartialEq for Body {
 
 impl PartialEq for Fragment {
     fn eq(&self, other: &Self) -> bool {
+        // Written out because `Body` compares messages by what they encode to, which cannot be derived.
         self.id == other.id
             && self.name == other.name
             && self.persist == other.persist

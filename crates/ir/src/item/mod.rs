@@ -7,24 +7,26 @@
 //! What is not checked here: whether calls and outputs pair, whether roles alternate. Any list of
 //! items is a history; making one fit for a provider is repair, at lowering.
 
+mod part;
 mod read;
 mod write;
 
-use crate::part::Part;
+pub use part::{ExtensionPart, FilePart, ImagePart, Part, TextPart};
+
 use crate::raw::{Extra, Raw};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// Somebody said something.
+    /// The message of a person, the model or the host.
     Message(Message),
-    /// The model asked for a function to be run.
+    /// A call of a function by the model.
     FunctionCall(FunctionCall),
-    /// What the function gave back.
+    /// The output of a function.
     FunctionCallOutput(FunctionCallOutput),
-    /// The model thought.
+    /// The model's thoughts.
     Reasoning(Reasoning),
-    /// Something that stands for earlier items.
+    /// A summary that stands for earlier items.
     Compaction(Compaction),
     /// Anything else: `slug:type`, or a type this version does not know; kept whole.
     Extension(Extension),
@@ -37,9 +39,9 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// The host, older name.
+    /// The host; the older name.
     System,
-    /// The host, newer name.
+    /// The host; the newer name.
     Developer,
 }
 
@@ -55,7 +57,7 @@ impl Role {
         }
     }
 
-    /// Reads the word on the wire.
+    /// Reads the word on the wire; `None` for any other.
     #[must_use]
     pub fn from_wire(word: &str) -> Option<Self> {
         Some(match word {
@@ -74,12 +76,12 @@ impl Role {
     }
 }
 
-/// How far an item got.
+/// How far the generation of an item got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Still being made.
+    /// Still being generated.
     InProgress,
-    /// Whole.
+    /// Complete.
     Completed,
     /// Cut off.
     Incomplete,
@@ -116,14 +118,14 @@ impl Status {
     }
 }
 
-/// Somebody said something.
+/// A message of a person, the model or the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The provider's id.
     pub id: Option<String>,
     /// Who says it.
     pub role: Role,
-    /// How far it got; absent means whole.
+    /// How far it got; absent means complete.
     pub status: Option<Status>,
     /// What is said, in order. A bare string on the wire is read as one text part.
     pub content: Vec<Part>,
@@ -131,7 +133,7 @@ pub struct Message {
     pub extra: Extra,
 }
 
-/// The model asked for a function to be run.
+/// A call of a function by the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCall {
     /// The provider's id of the item.
@@ -142,13 +144,13 @@ pub struct FunctionCall {
     pub name: String,
     /// The arguments as the model wrote them: JSON text, or what was to become it.
     pub arguments: String,
-    /// How far it got; absent means whole.
+    /// How far it got; absent means complete.
     pub status: Option<Status>,
     /// Other fields.
     pub extra: Extra,
 }
 
-/// What the function gave back.
+/// The output of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionCallOutput {
     /// The provider's id of the item.
@@ -160,7 +162,7 @@ pub struct FunctionCallOutput {
     /// Whether the function failed; absent means it did not. Our field: two providers carry it, the
     /// specification does not.
     pub is_error: Option<bool>,
-    /// How far it got; absent means whole.
+    /// How far it got; absent means complete.
     pub status: Option<Status>,
     /// Other fields.
     pub extra: Extra,
@@ -175,7 +177,7 @@ pub enum Output {
     Parts(Vec<Part>),
 }
 
-/// The model thought.
+/// The model's thoughts, shown or sealed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reasoning {
     /// The provider's id.
@@ -191,13 +193,13 @@ pub struct Reasoning {
     /// Whose opaque fields these are: `anthropic-claude-v1`, `openai-responses-v1`,
     /// `google-gemini-v1`, or another's.
     pub format: Option<String>,
-    /// How far it got; absent means whole.
+    /// How far it got; absent means complete.
     pub status: Option<Status>,
     /// Other fields.
     pub extra: Extra,
 }
 
-/// Something that stands for earlier items.
+/// A summary or a provider's opaque form that stands for earlier items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compaction {
     /// The provider's id.
@@ -212,7 +214,7 @@ pub struct Compaction {
     pub extra: Extra,
 }
 
-/// Anything else, kept whole.
+/// Anything else, kept as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// Its `type`: `slug:type`, or a bare word of a newer specification.
@@ -227,6 +229,8 @@ impl Item {
     /// The item as JSON, snake_case, fields in the specification's order.
     #[must_use]
     pub fn to_json(&self) -> String {
+        // Serialisation fails for maps whose keys are no strings; the assertion tells a developer, a user never
+        // sees it.
         let json = serde_json::to_string(self);
         debug_assert!(json.is_ok(), "items have string keys only");
         json.unwrap_or_default()
@@ -298,6 +302,7 @@ impl Item {
         match self {
             Self::Message(message) => message.role == Role::Assistant,
             Self::FunctionCall(_) | Self::Reasoning(_) => true,
+            // A compaction counts as neither side: the engine or a provider made it, from what both had said.
             Self::FunctionCallOutput(_) | Self::Compaction(_) | Self::Extension(_) => false,
         }
     }
@@ -319,6 +324,8 @@ impl Item {
                 Output::Text(text) => text.clone(),
                 Output::Parts(parts) => join(parts),
             },
+            // Full thoughts where the provider shows them, and the summary otherwise; an empty list is as good
+            // as none.
             Self::Reasoning(item) => join(
                 item.content
                     .as_deref()
@@ -385,6 +392,7 @@ impl FunctionCallOutput {
     }
 }
 
+// A bare string means text in the direction of the role, since the part types differ by direction.
 fn text_for(role: Role, text: String) -> Part {
     if role == Role::Assistant {
         Part::output_text(text)

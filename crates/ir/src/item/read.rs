@@ -8,13 +8,15 @@ use super::{
     Role, Status, text_for,
 };
 use crate::error::Error;
-use crate::part::Part;
+use crate::item::Part;
 use crate::raw::{Extra, Fields, Raw};
 
 impl Item {
     /// Reads one item; camelCase names of known fields are accepted, an absent `type` with a `role`
     /// means a message.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        // Most items are plain messages, and this path reads them in one pass without cutting the object into
+        // members first.
         match PlainMessage::parse_message(text) {
             Some(message) => Ok(Self::Message(message)),
             None => Self::parse_any(text),
@@ -25,6 +27,8 @@ impl Item {
         let mut fields = Fields::parse(text)?;
         let kind = match fields.take_string(&["type"])? {
             Some(kind) => kind,
+            // The specification lets a message go without a type; anything else without one cannot be told
+            // apart.
             None if fields.get(&["role"]).is_some() => "message".to_owned(),
             None => {
                 return Err(Error::Missing {
@@ -42,6 +46,8 @@ impl Item {
             "reasoning" => Reasoning::from_fields(fields).map(Self::Reasoning),
             "compaction" => Compaction::from_fields(fields).map(Self::Compaction),
             _ => {
+                // An id of another type stays in the raw object only. An extension is never refused for its
+                // fields.
                 let id = fields
                     .get(&["id"])
                     .and_then(|id| serde_json::from_str(id.get()).ok());
@@ -93,6 +99,7 @@ impl PlainMessage<'_> {
         if plain.r#type != "message" {
             return None;
         }
+        // Only types whose one field is the text. A refusal or a summary is left to the general reader.
         let part = |part: PlainText<'_>| match part.r#type {
             "input_text" => Some(Part::input_text(part.text)),
             "output_text" => Some(Part::output_text(part.text)),
@@ -105,6 +112,7 @@ impl PlainMessage<'_> {
                 Some(word) => Some(Status::from_wire(word)?),
                 None => None,
             },
+            // One part that is not plain sends the whole message to the general reader, extra fields and all.
             content: plain.content.into_iter().map(part).collect::<Option<_>>()?,
             extra: Extra::new(),
         })
@@ -161,6 +169,7 @@ impl FunctionCallOutput {
     fn from_fields(mut fields: Fields<'_>) -> Result<Self, Error> {
         let id = fields.take_string(&["id"])?;
         let call_id = fields.need_string(&["call_id", "callId"])?;
+        // `null` counts as absent here: an output must be a text or parts.
         let output = match fields.take_present(&["output"])? {
             None => {
                 return Err(Error::Missing {
@@ -168,6 +177,7 @@ impl FunctionCallOutput {
                     field: "output",
                 });
             }
+            // The first byte tells the type, since the value was already checked to be JSON.
             Some(value) if value.get().starts_with('"') => Output::Text(
                 serde_json::from_str(value.get())
                     .map_err(|error| Error::invalid_json(error).at_segment("output"))?,
@@ -221,6 +231,7 @@ impl Compaction {
 }
 
 fn read_content(role: Role, text: &str) -> Result<Vec<Part>, Error> {
+    // A bare string is the short form that many clients write.
     if text.starts_with('"') {
         return Ok(vec![text_for(
             role,
@@ -245,6 +256,7 @@ fn read_status(fields: &mut Fields<'_>) -> Result<Option<Status>, Error> {
         serde_json::from_str::<&str>(value.get())
             .is_ok_and(|word| Status::from_wire(word).is_some())
     };
+    // Peeked at and not taken: a word of a newer version must stay among the extra fields and be written back.
     if !fields.get(&["status"]).is_some_and(known) {
         return Ok(None);
     }

@@ -6,6 +6,7 @@ use super::{Item, Output, Status};
 
 impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Byte for byte as it came: an extension may be signed or hashed by whoever made it.
         if let Self::Extension(item) = self {
             return item.raw.serialize(serializer);
         }
@@ -15,6 +16,7 @@ impl Serialize for Item {
             map.serialize_entry("id", id)?;
         }
         self.write_fields(&mut map)?;
+        // Last, so that an item with unknown fields differs from one without only at its end.
         if let Some(extra) = self.extra() {
             extra.write_members(&mut map)?;
         }
@@ -53,6 +55,8 @@ impl Item {
                 write_entry(map, "format", item.format.as_ref())?;
                 write_status(map, item.status)
             }
+            // Absent and empty are one for a compaction, which may hold an opaque form only; reasoning always
+            // lists its summary.
             Self::Compaction(item) => {
                 if !item.summary.is_empty() {
                     map.serialize_entry("summary", &item.summary)?;

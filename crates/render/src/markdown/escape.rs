@@ -11,7 +11,7 @@
 //! * In labels and headings, which are one line, line breaks become `␤`, and characters with a
 //!   meaning inside a line are escaped too, so that a label ends where it ends.
 
-use crate::indent::push_spaces;
+use crate::primitives::push_spaces;
 
 /// Where a text stands.
 #[derive(Clone, Copy, PartialEq, Eq)]

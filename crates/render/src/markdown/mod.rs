@@ -15,19 +15,19 @@
 //! `escape`. What stands within a line is left alone: it cannot leave its block.
 
 mod escape;
-mod title;
+mod title_case;
 
 use contexture_ir::{Fragment, FragmentData};
 use indexmap::IndexMap;
 
-use crate::error::RenderError;
-use crate::indent::push_spaces;
-use crate::number::write_number;
+use crate::pluralize::plural;
 use crate::prepare::prepare_fragments;
+use crate::primitives::push_spaces;
+use crate::primitives::write_number;
+use crate::renderer::RenderError;
 use crate::renderer::{Grouping, Renderer};
-use crate::words::plural;
 use escape::{EscapeContext, write_label, write_text};
-use title::title_case;
+use title_case::title_case;
 
 /// How Markdown is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

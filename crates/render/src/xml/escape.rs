@@ -6,7 +6,7 @@
 //! Everything else stands as it is, carriage returns included (an XML reader takes `\r\n` and `\r`
 //! for `\n`).
 
-use crate::indent::push_spaces;
+use crate::primitives::push_spaces;
 
 /// Bytes looked at in one step where nothing needs escaping.
 const CHUNK: usize = 32;

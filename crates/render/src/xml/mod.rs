@@ -40,8 +40,8 @@ pub use tree::XmlElement;
 
 use contexture_ir::Fragment;
 
-use crate::error::RenderError;
 use crate::prepare::prepare_fragments;
+use crate::renderer::RenderError;
 use crate::renderer::{Grouping, Renderer};
 use text::TextSink;
 use tree::TreeSink;

@@ -3,7 +3,7 @@
 use super::escape::{escape_lines, escape_text};
 use super::name::write_name;
 use super::walk::Sink;
-use crate::indent::push_spaces;
+use crate::primitives::push_spaces;
 
 /// Writes into one string.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use contexture_ir::{Fragment, FragmentData};
 use indexmap::IndexMap;
 
-use crate::number::write_number;
+use crate::pluralize::{plural, singular};
+use crate::primitives::write_number;
 use crate::renderer::Grouping;
-use crate::words::{plural, singular};
 
 /// Takes elements in document order.
 pub(super) trait Sink {

@@ -7,12 +7,12 @@
 //! once is dead for good and each position is left at most once. The idea is that of the `bpe` crate and its
 //! authors' article "So many tokens, so little time". Not here: splitting text into pieces (see [`crate::split`]).
 
+mod char_trie;
 mod packed;
-mod steps;
 mod table;
 mod trie;
 mod vocabulary;
-mod words;
+mod whole_tokens;
 
 pub(crate) use packed::take_leb128;
 pub(crate) use vocabulary::Vocabulary;

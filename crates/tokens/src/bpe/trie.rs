@@ -4,7 +4,7 @@
 //! step takes one look-up; plain arrays over the first two bytes and over three-byte characters save the first
 //! steps, and text in such characters goes by whole characters ([`CharTrie`]). Not here: which of several matching tokens an encoding chooses.
 
-use super::steps::CharTrie;
+use super::char_trie::CharTrie;
 use super::table::CompactMap;
 
 /// Stands for "no token" and "no node".

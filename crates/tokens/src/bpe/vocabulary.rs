@@ -6,7 +6,7 @@
 use super::packed::{BYTES, Merges, PackedError};
 use super::table::HashIndex;
 use super::trie::{NONE, Trie, TrieBuilder};
-use super::words::WholeTokens;
+use super::whole_tokens::WholeTokens;
 
 /// The tables of one byte-pair encoding.
 #[derive(Debug)]

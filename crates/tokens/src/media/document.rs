@@ -2,9 +2,9 @@
 
 use contexture_catalogue::MediaRules;
 
-use super::rules::multiply_bounds;
 use crate::count::TokenCount;
 use crate::counter::TokenCounter;
+use crate::media::multiply_bounds;
 
 /// No provider takes a PDF of more pages.
 const MOST_PAGES: u64 = 1_000;

@@ -6,9 +6,11 @@
 //! other without gap, and no byte is looked at more than a fixed number of times. Special-token text is ordinary
 //! text here.
 
-mod class;
+mod char_class;
 
-use class::{CASELESS, CharClasses, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, UPPER, WHITE};
+use char_class::{
+    CASELESS, CharClasses, LETTER, LOWER, MARK, NEWLINE, NUMBER, OTHER, UPPER, WHITE,
+};
 
 /// Which pattern splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

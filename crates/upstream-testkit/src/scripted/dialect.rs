@@ -1,6 +1,6 @@
 //! The formats, and which one a request is in.
 
-use crate::received::Received;
+use crate::provider::Received;
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

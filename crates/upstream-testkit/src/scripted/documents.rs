@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::UpstreamResponse;
-use crate::received::Received;
+use crate::provider::Received;
 use crate::scripted::dialect::ProviderApi;
 use crate::scripted::reply::{CREATED, ScriptedReply};
 use crate::scripted::{anthropic, chat, gemini, responses};

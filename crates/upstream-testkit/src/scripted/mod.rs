@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::answer::UpstreamResponse;
 use crate::provider::Provider;
-use crate::received::Received;
+use crate::provider::Received;
 use dialect::{Operation, ProviderApi};
 use order::{Failure, ScriptDirectives};
 use prompt::Prompt;

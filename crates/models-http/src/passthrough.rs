@@ -1,0 +1,293 @@
+//! A provider's host to which requests of others are passed on as they are: what came in goes out, byte for byte, and so
+//! does the answer.
+//!
+//! The host is fixed when an [`Upstream`] is made. Nothing of a request can name another one, and redirects are not
+//! followed. Nothing is unpacked, tried again or read.
+//!
+//! Not here: which headers belong to one connection only, and whose key is sent: whoever passes on decides both.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, StatusCode, Url};
+use tokio::time::{Instant, timeout};
+
+use crate::error::ClientError;
+use crate::options::ClientOptions;
+use crate::provider::parse_base_url;
+use crate::response_body::error_chain_text;
+use crate::root_certificates;
+
+/// A provider's host. It can be cloned; its connections are kept for later requests.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    client: Client,
+    base: Url,
+    first_byte: Duration,
+    idle: Duration,
+}
+
+/// A request to pass on.
+#[derive(Clone)]
+pub struct PassthroughRequest {
+    /// Its method.
+    pub method: Method,
+    /// Its path and query, as they came, from `/` on.
+    pub path: String,
+    /// The headers to send; the host and the length of the body are added.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// The beginning of an answer, and its body as it comes.
+#[derive(Debug)]
+pub struct PassthroughResponse {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers, all of them.
+    pub headers: HeaderMap,
+    /// Its body, packed as it came. Dropping it closes the connection.
+    pub body: PassthroughBody,
+}
+
+/// Why a request could not be passed on, or its answer broke off. No address and no key is in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpstreamError {
+    /// A path that could lead elsewhere.
+    #[error("the path cannot be passed on: {why}")]
+    BadPath {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No connection, or it broke before an answer.
+    #[error("the provider cannot be reached: {why}")]
+    Unreachable {
+        /// What happened.
+        why: String,
+    },
+    /// Nothing came for too long.
+    #[error("the provider sent nothing for {seconds} s")]
+    Silent {
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The answer broke off.
+    #[error("the provider's answer broke off: {why}")]
+    BrokeOff {
+        /// What happened.
+        why: String,
+    },
+}
+
+impl Upstream {
+    /// The host at an address; paths of requests are put behind it. Of the options the time limits hold, save that of a
+    /// whole call, and the roots.
+    ///
+    /// # Errors
+    /// [`ClientError::BadAddress`] for what is no `http` or `https` address, or has a user, a query or a fragment;
+    /// [`ClientError::Tls`].
+    pub fn new(base: &str, options: &ClientOptions) -> Result<Self, ClientError> {
+        let client = Client::builder()
+            .tls_backend_preconfigured(root_certificates::tls_config(&options.roots)?)
+            .connect_timeout(options.time.connect)
+            .redirect(Policy::none())
+            .no_gzip()
+            .referer(false)
+            .build()
+            .map_err(|error| ClientError::Tls {
+                why: error.to_string(),
+            })?;
+        Ok(Self {
+            client,
+            base: parse_base_url(base)?,
+            first_byte: options.time.first_byte,
+            idle: options.time.idle,
+        })
+    }
+
+    /// Sends a request, once, and waits for the beginning of its answer.
+    ///
+    /// # Errors
+    /// [`UpstreamError`]; an error status is an answer.
+    pub async fn send(
+        &self,
+        request: PassthroughRequest,
+    ) -> Result<PassthroughResponse, UpstreamError> {
+        let url = self.request_url(&request.path)?;
+        let mut ask = self.client.request(request.method, url);
+        ask = ask.headers(request.headers);
+        if !request.body.is_empty() {
+            ask = ask.body(request.body);
+        }
+        let sent = timeout(self.first_byte, ask.send()).await;
+        let sent = sent.map_err(|_| timeout_error(self.first_byte))?;
+        let answer = sent.map_err(|error| UpstreamError::Unreachable {
+            why: transport_error_text(error),
+        })?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let why = "it changed to another protocol, which nobody asked for".to_owned();
+            return Err(UpstreamError::Unreachable { why });
+        }
+        Ok(PassthroughResponse {
+            status: answer.status(),
+            headers: answer.headers().clone(),
+            body: PassthroughBody {
+                bytes: Box::pin(answer.bytes_stream()),
+                idle: self.idle,
+                wait: Box::pin(tokio::time::sleep(self.idle)),
+            },
+        })
+    }
+
+    /// A request's address: the base's, with the path behind it. Whatever could be read as another one is refused.
+    fn request_url(&self, path: &str) -> Result<Url, UpstreamError> {
+        let bad = |why| UpstreamError::BadPath { why };
+        if !path.starts_with('/') {
+            return Err(bad("it does not begin with /"));
+        }
+        let steps = path.split(['?', '#']).next().unwrap_or_default();
+        if steps.contains('\\') {
+            return Err(bad("it has a backslash"));
+        }
+        if steps.split('/').any(is_dots) {
+            return Err(bad("it has a step . or .."));
+        }
+        let base = self.base.as_str().trim_end_matches('/');
+        let url = Url::parse(&format!("{base}{path}")).map_err(|_| bad("it is no path"))?;
+        let same = url.origin() == self.base.origin()
+            && url.username().is_empty()
+            && url
+                .path()
+                .starts_with(self.base.path().trim_end_matches('/'));
+        if same {
+            Ok(url)
+        } else {
+            Err(bad("it leads elsewhere"))
+        }
+    }
+}
+
+/// Whether a step of a path is `.` or `..`, also where it is written with escapes.
+fn is_dots(step: &str) -> bool {
+    let plain = step.to_ascii_lowercase().replace("%2e", ".");
+    matches!(plain.as_str(), "." | "..")
+}
+
+fn timeout_error(limit: Duration) -> UpstreamError {
+    UpstreamError::Silent {
+        seconds: limit.as_secs(),
+    }
+}
+
+fn transport_error_text(error: reqwest::Error) -> String {
+    error_chain_text(&error.without_url())
+}
+
+impl fmt::Debug for PassthroughRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Paths and headers may have keys in them.
+        f.debug_struct("Passing")
+            .field("method", &self.method)
+            .field("body", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+type ResponseByteStream = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
+
+/// The body of an answer, piece by piece as it comes. Behind an error nothing comes.
+pub struct PassthroughBody {
+    bytes: ResponseByteStream,
+    idle: Duration,
+    wait: Pin<Box<tokio::time::Sleep>>,
+}
+
+impl Stream for PassthroughBody {
+    type Item = Result<Bytes, UpstreamError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let piece = match self.bytes.as_mut().poll_next(context) {
+            Poll::Ready(piece) => piece,
+            Poll::Pending => {
+                let idle = self.idle;
+                return self
+                    .wait
+                    .as_mut()
+                    .poll(context)
+                    .map(|()| Some(Err(timeout_error(idle))));
+            }
+        };
+        let until = Instant::now() + self.idle;
+        self.wait.as_mut().reset(until);
+        let broke = |error| UpstreamError::BrokeOff {
+            why: transport_error_text(error),
+        };
+        Poll::Ready(piece.map(|piece| piece.map_err(broke)))
+    }
+}
+
+impl fmt::Debug for PassthroughBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PassedBody").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(base: &str) -> Upstream {
+        Upstream::new(base, &ClientOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn a_path_stays_on_its_host() {
+        let groq = upstream("https://api.groq.example/openai/");
+        let sent = |path| groq.request_url(path).map(|url| url.to_string());
+        assert_eq!(
+            sent("/v1/chat/completions?a=b%2Fc").unwrap(),
+            "https://api.groq.example/openai/v1/chat/completions?a=b%2Fc"
+        );
+        assert_eq!(
+            sent("//evil.example/v1").unwrap(),
+            "https://api.groq.example/openai//evil.example/v1"
+        );
+        for path in [
+            "",
+            "*",
+            "@evil.example/",
+            "http://evil.example/",
+            "/../v1",
+            "/v1/%2e%2E/x",
+            "/v1/.%2e",
+            "/v1/./x",
+            "/v1\\..\\x",
+        ] {
+            let refused = matches!(groq.request_url(path), Err(UpstreamError::BadPath { .. }));
+            assert!(refused, "{path:?}: {:?}", groq.request_url(path));
+        }
+        // Behind the question mark dots are dots.
+        assert!(sent("/v1/files?path=/../x").is_ok());
+    }
+
+    #[test]
+    fn what_may_have_keys_is_not_shown() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-api-key", "secret-key".parse().unwrap());
+        let request = PassthroughRequest {
+            method: Method::GET,
+            path: "/v1?key=secret-key".to_owned(),
+            headers,
+            body: Bytes::new(),
+        };
+        assert!(!format!("{request:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,331 @@
+//! Rollouts of Codex.
+//!
+//! One record a line: `timestamp`, `type` and a `payload`. A `response_item`'s payload is an item as
+//! the Responses API knows it; `session_meta` holds the session's id and base instructions; events,
+//! contexts and usage are kept but become no items. A `compacted` record becomes a compaction. Fields of
+//! Codex's own inside items (`internal_…`) stay with the record. Older rollouts hold items without an
+//! envelope.
+//!
+//! An event `thread_rolled_back` takes the user's last turns back: what follows goes on before them, and
+//! what was taken back is a branch of its own, `rollback-1`, `rollback-2`, … in order. Events say which
+//! messages began a turn; in a rollout without such events every user message did.
+
+use contexture_ir::{Audience, Compaction, Fields, Item, Message, Part, Raw, Role, TextPart};
+use contexture_text::shorten_words;
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::json::{text_of, with_member, without_members};
+use crate::kept_records::Records;
+use crate::lines::{Expected, each_line, join_lines, wrong_record};
+use crate::session::{
+    ReadOptions, Session, SessionHead, SessionInfo, SessionNode, TITLE_CHARS, audience_of,
+    leaf_nodes, origin_of, title_of,
+};
+
+const EXPECTED: Expected = Expected {
+    what: "a Codex rollout record",
+};
+
+pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+    let mut reader = CodexReader::default();
+    let mut records = Records::default();
+    let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
+        reader.read_record(raw, records)
+    })?;
+    let heads = reader.session_heads();
+    let CodexReader {
+        tree,
+        id,
+        instructions,
+        asked,
+        ..
+    } = reader;
+    let name = id.unwrap_or_else(|| options.source_name.to_owned());
+    Ok(Session {
+        format: SessionFormat::Codex,
+        source_id: format!("codex:{name}"),
+        // What the user is heard to say before is mostly said for them.
+        title: asked
+            .and_then(|node| tree.get(node))
+            .map(|node| shorten_words(&node.item.text(), TITLE_CHARS))
+            .filter(|title| !title.is_empty())
+            .or_else(|| title_of(&tree)),
+        instructions,
+        heads,
+        tree,
+        metadata: records.to_metadata(),
+        info: SessionInfo::default(),
+        skipped,
+    })
+}
+
+#[derive(Default)]
+struct CodexReader {
+    tree: Vec<SessionNode>,
+    id: Option<String>,
+    instructions: Vec<Message>,
+    /// The node the next one follows.
+    last: Option<usize>,
+    /// The user messages before it.
+    messages: Vec<Turn>,
+    /// Those of them that began a turn, as the events say.
+    turns: Vec<Turn>,
+    /// Whether there was an event of that kind.
+    told: bool,
+    /// The first of those messages, whatever was taken back since.
+    asked: Option<usize>,
+    /// Where the turn under way began.
+    began: Option<Option<usize>>,
+}
+
+/// A user message and the node that a rollback of its turn goes back to.
+#[derive(Clone, Copy)]
+struct Turn {
+    node: usize,
+    base: Option<usize>,
+}
+
+impl CodexReader {
+    fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
+        let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
+        let payload = fields.get(&["payload"]);
+        let Some(kind) = text_of(&fields, "type") else {
+            // The first line of an older rollout.
+            if text_of(&fields, "id").is_some() && text_of(&fields, "timestamp").is_some() {
+                self.read_meta(&fields);
+                records.add_record(raw, None, &[], fill_template);
+                return Ok(());
+            }
+            return Err(wrong_record(raw.get()));
+        };
+        let (item, form) = match (kind.as_str(), payload) {
+            ("session_meta", Some(payload)) => {
+                if let Ok(meta) = Fields::parse(payload.get()) {
+                    self.read_meta(&meta);
+                }
+                (None, None)
+            }
+            ("event_msg", Some(payload)) => {
+                self.read_event(payload);
+                (None, None)
+            }
+            ("response_item", Some(payload)) => split_item(raw, payload)?,
+            ("compacted", Some(payload)) => (parse_compaction(payload), None),
+            (_, None) => split_bare_item(raw, &kind)?,
+            _ => (None, None),
+        };
+        let mut items: Vec<Item> = item.into_iter().collect();
+        if self.tree.is_empty() {
+            // What leads is not history.
+            let leading = items.iter().filter_map(|item| match item {
+                Item::Message(message) if message.role.is_instruction() => Some(message.clone()),
+                _ => None,
+            });
+            self.instructions.extend(leading);
+            items.retain(|item| !item.role().is_some_and(Role::is_instruction));
+        }
+        records.add_record(raw, form, &items, fill_template);
+        let created_at = text_of(&fields, "timestamp")
+            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
+            .map(jiff::Timestamp::as_millisecond);
+        for item in items {
+            self.push_item(item, created_at);
+        }
+        Ok(())
+    }
+
+    fn read_meta(&mut self, meta: &Fields<'_>) {
+        if self.id.is_some() {
+            return;
+        }
+        self.id = text_of(meta, "id");
+        let nested = |name: &str| {
+            let value = meta.get(&[name])?;
+            text_of(&Fields::parse(value.get()).ok()?, "text")
+        };
+        let text = nested("base_instructions").or_else(|| text_of(meta, "instructions"));
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.instructions.push(Message::text(Role::System, text));
+        }
+    }
+
+    /// What an event says of turns.
+    fn read_event(&mut self, payload: &RawValue) {
+        let Ok(fields) = Fields::parse(payload.get()) else {
+            return;
+        };
+        let of_user = |value: &RawValue| {
+            Fields::parse(value.get())
+                .ok()
+                .and_then(|item| text_of(&item, "type"))
+                .is_some_and(|kind| kind == "UserMessage")
+        };
+        match text_of(&fields, "type").as_deref() {
+            Some("task_started" | "turn_started") => self.began = Some(self.last),
+            Some("user_message") => self.start_turn(),
+            Some("item_completed") if fields.get(&["item"]).is_some_and(of_user) => {
+                self.start_turn()
+            }
+            Some("thread_rolled_back") => {
+                let turns = fields.get(&["num_turns"]);
+                self.roll_back(
+                    turns
+                        .and_then(|turns| turns.get().parse().ok())
+                        .unwrap_or(0),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// The newest user message began a turn.
+    fn start_turn(&mut self) {
+        self.told = true;
+        let Some(mut turn) = self.messages.last().copied() else {
+            return;
+        };
+        let Some(newest) = self.turns.last() else {
+            self.asked.get_or_insert(turn.node);
+            // What stands before the first turn stays.
+            self.began = None;
+            self.turns.push(turn);
+            return;
+        };
+        if newest.node < turn.node {
+            turn.base = self.began.take().unwrap_or(turn.base);
+            self.turns.push(turn);
+        }
+    }
+
+    fn roll_back(&mut self, count: usize) {
+        let turns = if self.told {
+            &self.turns
+        } else {
+            &self.messages
+        };
+        let kept = turns.len().saturating_sub(count);
+        let Some(turn) = turns.get(kept) else {
+            return;
+        };
+        let base = turn.base;
+        self.last = base;
+        self.began = None;
+        for turns in [&mut self.messages, &mut self.turns] {
+            turns.truncate(turns.partition_point(|turn| Some(turn.node) <= base));
+        }
+    }
+
+    /// Where the rollout ended, and the ends that were taken back.
+    fn session_heads(&self) -> Vec<SessionHead> {
+        let main = self.last.map(|node| SessionHead {
+            name: "main".to_owned(),
+            node,
+        });
+        let taken_back = leaf_nodes(&self.tree)
+            .into_iter()
+            .filter(|node| Some(*node) != self.last);
+        let taken_back = taken_back.enumerate().map(|(index, node)| SessionHead {
+            name: format!("rollback-{}", index + 1),
+            node,
+        });
+        main.into_iter().chain(taken_back).collect()
+    }
+
+    fn push_item(&mut self, item: Item, created_at: Option<i64>) {
+        let (index, parent) = (self.tree.len(), self.last);
+        if item.role() == Some(Role::User) {
+            let base = parent;
+            self.messages.push(Turn { node: index, base });
+        }
+        self.last = Some(index);
+        let hidden = item.role().is_some_and(Role::is_instruction);
+        self.tree.push(SessionNode {
+            parent,
+            origin: origin_of(&item),
+            audience: if hidden {
+                Audience::MODEL
+            } else {
+                audience_of(&item)
+            },
+            message_id: item
+                .id()
+                .filter(|_| item.role().is_some())
+                .map(str::to_owned),
+            item,
+            created_at,
+            imported: Some(index),
+        });
+    }
+}
+
+type SplitRecord = (Option<Item>, Option<Raw>);
+
+fn is_internal(name: &str) -> bool {
+    name.starts_with("internal_")
+}
+
+/// The item, and the record with only Codex's own fields left of it.
+fn split_item(raw: &RawValue, payload: &RawValue) -> Result<SplitRecord, String> {
+    let plain = without_members(payload.get(), is_internal).ok_or("a payload that is no object")?;
+    let own = without_members(payload.get(), |name| !is_internal(name));
+    let item = Item::parse(&plain).map_err(|error| error.to_string())?;
+    let form = own
+        .and_then(|own| with_member(raw.get(), "payload", &own))
+        .and_then(|form| Raw::parse(form).ok());
+    Ok((Some(item), form))
+}
+
+/// An item without an envelope, as older rollouts have them.
+fn split_bare_item(raw: &RawValue, kind: &str) -> Result<SplitRecord, String> {
+    let known = [
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ];
+    if !known.contains(&kind) {
+        return Ok((None, None));
+    }
+    let item = Item::parse(raw.get()).map_err(|error| error.to_string())?;
+    Ok((Some(item), Raw::parse("{}").ok()))
+}
+
+fn parse_compaction(payload: &RawValue) -> Option<Item> {
+    let text = text_of(&Fields::parse(payload.get()).ok()?, "message")?;
+    Some(Item::Compaction(Compaction {
+        summary: vec![Part::SummaryText(TextPart::new(text))],
+        ..Compaction::default()
+    }))
+}
+
+fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
+    let [item] = items else {
+        return None;
+    };
+    let json = item.to_json();
+    let fields = form.fields()?;
+    let Some(own) = fields.get(&["payload"]) else {
+        return Some(json);
+    };
+    let mut payload = json;
+    for (name, value) in Fields::parse(own.get()).ok()?.iter() {
+        payload = with_member(&payload, name, value.get())?;
+    }
+    with_member(form.get(), "payload", &payload)
+}
+
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
+    let records = Records::from_metadata(&session.metadata)?;
+    let (filled, added) = records.fill_records(session, fill_template);
+    let mut out = join_lines(filled);
+    for node in added {
+        out.push_str(&format!(
+            r#"{{"type":"response_item","payload":{}}}"#,
+            node.item.to_json()
+        ));
+        out.push('\n');
+    }
+    Ok(out)
+}

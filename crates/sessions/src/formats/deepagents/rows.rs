@@ -1,0 +1,183 @@
+//! The rows of a chat, as far as they can be read, and what is wrong with the others.
+
+use contexture_ir::{Fields, Item, Raw, UiRole, quote_json};
+use contexture_wire::ui::{lift_message, validate_json};
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::formats::ui::fill_template;
+use crate::json::{excerpt, is_same_json};
+use crate::session::Skipped;
+
+/// What the `type` of a row says where the row is a message.
+const MESSAGE: &str = "message";
+
+/// A row, for people.
+#[derive(Clone, Debug)]
+pub(super) struct RowLocation {
+    pub(super) table: &'static str,
+    /// From 1.
+    pub(super) number: usize,
+    /// Its id or name, if it has one.
+    pub(super) name: String,
+}
+
+/// What is wrong with a chat: the first fault ends the reading, or all are taken down.
+pub(super) struct RowFaults {
+    pub(super) chat: String,
+    pub(super) keep_going: bool,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+impl RowFaults {
+    pub(super) fn record_fault(
+        &mut self,
+        place: &RowLocation,
+        expected: &'static str,
+        found: &str,
+    ) -> Result<(), SessionError> {
+        let RowLocation {
+            table,
+            number,
+            name,
+        } = place;
+        let whose = format!(
+            "{table} {} of chat {}",
+            quote_excerpt(name),
+            quote_excerpt(&self.chat)
+        );
+        if self.keep_going {
+            self.skipped.push(Skipped {
+                number: *number,
+                what: format!("{whose}: expected {expected}, found {found}"),
+            });
+            return Ok(());
+        }
+        Err(SessionError::Record {
+            place: table,
+            number: *number,
+            expected,
+            found: format!("{found} in {whose}"),
+            read: number.saturating_sub(1),
+        })
+    }
+}
+
+fn quote_excerpt(name: &str) -> String {
+    quote_json(&excerpt(name))
+}
+
+/// A message's row. One that cannot be read has no items: what follows it stands where it stood.
+#[derive(Debug)]
+pub(super) struct MessageRow {
+    pub(super) place: RowLocation,
+    pub(super) id: String,
+    pub(super) parent: Option<String>,
+    /// The id in the message; after an edit another than the row's.
+    pub(super) message_id: String,
+    pub(super) role: UiRole,
+    pub(super) items: Vec<Item>,
+    pub(super) created_at: Option<i64>,
+    /// The message as it is, if its items might not give it back.
+    pub(super) whole: Option<Raw>,
+}
+
+/// Reads the messages; rows without an id are left out, since nothing can follow them.
+pub(super) fn read_rows(
+    list: &[&RawValue],
+    faults: &mut RowFaults,
+) -> Result<Vec<MessageRow>, SessionError> {
+    let mut rows = Vec::with_capacity(list.len());
+    for (index, raw) in list.iter().enumerate() {
+        let place = row_location("message", index, raw, "id");
+        let columns = Fields::parse(raw.get()).ok();
+        let Some(id) = columns.as_ref().and_then(|row| text_column(row, "id")) else {
+            faults.record_fault(&place, "a row with an id", &excerpt(raw.get()))?;
+            continue;
+        };
+        let mut row = MessageRow {
+            place,
+            id,
+            parent: columns
+                .as_ref()
+                .and_then(|row| text_column(row, "parentId")),
+            message_id: String::new(),
+            role: UiRole::User,
+            items: Vec::new(),
+            created_at: columns
+                .as_ref()
+                .and_then(|row| integer_column(row, "createdAt")),
+            whole: None,
+        };
+        if let Some(columns) = &columns
+            && let Err((expected, found)) = read_message(columns, &mut row)
+        {
+            faults.record_fault(&row.place, expected, &found)?;
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn read_message(columns: &Fields<'_>, row: &mut MessageRow) -> Result<(), (&'static str, String)> {
+    const EXPECTED: &str = "a UI message in `data`";
+    match text_column(columns, "type") {
+        Some(kind) if kind != MESSAGE => {
+            return Err((
+                "a row of type `message`",
+                format!("type {}", quote_excerpt(&kind)),
+            ));
+        }
+        _ => {}
+    }
+    let wrong = |found: String| (EXPECTED, found);
+    let data = columns.get(&["data"]).map_or("null", RawValue::get);
+    // SQLite keeps it as text, PostgreSQL as JSON.
+    let inner: Option<String> = serde_json::from_str(data).ok();
+    let data = inner.as_deref().unwrap_or(data);
+    let raw: &RawValue =
+        serde_json::from_str(data).map_err(|_| wrong(format!("{}, not JSON", excerpt(data))))?;
+    let list = format!("[{}]", raw.get());
+    let messages = validate_json(&list).map_err(|error| wrong(error.to_string()))?;
+    let [message] = messages.as_slice() else {
+        return Err(wrong(excerpt(data)));
+    };
+    row.message_id.clone_from(&message.id);
+    row.role = message.role;
+    row.items = lift_message(message).items;
+    let form = Raw::parse(format!(r#"{{"id":{}}}"#, quote_json(&message.id))).ok();
+    let items: Vec<&Item> = row.items.iter().collect();
+    let again = form.and_then(|form| fill_template(&form, &items));
+    let system = message.role == UiRole::System;
+    if system || !again.is_some_and(|again| is_same_json(&again, raw.get())) {
+        row.whole = Some(Raw::from(raw));
+    }
+    Ok(())
+}
+
+/// Where a row stands.
+pub(super) fn row_location(
+    table: &'static str,
+    index: usize,
+    row: &RawValue,
+    column: &str,
+) -> RowLocation {
+    let fields = Fields::parse(row.get()).ok();
+    RowLocation {
+        table,
+        number: index + 1,
+        name: fields
+            .and_then(|fields| text_column(&fields, column))
+            .unwrap_or_default(),
+    }
+}
+
+/// A column that holds text.
+pub(super) fn text_column(row: &Fields<'_>, column: &str) -> Option<String> {
+    crate::json::text_of(row, column)
+}
+
+/// A column that holds a whole number.
+pub(super) fn integer_column(row: &Fields<'_>, column: &str) -> Option<i64> {
+    serde_json::from_str(row.get(&[column])?.get()).ok()
+}

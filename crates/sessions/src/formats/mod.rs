@@ -1,0 +1,144 @@
+//! The log formats: one module reads and writes each, and this one picks it.
+//!
+//! | Module | Log |
+//! |---|---|
+//! | `claude` | Claude Code's transcript, one JSON record a line |
+//! | `codex` | Codex's rollout, one JSON record a line |
+//! | `deepagents` | a chat of `@deepagents/context`, rows of its tables in one object |
+//! | `swe` | a trajectory of SWE-agent |
+//! | `tau` | results of tau-bench, several sessions in one array |
+//! | `ui` | messages of the AI SDK's UI |
+//! | `request_body` | a request body or message array of a provider's wire format |
+//!
+//! Invariant: what a format reads it writes back as the same JSON values, unknown fields included. Not here: which
+//! format a text has (`detect`), and what the formats share (`lines`, `kept_records`, `session`).
+
+mod claude;
+mod codex;
+mod deepagents;
+mod request_body;
+mod swe;
+mod tau;
+mod ui;
+
+use contexture_wire::Format;
+use serde::de::IgnoredAny;
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::session::{ReadOptions, Session};
+use crate::skip_bad_messages::skip_bad_messages;
+
+/// Reads every session of a log.
+///
+/// # Errors
+/// [`SessionError::NotJson`] and [`SessionError::WrongShape`] for a text that is no log of the format;
+/// [`SessionError::Record`] names the first record that cannot be read, unless
+/// [`ReadOptions::keep_going`]; [`SessionError::Wire`] for documents of wire formats, whose messages are
+/// their records.
+///
+/// ```
+/// use contexture_sessions::{ReadOptions, SessionFormat, detect_format, read_sessions, write_session};
+/// let log = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
+/// let format = detect_format(log, "chat.json")?.format;
+/// let sessions = read_sessions(format, log, &ReadOptions::default())?;
+/// assert_eq!(sessions[0].tree.len(), 2);
+/// assert_eq!(write_session(format, &sessions[0])?, log);
+/// # Ok::<(), contexture_sessions::SessionError>(())
+/// ```
+pub fn read_sessions(
+    format: SessionFormat,
+    text: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Vec<Session>, SessionError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match format {
+        SessionFormat::ClaudeCode => return Ok(vec![claude::read_session(text, options)?]),
+        SessionFormat::Codex => return Ok(vec![codex::read_session(text, options)?]),
+        _ => check_json(text)?,
+    }
+    match format {
+        SessionFormat::TauBench => tau::read_sessions(text, options),
+        SessionFormat::SweAgent => Ok(vec![swe::read_session(text, options)?]),
+        SessionFormat::DeepAgents => Ok(vec![deepagents::read_session(text, options)?]),
+        SessionFormat::Wire(format) => Ok(vec![read_document(format, text, options)?]),
+        SessionFormat::ClaudeCode | SessionFormat::Codex => Ok(Vec::new()),
+    }
+}
+
+fn read_document(
+    format: Format,
+    text: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Session, SessionError> {
+    let whole = |text: &str| match format {
+        Format::Ui => ui::read_session(text),
+        format => request_body::read_session(format, text),
+    };
+    let error = match whole(text) {
+        Err(error) if options.keep_going => error,
+        read => return read,
+    };
+    let Some((rest, skipped)) = skip_bad_messages(text, |message| whole(message).err()) else {
+        return Err(error);
+    };
+    Ok(Session {
+        skipped,
+        ..whole(&rest)?
+    })
+}
+
+fn check_json(text: &str) -> Result<(), SessionError> {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(SessionError::NotJson {
+            line: source.line(),
+            column: source.column(),
+            source,
+        }),
+    }
+}
+
+/// Writes a session: in the format it was read from the same JSON values, with nodes added since
+/// behind them; in another wire format its main path as messages.
+///
+/// # Errors
+/// [`SessionError::CannotWrite`] for a log format other than the session's own;
+/// [`SessionError::Metadata`] if the metadata is not what reading made.
+pub fn write_session(format: SessionFormat, session: &Session) -> Result<String, SessionError> {
+    match format {
+        SessionFormat::Wire(Format::Ui) if session.format == format => ui::write_session(session),
+        SessionFormat::Wire(Format::Ui) if session.format == SessionFormat::DeepAgents => {
+            Ok(ui::write_path(session))
+        }
+        SessionFormat::Wire(wire) => request_body::write_session(wire, session),
+        SessionFormat::DeepAgents => Err(SessionError::OnlyRead {
+            format: format.as_str(),
+        }),
+        other if other != session.format => Err(SessionError::CannotWrite {
+            from: session.format.as_str(),
+            to: other.as_str(),
+        }),
+        SessionFormat::TauBench => tau::write_session(session),
+        SessionFormat::SweAgent => swe::write_session(session),
+        SessionFormat::ClaudeCode => claude::write_session(session),
+        SessionFormat::Codex => codex::write_session(session),
+    }
+}
+
+/// Writes the sessions of one file: an array for formats whose files hold several, each by itself
+/// otherwise, one a line.
+///
+/// # Errors
+/// As [`write_session`](write_session()).
+pub fn write_sessions(format: SessionFormat, sessions: &[Session]) -> Result<String, SessionError> {
+    let texts: Result<Vec<String>, SessionError> = sessions
+        .iter()
+        .map(|session| write_session(format, session))
+        .collect();
+    let texts = texts?;
+    Ok(match format {
+        SessionFormat::TauBench => format!("[{}]", texts.join(",")),
+        _ => texts.join("\n"),
+    })
+}

@@ -1,0 +1,116 @@
+//! tau-bench results: an array of runs, each with the task, the reward and a `traj` of OpenAI chat
+//! messages. One run is one session.
+
+use contexture_ir::{ContentHash, Fields, Item, Raw, Transcript};
+use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::formats::request_body::linear_tree;
+use crate::json::{excerpt, with_member};
+use crate::session::{ReadOptions, Session, SessionInfo, Skipped, title_of};
+
+const EXPECTED: &str = "an array of runs, or one run: an object with `traj`";
+const RUN: &str = "a tau-bench run";
+
+pub(crate) fn read_sessions(
+    text: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Vec<Session>, SessionError> {
+    let wrong = || SessionError::WrongShape {
+        format: "tau-bench",
+        expected: EXPECTED,
+    };
+    if text.trim_start().starts_with('{') {
+        let raw: &RawValue = serde_json::from_str(text).map_err(|_| wrong())?;
+        return Ok(vec![read_run(raw, options).map_err(|_| wrong())?]);
+    }
+    let runs: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| wrong())?;
+    let mut sessions: Vec<Session> = Vec::with_capacity(runs.len());
+    let mut skipped = Vec::new();
+    let mut fault = None;
+    for (index, raw) in runs.into_iter().enumerate() {
+        let number = index + 1;
+        match read_run(raw, options) {
+            Ok(session) => sessions.push(Session {
+                skipped: std::mem::take(&mut skipped),
+                ..session
+            }),
+            Err(found) => {
+                skipped.push(Skipped {
+                    number,
+                    what: format!("expected {RUN}, found {found}"),
+                });
+                fault.get_or_insert(SessionError::Record {
+                    place: "session",
+                    number,
+                    expected: RUN,
+                    found,
+                    read: index,
+                });
+                if !options.keep_going {
+                    break;
+                }
+            }
+        }
+    }
+    match (sessions.last_mut(), fault) {
+        (Some(last), _) if options.keep_going => last.skipped.extend(skipped),
+        // Nothing could be read, so there is nothing to go on with.
+        (_, Some(fault)) => return Err(fault),
+        _ => {}
+    }
+    Ok(sessions)
+}
+
+fn read_run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String> {
+    let fields = Fields::parse(raw.get()).map_err(|_| excerpt(raw.get()))?;
+    let traj = fields
+        .get(&["traj"])
+        .ok_or_else(|| format!("no `traj` in {}", excerpt(raw.get())))?;
+    let lifted = lift(Format::OpenAiChat, traj.get()).map_err(|error| error.to_string())?;
+    let rest = with_member(raw.get(), "traj", "null").unwrap_or_default();
+    let number = |name: &str| fields.get(&[name]).map_or("", |raw| raw.get());
+    let hash = ContentHash::of(raw.get().as_bytes());
+    let (tree, heads) = linear_tree(lifted.transcript.items);
+    Ok(Session {
+        format: SessionFormat::TauBench,
+        source_id: format!(
+            "tau-bench:{}:{}:{}:{hash}",
+            options.source_name,
+            number("task_id"),
+            number("trial"),
+        ),
+        title: title_of(&tree),
+        instructions: lifted.transcript.instructions,
+        tree,
+        heads,
+        metadata: Raw::parse(rest).map_err(|error| error.to_string())?,
+        info: SessionInfo::default(),
+        skipped: Vec::new(),
+    })
+}
+
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
+    let path = session.heads.first().map(|head| session.path_to(head.node));
+    let nodes = path.into_iter().flatten();
+    let items: Vec<Item> = nodes
+        .filter_map(|index| session.tree.get(index))
+        .map(|node| node.item.clone())
+        .collect();
+    let transcript = Transcript {
+        instructions: session.instructions.clone(),
+        items,
+        ..Transcript::default()
+    };
+    let traj = lower(
+        &Dialect::of(Format::OpenAiChat),
+        DocumentKind::Messages,
+        &transcript,
+    )
+    .json;
+    with_member(session.metadata.get(), "traj", &traj).ok_or_else(|| SessionError::Metadata {
+        what: "not an object".to_owned(),
+    })
+}

@@ -1,0 +1,164 @@
+//! AI SDK UI messages as a session: every message keeps its id, whatever ids the others have.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{ContentHash, Fields, Item, Message, Raw, UiMessage, UiRole, quote_json};
+use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate_json};
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::json::with_member;
+use crate::kept_records::Records;
+use crate::session::{
+    Session, SessionHead, SessionInfo, SessionNode, audience_of, origin_of, title_of,
+};
+
+pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
+    let wrong = || SessionError::WrongShape {
+        format: "ui",
+        expected: "an array of UI messages or an object with `messages`",
+    };
+    let (list, rest) = if text.trim_start().starts_with('[') {
+        (text, None)
+    } else {
+        let fields = Fields::parse(text).map_err(|_| wrong())?;
+        let list = fields.get(&["messages"]).ok_or_else(wrong)?;
+        let rest = with_member(text, "messages", "null").and_then(|rest| Raw::parse(rest).ok());
+        (list.get(), rest)
+    };
+    let messages = validate_json(list)?;
+    let raws: Vec<&RawValue> = serde_json::from_str(list).map_err(|_| wrong())?;
+    let mut records = Records {
+        rest,
+        ..Records::default()
+    };
+    let mut tree = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut instructions = Vec::new();
+    for (index, (message, raw)) in messages.iter().zip(raws).enumerate() {
+        let mut items = lift_message(message).items;
+        if tree.is_empty() && message.role == UiRole::System {
+            // What leads is not history.
+            let leading: Vec<Message> = items.iter().filter_map(as_message).collect();
+            instructions.extend(leading);
+            items.clear();
+        }
+        records.add_record(
+            raw,
+            Raw::parse(format!(r#"{{"id":{}}}"#, quote_json(&message.id))).ok(),
+            &items,
+            fill_template,
+        );
+        let unique = !message.id.is_empty() && seen.insert(message.id.clone());
+        let message_id = if unique {
+            message.id.clone()
+        } else {
+            format!("{}#{index}", message.id)
+        };
+        for item in items {
+            let node = tree.len();
+            tree.push(SessionNode {
+                parent: node.checked_sub(1),
+                origin: origin_of(&item),
+                audience: audience_of(&item),
+                item,
+                message_id: Some(message_id.clone()),
+                created_at: None,
+                imported: Some(node),
+            });
+        }
+    }
+    let main = tree.len().checked_sub(1).map(|node| SessionHead {
+        name: "main".to_owned(),
+        node,
+    });
+    Ok(Session {
+        format: SessionFormat::Wire(contexture_wire::Format::Ui),
+        source_id: format!("ui:{}", ContentHash::of(text.as_bytes())),
+        title: title_of(&tree),
+        instructions,
+        heads: main.into_iter().collect(),
+        tree,
+        metadata: records.to_metadata(),
+        info: SessionInfo::default(),
+        skipped: Vec::new(),
+    })
+}
+
+pub(crate) fn as_message(item: &Item) -> Option<Message> {
+    match item {
+        Item::Message(message) => Some(message.clone()),
+        _ => None,
+    }
+}
+
+const EVERYTHING: FoldOptions<'static> = FoldOptions {
+    audience: FoldAudience::Everyone,
+    include_system: true,
+    extensions: contexture_wire::ui::Extensions::Hidden,
+};
+
+pub(crate) fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
+    let id: String = serde_json::from_str(form.fields()?.get(&["id"])?.get()).ok()?;
+    let entries: Vec<FoldItem<'_>> = items
+        .iter()
+        .map(|item| FoldItem {
+            message_id: Some(&id),
+            ..FoldItem::new(item)
+        })
+        .collect();
+    let messages: Vec<UiMessage> = fold(&entries, &EVERYTHING);
+    let [message] = messages.as_slice() else {
+        return None;
+    };
+    serde_json::to_string(message).ok()
+}
+
+/// The messages of the main path, under their ids.
+pub(crate) fn write_path(session: &Session) -> String {
+    let leading: Vec<Item> = session
+        .instructions
+        .iter()
+        .cloned()
+        .map(Item::from)
+        .collect();
+    let path = session.heads.first().map(|head| session.path_to(head.node));
+    let path = path.into_iter().flatten();
+    let nodes = path.filter_map(|index| session.tree.get(index));
+    let nodes = nodes.map(|node| FoldItem {
+        message_id: node.message_id.as_deref(),
+        ..FoldItem::new(&node.item)
+    });
+    let entries: Vec<FoldItem<'_>> = leading.iter().map(FoldItem::new).chain(nodes).collect();
+    serde_json::to_string(&fold(&entries, &EVERYTHING)).unwrap_or_default()
+}
+
+pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
+    let records = Records::from_metadata(&session.metadata)?;
+    let (filled, added) = records.fill_records(session, fill_template);
+    let mut messages: Vec<String> = filled
+        .into_iter()
+        .map(|record| record.unwrap_or_else(str::to_owned))
+        .collect();
+    let entries: Vec<FoldItem<'_>> = added
+        .iter()
+        .map(|node| FoldItem {
+            message_id: node.message_id.as_deref(),
+            audience: node.audience,
+            ..FoldItem::new(&node.item)
+        })
+        .collect();
+    let more = fold(&entries, &EVERYTHING);
+    messages.extend(
+        more.iter()
+            .filter_map(|message| serde_json::to_string(message).ok()),
+    );
+    let list = format!("[{}]", messages.join(","));
+    let Some(rest) = &records.rest else {
+        return Ok(list);
+    };
+    with_member(rest.get(), "messages", &list).ok_or_else(|| SessionError::Metadata {
+        what: "`rest` is not an object".to_owned(),
+    })
+}

@@ -1,0 +1,174 @@
+//! Text cut into the words by which tools are found.
+//!
+//! `getUserInfo`, `get_user_info` and `HTTPServer2` are cut at their seams; scripts that write no spaces are cut into
+//! single characters and overlapping pairs; words are lower case and lose the commonest English endings, so that
+//! *booking flights* finds `book_flight`. The same rule cuts definitions and tasks.
+//!
+//! Not here: which words count how much (the index of `contexture-tools`).
+
+/// The longest word in characters; the rest of a longer one does not count.
+const LONGEST: usize = 40;
+
+/// Calls `visit` with each word of `text`, in order.
+pub fn for_each_identifier_word(text: &str, mut visit: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut length = 0;
+    let mut before: Option<char> = None;
+    let mut ideograph: Option<char> = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        // Scripts without spaces have no words to cut. Single characters find everything and pairs rank what is
+        // meant above it.
+        if is_unspaced(c) {
+            flush_word(&mut word, &mut length, &mut visit);
+            let mut buffer = String::with_capacity(8);
+            buffer.push(c);
+            visit(&buffer);
+            if let Some(first) = ideograph {
+                buffer.insert(0, first);
+                visit(&buffer);
+            }
+            (ideograph, before) = (Some(c), None);
+            continue;
+        }
+        ideograph = None;
+        if !c.is_alphanumeric() {
+            flush_word(&mut word, &mut length, &mut visit);
+            before = None;
+            continue;
+        }
+        // One character of look-ahead tells `HTTPServer` (cut before `S`) from `HTTPS`.
+        if before.is_some_and(|before| is_word_boundary(before, c, chars.peek().copied())) {
+            flush_word(&mut word, &mut length, &mut visit);
+        }
+        // Characters beyond the limit are dropped and not begun as a new word: a blob of base64 must not fill
+        // an index.
+        if length < LONGEST {
+            word.extend(c.to_lowercase());
+            length += 1;
+        }
+        before = Some(c);
+    }
+    flush_word(&mut word, &mut length, &mut visit);
+}
+
+fn flush_word(word: &mut String, length: &mut usize, visit: &mut impl FnMut(&str)) {
+    if !word.is_empty() {
+        visit(stem_word(word));
+        word.clear();
+        *length = 0;
+    }
+}
+
+/// `aB`, and `AB` before a small letter: `userId`, `HTTPServer`.
+fn is_word_boundary(before: char, c: char, after: Option<char>) -> bool {
+    c.is_uppercase()
+        && (before.is_lowercase()
+            || before.is_numeric()
+            || (before.is_uppercase() && after.is_some_and(char::is_lowercase)))
+}
+
+/// Whether `c` belongs to a script that puts no spaces between words: Han, kana, Hangul (whose words carry endings),
+/// Thai, Lao, Khmer, Burmese.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1100}'..='\u{11FF}' | '\u{1780}'..='\u{17FF}'
+        | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30FF}' | '\u{3130}'..='\u{318F}' | '\u{31F0}'..='\u{31FF}'
+        | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{FF66}'..='\u{FF9F}' | '\u{20000}'..='\u{3FFFF}')
+        && c.is_alphanumeric()
+}
+
+/// An English word without its commonest endings. Coarse on purpose: both sides are cut the same way.
+fn stem_word(word: &str) -> &str {
+    // The endings below are English; taking them from other languages would join words that mean different
+    // things.
+    if !word.is_ascii() {
+        return word;
+    }
+    let cut = |word: &'_ str, ending: &str, left: usize| {
+        let stem = word.strip_suffix(ending)?;
+        (stem.len() >= left).then_some(stem.len())
+    };
+    let mut end = word.len();
+    // Plural or third person first, then the rest: `bookings`, `searches`.
+    let plural = (!word.ends_with("ss") && !word.ends_with("us") && !word.ends_with("is"))
+        .then(|| cut(word, "s", 3))
+        .flatten();
+    if let Some(shorter) = plural {
+        end = shorter;
+    }
+    let singular = word.get(..end).unwrap_or(word);
+    let rest = ["ation", "ing", "ion", "ed", "er", "e", "y"];
+    let shorter = rest.iter().find_map(|ending| cut(singular, ending, 3));
+    let stem = shorter.and_then(|end| word.get(..end)).unwrap_or(singular);
+    // `ies` and `y` meet: `cities`, `city`; `cancelled` and `cancel`: one letter of a pair.
+    let stem = stem
+        .strip_suffix('i')
+        .filter(|stem| stem.len() >= 3)
+        .unwrap_or(stem);
+    match stem.as_bytes() {
+        [head @ .., a, b] if a == b && head.len() >= 2 && shorter.is_some() => {
+            stem.get(..stem.len() - 1).unwrap_or(stem)
+        }
+        _ => stem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        for_each_identifier_word(text, |word| all.push(word.to_owned()));
+        all
+    }
+
+    #[test]
+    fn seams() {
+        assert_eq!(cut("getUserInfo"), cut("get_user_info"));
+        assert_eq!(cut("HTTPServer2 v2Beta"), ["http", "server2", "v2", "beta"]);
+        assert_eq!(cut("S3-bucket/x"), ["s3", "bucket", "x"]);
+        assert_eq!(cut("ÉcoleÉlève"), ["école", "élève"]);
+        assert!(cut(" --\u{0}/ ").is_empty());
+    }
+
+    #[test]
+    fn scripts_without_spaces() {
+        assert_eq!(
+            cut("查询天气"),
+            ["查", "询", "查询", "天", "询天", "气", "天气"]
+        );
+        assert_eq!(cut("用API查"), ["用", "api", "查"]);
+        assert_eq!(cut("예약")[2], "예약");
+    }
+
+    #[test]
+    fn endings_meet() {
+        for family in [
+            &["book", "books", "booked", "booking", "bookings"][..],
+            &["city", "cities"],
+            &["cancel", "cancelled", "canceling", "cancellation"],
+            &["reserve", "reserved", "reservation", "reservations"],
+            &["search", "searches", "searching"],
+            &["update", "updating", "updates", "updated"],
+            &["delete", "deleting", "deletion"],
+            &["file", "files"],
+            &["query", "queries"],
+        ] {
+            let stems: std::collections::BTreeSet<_> =
+                family.iter().map(|w| stem_word(w)).collect();
+            assert_eq!(stems.len(), 1, "{family:?}: {stems:?}");
+        }
+        for (word, expected) in [
+            ("status", "status"),
+            ("is", "is"),
+            ("process", "process"),
+            ("id", "id"),
+            ("ls", "ls"),
+        ] {
+            assert_eq!(stem_word(word), expected);
+        }
+    }
+}

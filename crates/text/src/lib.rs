@@ -1,0 +1,31 @@
+//! Rules for plain text that several crates need: folding, words, clipping, similar names.
+//!
+//! * [`case_folded`]: the form in which names that differ only in case are equal.
+//! * [`for_each_identifier_word`]: identifiers and prose cut into lower-case words without endings, for ranking.
+//! * [`excerpt`] and [`shorten_words`]: the beginning of a text, counted in characters, with `…` where it was cut.
+//! * [`similar_by_edit_distance`] and [`similar_by_letter_pairs`]: known names to suggest for an unknown one.
+//!
+//! ```
+//! use contexture_text::{case_folded, excerpt, similar_by_edit_distance};
+//!
+//! assert_eq!(case_folded("Weather"), "weather");
+//! assert_eq!(excerpt("Hello, world", 5), "Hello…");
+//! assert_eq!(similar_by_edit_distance("gpt5.1", ["gpt-5.1", "o3"].into_iter()), ["gpt-5.1"]);
+//! ```
+//!
+//! Invariants: every function is pure, cuts only between characters, and takes time in proportion to its input. Results
+//! are part of what callers store or show (search ranks, titles, errors), so a rule here changes for all of them at once:
+//! rules that must be able to change apart stand side by side, under names of their own. Not here: fragments, JSON and
+//! messages (`contexture-ir`), tokens (`contexture-tokens`).
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
+mod clip;
+mod fold;
+mod identifier_words;
+mod similar;
+
+pub use clip::{excerpt, shorten_words};
+pub use fold::case_folded;
+pub use identifier_words::for_each_identifier_word;
+pub use similar::{similar_by_edit_distance, similar_by_letter_pairs};
