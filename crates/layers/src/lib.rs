@@ -8,35 +8,13 @@
 //! running tools.
 
 pub mod builtin;
-mod context;
-mod decision;
-mod erased;
-mod error;
-mod function;
-mod gather;
-mod history;
-mod host;
-mod id;
-mod layer;
-mod layers;
-mod outcome;
-mod panics;
-mod recall;
-mod running;
-mod spec;
-mod states;
+mod contract;
+mod runtime;
 
-pub use context::{HookContext, LayerEvent};
-pub use decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
-pub use error::{LayerError, LayersError};
-pub use function::{FunctionError, FunctionSpec, OfferedTo, Rerun};
-pub use gather::CombinedRecall;
-pub use history::Projection;
-pub use host::{EmptyHost, HistoryHit, LayerHost};
-pub use id::{LayerId, LayerIdError};
-pub use layer::{Layer, ObservedItems};
-pub use layers::Layers;
-pub use outcome::{Hook, HookOutcome, HookStatus};
-pub use recall::{RecallCache, RecallInput};
-pub use spec::{LayerSpec, OnError, RecallMode, StateScope, Timeouts};
-pub use states::{ChangedState, LayerStates, STATE_BYTES, StoredState};
+pub use contract::{
+    AnswerVerdict, ChildEnd, EmptyHost, FunctionError, FunctionSpec, HistoryHit, Hook, HookContext,
+    HookOutcome, HookStatus, Layer, LayerError, LayerEvent, LayerHost, LayerId, LayerIdError,
+    LayerSpec, LayersError, ObservedItems, OfferedTo, OnError, Projection, RecallCache,
+    RecallInput, RecallMode, Rerun, RunEnd, StateScope, Timeouts, ToolGate, ToolRequest,
+};
+pub use runtime::{ChangedState, CombinedRecall, LayerStates, Layers, STATE_BYTES, StoredState};

@@ -6,12 +6,7 @@
 use async_trait::async_trait;
 use contexture_compile::{Contribution, Window};
 
-use crate::error::LayerError;
-use crate::history::Projection;
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use crate::contract::{Layer, LayerError, LayerId, LayerSpec, Projection, RecallInput};
 
 /// Shows the newest part of the history.
 ///

@@ -17,12 +17,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use crate::contract::{HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput};
 
 /// Instructions, in the system prompt.
 ///

@@ -2,19 +2,19 @@
 //!
 //! Not here: the trait, and the running of hooks.
 
+mod function_args;
 mod guardrails;
 mod history;
 mod instructions;
 pub mod memory;
 mod observations;
-mod pending;
+mod open_calls;
 mod plan;
 pub mod reminders;
 mod retrieval;
 mod scratchpad;
 mod skills;
 mod state;
-mod tool;
 
 pub use guardrails::{
     ForbiddenText, Guard, Guardrails, JsonOutput, MatchAction, MaxLength, ModelAnswer, ToolCalls,
@@ -24,7 +24,7 @@ pub use history::History;
 pub use instructions::{InstructionText, Instructions};
 pub use memory::Memory;
 pub use observations::{Observation, ObservationKind, Observations, ObservationsState};
-pub use pending::PendingCalls;
+pub use open_calls::PendingCalls;
 pub use plan::{PlanLayer, PlanState, PlanTask, TaskStatus};
 pub use retrieval::{Embedder, Retrieval};
 pub use scratchpad::{

@@ -14,13 +14,10 @@ use contexture_compile::{Band, Budget, Contribution, Stability};
 use contexture_ir::{Fragment, FunctionCall, Item, Raw, Role, hint, object};
 use serde::{Deserialize, Serialize};
 
-use super::pending::{PendingCalls, is_failed_output};
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::id::LayerId;
-use crate::layer::{Layer, ObservedItems};
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use super::open_calls::{PendingCalls, is_failed_output};
+use crate::contract::{
+    HookContext, Layer, LayerError, LayerId, LayerSpec, ObservedItems, RecallInput,
+};
 
 /// The most notes; the oldest go.
 const NOTES: usize = 100;

@@ -11,14 +11,10 @@ use contexture_ir::{Fragment, Raw};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::tool::{encode_result, parse_arguments, schema_literal, unknown_function};
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use super::function_args::{encode_result, parse_arguments, schema_literal, unknown_function};
+use crate::contract::{
+    FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput,
+};
 
 /// The most tasks of a list.
 const TASKS: usize = 50;

@@ -19,15 +19,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::tool::{encode_result, parse_arguments, schema_literal, unknown_function};
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
-use crate::host::HistoryHit;
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use super::function_args::{encode_result, parse_arguments, schema_literal, unknown_function};
+use crate::contract::{
+    FunctionError, FunctionSpec, HistoryHit, HookContext, Layer, LayerError, LayerId, LayerSpec,
+    RecallInput,
+};
 
 /// The tool by which the model searches itself.
 const TOOL: &str = "search_history";

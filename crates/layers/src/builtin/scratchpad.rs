@@ -14,15 +14,11 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::function_args::{encode_result, schema_literal, unknown_function};
 use super::state::band_and_stability;
-use super::tool::{self, encode_result, unknown_function};
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use crate::contract::{
+    FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput,
+};
 
 /// The largest pad, in bytes of JSON.
 pub const MAX_PAD_BYTES: usize = 64 * 1024;
@@ -143,7 +139,7 @@ impl Scratchpad {
             order.push(name);
         }
         let object = |properties: Map<String, Value>| {
-            tool::schema_literal(
+            schema_literal(
                 &json!({"type": "object", "properties": properties, "additionalProperties": false}),
             )
         };
@@ -164,7 +160,7 @@ impl Scratchpad {
         let sections = schema.parse_as::<SchemaProperties>().ok();
         let order = sections.map(|sections| sections.properties.into_iter().map(|(name, _)| name));
         let order = order.into_iter().flatten().collect();
-        let input = tool::schema_literal(&json!({"type": "object"}));
+        let input = schema_literal(&json!({"type": "object"}));
         let about = format!(
             "Changes your working memory: objects are merged key by key, null removes, everything else replaces. The \
              whole must stay of this JSON Schema: {}",

@@ -13,14 +13,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::tool::{parse_arguments, schema_literal, unknown_function};
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use super::function_args::{parse_arguments, schema_literal, unknown_function};
+use crate::contract::{
+    FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput,
+};
 
 /// What may be a state: every type that serde reads and writes, and that can be copied and compared.
 pub trait StateSchema:

@@ -6,7 +6,7 @@ use contexture_ir::{FunctionCall, Raw, ToolDefinition};
 use contexture_tools::{SchemaError, SchemaValidator};
 
 use super::guard::{Guard, ModelAnswer};
-use crate::decision::AnswerVerdict;
+use crate::contract::AnswerVerdict;
 
 /// Calls that cannot run are asked for again with a word about what went wrong: a tool that is not there, the name of a
 /// skill in the place of a tool's, arguments that are not JSON or not of the tool's schema.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use contexture_ir::{FunctionCall, Item, Part, Role};
 
-use crate::decision::AnswerVerdict;
+use crate::contract::AnswerVerdict;
 
 /// Something that looks at answers. It must be quick and say the same of the same answer.
 pub trait Guard: fmt::Debug + Send + Sync {

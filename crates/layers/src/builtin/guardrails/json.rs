@@ -4,7 +4,7 @@ use contexture_ir::Raw;
 use contexture_tools::{SchemaError, SchemaValidator};
 
 use super::guard::{Guard, ModelAnswer};
-use crate::decision::AnswerVerdict;
+use crate::contract::AnswerVerdict;
 
 /// The final answer is JSON, perhaps of a schema. An answer that calls tools is not final.
 ///

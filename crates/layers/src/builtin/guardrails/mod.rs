@@ -10,12 +10,12 @@
 mod calls;
 mod guard;
 mod json;
-mod words;
+mod text_guards;
 
 pub use calls::ToolCalls;
 pub use guard::{Guard, ModelAnswer};
 pub use json::JsonOutput;
-pub use words::{ForbiddenText, MatchAction, MaxLength};
+pub use text_guards::{ForbiddenText, MatchAction, MaxLength};
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,13 +25,10 @@ use contexture_compile::Contribution;
 use contexture_ir::Item;
 use contexture_tools::Pattern;
 
-use crate::context::HookContext;
-use crate::decision::{AnswerVerdict, ToolGate, ToolRequest};
-use crate::error::LayerError;
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::{LayerSpec, OnError};
+use crate::contract::{
+    AnswerVerdict, HookContext, Layer, LayerError, LayerId, LayerSpec, OnError, RecallInput,
+    ToolGate, ToolRequest,
+};
 
 /// Guardrails as a layer, named `guardrails`.
 ///

@@ -8,7 +8,7 @@
 //! News: `memory:changed` (`type`: `set`, `delete` or `expire`, `key`, `value`, `old`), `memory:expired` (`key`,
 //! `value`), and with every call that shows notes `memory:injected` (`keys`).
 
-mod hooks;
+mod callbacks;
 mod notes;
 mod tools;
 
@@ -21,20 +21,17 @@ use indexmap::IndexMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::function_args::{encode_result, parse_arguments, unknown_function};
 use super::state::band_and_stability;
-use super::tool::{encode_result, parse_arguments, unknown_function};
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec, OfferedTo};
-use crate::id::LayerId;
-use crate::layer::{Layer, ObservedItems};
-use crate::recall::RecallInput;
-use crate::spec::{LayerSpec, StateScope};
+use crate::contract::{
+    FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, ObservedItems,
+    OfferedTo, RecallInput, StateScope,
+};
 
-use hooks::MemoryCallbacks;
+use callbacks::MemoryCallbacks;
 use tools::MemoryArguments;
 
-pub use hooks::{NoteChange, NoteEntry};
+pub use callbacks::{NoteChange, NoteEntry};
 pub use notes::{
     EditResult, Expiry, MAX_DESCRIPTION_BYTES, MAX_IMPORTANCE, MAX_KEY_BYTES, MAX_NOTES,
     MAX_TOTAL_BYTES, MAX_VALUE_BYTES, Note, NoteError, NoteTime, NoteTtl, NoteUpdate, Notes,

@@ -7,9 +7,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::notes::NoteTtl;
-use crate::builtin::tool::schema_literal;
-use crate::function::FunctionSpec;
-use crate::id::LayerId;
+use crate::builtin::function_args::schema_literal;
+use crate::contract::{FunctionSpec, LayerId};
 
 /// The arguments of all three.
 #[derive(Debug, Deserialize)]

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
 
-use super::facts::RemindersState;
+use super::path_facts::RemindersState;
 
 /// A time zone by its name in the database of the IANA: `Europe/Berlin`, `UTC`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,24 +7,21 @@
 //! Not here: asking a model whether something is so.
 
 mod clock;
-mod facts;
-mod when;
+mod condition;
+mod path_facts;
 
 pub use clock::{CalendarStep, Zone, ZoneError};
-pub use facts::{EndedCall, RemindersState, ToolCallCount, TurnFacts};
-pub use when::{MessagePattern, MessagePatternError, ReminderCondition, ToolOutcome, Topics};
+pub use condition::{MessagePattern, MessagePatternError, ReminderCondition, ToolOutcome, Topics};
+pub use path_facts::{EndedCall, RemindersState, ToolCallCount, TurnFacts};
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Budget, Contribution, Stability};
 use contexture_ir::{Fragment, Item};
 
-use crate::context::HookContext;
-use crate::error::LayerError;
-use crate::id::LayerId;
-use crate::layer::{Layer, ObservedItems};
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
-use facts::UserTextRetention;
+use crate::contract::{
+    HookContext, Layer, LayerError, LayerId, LayerSpec, ObservedItems, RecallInput,
+};
+use path_facts::UserTextRetention;
 
 /// Reminders as a layer, named `reminders`.
 ///

@@ -3,9 +3,8 @@
 use contexture_ir::Raw;
 use serde_json::json;
 
-use crate::builtin::tool::schema_literal;
-use crate::function::{FunctionSpec, OfferedTo};
-use crate::id::LayerId;
+use crate::builtin::function_args::schema_literal;
+use crate::contract::{FunctionSpec, LayerId, OfferedTo};
 
 /// The tool that gives a skill's instructions.
 pub(super) const LOAD: &str = "load_skill";

@@ -33,15 +33,11 @@ use contexture_ir::{Fragment, Raw, hint, object};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::tool::{encode_result, parse_arguments, unknown_function};
-use crate::context::HookContext;
-use crate::decision::{ToolGate, ToolRequest};
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use super::function_args::{encode_result, parse_arguments, unknown_function};
+use crate::contract::{
+    FunctionError, FunctionSpec, HookContext, Layer, LayerError, LayerId, LayerSpec, RecallInput,
+    ToolGate, ToolRequest,
+};
 use functions::{LINES, LOAD, READ, skill_functions};
 use substitute::substitute_arguments;
 

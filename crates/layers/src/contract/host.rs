@@ -5,8 +5,8 @@ use std::fmt;
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, NodeId};
 
-use crate::error::LayerError;
-use crate::id::LayerId;
+use crate::contract::error::LayerError;
+use crate::contract::layer_id::LayerId;
 
 /// What a layer may ask of whoever runs it: a search over what the owner has kept, a model.
 #[async_trait]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use contexture_compile::{Band, Budget, Stability};
 use serde::{Deserialize, Serialize};
 
-use crate::id::LayerId;
-use crate::outcome::Hook;
+use crate::contract::hook_outcome::Hook;
+use crate::contract::layer_id::LayerId;
 
 /// What a layer's state belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

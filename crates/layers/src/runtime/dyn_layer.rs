@@ -7,15 +7,10 @@ use async_trait::async_trait;
 use contexture_compile::Contribution;
 use contexture_ir::{Item, Raw};
 
-use crate::context::HookContext;
-use crate::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
-use crate::history::Projection;
-use crate::layer::{Layer, ObservedItems};
-use crate::panics::catch_panic;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use crate::contract::{
+    AnswerVerdict, ChildEnd, FunctionError, FunctionSpec, HookContext, Layer, LayerError,
+    LayerSpec, ObservedItems, Projection, RecallInput, RunEnd, ToolGate, ToolRequest, catch_panic,
+};
 
 /// A state of a type only its layer knows.
 pub(crate) type AnyState = Box<dyn Any + Send + Sync>;

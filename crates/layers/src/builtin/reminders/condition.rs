@@ -1,6 +1,6 @@
 //! When a reminder is shown: plain data that follows from the facts of the path.
 //!
-//! Not here: the facts ([`super::facts`]), and what is shown.
+//! Not here: the facts ([`super::path_facts`]), and what is shown.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use contexture_tools::{Pattern, Registry, Tool, ToolId};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use super::clock::{CalendarStep, Zone};
-use super::facts::{RemindersState, ToolCallCount};
+use crate::builtin::reminders::clock::{CalendarStep, Zone};
+use crate::builtin::reminders::path_facts::{RemindersState, ToolCallCount};
 
 /// The largest compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;

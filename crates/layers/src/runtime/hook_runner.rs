@@ -9,17 +9,13 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tracing::Instrument;
 
-use crate::context::HookContext;
-use crate::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
-use crate::erased::{AnyState, DynLayer};
-use crate::error::{LayerError, LayersError};
-use crate::function::FunctionError;
-use crate::layer::ObservedItems;
-use crate::layers::Layers;
-use crate::outcome::{Hook, HookOutcome, HookStatus};
-use crate::panics::panic_error;
-use crate::spec::OnError;
-use crate::states::{LayerStates, SlotState, StateSlot};
+use crate::contract::{
+    AnswerVerdict, ChildEnd, FunctionError, Hook, HookContext, HookOutcome, HookStatus, LayerError,
+    LayersError, ObservedItems, OnError, RunEnd, ToolGate, ToolRequest, panic_error,
+};
+use crate::runtime::dyn_layer::{AnyState, DynLayer};
+use crate::runtime::layer_states::{LayerStates, SlotState, StateSlot};
+use crate::runtime::layers::Layers;
 
 /// Runs a hook within its time, in a span of its own. A panic is a failure like any other.
 pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(

@@ -1,7 +1,10 @@
 //! What goes wrong in a layer, and in a list of them.
 
-use crate::id::LayerId;
-use crate::outcome::Hook;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::contract::hook_outcome::Hook;
+use crate::contract::layer_id::LayerId;
 
 /// Why a hook did not do its work. It never leaves its layer unless the layer says so ([`OnError::Fail`](crate::OnError::Fail)).
 #[derive(Debug, thiserror::Error)]
@@ -120,4 +123,20 @@ pub enum LayersError {
         /// Why.
         source: LayerError,
     },
+}
+
+/// Runs work that takes no time. A panic is a failure like any other.
+///
+/// Unwinding is safe: what the work changes is a copy that is dropped with the failure.
+pub(crate) fn catch_panic<T>(
+    work: impl FnOnce() -> Result<T, LayerError>,
+) -> Result<T, LayerError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(&panic)))
+}
+
+/// A panic as a failure, with what it said.
+pub(crate) fn panic_error(panic: &Box<dyn Any + Send>) -> LayerError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    LayerError::from_message(format!("it panicked: {}", text.unwrap_or("without a word")))
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use contexture_ir::{Item, Role, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::builtin::pending::{PendingCalls, is_failed_output};
+use crate::builtin::open_calls::{PendingCalls, is_failed_output};
 
 /// How many turns are remembered apart.
 pub(super) const TURNS: usize = 20;

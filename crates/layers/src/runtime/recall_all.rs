@@ -4,16 +4,14 @@ use contexture_compile::{Contribution, Stability};
 use contexture_ir::ToolDefinition;
 use futures_util::future::join_all;
 
-use crate::context::HookContext;
-use crate::erased::{AnyState, DynLayer};
-use crate::error::{LayerError, LayersError};
-use crate::history::Projection;
-use crate::layers::Layers;
-use crate::outcome::{Hook, HookOutcome, HookStatus};
-use crate::recall::{RecallCache, RecallInput};
-use crate::running::{hook_outcome, run_with_timeout};
-use crate::spec::RecallMode;
-use crate::states::LayerStates;
+use crate::contract::{
+    Hook, HookContext, HookOutcome, HookStatus, LayerError, LayersError, Projection, RecallCache,
+    RecallInput, RecallMode,
+};
+use crate::runtime::dyn_layer::{AnyState, DynLayer};
+use crate::runtime::hook_runner::{hook_outcome, run_with_timeout};
+use crate::runtime::layer_states::LayerStates;
+use crate::runtime::layers::Layers;
 
 /// What all layers say in one call.
 #[derive(Clone, Debug, Default)]

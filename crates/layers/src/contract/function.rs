@@ -3,8 +3,8 @@
 use contexture_ir::{FunctionTool, Raw, ToolDefinition};
 use contexture_tools::SchemaValidator;
 
-use crate::error::LayerError;
-use crate::id::LayerId;
+use crate::contract::error::LayerError;
+use crate::contract::layer_id::LayerId;
 
 /// A function of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use contexture_compile::{Content, Contribution, PathItem};
 use contexture_ir::{Fragment, NodeId};
 use contexture_render::XmlRenderer;
 
-use crate::context::HookContext;
-use crate::spec::LayerSpec;
+use crate::contract::hook_context::HookContext;
+use crate::contract::spec::LayerSpec;
 
 /// What a layer is told when it is asked for its words.
 #[derive(Clone, Copy, Debug)]

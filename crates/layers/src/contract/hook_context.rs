@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
 use serde::Serialize;
 
-use crate::host::{EmptyHost, LayerHost};
-use crate::id::LayerId;
+use crate::contract::host::{EmptyHost, LayerHost};
+use crate::contract::layer_id::LayerId;
 
 /// What every hook is told. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -6,9 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::LayerError;
-use crate::function::FunctionError;
-use crate::id::LayerId;
+use crate::contract::{FunctionError, LayerError, LayerId};
 
 /// A schema that stands in our own source.
 pub(super) fn schema_literal(schema: &Value) -> Raw {

@@ -2,9 +2,8 @@
 
 use regex::Regex;
 
-use super::guard::{Guard, ModelAnswer};
-use crate::decision::AnswerVerdict;
-use crate::error::LayerError;
+use crate::builtin::guardrails::guard::{Guard, ModelAnswer};
+use crate::contract::{AnswerVerdict, LayerError};
 
 /// Something the model must not say. Held against its texts, not against arguments of tools.
 #[derive(Clone, Debug)]

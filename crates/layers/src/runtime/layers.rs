@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use contexture_ir::{Raw, ToolDefinition};
 
-use crate::erased::{DynLayer, LayerAdapter, downcast_state};
-use crate::error::{LayerError, LayersError};
-use crate::function::{FunctionSpec, OfferedTo};
-use crate::id::LayerId;
-use crate::layer::Layer;
-use crate::spec::LayerSpec;
-use crate::states::{ChangedState, LayerStates, SlotState, StateSlot, StoredState};
+use crate::contract::{
+    FunctionSpec, Layer, LayerError, LayerId, LayerSpec, LayersError, OfferedTo,
+};
+use crate::runtime::dyn_layer::{DynLayer, LayerAdapter, downcast_state};
+use crate::runtime::layer_states::{ChangedState, LayerStates, SlotState, StateSlot, StoredState};
 
 /// A list of layers, by order and then as they were added. Cheap to clone; it never changes once it is shared.
 #[derive(Clone, Default)]

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::erased::{AnyState, DynLayer};
-use crate::error::LayerError;
-use crate::id::LayerId;
-use crate::spec::StateScope;
+use crate::contract::{LayerError, LayerId, StateScope};
+use crate::runtime::dyn_layer::{AnyState, DynLayer};
 
 /// The largest state, in bytes of JSON. It is the store's limit for one value.
 pub const STATE_BYTES: usize = 1 << 20;

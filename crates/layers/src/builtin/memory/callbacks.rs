@@ -5,11 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::notes::Note;
-use crate::context::HookContext;
-use crate::function::FunctionError;
-use crate::panics::catch_panic;
-use crate::recall::RecallInput;
+use crate::builtin::memory::notes::Note;
+use crate::contract::{FunctionError, HookContext, RecallInput, catch_panic};
 
 /// A note that is there.
 #[derive(Clone, Copy, Debug, PartialEq)]

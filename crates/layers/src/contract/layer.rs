@@ -1,18 +1,19 @@
 //! The trait: a typed state, words for each call, and hooks for what happens.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use contexture_compile::Contribution;
+use contexture_compile::{Contribution, HistoryPolicy, Pass};
 use contexture_ir::{Item, NodeId, Raw, ResponseId, Usage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::context::HookContext;
-use crate::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
-use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
-use crate::history::Projection;
-use crate::recall::RecallInput;
-use crate::spec::LayerSpec;
+use crate::contract::decision::{AnswerVerdict, ChildEnd, RunEnd, ToolGate, ToolRequest};
+use crate::contract::error::LayerError;
+use crate::contract::function::{FunctionError, FunctionSpec};
+use crate::contract::hook_context::HookContext;
+use crate::contract::recall::RecallInput;
+use crate::contract::spec::LayerSpec;
 
 /// An owner of state and policy.
 ///
@@ -235,4 +236,13 @@ pub struct ObservedItems<'a> {
     pub response: Option<ResponseId>,
     /// What it used, if the provider said.
     pub usage: Option<&'a Usage>,
+}
+
+/// How the history is shown. Layers change it one after the other; the tree keeps everything.
+#[derive(Clone, Debug, Default)]
+pub struct Projection {
+    /// The window, and what is cleared, previewed, cut. It starts as the target's.
+    pub policy: HistoryPolicy,
+    /// Passes over the items. A call with passes is kept for replay as hashes only.
+    pub passes: Vec<Arc<dyn Pass>>,
 }
