@@ -34,7 +34,8 @@ pub use fragment::{
     style_guide, term, to_message_fragment, to_serialized, user, workflow,
 };
 pub use hash::{
-    CHAIN_VERSION, HistoryHash, HistoryHasher, MEANING_VERSION, canonical_json, meaning_hash,
+    CHAIN_VERSION, HistoryHash, HistoryHasher, MEANING_VERSION, canonical_json, concat_hashes,
+    finish_content_hash, hex, meaning_hash,
 };
 pub use id::{
     BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, PathHash,

@@ -11,9 +11,11 @@
 //! ([`ContentHash`](crate::ContentHash)), and what a store does with any of them.
 
 mod canonical_json;
+mod digest;
 mod history_hash;
 mod meaning_hash;
 
 pub use canonical_json::canonical_json;
+pub use digest::{concat_hashes, finish_content_hash, hex};
 pub use history_hash::{CHAIN_VERSION, HistoryHash, HistoryHasher};
 pub use meaning_hash::{MEANING_VERSION, meaning_hash};
