@@ -13,8 +13,8 @@ use bytes::Bytes;
 use contexture_ir::NodeId;
 use tempfile::Builder;
 
+use crate::copy_key::{CopyKey, CopyScope};
 use crate::error::OffloadError;
-use crate::key::{CopyKey, CopyScope};
 use crate::name::{CopyFileKind, file_name, parse_file_name, parse_folder_digest};
 use crate::store::{CopyKind, CopyMetadata, CopyStats, PutOutcome, Reconciled, clamp_range};
 

@@ -9,20 +9,18 @@ use contexture_store::{
 };
 use futures_util::future::{try_join, try_join3};
 
-use crate::blob;
-use crate::branch::{self, BranchRow};
-use crate::conv::{ConversationKey, ConversationRow, next_number};
-use crate::event;
-use crate::fault::RowError;
-use crate::key_value;
-use crate::node_row::{self, ExistingNode, NodeSlots};
-use crate::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::connection::error::RowError;
+use crate::connection::transaction::Tx;
+use crate::key_values;
 use crate::path_index;
-use crate::response;
-use crate::search_index;
-use crate::state::{self, LoadedRoot};
-use crate::stream;
-use crate::tx::Tx;
+use crate::refs::branch::{self, BranchRow};
+use crate::rows::conversation_row::{ConversationKey, ConversationRow, next_number};
+use crate::rows::node_row::{self, ExistingNode, NodeSlots};
+use crate::rows::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::rows::state::{self, LoadedRoot};
+use crate::rows::{blob, event, response};
+use crate::search::index;
+use crate::streams;
 
 /// Where the items go.
 enum ResolvedTarget {
@@ -82,16 +80,16 @@ pub(crate) async fn append_items(
         ),
     };
     if let Some(claim) = request.ends_stream {
-        stream::complete_stream(tx, &conv, claim, request.at_ms).await?;
+        streams::complete_stream(tx, &conv, claim, request.at_ms).await?;
     }
-    let versions = key_value::put_all(tx, owner, &request.entries).await?;
+    let versions = key_values::put_all(tx, owner, &request.entries).await?;
     let before = row.tip.position.depth;
     let row = write_items(tx, &mut conv, request, row, root_no, &counters)?;
     let after = NodePosition {
         segment: row.segment,
         depth: before,
     };
-    search_index::index_items(tx, &conv, after, request, terms);
+    index::index_items(tx, &conv, after, request, terms);
     path_index::add_marks(tx, &conv, &request.paths);
     conv.save(tx);
     Ok(Appended {

@@ -10,19 +10,16 @@ use contexture_store::{
 };
 use rusqlite::Connection;
 
-use crate::blob;
-use crate::branch::{self, BranchRow};
-use crate::conv::{ConversationRow, next_number};
-use crate::event;
-use crate::fault::RowError;
-use crate::key_value;
-use crate::node_row::{self, NodeSlot, small_counter};
-use crate::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::error::RowError;
+use crate::key_values;
 use crate::path_index;
-use crate::response;
-use crate::search;
-use crate::state;
-use crate::stream;
+use crate::refs::branch::{self, BranchRow};
+use crate::rows::conversation_row::{ConversationRow, next_number};
+use crate::rows::node_row::{self, NodeSlot, small_counter};
+use crate::rows::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::rows::{blob, event, response, state};
+use crate::search::index;
+use crate::streams;
 
 /// Positions a branch's first segment gets, and the most that a later one gets. Each further
 /// segment of a branch doubles, so that a branch of a million nodes is a path of a dozen segments
@@ -237,7 +234,7 @@ fn write_append(
         ),
     };
     let root_before = row.tip.root_no;
-    let reach = search::IndexedRange::load(conn)?;
+    let reach = index::IndexedRange::load(conn)?;
     let marks = path_index::by_node(&request.paths);
     let items = request.items.iter().zip(terms).zip(counters);
     for (index, ((item, terms), counters)) in items.enumerate() {
@@ -256,7 +253,7 @@ fn write_append(
             fence: request.fence,
         };
         node_row::insert_node(conn, conv.no, &slot, item)?;
-        search::index_node(conn, &reach, conv.no, seq, terms)?;
+        index::index_node(conn, &reach, conv.no, seq, terms)?;
         row.tip = Tip {
             position: NodePosition {
                 segment: row.segment,
@@ -273,10 +270,10 @@ fn write_append(
         }
     }
     if let Some(claim) = request.ends_stream {
-        stream::complete_stream(conn, conv, claim, request.at_ms)?;
+        streams::complete_stream(conn, conv, claim, request.at_ms)?;
     }
     let entries = request.entries.iter();
-    let versions = entries.map(|(scope, put)| key_value::put_entry(conn, &conv.owner, scope, put));
+    let versions = entries.map(|(scope, put)| key_values::put_entry(conn, &conv.owner, scope, put));
     let versions = versions.collect::<Result<Vec<_>, _>>()?;
     if let (Some(head), false) = (row.tip.node, request.items.is_empty()) {
         let kind = EventKind::Appended {
@@ -337,7 +334,8 @@ fn next_seq(
 fn segment_capacity(conn: &Connection, conversation: u32, segment: u32) -> Result<u32, RowError> {
     Ok(conn
         .prepare_cached("SELECT capacity FROM segments WHERE id = ?")?
-        .query_row([crate::path::packed_key(conversation, segment)], |row| {
-            row.get(0)
-        })?)
+        .query_row(
+            [crate::rows::path::packed_key(conversation, segment)],
+            |row| row.get(0),
+        )?)
 }

@@ -7,10 +7,10 @@ use contexture_store::{Error, StorageFault};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::fault::from_sqlite;
-use crate::migrate::migrate;
+use crate::error::from_sqlite;
 use crate::options::{SqliteOptions, Synchronous};
-use crate::search::prepare_index;
+use crate::schema::migrate;
+use crate::search::index::prepare_index;
 
 /// Bytes of a database page: large enough for a few items, small enough that an append of one
 /// item writes little.

@@ -5,15 +5,12 @@ use std::sync::Arc;
 
 use contexture_ir::{Audience, BranchName, ContentHash, MessageId, NodeId, Owner};
 
-use super::entries::KeyValueTable;
+use super::key_values::KeyValueTable;
 use super::tree::{NodeTree, StoredNode};
-use crate::append::{AppendPoint, AppendRequest, Appended};
-use crate::blob::BlobId;
-use crate::error::{EntityKind, Error};
-use crate::event::EventKind;
-use crate::limits::Limits;
-use crate::node::{NewItem, Node};
-use crate::refs::NewBranch;
+use crate::contract::{
+    AppendPoint, AppendRequest, Appended, BlobId, EntityKind, Error, EventKind, Limits, NewBranch,
+    NewItem, Node,
+};
 use crate::rules::{self, AppendTarget, BranchFacts, Counters, Merged, StoredItem};
 
 /// Where the items go, once that is decided.

@@ -4,9 +4,9 @@
 //! lock is held for one operation and never across an await.
 
 mod append;
-mod entries;
-mod finding;
-mod paths;
+mod key_values;
+mod path_hashes;
+mod path_index;
 mod redact;
 mod search;
 mod stream_log;
@@ -21,31 +21,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 
-use crate::append::{AppendRequest, Appended};
-use crate::blob::BlobId;
-use crate::conversation::{
-    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,
-    NewConversation,
+use crate::contract::{
+    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationCursor,
+    ConversationPage, ConversationUpdate, EntityKind, EntryPage, EraseScope, Erased, Error, Event,
+    KeyScope, KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries, NewConversation,
+    Node, NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store, Streams,
 };
-use crate::erase::{EraseScope, Erased};
-use crate::error::{EntityKind, Error};
-use crate::event::Event;
-use crate::key_value::{EntryPage, KeyScope, KeyValueEntry, KeyValues, ListEntries, PutEntry};
-use crate::limits::Limits;
-use crate::node::Node;
-use crate::path_index::PathIndex;
-use crate::read::{NodeQuery, PathPage, ReadRequest};
-use crate::redact::{RedactRequest, Redacted};
-use crate::refs::{RefChange, RefChanged, Refs};
-use crate::response::ResponseRecord;
 use crate::rules;
-use crate::search::Search;
-use crate::state::{NodeState, StateRequest};
-use crate::store::{Capabilities, Store};
-use crate::stream::Streams;
-use crate::stream_signal::{StreamSignal, StreamSignals, WakeScope};
-use entries::KeyValueTable;
-use paths::PathHashTable;
+use crate::wake::{StreamSignal, StreamSignals, WakeScope};
+use key_values::KeyValueTable;
+use path_hashes::PathHashTable;
 use tree::NodeTree;
 
 /// A store that lives as long as its value.

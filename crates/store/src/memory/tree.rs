@@ -9,19 +9,13 @@ use contexture_ir::{
 use foldhash::fast::RandomState;
 
 use super::stream_log::StreamLogs;
-use crate::blob::BlobId;
-use crate::conversation::{Conversation, ConversationUpdate, NewConversation, TitleChange};
-use crate::error::{EntityKind, Error};
-use crate::event::{Event, EventKind};
-use crate::limits::Limits;
-use crate::node::Node;
-use crate::read::{NodeQuery, PathEnd, PathPage, ReadRequest};
-use crate::refs::{
-    Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
+use crate::contract::{
+    Activation, BlobId, Branch, BranchLabel, Checkpoint, Conversation, ConversationUpdate,
+    EntityKind, Error, Event, EventKind, Fence, Limits, NewBranch, NewConversation, Node,
+    NodeQuery, NodeState, PathEnd, PathPage, ReadRequest, RefChange, RefChanged, Refs,
+    ResponseRecord, StateRequest, StateRoot, StateValues, TitleChange,
 };
-use crate::response::ResponseRecord;
 use crate::rules::{self, Counters};
-use crate::state::{NodeState, StateRequest, StateRoot, StateValues};
 
 /// A conversation.
 #[derive(Debug)]

@@ -10,15 +10,10 @@ use super::record::{
     BlobLine, BranchLine, Bytes, CheckpointLine, End, Ended, EntryLine, ExportLine, FORMAT, Head,
     InputsLine, Json, Kind, NodeLine, ResponseLine, Seen, Source, StateLine,
 };
-use crate::blob::BlobId;
-use crate::error::{EntityKind, Error};
-use crate::key_value::{EntryCursor, KeyScope, ListEntries};
-use crate::node::Node;
-use crate::read::{PathEnd, ReadRequest, Span};
-use crate::refs::Refs;
-use crate::response::ResponseInputs;
-use crate::state::{NodeState, StateRequest, StateRoot, StateValues};
-use crate::store::Store;
+use crate::contract::{
+    BlobId, EntityKind, EntryCursor, Error, KeyScope, ListEntries, Node, NodeState, PathEnd,
+    ReadRequest, Refs, ResponseInputs, Span, StateRequest, StateRoot, StateValues, Store,
+};
 
 /// Nodes that are read at a time.
 const NODES: usize = 256;
@@ -275,7 +270,7 @@ impl<'a> Export<'a> {
         })
     }
 
-    async fn read_path(&self, request: ReadRequest) -> Result<crate::read::PathPage, Error> {
+    async fn read_path(&self, request: ReadRequest) -> Result<crate::contract::PathPage, Error> {
         self.store.read_path(self.owner, &self.id, request).await
     }
 

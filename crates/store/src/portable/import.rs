@@ -6,20 +6,12 @@ use super::record::{
     BlobLine, BranchLine, CheckpointLine, End, ExportLine, FORMAT, Head, InputsLine, NodeLine,
     ResponseLine,
 };
-use crate::append::{AppendPoint, AppendRequest};
-use crate::conversation::{
-    ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
+use crate::contract::{
+    Activation, AppendPoint, AppendRequest, BranchLabel, ConversationUpdate, Error,
+    ExpectedVersion, KeyScope, Limits, Metadata, MetadataChange, NewBranch, NewConversation,
+    NewItem, NodeQuery, PutEntry, RedactRequest, RefChange, ResponseInputs, ResponseRecord,
+    StateChange, StatePatch, Store, TitleChange,
 };
-use crate::error::Error;
-use crate::key_value::{ExpectedVersion, KeyScope, PutEntry};
-use crate::limits::Limits;
-use crate::node::NewItem;
-use crate::read::NodeQuery;
-use crate::redact::RedactRequest;
-use crate::refs::{Activation, BranchLabel, NewBranch, RefChange};
-use crate::response::{ResponseInputs, ResponseRecord};
-use crate::state::{StateChange, StatePatch};
-use crate::store::Store;
 
 /// Nodes and bytes of one append at most.
 const ITEMS: usize = 512;

@@ -4,15 +4,11 @@ use std::collections::BTreeSet;
 
 use contexture_ir::{BranchName, ConversationId};
 
-use crate::append::{AppendPoint, AppendRequest};
-use crate::conversation::{
-    ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
+use crate::contract::{
+    AppendPoint, AppendRequest, ConversationUpdate, EntityKind, Error, ExpectedVersion, IdConflict,
+    KeyScope, Limits, Metadata, MetadataChange, NewConversation, PutEntry, RedactRequest, StateOp,
+    TitleChange,
 };
-use crate::error::{EntityKind, Error, IdConflict};
-use crate::key_value::{ExpectedVersion, KeyScope, PutEntry};
-use crate::limits::Limits;
-use crate::redact::RedactRequest;
-use crate::state::StateOp;
 
 /// Whether an append is within the limits and does not contradict itself. Gives its size in bytes.
 pub fn check_append(

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use contexture_ir::Raw;
 
-use crate::conversation::{Conversation, ListConversations, Metadata};
-use crate::error::Error;
-use crate::filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
-use crate::limits::Limits;
+use crate::contract::{
+    Comparison, Conversation, Error, Limits, ListConversations, Metadata, MetadataFilter,
+    MetadataKey, MetadataValue,
+};
 
 /// Conditions of one filter, and how deep they nest, at most.
 const MAX_CONDITIONS: usize = 64;

@@ -9,8 +9,7 @@
 
 use contexture_ir::ContentHash;
 
-use crate::state::{StateEntry, StateRoot};
-use crate::state_key::StateKey;
+use crate::contract::{StateEntry, StateKey, StateRoot};
 
 /// A root as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
