@@ -30,6 +30,7 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
     // The page size holds only for a database that does not exist yet.
     conn.pragma_update(None, "page_size", PAGE_BYTES)
         .map_err(sql)?;
+    // Before the first statement that reads the schema, which a hostile file controls.
     harden_connection(&conn).map_err(sql)?;
     if conn.is_readonly(rusqlite::MAIN_DB).map_err(sql)? {
         return Err(Error::Storage {

@@ -39,6 +39,7 @@ impl StreamSignals {
 
     fn listen_to(&self, key: SignalKey) -> StreamSignal {
         let mut listeners = self.lock_listeners();
+        // Whether the conversation exists is not asked: a listener may come before the first write.
         let sender = listeners.entry(key.clone()).or_default();
         let changes = sender.subscribe();
         StreamSignal(Some(ListenerGuard {
@@ -176,7 +177,10 @@ impl fmt::Debug for StreamSignal {
 impl Drop for ListenerGuard {
     fn drop(&mut self) {
         let mut listeners = self.signals.lock_listeners();
+        // The receiver goes first, so that it is not counted below.
         self.changes = None;
+        // The entry goes with its last listener, or the map would grow with every conversation ever
+        // followed.
         let last = |sender: &watch::Sender<()>| sender.receiver_count() == 0;
         if listeners.get(&self.key).is_some_and(last) {
             listeners.remove(&self.key);

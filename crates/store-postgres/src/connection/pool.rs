@@ -52,6 +52,8 @@ impl ConnectionPool {
     /// Prepares connections; none is made before it is needed.
     pub(crate) fn new(address: DatabaseAddress, options: &PostgresOptions) -> Result<Self, Error> {
         let config = ManagerConfig {
+            // No query on reuse: a broken connection is noticed by the transaction that finds it
+            // so, and that one runs again.
             recycling_method: RecyclingMethod::Fast,
         };
         let mut target = address.config;
@@ -73,6 +75,9 @@ impl ConnectionPool {
             pool,
             address: Arc::new(address.shown),
             begin_write: format!(
+                // READ COMMITTED suffices, since each write first locks the row that all writes of
+                // its conversation lock; a higher level would only add failures to repeat. SET
+                // LOCAL ends with the transaction, which poolers need.
                 "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
                  SET LOCAL lock_timeout = {}; \
                  SET LOCAL idle_in_transaction_session_timeout = {}",
@@ -111,15 +116,22 @@ impl ConnectionPool {
                 Ok(value) => return Ok(value),
                 Err(broken) => broken,
             };
+            // Once a commit may have arrived, a later failure of another kind does not take the
+            // doubt away.
             in_doubt |= broken.sent && broken.weight == FailureEffect::Lost;
             let again = match broken.weight {
                 FailureEffect::Final => false,
+                // The server has refused the transaction, so nothing of it was done.
                 FailureEffect::Collision => true,
+                // A lost connection is harmless until the commit was sent, and after that for calls
+                // that recognise their repetition.
                 FailureEffect::Lost => !in_doubt || access != Access::Write,
             };
             if again && left > 0 {
                 continue;
             }
+            // A refusal by the contract after a doubtful commit is an answer: the call was judged
+            // against what is stored now.
             if in_doubt && !broken.refused {
                 return Err(Error::OutcomeUnknown {
                     source: Box::new(broken.error),
@@ -152,8 +164,11 @@ impl ConnectionPool {
         let mut tx = Tx::new(Arc::clone(&client));
         // On the wire together with the first questions.
         let (begun, worked) = join(client.batch_execute(begin), work(&mut tx)).await;
+        // The failure of BEGIN comes first: what the work met then is only its consequence.
         let worked = begun.map_err(RowError::Sql).and(worked);
         let value = worked.map_err(|fault| self.failed_attempt(fault, false))?;
+        // A reader, or a write that found nothing to do, is spared the round trip of a commit; the
+        // drop rolls back.
         if !tx.is_idle() {
             let committed = tx.commit().await;
             committed.map_err(|error| self.failed_attempt(RowError::Sql(error), true))?;

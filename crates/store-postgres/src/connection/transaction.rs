@@ -94,6 +94,8 @@ impl Tx<'_> {
 
     /// Writes at once; gives the number of rows.
     pub(crate) async fn execute(&mut self, sql: &str, params: Vec<Param>) -> Result<u64, RowError> {
+        // Set before the answer: a write that failed or was given up still needs the end of the
+        // transaction.
         self.has_written = true;
         Ok(self
             .client
@@ -114,6 +116,8 @@ impl Tx<'_> {
     /// Sends what was written and the commit, then waits for both.
     pub(crate) async fn commit(mut self) -> Result<(), Error> {
         self.is_open = false;
+        // The commit is sent right behind the writes, without waiting for them. If one fails, the
+        // server turns the commit into a rollback, so nothing is half done.
         let mut flight: Vec<BoxFuture<'_, Result<(), Error>>> =
             Vec::with_capacity(self.deferred.len() + 1);
         for statement in &self.deferred {
@@ -132,6 +136,8 @@ impl Tx<'_> {
 impl Drop for Tx<'_> {
     fn drop(&mut self) {
         if self.is_open {
+            // Polled once, which puts it on the wire; the connection sends whatever comes next
+            // behind it. A drop cannot wait.
             let _sent = self.client.batch_execute("ROLLBACK").now_or_never();
         }
     }
@@ -146,6 +152,8 @@ where
     poll_fn(|cx| {
         let mut pending = false;
         for future in &mut running {
+            // No short circuit: every future must be polled once in this order, for its statement
+            // to be sent in this order.
             pending |= Pin::new(future).poll(cx).is_pending();
         }
         if pending {

@@ -49,10 +49,14 @@ pub(crate) async fn create_conversation(
         "SELECT FROM contexture.conversations WHERE conversation = $1",
         params![key],
     );
+    // Both before anything is written: a conversation of the id may be there, or the rows of a
+    // deleted one, which a new one would inherit.
     let (taken, gone) = try_join(taken, deletion::of_id(tx, owner, &new.id)).await?;
     if taken.is_some() {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
+    // The caller removes the rows of the earlier one in transactions of their own and comes again;
+    // done here, it would hold a lock for as long as that takes.
     if let Some(gone) = gone {
         return Ok(Err(gone));
     }
@@ -75,6 +79,8 @@ pub(crate) async fn create_conversation(
         ],
     );
     tx.execute_on_commit(
+        // Listings are keyed by owner, the tree's tables by conversation: a list is one range of an
+        // index even where conversations are spread over machines.
         "INSERT INTO contexture.listings (owner, id, conversation, resource, updated_ms, \
          terms_version) VALUES ($1, $2, $3, $4, $5, $6)",
         params![
@@ -161,6 +167,7 @@ pub(crate) async fn list_conversations(
     // One more than asked for tells whether there is a next page.
     let mut fetch = limit.saturating_add(1);
     if list.title.is_some() {
+        // Titles are compared here, so most rows may be passed over; larger pages save round trips.
         fetch = fetch.max(LOOK_AT);
     }
     let mut after = list.after.clone();
@@ -183,6 +190,7 @@ pub(crate) async fn list_conversations(
         }
     }
     let more = found.len() > limit;
+    // The row beyond the page only told that there is one.
     found.truncate(limit);
     let last = found.last().filter(|_| more);
     Ok(ConversationPage {
@@ -203,6 +211,8 @@ async fn query_page(
 ) -> Result<Vec<Row>, RowError> {
     let mut condition = ListCondition::from_list(owner, list);
     if let Some(after) = after {
+        // Stated twice, as a plain bound and as the exact cursor: the planner uses the first for
+        // the index, the second decides among equal times.
         condition.push_comparison(" AND l.updated_ms <= ", after.updated_ms);
         condition.push_comparison(" AND (l.updated_ms < ", after.updated_ms);
         condition.push_comparison(" OR l.id > ", after.id.as_str());

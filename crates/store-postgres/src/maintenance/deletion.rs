@@ -38,6 +38,8 @@ macro_rules! some_of {
 }
 
 /// Removes some rows of a conversation, table by table.
+// Nodes first, since they are what was to be removed; names and counters of a conversation that
+// nobody finds can wait.
 const TABLES: [(&str, i64); 15] = [
     (some_of!("nodes", "segment, depth"), STEP_ROWS),
     (some_of!("terms", "segment, depth"), STEP_ROWS),
@@ -81,6 +83,7 @@ pub(crate) async fn mark_deleted(
     owner: &Owner,
     id: &ConversationId,
 ) -> Result<PendingDeletion, RowError> {
+    // The lock waits for an append in progress, and appends that come later find no row.
     let key = ConversationRow::load_for_update(tx, owner, id).await?.key;
     mark_rows(tx, owner, vec![id.as_str().to_owned()], vec![key]);
     Ok(PendingDeletion {
@@ -93,6 +96,8 @@ pub(crate) async fn mark_deleted(
 /// Takes locked conversations out of sight.
 fn mark_rows(tx: &mut Tx<'_>, owner: &Owner, ids: Vec<String>, keys: Vec<[u8; 16]>) {
     tx.execute_on_commit(
+        // Noted in the transaction that hides it: a crash in between cannot leave rows that nothing
+        // finds again.
         "INSERT INTO contexture.deletions (owner, id, conversation) \
          SELECT $1, gone.* FROM unnest($2, $3) AS gone",
         params![owner.as_str(), ids.clone(), keys.clone()],
@@ -178,6 +183,8 @@ pub(crate) async fn delete_step(
         )
         .await?;
     let mut more = entries >= STEP_LARGE.unsigned_abs();
+    // One table at a time until a statement reaches its limit, so that a step stays short whatever
+    // the conversation holds.
     for (sql, limit) in TABLES {
         if more {
             break;
@@ -204,6 +211,8 @@ pub(crate) async fn erase_step(
     owner: &Owner,
     scope: &EraseScope,
 ) -> Result<Erased, RowError> {
+    // What is hidden already is finished before more is hidden: an erasure that is repeated
+    // converges.
     if let Some(gone) = find_pending(tx, Some(owner)).await? {
         return Ok(Erased {
             conversations: 0,
@@ -269,6 +278,8 @@ async fn mark_some(tx: &mut Tx<'_>, owner: &Owner, scope: &EraseScope) -> Result
         ids.push(get_column::<String>(row, 0)?);
         keys.push(get_bytes(row, 1)?);
     }
+    // Listing and row are written together, so this is damage. Going on would repeat the step for
+    // ever.
     if ids.is_empty() {
         return Err(corrupt_error("conversations are listed that do not exist"));
     }

@@ -36,6 +36,7 @@ impl DeletionTask {
 
     /// Something was left over.
     pub(crate) fn wake(&self) {
+        // A permit is stored while the task works, so a wake that comes meanwhile is not lost.
         self.wake.notify_one();
     }
 
@@ -47,6 +48,8 @@ impl DeletionTask {
 
 impl Drop for DeletionTask {
     fn drop(&mut self) {
+        // Nothing is lost: what is left to do is in the table `deletions`, for the next store that
+        // opens.
         self.task.abort();
     }
 }
@@ -98,6 +101,7 @@ pub(crate) async fn delete_rows(
             Box::pin(deletion::delete_step(tx, gone))
         })
     };
+    // Each step is a transaction: writers of other conversations and vacuum come in between.
     while step().await?.more {}
     Ok(())
 }

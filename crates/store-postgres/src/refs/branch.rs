@@ -374,6 +374,8 @@ async fn rename_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let mut row = get_branch(tx, conv.key, from).await?;
+    // Asked, though a unique key would refuse it too: the server's refusal would come with the
+    // commit and read as a collision to be repeated.
     if has_branch(tx, conv.key, to).await? {
         return Err(Error::already_exists(EntityKind::Branch, to).into());
     }
@@ -397,6 +399,7 @@ async fn delete_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let row = get_branch(tx, conv.key, branch).await?;
+    // Deleting the active branch would leave a conversation without a place to go on.
     if row.no == conv.active_branch {
         rules::check_delete_branch(branch, &row.name)?;
     }
@@ -404,6 +407,7 @@ async fn delete_branch(
         "DELETE FROM contexture.branches WHERE conversation = $1 AND branch = $2",
         params![conv.key, row.no],
     );
+    // Nodes stay: other branches may pass them, and a node id still finds what no branch reaches.
     conv.branches = conv.branches.saturating_sub(1);
     let branch = branch.clone();
     event::record_event(tx, conv, at_ms, &EventKind::BranchDeleted { branch });
@@ -417,6 +421,8 @@ async fn claim_branch(
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
     let mut row = get_branch(tx, conv.key, branch).await?;
+    // A number that only grows: writers with an older one are refused from now on, without anybody
+    // having to find them.
     row.fence = Fence(row.fence.0 + 1);
     let fence = row.fence;
     tx.execute_on_commit(
@@ -435,6 +441,7 @@ async fn set_checkpoint(
     node: NodeId,
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
+    // Only to see that the node exists: a checkpoint never points nowhere.
     node_row::load_tip(tx, conv.key, node).await?;
     tx.execute_on_commit(
         "INSERT INTO contexture.checkpoints (conversation, name, node_id, at_ms) \

@@ -41,6 +41,8 @@ pub(crate) async fn load_path_end(
     id: &ConversationId,
     at: &PathEnd,
 ) -> Result<(ConversationRow, Tip), RowError> {
+    // The key is computed from owner and id, so the place can be asked for in the flight that loads
+    // the conversation.
     let key = ConversationKey::of(owner, id).into_bytes();
     try_join(
         ConversationRow::load_for_read(tx, owner, id),

@@ -80,6 +80,8 @@ struct IndexEntry {
 
 /// The term of everything that an owner has.
 pub(crate) fn owner_term(owner: &Owner) -> String {
+    // The owner as a term of each node, so that the index itself narrows a search to the owner. A
+    // collision of the short hash only proposes more; the join decides.
     let mut hasher = blake3::Hasher::new_derive_key("contexture 2026 owner term");
     hasher.update(owner.as_str().as_bytes());
     let mut hash = [0; 8];
@@ -108,6 +110,8 @@ pub(crate) fn terms_of(json: &str) -> String {
     let terms = rules::index_terms(&rules::searchable_text(json));
     match terms.len() {
         0..=VECTOR_BYTES => terms,
+        // The server would refuse the whole append over one long text. Proposed to every query, the
+        // text is still found: the rules judge it.
         _ => ANY.to_owned(),
     }
 }
@@ -140,6 +144,8 @@ fn insert_entries(tx: &mut Tx<'_>, conv: &ConversationRow, entries: &[IndexEntry
             };
         }
         tx.execute_on_commit(
+            // Arrays instead of rows of parameters: one statement for a batch, whatever its size.
+            // An upsert, since catching up meets rows of an older rule.
             "INSERT INTO contexture.terms (conversation, rule, segment, depth, created_ms, kind, \
              audience, terms) SELECT $1, $2, added.segment, added.depth, added.created_ms, \
              added.kind, added.audience, \
@@ -208,6 +214,7 @@ pub(crate) async fn index_step(
     let UnindexedConversation { owner, id } = behind;
     let key = ConversationKey::of(owner, id).into_bytes();
     let (conv, entries) = try_join(
+        // Locked, so that an append and this step do not both index the same node.
         ConversationRow::load_for_update(tx, owner, id),
         load_missing_entries(tx, key, after),
     )
@@ -236,6 +243,7 @@ async fn load_missing_entries(
     let mut rows = std::pin::pin!(tx.query_stream(MISSING, asked).await?);
     let mut entries = Vec::new();
     let mut bytes = 0;
+    // Streamed, so that a page of large items is not all in memory before the limit is noticed.
     while bytes < STEP_BYTES
         && let Some(row) = rows.try_next().await?
     {
@@ -249,6 +257,8 @@ async fn load_missing_entries(
             created_ms: get_column(&row, 8)?,
             kind: get_column(&row, 5)?,
             audience: get_column(&row, 7)?,
+            // A damaged node gets an empty row: without one it would be found missing again in
+            // every step.
             terms: node.map_or_else(String::new, |node: Node| terms_of(&node.json)),
         });
     }

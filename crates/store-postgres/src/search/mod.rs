@@ -118,6 +118,8 @@ pub(crate) async fn search_nodes(
     };
     let behind = find_unindexed(tx, Some(owner), id, resource);
     let (area, behind) = try_join(resolve_scope(tx, owner, &request.scope), behind).await?;
+    // A search never answers from half an index: what is missing is indexed first, by the caller,
+    // in transactions that may write.
     if !behind.is_empty() {
         return Ok(Err(behind));
     }
@@ -125,6 +127,8 @@ pub(crate) async fn search_nodes(
     let counts = count_alternatives(tx, owner, &area, &ranking).await?;
     ranking.set_counts(&counts);
     if !ranking.index_alternatives().is_empty() {
+        // All within one REPEATABLE READ transaction: counts, proposals and nodes are of one
+        // instant.
         let places = propose_nodes(tx, owner, &area, request, &ranking).await?;
         examine_nodes(tx, &places, &mut ranking).await?;
     }
@@ -161,6 +165,8 @@ async fn count_alternatives(
     if alternatives.is_empty() {
         return Ok(Vec::new());
     }
+    // Counting stops at the limit: above it a term is frequent, and how frequent does not change
+    // the order.
     let most = i64::try_from(ranking.count_limit()).unwrap_or(i64::MAX);
     let asked = |scope: &str| {
         let each = alternatives.iter();
@@ -226,6 +232,7 @@ async fn propose_nodes(
             audience,
             request.since_ms,
             request.before_ms,
+            // One more than is judged tells that older matches were left out.
             limit.saturating_add(1)
         ]
     };
@@ -275,6 +282,8 @@ fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> St
         format!("({})", conditions.collect::<Vec<_>>().join(" & "))
     };
     let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
+    // The scope is a term like others, so that the index intersects it with the query instead of
+    // reading the matches of every owner.
     format!("'{scope}' & ({} | '{ANY}')", alternatives.join(" | "))
 }
 
@@ -285,6 +294,7 @@ async fn examine_nodes(
     places: &[ProposedNode],
     ranking: &mut Ranking,
 ) -> Result<(), RowError> {
+    // In batches, since the ranking mostly has enough after the first.
     for batch in places.chunks(BATCH) {
         macro_rules! column {
             (|$place:ident| $value:expr) => {

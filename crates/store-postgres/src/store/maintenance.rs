@@ -29,6 +29,8 @@ impl Maintenance for PostgresStore {
                 Box::pin(verify::verify_page(tx, owner, id, after))
             })
             .await;
+        // A row that cannot even be decoded ends the statement. It is what a check is to report, so
+        // it becomes a finding.
         match page {
             Err(
                 error @ Error::Storage {

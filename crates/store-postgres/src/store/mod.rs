@@ -80,7 +80,10 @@ impl PostgresStore {
             DatabaseAddress::parse(address)?,
             &options,
         )?);
+        // Only checked: several processes of different versions may open one database, and none may
+        // change it under another.
         schema::check_schema_version(&server).await?;
+        // Started asleep; without pending deletions no connection is taken for it.
         let tidy = DeletionTask::start(Arc::clone(&server));
         if deletion_task::find_pending(&server).await?.is_some() {
             tidy.wake();

@@ -42,6 +42,8 @@ impl PostgresStore {
     }
 
     async fn catch_up(&self, behind: &[UnindexedConversation]) -> Result<(), Error> {
+        // One conversation after the other: a step locks its row, and appends to it wait for a step
+        // at most.
         for one in behind {
             let mut next = Some(NodePosition::default());
             while let Some(after) = next {

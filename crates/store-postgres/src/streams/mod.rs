@@ -31,6 +31,8 @@ const ONE: &str = "SELECT stream, epoch, status, cancel, first_chunk, next_chunk
      opened_ms, updated_ms, message FROM contexture.streams \
      WHERE conversation = $1 AND stream = $2";
 
+// FOR UPDATE in the order of epochs, like every lock of several rows here: two calls that lock the
+// same rows cannot wait for each other.
 const HOLD_ALL: &str = "SELECT stream, epoch, status, cancel, first_chunk, next_chunk, size, \
      opened_ms, updated_ms, message FROM contexture.streams \
      WHERE conversation = $1 ORDER BY epoch FOR UPDATE";
@@ -121,6 +123,8 @@ async fn lock_conversation_shared(
     id: &ConversationId,
     key: [u8; 16],
 ) -> Result<(), RowError> {
+    // FOR KEY SHARE: it keeps the conversation from being deleted, and does not wait for appends,
+    // which update the row without its key.
     let kept = tx.query_row(
         "SELECT FROM contexture.conversations WHERE conversation = $1 FOR KEY SHARE",
         params![key],
@@ -138,6 +142,8 @@ async fn lock_stream(
 ) -> Result<([u8; 16], StreamRecord), RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
     let row = tx.query_row(HOLD, params![key, stream]);
+    // Chunks lock their stream only, so a running answer does not wait for appends to its
+    // conversation.
     let ((), row) = try_join(lock_conversation_shared(tx, id, key), row).await?;
     Ok((key, require_stream(row, stream)?))
 }
@@ -163,6 +169,8 @@ pub(crate) async fn open_stream(
     limits: &StreamLimits,
 ) -> Result<StreamOpened, RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
+    // Epochs are counted in the conversation's row: a stream that is deleted and opened again never
+    // gets an epoch twice, or cursors of old readers would fit its new chunks.
     let epoch = tx.query_row(
         "UPDATE contexture.conversations SET next_epoch = next_epoch + 1 \
          WHERE conversation = $1 RETURNING next_epoch - 1",

@@ -30,6 +30,8 @@ pub(crate) fn create_conversation(
     if taken {
         return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
     }
+    // Values in the scope of the earlier conversation are found by its id, so a new one would see
+    // them until they are removed.
     check_free(conn, owner, new.id.as_str())?;
     conn.prepare_cached(
         "INSERT INTO conversations (owner, id, resource, title, version, active_branch, nodes, \
@@ -43,6 +45,8 @@ pub(crate) fn create_conversation(
         new.title,
         new.created_ms
     ])?;
+    // The number is the upper half of the keys of all rows. The row that was just inserted is
+    // rolled back with the call.
     if conn.last_insert_rowid() > MAX_CONVERSATIONS {
         return Err(Error::Limit {
             limit: "conversations",
@@ -104,10 +108,12 @@ pub(crate) fn list_conversations(
     while let Some(row) = rows.next()? {
         if let Some(text) = &list.title {
             let title: Option<String> = row.get(1)?;
+            // Compared before the record is decoded: of a filtered list most rows are passed over.
             if !rules::title_contains(title.as_deref(), text) {
                 continue;
             }
         }
+        // One row more than the page tells whether there is a next page, without counting.
         if conversations.len() == limit {
             more = true;
             break;
@@ -168,6 +174,7 @@ pub(crate) fn update_conversation(
     let at_ms = update.at_ms;
     let stored = load_conversation(conn, owner, id)?.metadata;
     let metadata = rules::merge_metadata(&stored, update.metadata, limits)?;
+    // Writing equal metadata would rewrite all its attributes, which are rows of their own.
     if metadata != stored {
         save_metadata(conn, conv.no, &metadata)?;
     }
@@ -182,6 +189,8 @@ pub(crate) fn update_conversation(
 }
 
 fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), RowError> {
+    // Attributes are the parts of metadata that filters compare, one row each, so that a filter
+    // need not parse the JSON of every conversation.
     save_attributes(conn, no, metadata)?;
     if metadata.is_empty() {
         conn.prepare_cached("DELETE FROM metadata WHERE conversation_no = ?")?

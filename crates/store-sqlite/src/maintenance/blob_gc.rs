@@ -51,6 +51,8 @@ pub(crate) fn find_unnamed_blobs(
         let no: i64 = row.get(1)?;
         blobs.insert(BlobId::from_bytes(row.get(0)?), (no, unneeded));
     }
+    // Reading every item of a conversation is the expensive part; without blobs there is nothing to
+    // look for.
     if !blobs.is_empty() {
         for name in collect_blob_names(conn, conv)? {
             blobs.remove(&name);
@@ -83,6 +85,8 @@ fn collect_blob_names(
             };
             let stored = row.get_ref(1)?.as_blob()?;
             let plain = codec::decode_bytes(row.get(0)?, stored).map_err(damaged)?;
+            // Any text that looks like an id keeps its blob: keeping one too many costs space,
+            // removing one too many loses data.
             names.extend(BlobId::find_in_text(&String::from_utf8_lossy(&plain)));
             if sql == values {
                 // A larger value is a blob, and may name others.
@@ -104,6 +108,8 @@ pub(crate) fn remove_unnamed_blobs(
     unnamed: &UnnamedBlobs,
     request: CollectRequest,
 ) -> Result<Collected, RowError> {
+    // Every append records an event. If none came since the reader looked, no new item can name one
+    // of these blobs.
     if conv.next_event != unnamed.next_event {
         return Err(Error::Busy {
             why: "the conversation was written to meanwhile".to_owned(),

@@ -69,6 +69,8 @@ pub(crate) fn mark_deleted(
 }
 
 fn mark_row(conn: &Connection, owner: &Owner, no: u32, id: &str) -> Result<(), RowError> {
+    // Noted before the row goes, in one transaction: a crash between the two would leave rows that
+    // nothing finds again.
     conn.prepare_cached("INSERT INTO deletions VALUES (?, ?, ?)")?
         .execute(params![no, owner.as_str(), id])?;
     conn.prepare_cached("DELETE FROM conversations WHERE no = ?")?
@@ -121,6 +123,8 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
         "owner = ? AND scope_kind = 2 AND scope = ?",
         &[&owner, &id],
     )?;
+    // Large tables first. Once the budget is spent every further delete returns at once, and the
+    // next step goes on with what is left.
     let (first, last) = key_range(no);
     for (table, size) in BY_KEY {
         budget.delete_rows(
@@ -135,6 +139,8 @@ pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, Ro
     for (table, key, size) in BY_COLUMN {
         budget.delete_rows(conn, table, key, size, "conversation_no = ?", &[&no])?;
     }
+    // The note is removed by the step that finds nothing left to do within its budget, never
+    // earlier.
     let more = budget.is_spent();
     if !more {
         conn.prepare_cached("DELETE FROM deletions WHERE conversation_no = ?")?
@@ -160,6 +166,8 @@ pub(crate) fn erase_step(
             more: true,
         });
     }
+    // Conversations are taken out of sight first and their rows removed by later steps: what was to
+    // be erased is unreadable as early as possible.
     let conversations = mark_some(conn, owner, scope)?;
     if conversations > 0 {
         return Ok(Erased {
@@ -236,6 +244,8 @@ impl DeletionBudget {
         if self.is_spent() {
             return Ok(0);
         }
+        // Sizes are read before deleting, so that one step cannot put gigabytes into the log; a
+        // LIMIT alone would only bound rows.
         let sql = format!("SELECT {size} FROM {table} WHERE {condition} ORDER BY {key} LIMIT ?");
         let mut all: Vec<&dyn ToSql> = bound.to_vec();
         let limit = i64::try_from(self.rows).unwrap_or(i64::MAX);

@@ -158,6 +158,8 @@ fn insert_branch(
     tip: &Tip,
     created_ms: i64,
 ) -> Result<(), RowError> {
+    // A new branch has no segment of its own (zeros): it gets one with its first node, so that
+    // branches that are never written to cost no positions.
     conn.prepare_cached("INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)")?
         .execute(params![
             packed_key(conversation, number),
@@ -207,6 +209,8 @@ pub(crate) fn resolve_label(
     conversation: u32,
     label: &BranchLabel,
 ) -> Result<BranchName, RowError> {
+    // Names are unique in a conversation by an index, so this and the insert agree: the writer is
+    // alone.
     let exists = |name: &str| -> Result<bool, RowError> {
         let mut statement =
             conn.prepare_cached("SELECT 1 FROM branches WHERE id >> 32 = ? AND name = ?")?;

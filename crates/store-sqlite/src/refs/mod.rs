@@ -111,17 +111,23 @@ pub(crate) fn change_ref(
         }
         RefChange::DeleteBranch(branch) => {
             let row = get_branch(conn, conv.no, &branch)?;
+            // The rule compares names; deleting the active branch would leave a conversation
+            // without a place to go on.
             if let Some(active) = name_of(conn, conv.no, conv.active_branch)? {
                 rules::check_delete_branch(&branch, &active)?;
             }
             conn.prepare_cached("DELETE FROM branches WHERE id = ?")?
                 .execute([packed_key(conv.no, row.no)])?;
+            // Nodes stay: other branches may pass them, and what nothing reaches is history that a
+            // node id still finds.
             conv.branches = conv.branches.saturating_sub(1);
             event::record_event(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
             RefChanged::Deleted
         }
         RefChange::Claim(branch) => {
             let mut row = get_branch(conn, conv.no, &branch)?;
+            // A number that only grows: writers with an older one are refused from now on, without
+            // anybody having to find them.
             row.fence = Fence(row.fence.0 + 1);
             let fence = row.fence;
             conn.prepare_cached("UPDATE branches SET fence = ? WHERE id = ?")?
@@ -163,6 +169,7 @@ fn set_checkpoint(
     node: NodeId,
     at_ms: i64,
 ) -> Result<RefChanged, RowError> {
+    // Only to see that the node exists: a checkpoint never points nowhere.
     node_row::load_tip(conn, conv.no, node)?;
     conn.prepare_cached(
         "INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4) \

@@ -81,6 +81,7 @@ fn decode_kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
     let other: Option<String> = row.get(6)?;
     let branch = || BranchName::new(&name).ok();
     let checkpoint = || CheckpointName::new(&name).ok();
+    // Codes are never given a new meaning, so files of older versions stay readable.
     let read = || {
         Some(match row.get::<_, u8>(2).ok()? {
             0 => EventKind::Created,
@@ -137,6 +138,8 @@ pub(crate) fn record_event(
             columns.number,
             columns.other
         ])?;
+    // The conversation changes with every event, so its time is set here and the list of latest
+    // conversations cannot lag behind.
     conv.next_event = conv.next_event.saturating_add(1);
     conv.updated_ms = at_ms;
     Ok(())

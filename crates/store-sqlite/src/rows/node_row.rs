@@ -20,6 +20,8 @@ use crate::rows::path::{NodePosition, Stretch, Tip, key_range, load_stretches, p
 const ITEM_VERSION: i64 = 1;
 
 /// The node of an id, as the index has it.
+// The index holds only the first four bytes of an id, which tell nearly all nodes of a conversation
+// apart at a quarter of the size; the full comparison decides.
 pub(crate) const OF_ID: &str = "substr(node_id, 1, 4) = substr(?2, 1, 4) AND node_id = ?2";
 
 /// Reads the node of an id.
@@ -49,6 +51,8 @@ pub(crate) fn copies_sql() -> String {
 
 /// Reads the nodes of a kind; the code is no parameter, so that compactions have an index.
 pub(crate) fn of_kind_sql(kind: NodeKind) -> String {
+    // A partial index serves a query only if its condition stands in the text: bound, the planner
+    // could not know it.
     let code = kind.code();
     format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? AND kind = {code}")
 }
@@ -75,6 +79,8 @@ pub(crate) fn insert_node(
     item: &NewItem,
 ) -> Result<(), RowError> {
     let plain = item.json.as_bytes();
+    // Of the plain bytes: replay compares it with the hash of what a caller sends, whatever
+    // compression does here.
     let content_hash = ContentHash::of(plain);
     let (codec, bytes) = codec::encode_bytes(plain);
     let fence = slot
@@ -245,6 +251,8 @@ pub(crate) fn read_path(
         let count = to - from + 1;
         nodes.reserve(usize::try_from(count).unwrap_or(0));
         // One node more, for the first node's parent.
+        // Parents are not stored in the rows, since on a path each is the node before. Only the
+        // first one has to be looked up.
         let mut path = load_stretches(conn, conv.no, end.position, from.max(2) - 1, to)?;
         let mut before = None;
         if from > 1
@@ -261,6 +269,8 @@ pub(crate) fn read_path(
         {
             scan_stretch(conn, conv, stretch, &mut before, &mut nodes)?;
         }
+        // A missing row would otherwise shorten the path silently, and a model would be asked with
+        // a gap in its history.
         if nodes.len() as u64 != u64::from(count) {
             let why = format!("{} of {count} nodes are there", nodes.len());
             return Err(conv
@@ -297,6 +307,8 @@ fn scan_stretch(
             segment: stretch.segment,
             depth,
         };
+        // A row whose checksum holds may still stand under a wrong key, after a damaged page was
+        // repaired, say.
         if columns.position() != wanted {
             return Err(damaged("it stands elsewhere").into());
         }
@@ -321,6 +333,7 @@ pub(crate) fn find_nodes(
         NodeQuery::Prefix(prefix) => by_prefix(conn, conv, prefix),
         NodeQuery::Message(message) => by_message(conn, conv, message),
         NodeQuery::CopiesOf(source) => {
+            // An unknown source is an error and not an empty list.
             load_tip(conn, conv.no, *source)?;
             query_nodes(
                 conn,
@@ -353,6 +366,8 @@ fn by_prefix(
     conv: &ConversationRow,
     prefix: &str,
 ) -> Result<Vec<Arc<Node>>, RowError> {
+    // A range of ids instead of LIKE, so that the index is used. Five candidates are enough to tell
+    // that a prefix is ambiguous.
     let (low, high) = rules::check_prefix(prefix)?;
     let ids = conn
         .prepare_cached(
@@ -466,6 +481,8 @@ pub(crate) fn decode_or(
         response,
     ] = columns.ids;
     let content_hash = content_hash.copied().map(ContentHash::from_bytes);
+    // The checksum is compared before anything is decoded: what follows may rely on the columns
+    // being those that were written.
     let sound = match check {
         Some(check) => columns.matches_check(check),
         // From before compression.

@@ -86,6 +86,8 @@ fn load_segment(conn: &Connection, conversation: u32, number: u32) -> Result<Seg
         ))
     };
     let row = row.ok_or_else(broken)?;
+    // Segments are numbered in the order they are made, so a parent has a smaller number. Checking
+    // it makes every walk end even in a damaged file.
     if row.parent >= number || row.first_depth == 0 {
         return Err(broken());
     }
@@ -102,6 +104,8 @@ pub(crate) fn load_stretches(
 ) -> Result<Vec<Stretch>, RowError> {
     let mut found = Vec::new();
     let (mut number, mut last) = (end.segment, end.depth);
+    // From the end to the beginning, since only a segment knows what is before it. Capacities
+    // double, so there are about as many steps as bits in the depth.
     while number != 0 && last >= from {
         let row = load_segment(conn, conversation, number)?;
         if row.first_depth <= to && row.first_depth <= last {
@@ -127,6 +131,8 @@ pub(crate) fn is_on_path(
     position: NodePosition,
 ) -> Result<bool, RowError> {
     let (mut number, mut last) = (end.segment, end.depth);
+    // Parents have smaller numbers, so the walk stops at the segment of the position or below it,
+    // without reading the rest of the path.
     while number > position.segment {
         let row = load_segment(conn, conversation, number)?;
         last = row.first_depth - 1;

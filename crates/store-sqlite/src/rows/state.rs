@@ -50,6 +50,8 @@ pub(crate) fn load_root(
         if check != body_check(&body) {
             return Err(damaged("its bytes do not match their hash").into());
         }
+        // Roots are numbered in the order they are made; the check makes the walk end even in a
+        // damaged file.
         if base.is_some_and(|base| base >= number) {
             return Err(damaged("it is based on a later one").into());
         }
@@ -74,6 +76,8 @@ pub(crate) fn store_root(
     for (hash, value) in &merged.values {
         store_value(conn, conv, hash, value)?;
     }
+    // Mostly a difference to the root before. `since_whole` bounds how many bytes of differences a
+    // read has to go through before a whole record is written again.
     let record = encode_root(&merged.root, &merged.changed, since_whole);
     let number = next_number(&mut conv.next_root, 1, "state roots")?;
     conn.prepare_cached("INSERT INTO roots VALUES (?, ?, ?, ?, ?)")?
@@ -128,6 +132,8 @@ pub(crate) fn read_state(
     root_no: u32,
     request: &StateRequest,
 ) -> Result<NodeState, RowError> {
+    // Differences can only be applied in order, so the root is always built completely and the
+    // prefix cuts it afterwards.
     let mut root = load_root(conn, conv, root_no)?.root;
     root.retain(|key, _| key.as_str().starts_with(&request.prefix));
     let mut values = BTreeMap::new();
@@ -162,6 +168,7 @@ pub(crate) fn load_value(
         (None, Some(id)) => blob::read_blob(conn, conv, BlobId::from_bytes(id))?,
         (None, None) => return Ok(None),
     };
+    // The hash is the key of the value, so it serves as the checksum: no second one is stored.
     if ContentHash::of(&value) != *hash {
         return Err(damaged().into());
     }

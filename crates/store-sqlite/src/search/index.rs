@@ -30,6 +30,8 @@ pub(crate) fn prepare_index(conn: &mut Connection) -> rusqlite::Result<()> {
     if is_of_this_version(conn)? {
         return Ok(());
     }
+    // Immediate, since a transaction that began by reading could not become a writer while another
+    // process writes.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     if !is_of_this_version(&tx)? {
@@ -45,6 +47,7 @@ fn is_of_this_version(conn: &Connection) -> rusqlite::Result<bool> {
 
 /// Empties the index; what is stored is still to be indexed.
 pub(crate) fn reset_index(conn: &Connection) -> rusqlite::Result<()> {
+    // A contentless table cannot be emptied row by row; this is its own command for it.
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
     conn.execute(
         "UPDATE search_state SET terms_version = ?1, purge = 0, \
@@ -79,6 +82,8 @@ pub(crate) fn index_node(
     terms: &str,
 ) -> Result<(), RowError> {
     let id = packed_key(conversation, seq);
+    // Nodes beyond the reach are indexed by a later step in order of their keys; indexing them here
+    // too would store their terms twice.
     if id <= reach.0 && !terms.is_empty() {
         insert_terms(conn, id, terms)?;
     }
@@ -128,6 +133,8 @@ pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
             && let Some(row) = rows.next()?
         {
             let id = row.get(0)?;
+            // A damaged or redacted node is passed over, not an error: otherwise one bad row would
+            // keep all others from being found.
             if let Some(node) = decode_undamaged(row)?.filter(|node| node.redacted_ms.is_none()) {
                 let terms = rules::index_terms(&rules::searchable_text(&node.json));
                 bytes += node.json.len();
@@ -139,6 +146,7 @@ pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
             last = Some(id);
         }
     }
+    // In the same transaction as the terms, so a crash repeats the step or goes on behind it.
     conn.prepare_cached("UPDATE search_state SET indexed_to = ?")?
         .execute([last.unwrap_or(EVERYTHING)])?;
     Ok(true)

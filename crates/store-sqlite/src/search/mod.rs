@@ -104,18 +104,22 @@ impl SearchArea {
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
             )?
             .collect::<Result<Vec<(u32, String, u32)>, _>>()?;
+        // One more than allowed was read only to learn this.
         if few.len() > FEW_CONVERSATIONS as usize {
             return Ok(Self::Many {
                 owner: owner.clone(),
                 resource: resource.map(str::to_owned),
             });
         }
+        // Newest first, which is the order in which the ranking takes candidates until its limit.
         few.sort_unstable_by_key(|(no, _, _)| std::cmp::Reverse(*no));
         let mut conversations = BTreeMap::new();
         let mut runs: Vec<ConversationRange> = Vec::new();
         for (no, id, next_seq) in few {
             conversations.insert(no, conversation_id(id)?);
             match runs.last_mut() {
+                // Neighbouring numbers become one range: an owner that is alone in a database is
+                // one query instead of hundreds.
                 Some(run) if no.checked_add(1) == Some(*run.numbers.start()) => {
                     run.numbers = no..=*run.numbers.end();
                     run.longest = run.longest.max(next_seq);
@@ -146,6 +150,8 @@ impl SearchArea {
                 runs,
                 path,
             } => {
+                // One statement for all ranges: the owner is checked by the numbers, so no join is
+                // needed.
                 let mut statement = conn.prepare_cached(IN_RANGE)?;
                 let parts = |run: &ConversationRange| {
                     fts_rowid::of_conversations(&run.numbers, run.longest)
@@ -187,6 +193,8 @@ pub(crate) fn search_nodes(
     request: SearchRequest,
     limits: &Limits,
 ) -> Result<SearchPage, RowError> {
+    // Rare terms weigh more, so the ranking first asks how frequent the terms are, up to a limit
+    // above which the exact number does not matter.
     let mut ranking = Ranking::new(request, &limits.search);
     let counts = ranking.terms_to_count().into_iter();
     let counts = counts
@@ -258,6 +266,7 @@ fn match_expression(alternatives: &[Vec<IndexCondition<'_>>]) -> String {
         });
         format!("({})", conditions.collect::<Vec<_>>().join(" AND "))
     };
+    // In parentheses, so that no condition is drawn into the alternative beside it.
     let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
     alternatives.join(" OR ")
 }

@@ -80,6 +80,7 @@ impl SqliteStore {
             fault: StorageFault::Other,
             source: Some(Box::new(source)),
         };
+        // Deletions first, then the index: what is removed need not be indexed any more.
         let tidy =
             |conn: &Connection| Ok(deletion::step_any(conn)?.more || index::maintain_index(conn)?);
         let writer =
@@ -114,6 +115,8 @@ impl SqliteStore {
     pub(crate) async fn empty_log(&self) -> Result<(), Error> {
         let emptied = |conn: &Connection| {
             let busy: bool =
+                // TRUNCATE also shortens the file to nothing: the old pages in it would still hold
+                // what was redacted.
                 conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
             if busy {
                 return Err(Error::OutcomeUnknown {
@@ -270,6 +273,7 @@ impl Store for SqliteStore {
         // It is deleted. What fails now is not the caller's to repeat: it is done when the writer
         // is idle.
         let rest = async {
+            // Each step is a call of its own, so writes of others come in between.
             let step = move |conn: &Connection| deletion::delete_step(conn, no);
             while self.write_transaction(0, step).await?.more {}
             // The terms of a small index are gone at once, those of a large one soon.
@@ -288,9 +292,13 @@ impl Store for SqliteStore {
         id: &ConversationId,
         request: AppendRequest,
     ) -> Result<Appended, Error> {
+        // Checked before it queues up: a request that breaks a limit takes no room in the queue and
+        // no turn of the writer.
         let bytes = rules::check_append(id, &request, &self.limits)?;
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        // Terms are made here, on the caller's thread: the one writer of the process has time only
+        // for what needs the transaction.
         let (request, terms) = with_terms(request).await?;
         let appended = self.write_transaction(bytes, move |conn| {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
@@ -409,6 +417,8 @@ impl Store for SqliteStore {
             let mut conv = ConversationRow::load(conn, &owner, &id)?;
             Ok((redaction::redact_content(conn, &mut conv, &request)?, wake))
         });
+        // The tombstones are committed; what follows only makes sure that no copy of the old bytes
+        // is left in the file.
         let (redacted, wake) = redacted.await?;
         drop(wake);
         while self

@@ -64,6 +64,8 @@ fn save_stream(
     };
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     conn.prepare_cached(&format!(
+        // The key is the epoch, which is never given twice, so replacing can only hit the same
+        // stream.
         "INSERT OR REPLACE INTO streams ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     ))?
     .execute(params![
@@ -114,6 +116,8 @@ fn find_stream(
     conv: &ConversationRow,
     stream: StreamId,
 ) -> Result<StreamRecord, RowError> {
+    // A conversation keeps few streams (running ones and a bounded number of ended ones), so a scan
+    // of its range beats an index that every write would have to keep.
     let all = list_streams(conn, conv)?;
     let found = all.into_iter().find(|one| one.id == stream);
     found.ok_or_else(|| Error::not_found(EntityKind::Stream, stream).into())
@@ -131,7 +135,9 @@ pub(crate) fn open_stream(
         .into_iter()
         .partition(|one| one.id == stream);
     let (ended, running): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.end.is_some());
+    // Streams of the same id do not count: they are replaced by the one that is opened.
     rules::check_running(running.len(), limits)?;
+    // In the order of epochs, so the streams that were opened first go first.
     let surplus = ended.len().saturating_sub(limits.ended);
     for gone in same.iter().chain(ended.into_iter().take(surplus)) {
         remove_stream(conn, conv, gone)?;
@@ -143,6 +149,8 @@ pub(crate) fn open_stream(
 }
 
 fn next_epoch(conn: &Connection, conv: &ConversationRow) -> Result<StreamEpoch, RowError> {
+    // Epochs are counted per conversation, not per stream: a deleted stream that is opened again
+    // under its id must not reuse an epoch, or cursors of its old readers would fit the new chunks.
     let mut next: u32 = conn
         .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
         .query_row([conv.no], |row| row.get(0))?;
@@ -160,6 +168,8 @@ pub(crate) fn append_chunks(
     limits: &StreamLimits,
 ) -> Result<StreamRecord, RowError> {
     let mut stream = find_stream(conn, conv, append.claim.stream)?;
+    // A repeated call carries chunks that are stored already. They are compared, so that a
+    // repetition is told from a second writer.
     let known = load_chunks(
         conn,
         conv,
@@ -228,6 +238,8 @@ pub(crate) fn complete_stream(
 ) -> Result<(), RowError> {
     let mut stream = find_stream(conn, conv, claim.stream)?;
     rules::check_claim(&stream, claim)?;
+    // `first` moves to the end with them: a reader that is behind learns that the chunks are gone
+    // and reads the node instead.
     remove_chunks(conn, conv, &stream)?;
     stream.first = stream.next;
     stream.bytes = 0;
@@ -291,6 +303,7 @@ fn remove_those(
     bound: &dyn ToSql,
 ) -> Result<usize, RowError> {
     let (first, last) = key_range(conv.no);
+    // Chunks before streams: the streams that are selected say which chunks go.
     let those = format!("FROM streams WHERE id BETWEEN ?1 AND ?2 AND {condition}");
     let bound = params![first, last, bound];
     conn.prepare_cached(&format!(
@@ -330,6 +343,8 @@ pub(crate) fn verify_stream(
     let given: u32 = conn
         .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
         .query_row([conv.no], |row| row.get(0))?;
+    // An epoch that was never given would be given again one day and bring two streams under one
+    // key.
     if epoch_no(stream.epoch) >= given {
         return Err(whole("its epoch was never given"));
     }
@@ -417,6 +432,7 @@ pub(crate) const CHUNKS: &str = "SELECT chunk_check, chunk FROM stream_chunks \
 
 /// Tells damage: another chunk's bytes do not pass in this one's place.
 fn chunk_checksum(stream: &StreamRecord, seq: u64, chunk: &[u8]) -> [u8; 8] {
+    // The place is part of the hash, as the seed: intact bytes at the wrong place are damage too.
     let seed = stream.epoch.0.rotate_left(32) ^ seq;
     XxHash3_64::oneshot_with_seed(seed, chunk).to_le_bytes()
 }

@@ -175,6 +175,7 @@ impl WriteThread {
         f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
         path: &Arc<PathBuf>,
     ) -> Result<T, Error> {
+        // Counted before it is compared: two callers at once cannot both find the last room.
         let bytes = bytes.saturating_add(CALL_BYTES);
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
         let weight = QueuedBytes {
@@ -190,6 +191,8 @@ impl WriteThread {
         let (answer, answered) = oneshot::channel();
         let path = Arc::clone(path);
         let run = Box::new(move |conn: Result<&Connection, Error>| {
+            // The caller gave up before its turn, and nothing was written yet: skipping it keeps a
+            // queue of abandoned calls from delaying the living.
             if answer.is_closed() {
                 return None;
             }
@@ -216,6 +219,8 @@ impl WriteThread {
 
 impl Drop for WriteThread {
     fn drop(&mut self) {
+        // Closing the channel lets the thread finish what is queued and return; joining makes sure
+        // that it was committed when the store is gone.
         self.queue = None;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -231,6 +236,7 @@ pub(crate) fn catch_panic<T>(
     f: impl FnOnce(&Connection) -> Result<T, RowError>,
     path: &Path,
 ) -> Result<T, Error> {
+    // Unwind safety: what a panic leaves half done is in the savepoint, which is rolled back.
     match catch_unwind(AssertUnwindSafe(|| f(conn))) {
         Ok(result) => result.map_err(|fault| fault.into_error(path)),
         // What a panic says may be of what is stored. Where it was, its hook has told.
@@ -256,6 +262,8 @@ impl IdleWork {
     /// One step, in a transaction of its own. What fails is tried again after the next call, or when
     /// the database is opened next.
     fn run_step(&self, conn: &Connection, turn: &mut WriteLockQueue) {
+        // Taken down before the step: a call that schedules a cleanup meanwhile raises it again and
+        // is not lost.
         if !self.untidy.0.swap(false, Ordering::Acquire) {
             return;
         }
@@ -303,6 +311,8 @@ fn process_calls(
         let first = match calls.try_recv() {
             Ok(call) => call,
             Err(TryRecvError::Disconnected) => return,
+            // One step between two looks at the queue, so a call that comes meanwhile waits for one
+            // step at most.
             Err(TryRecvError::Empty) if rest.is_due() => {
                 rest.run_step(conn, &mut turn);
                 continue;
@@ -316,6 +326,8 @@ fn process_calls(
         let mut next = Some(first);
         let mut batch = Vec::new();
         while let Some(call) = next.take() {
+            // What runs outside a transaction (VACUUM, a checkpoint) must not overtake calls that
+            // were queued before it, so these are committed first.
             if call.scope == CallScope::Alone {
                 run_batch(conn, path, std::mem::take(&mut batch), &mut turn);
                 let ran = call.run_call(Ok(conn));
@@ -323,6 +335,8 @@ fn process_calls(
                 break;
             }
             batch.push(call);
+            // Whatever waits by now shares one commit; nobody waits for more calls to come. The
+            // limits bound the log and the time until the first answer.
             if batch.len() < BATCH_CALLS && bytes < BATCH_BYTES {
                 next = calls.try_recv().ok();
                 bytes += next.as_ref().map_or(0, |call| call.weight.bytes);
@@ -357,6 +371,7 @@ fn run_batch(conn: &Connection, path: &Path, batch: Vec<QueuedCall>, turn: &mut 
             break;
         }
     }
+    // A batch in which every call failed wrote nothing that counts: rolling back spares the fsync.
     let end = end_transaction(conn, ran.iter().any(|ran| ran.keep));
     for ran in ran {
         let failure = end.as_ref().err().map(|end| end.for_caller(path));
@@ -371,10 +386,14 @@ fn run_batch(conn: &Connection, path: &Path, batch: Vec<QueuedCall>, turn: &mut 
 
 /// Runs one call inside a savepoint.
 fn run_in_savepoint(conn: &Connection, path: &Path, call: QueuedCall) -> Option<CompletedCall> {
+    // A savepoint for each call: one that fails takes back its own rows and leaves those of its
+    // neighbours.
     if let Err(error) = execute_savepoint(conn, "SAVEPOINT call") {
         return call.refuse_call(from_sqlite(error, path));
     }
     let ran = call.run_call(Ok(conn));
+    // In autocommit mode SQLite has already rolled everything back, savepoints included; there is
+    // nothing to return to.
     if !ran.as_ref().is_some_and(|ran| ran.keep) && !conn.is_autocommit() {
         let undone = execute_savepoint(conn, "ROLLBACK TO call");
         debug_assert!(undone.is_ok(), "{undone:?}");

@@ -98,9 +98,11 @@ impl Tables {
         request: AppendRequest,
         limits: &Limits,
     ) -> Result<Appended, Error> {
+        // Taken before the request is consumed; marks go in only after the append has succeeded.
         let marks = request.paths.clone();
         let tree = find_tree(&mut self.trees, owner, id)?;
         let appended = tree.append_items(owner, request, &mut self.entries, limits)?;
+        // A repetition has its marks from the first run, or had them removed since.
         if !appended.replayed {
             self.paths.add_marks(owner, id, &marks);
         }
@@ -127,6 +129,7 @@ impl Tables {
             });
         }
         let of_gone = |id: &ConversationId| gone.contains(&KeyScope::Conversation(id.clone()));
+        // Marks name conversations, so they go with them; other values are removed by scope.
         self.paths.retain_marks(owner, |id, _| !of_gone(id));
         let entries = self.entries.remove_scopes(|of, held| {
             let asked_for = match (scope, held) {

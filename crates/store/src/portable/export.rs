@@ -114,6 +114,8 @@ impl<'a> Export<'a> {
         let heads = refs.branches.iter().filter_map(|branch| branch.head);
         let marked = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
         let mut ends: Vec<NodeId> = heads.chain(marked).collect();
+        // The first end last, since they are taken from the back: branches in order of creation, so
+        // that equal trees give equal lines.
         ends.reverse();
         Ok(Self {
             store,
@@ -137,7 +139,11 @@ impl<'a> Export<'a> {
     /// Whatever reading meets; the export is then at its end, and incomplete.
     pub async fn next_lines(&mut self) -> Result<Option<String>, Error> {
         let mut lines = String::new();
+        // A stage may have nothing to write; an empty text would read as progress and never as the
+        // end.
         while lines.is_empty() {
+            // Done unless put back: after an error the export stays at its end instead of going on
+            // with a gap.
             match std::mem::replace(&mut self.stage, ExportStage::Done) {
                 ExportStage::Names(head, refs) => {
                     self.write_names(head, refs, &mut lines)?;
@@ -175,6 +181,7 @@ impl<'a> Export<'a> {
         lines.push_str(&json.map_err(|error| Error::invalid_argument("line", error.to_string()))?);
         lines.push('\n');
         self.hasher
+            // With the line end, as the import hashes it.
             .update(lines.as_bytes().get(from..).unwrap_or_default());
         self.end.lines += 1;
         match line {
@@ -218,6 +225,7 @@ impl<'a> Export<'a> {
     /// The path to go on with; `None`: everything is written.
     async fn next_path(&mut self) -> Result<Option<PendingPath>, Error> {
         loop {
+            // Depth first: a path that waits for a source goes on as soon as the source is written.
             match self.paths.pop() {
                 Some(path) if path.next <= path.depth => return Ok(Some(path)),
                 Some(_) => {}
@@ -237,6 +245,8 @@ impl<'a> Export<'a> {
             .read_path(ReadRequest::last_nodes(PathEnd::Node(end), 0))
             .await?
             .depth;
+        // Halving works because what is written of a path is its beginning. A linear search would
+        // read a long shared history once for each branch.
         let (mut known, mut unknown, mut last) = (0, depth, None);
         while known + 1 < unknown {
             let middle = known + (unknown - known) / 2;
@@ -258,6 +268,7 @@ impl<'a> Export<'a> {
             }
         }
         let root = match last {
+            // Only the hashes: values are written where they change.
             Some(node) => self.read_state(node, StateValues::Skip).await?.root,
             None => StateRoot::new(),
         };
@@ -293,6 +304,7 @@ impl<'a> Export<'a> {
             path.ahead = self.read_ahead(&path).await?;
         }
         if path.ahead.is_empty() {
+            // Nothing more to read: the path counts as written.
             path.next = path.depth + 1;
         }
         while lines.len() < PIECE
@@ -305,10 +317,13 @@ impl<'a> Export<'a> {
                 // First the source, which was there before. Paths that wait hold nothing.
                 path.ahead.clear();
                 let first = self.begin_path(source).await?;
+                // The source goes on top, this path below it.
                 self.paths.extend([path, first]);
                 return Ok(());
             }
             let changes = self.diff_state(node.id, &path.root, &root).await?;
+            // Before the node: an import stores lines as they come, and a node may not name what is
+            // not there.
             self.write_named_blobs(&node.json, lines).await?;
             for change in &changes {
                 if let Some(Bytes::Text(text)) = &change.value {
@@ -320,6 +335,7 @@ impl<'a> Export<'a> {
                 &ExportLine::Node(Box::new(node_line(&node, changes))),
                 lines,
             )?;
+            // Only after its line: paths that begin later rely on the node being in the text.
             self.known.insert(node.id);
             path.root = root;
             path.next = node.depth + 1;

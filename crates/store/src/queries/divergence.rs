@@ -36,6 +36,8 @@ pub async fn find_divergence(
             .read_path(owner, id, ReadRequest::last_nodes(right, 0))
             .await?,
     ];
+    // Names are resolved to nodes once: a branch that moves meanwhile cannot make the halving
+    // compare different paths.
     let depths = ends.each_ref().map(|page| page.depth);
     let heads = ends.each_ref().map(|page| page.head);
     let [Some(left), Some(right)] = heads else {

@@ -38,6 +38,7 @@ where
     let mut since = None;
     loop {
         let (before, mut pages, mut newest) = (ids.len(), 0, since);
+        // The first pass takes all, later ones only what was written since the newest time seen.
         let mut list = ListConversations {
             updated_since: since,
             ..ListConversations::default()
@@ -45,6 +46,7 @@ where
         loop {
             let listed = page(list.clone()).await?;
             pages += 1;
+            // The list is sorted by time, so its first record has the newest.
             newest = newest.max(listed.conversations.first().map(|first| first.updated_ms));
             ids.extend(listed.conversations.into_iter().map(|record| record.id));
             list.after = listed.next;
@@ -52,6 +54,7 @@ where
                 break;
             }
         }
+        // A single page is one instant. Several that add nothing new have missed nothing.
         if pages == 1 || ids.len() == before {
             return Ok(ids);
         }

@@ -36,6 +36,8 @@ pub async fn erase_all(
 ) -> Result<Erased, Error> {
     let mut total = Erased::default();
     loop {
+        // Each step commits for itself: an erasure that is interrupted has erased something and is
+        // begun again anywhere.
         let step = store.erase_step(owner, scope).await?;
         total.conversations += step.conversations;
         total.entries += step.entries;

@@ -34,6 +34,7 @@ pub async fn compute_redaction_closure(
     };
     let mut named = BTreeSet::new();
     let mut known = BTreeSet::new();
+    // A work list, since copies of copies and compactions of compactions may reach any depth.
     let mut open: Vec<NodeId> = nodes.to_vec();
     while let Some(next) = open.pop() {
         if !known.insert(next) {
@@ -46,6 +47,8 @@ pub async fn compute_redaction_closure(
                 .find_nodes(owner, id, NodeQuery::CopiesOf(next))
                 .await?;
             open.extend(copies.iter().map(|copy| copy.id));
+            // A summary repeats what it covers in other words, so no search for the text would find
+            // it.
             for compaction in &compactions {
                 if !known.contains(&compaction.id)
                     && is_covered_by(store, owner, id, compaction, &node).await?
@@ -68,6 +71,7 @@ async fn is_covered_by(
     compaction: &Node,
     node: &Node,
 ) -> Result<bool, Error> {
+    // Spares a read for most pairs: what comes later on a path cannot be covered.
     if node.depth >= compaction.depth {
         return Ok(false);
     }
@@ -102,6 +106,7 @@ async fn blobs_named_only_by(
             Err(error) => return Err(error),
         }
     }
+    // Reading the whole tree is only worth it for a blob that exists.
     if stored.is_empty() {
         return Ok(stored);
     }
@@ -113,6 +118,7 @@ async fn blobs_named_only_by(
             }
         }
     }
+    // A blob that other nodes name stays: they were not to be redacted.
     stored.retain(|blob| !elsewhere.contains(blob));
     Ok(stored)
 }

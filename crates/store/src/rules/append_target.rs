@@ -39,6 +39,8 @@ pub fn append_target(
         AppendPoint::Head { branch, head } => (branch, Some(*head)),
     };
     let facts = branch.ok_or_else(|| Error::not_found(EntityKind::Branch, name))?;
+    // The claim is checked before the head: a superseded writer must learn that it was superseded,
+    // not that it should try again with a new head.
     if let Some(held) = request.fence
         && held != facts.fence
     {
@@ -56,8 +58,12 @@ pub fn append_target(
         }),
         (Some(head), OnMoved::Sibling) if head != facts.head => {
             Ok(AppendTarget::Sibling(NewBranch {
+                // The sibling starts where the caller believed the head to be, so its items follow
+                // what it had read.
                 base: head,
                 label: BranchLabel::After(name.clone()),
+                // Whoever moved the head stays active: the latecomer must not take over the
+                // conversation by losing a race.
                 activate: Activation::Keep,
             }))
         }

@@ -45,6 +45,8 @@ pub fn counters_after_each(
         .iter()
         .map(|item| {
             now.depth += 1;
+            // Several nodes of one message (text, then calls) count once; nodes that nobody sees do
+            // not count.
             let is_new = item.audience != Audience::NONE
                 && item
                     .message_id
@@ -55,6 +57,8 @@ pub fn counters_after_each(
                 now.turns += u64::from(item.kind == NodeKind::User);
             }
             if item.kind == NodeKind::Compaction {
+                // Kept on every later node, so that reading since the newest compaction needs no
+                // search.
                 now.compacted = now.depth;
             }
             now

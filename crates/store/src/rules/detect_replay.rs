@@ -29,12 +29,16 @@ pub fn detect_replay(items: &[NewItem], stored: &[Option<StoredItem>]) -> Result
             let known = items.get(first).map_or(item.id, |item| item.id);
             return conflict(known, IdConflict::NotARepeat);
         };
+        // The bytes are gone, so nobody can tell whether they were the same; a conflict is the safe
+        // answer.
         if stored.redacted {
             return conflict(item.id, IdConflict::Redacted);
         }
         if stored.content_hash != ContentHash::of(item.json.as_bytes()) {
             return conflict(item.id, IdConflict::OtherBytes);
         }
+        // The first item may follow anything: the request does not have to name the same head
+        // again. The others must follow each other.
         if index > 0 && stored.parent != before {
             return conflict(item.id, IdConflict::NotARepeat);
         }

@@ -32,6 +32,8 @@ pub fn merge_patch(
     };
     for change in &patch.changes {
         let now = root.get(&change.key);
+        // Against the root before the patch, not the one being built: the order of changes in a
+        // patch means nothing.
         let as_expected = match change.expect {
             StateExpectation::Any => true,
             StateExpectation::Absent => now.is_none(),
@@ -55,6 +57,8 @@ pub fn merge_patch(
                 })
             }
         };
+        // Equal entries are no change, so a layer may write its state at every step without making
+        // roots.
         if entry.as_ref() == now {
             continue;
         }
@@ -64,6 +68,7 @@ pub fn merge_patch(
         };
         merged.changed.push((change.key.clone(), entry));
     }
+    // After all changes: a patch that removes as many keys as it adds stays within the limit.
     if merged.root.len() > limits.state_keys {
         return Err(Error::Limit {
             limit: "state_keys",

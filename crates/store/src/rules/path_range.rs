@@ -24,6 +24,7 @@ pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
         Span::Last(count) => (depth.saturating_sub(count) + 1, depth),
         Span::From(from) => (from.max(1), depth),
         Span::Between(from, to) => (from.max(1), to.min(depth)),
+        // Including the compaction itself, which stands for everything before it.
         Span::SinceCompaction => (end.compacted.max(1), depth),
     };
     let Some(limit) = request.limit else {
@@ -33,6 +34,8 @@ pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
             next: None,
         };
     };
+    // From the oldest on: pages of a path are read forwards, and a cursor stays valid when the head
+    // moves.
     let end = from.saturating_add(limit as u64);
     if end > to {
         return DepthRange {

@@ -89,6 +89,7 @@ impl ChunkWriter {
         gather: ChunkBatching,
         at_ms: i64,
     ) -> Result<(Self, Option<StreamRecord>), Error> {
+        // Listened to before opening, so that no cancellation falls between the two.
         let signal = require_streams(&*store)?.stream_signal(owner, id, stream);
         let opened = require_streams(&*store)?.open_stream(owner, id, stream, at_ms);
         let opened = opened.await?;
@@ -138,11 +139,14 @@ impl ChunkWriter {
             chunks: vec![Arc::clone(&chunk)],
             at_ms,
         };
+        // Checked alone, before it is taken: one chunk that can never be written would block all
+        // after it.
         rules::check_chunks(&alone, self.stream_limits())?;
         self.bytes += chunk.len();
         self.waiting.push(chunk);
         self.at_ms = at_ms;
         let due = Instant::now() + self.batching.delay;
+        // The oldest chunk sets the time; later ones do not put it off.
         self.due.get_or_insert(due);
         let enough =
             self.waiting.len() >= self.batching.chunks || self.bytes >= self.batching.bytes;
@@ -159,6 +163,8 @@ impl ChunkWriter {
     /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks).
     pub async fn flush_chunks(&mut self) -> Result<(), Error> {
         while !self.waiting.is_empty() {
+            // Cloned, not taken: a call that fails or is dropped leaves everything waiting, and the
+            // repetition carries the same chunks under the same number.
             let chunks = self.next_batch();
             let count = chunks.len();
             let append = AppendChunks {
@@ -207,6 +213,8 @@ impl ChunkWriter {
             let changed = wait_or_poll(&mut self.signal, self.batching.poll);
             match tokio::time::timeout_at(due, changed).await {
                 Ok(()) => self.refresh_record().await?,
+                // The delay is over before anybody asked to cancel: what waits is written from
+                // here, since no push may come for long.
                 Err(_) => self.flush_chunks().await?,
             }
         }
@@ -233,6 +241,7 @@ impl ChunkWriter {
 
     /// What became of the stream since the latest call.
     async fn refresh_record(&mut self) -> Result<(), Error> {
+        // Before reading: a change in between wakes the next wait instead of being forgotten.
         self.signal.mark_unchanged();
         let nothing = ReadChunks {
             limit: 0,
@@ -240,6 +249,8 @@ impl ChunkWriter {
         };
         let page = require_streams(&*self.store)?.read_chunks(&self.owner, &self.id, nothing);
         let page = page.await?;
+        // A newer epoch means that another writer has opened the stream; this one must stop, not go
+        // on with the new record.
         rules::check_claim(&page.stream, self.claim())?;
         self.stream = page.stream;
         Ok(())
@@ -257,9 +268,9 @@ impl ChunkWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use super::{StreamTail, TailEvent, TailOptions};
     use crate::contract::NewConversation;
     use crate::memory::MemoryStore;
+    use crate::tail::{StreamTail, TailEvent, TailOptions};
 
     async fn store() -> (Arc<dyn Store>, Owner, ConversationId) {
         let store = Arc::new(MemoryStore::new());

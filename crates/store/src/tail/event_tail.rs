@@ -119,10 +119,12 @@ impl EventTail {
                 self.options.after = event.seq;
                 return Some(Ok(event));
             }
+            // Before reading: an event between the read and the wait must wake it.
             self.signal.mark_unchanged();
             let FollowOptions { after, limit, poll } = self.options;
             let page = self.store.list_events(&self.owner, &self.id, after, limit);
             match page.await {
+                // Deletion is the regular end of a conversation's events, not a failure.
                 Err(Error::NotFound { .. }) => self.over = true,
                 Err(error) => {
                     self.over = !error.is_retryable();

@@ -62,6 +62,8 @@ impl Query {
     pub fn parse(text: &str) -> Self {
         let mut query = Self::default();
         let mut rest = text;
+        // There is no syntax error: whatever people and models type is a query, and quotes left
+        // open end with the text.
         while let Some((piece, prefix, after)) = next_phrase(rest) {
             query.add_phrase(piece, prefix);
             rest = after;
@@ -94,6 +96,7 @@ impl Query {
         let mut first = None;
         let mut last = TermShape::Word;
         visit_terms(text, Purpose::Query, |term| {
+            // Offsets are relative to the first term, since a phrase may begin anywhere in a text.
             let first = *first.get_or_insert(term.position);
             last = term.shape;
             piece.terms.push(QueryTerm {
@@ -105,12 +108,15 @@ impl Query {
                 },
             });
         });
+        // Only a word can be a beginning: pairs of characters overlap, so their prefix is another
+        // pair.
         if let Some(wanted) = piece.terms.last_mut()
             && prefix
             && last == TermShape::Word
         {
             wanted.extent = TermExtent::Beginning;
         }
+        // A repeated phrase would count twice in the score without saying more.
         if !piece.terms.is_empty() && !self.pieces.contains(&piece) {
             self.pieces.push(piece);
         }
@@ -127,6 +133,8 @@ fn collect_conditions<'a>(
             prefix: wanted.extent != TermExtent::Whole,
         })
         .collect();
+    // Leaving conditions out only proposes more; the rules examine each proposal against the whole
+    // query.
     all.into_iter().take(INDEX_CONDITIONS).collect()
 }
 

@@ -29,6 +29,8 @@ pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<()
         request.query.len(),
     )?;
     if request.words == MatchMode::Any {
+        // Each phrase is counted in the index by a query of its own, so their number has a limit
+        // apart from the bytes.
         let words = Query::parse(&request.query).phrase_conditions().len();
         check_limit("search_any_words", limits.any_words, words)?;
     }
@@ -117,6 +119,8 @@ impl Ranking {
     /// How far is counted: what is more frequent need not be known.
     #[must_use]
     pub fn count_limit(&self) -> usize {
+        // One more than is ever examined: from there on a term is too frequent to be looked for,
+        // whatever the exact number.
         self.limits.any_nodes.saturating_add(1)
     }
 
@@ -140,6 +144,8 @@ impl Ranking {
                     .phrase_conditions()
                     .into_iter()
                     .zip(&self.weights);
+                // Frequent words are not looked for, only scored on what the rare ones find: else a
+                // stop word would fill the limit with the newest nodes.
                 let wanted = both.filter(|(_, weight)| weight.looked_for);
                 wanted.map(|(conditions, _)| conditions).collect()
             }
@@ -180,12 +186,16 @@ impl Ranking {
 
     /// Looks at a candidate; says when to stop.
     pub fn examine_candidate(&mut self, candidate: &SearchCandidate<'_>) -> ControlFlow<()> {
+        // Checked before the candidate is examined: reaching the limit exactly, with nothing left,
+        // is still a complete search.
         if self.nodes >= self.node_limit() || self.bytes >= self.limits.bytes {
             self.coverage = SearchCoverage::Newest;
             return ControlFlow::Break(());
         }
         self.nodes += 1;
         self.bytes = self.bytes.saturating_add(candidate.json.len());
+        // Computed from the item on every search, not stored: changing the rule needs no rewriting
+        // of what is stored.
         let text = searchable_text(candidate.json);
         let found = match self.request.words {
             MatchMode::All => match_all(&self.query, &text),
@@ -208,6 +218,8 @@ impl Ranking {
             snippet: Default::default(),
             created_ms: candidate.created_ms,
         };
+        // A page is cut from the same ranking again, so a cursor is a position in the order and no
+        // state is kept between pages.
         let before = self.request.after.as_ref();
         if before
             .is_some_and(|after| compare_cursors(&hit_cursor(&hit), after) != Ordering::Greater)
@@ -218,9 +230,12 @@ impl Ranking {
         let at = self
             .hits
             .partition_point(|other| compare_cursors(&hit_cursor(other), &place) == Ordering::Less);
+        // The hit beyond the page is kept, to know that there is a next page; what comes after it
+        // is not.
         if at > self.request.limit {
             return;
         }
+        // Only for hits that are kept: cutting a snippet costs more than ranking.
         hit.snippet = build_snippet(text, &found.places);
         self.hits.insert(at, hit);
         self.hits.truncate(self.request.limit.saturating_add(1));
@@ -255,5 +270,7 @@ fn compare_cursors(a: &SearchCursor, b: &SearchCursor) -> Ordering {
     key(a)
         .cmp(&key(b))
         .then_with(|| a.conversation.cmp(&b.conversation))
+        // Down to the id, so that the order is total: without it a page could repeat or skip nodes
+        // of equal score and time.
         .then_with(|| a.node.cmp(&b.node))
 }
