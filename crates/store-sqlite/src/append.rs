@@ -251,45 +251,7 @@ fn write_append(
             sibling,
         ),
     };
-    let root_before = row.tip.root_no;
-    // Read once for all items: the writer is the only one that moves it, and it is this thread.
-    let reach = index::IndexedRange::load(conn)?;
-    let marks = path_index::by_node(&request.paths);
-    let items = request.items.iter().zip(terms).zip(counters);
-    for (index, ((item, terms), counters)) in items.enumerate() {
-        // Items before `from` keep the state that was there before them: a rewind to such a node
-        // must not see changes that came later.
-        let root_no = if index < request.patch.from {
-            root_before
-        } else {
-            root_no
-        };
-        let left = request.items.len() - index;
-        let seq = next_seq(conn, conv, &mut row, left)?;
-        let slot = NodeSlot {
-            seq,
-            segment: row.segment,
-            counters: *counters,
-            root_no,
-            fence: request.fence,
-        };
-        node_row::insert_node(conn, conv.no, &slot, item)?;
-        index::index_node(conn, &reach, conv.no, seq, terms)?;
-        row.tip = Tip {
-            position: NodePosition {
-                segment: row.segment,
-                depth: small_counter(counters.depth),
-            },
-            node: Some(item.id),
-            messages: small_counter(counters.messages),
-            turns: small_counter(counters.turns),
-            compacted: small_counter(counters.compacted),
-            root_no,
-        };
-        if let Some(marks) = marks.get(&item.id) {
-            path_index::add_marks(conn, conv, marks, row.tip.position)?;
-        }
-    }
+    insert_items(conn, conv, request, terms, &mut row, root_no, counters)?;
     // In the same transaction as the node: a reader sees the running answer or the finished one,
     // never both and never neither.
     if let Some(claim) = request.ends_stream {
@@ -317,6 +279,59 @@ fn write_append(
         versions,
         ..append_result(conv, request, &row.tip, Some(row.name), sibling)
     })
+}
+
+/// Inserts the items after the head of `row`, with their terms and marks, and moves the head in
+/// `row`; the row is still to be saved.
+fn insert_items(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    request: &AppendRequest,
+    terms: &[String],
+    row: &mut BranchRow,
+    root_no: u32,
+    counters: &[Counters],
+) -> Result<(), RowError> {
+    let root_before = row.tip.root_no;
+    // Read once for all items: the writer is the only one that moves it, and it is this thread.
+    let reach = index::IndexedRange::load(conn)?;
+    let marks = path_index::by_node(&request.paths);
+    let items = request.items.iter().zip(terms).zip(counters);
+    for (index, ((item, terms), counters)) in items.enumerate() {
+        // Items before `from` keep the state that was there before them: a rewind to such a node
+        // must not see changes that came later.
+        let root_no = if index < request.patch.from {
+            root_before
+        } else {
+            root_no
+        };
+        let left = request.items.len() - index;
+        let seq = next_seq(conn, conv, row, left)?;
+        let slot = NodeSlot {
+            seq,
+            segment: row.segment,
+            counters: *counters,
+            root_no,
+            fence: request.fence,
+        };
+        node_row::insert_node(conn, conv.no, &slot, item)?;
+        index::index_node(conn, &reach, conv.no, seq, terms)?;
+        row.tip = Tip {
+            position: NodePosition {
+                segment: row.segment,
+                depth: small_counter(counters.depth),
+            },
+            node: Some(item.id),
+            messages: small_counter(counters.messages),
+            turns: small_counter(counters.turns),
+            compacted: small_counter(counters.compacted),
+            root_no,
+        };
+        if let Some(marks) = marks.get(&item.id) {
+            path_index::add_marks(conn, conv, marks, row.tip.position)?;
+        }
+    }
+    Ok(())
 }
 
 /// The key of the branch's next node; opens a segment if the branch has none or it is full.

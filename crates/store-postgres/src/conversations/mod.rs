@@ -61,37 +61,7 @@ pub(crate) async fn create_conversation(
         return Ok(Err(gone));
     }
     let at_ms = new.created_ms;
-    // Whoever makes it at the same time collides here, and one of the two tries again.
-    tx.execute_on_commit(
-        "INSERT INTO contexture.conversations (conversation, owner, id, version, active_branch, \
-         nodes, branches, next_segment, next_branch, next_root, next_event, writes, created_ms, \
-         updated_ms) VALUES ($1, $2, $3, 1, 1, 0, 1, 1, 2, 1, 1, 0, $4, $4)",
-        params![key, owner.as_str(), new.id.as_str(), at_ms],
-    );
-    tx.execute_on_commit(
-        "INSERT INTO contexture.details (conversation, title, resource, metadata) \
-         VALUES ($1, $2, $3, $4)",
-        params![
-            key,
-            text_column(new.title.as_deref()),
-            text_column(new.resource.as_deref()),
-            metadata_json(&new.metadata)?
-        ],
-    );
-    tx.execute_on_commit(
-        // Listings are keyed by owner, the tree's tables by conversation: a list is one range of an
-        // index even where conversations are spread over machines.
-        "INSERT INTO contexture.listings (owner, id, conversation, resource, updated_ms, \
-         terms_version) VALUES ($1, $2, $3, $4, $5, $6)",
-        params![
-            owner.as_str(),
-            new.id.as_str(),
-            key,
-            text_column(new.resource.as_deref()),
-            at_ms,
-            index::RULE
-        ],
-    );
+    insert_rows(tx, key, owner, new)?;
     filter::save_attributes(tx, key, &new.metadata);
     branch::insert_branch(tx, key, 1, &BranchName::main(), &Tip::default(), at_ms);
     let mut conv = ConversationRow {
@@ -125,6 +95,48 @@ pub(crate) async fn create_conversation(
         created_ms: at_ms,
         updated_ms: at_ms,
     }))
+}
+
+/// Inserts the rows of a conversation: its counters, its details and its listing.
+fn insert_rows(
+    tx: &mut Tx<'_>,
+    key: [u8; 16],
+    owner: &Owner,
+    new: &NewConversation,
+) -> Result<(), RowError> {
+    let at_ms = new.created_ms;
+    // Whoever makes it at the same time collides here, and one of the two tries again.
+    tx.execute_on_commit(
+        "INSERT INTO contexture.conversations (conversation, owner, id, version, active_branch, \
+         nodes, branches, next_segment, next_branch, next_root, next_event, writes, created_ms, \
+         updated_ms) VALUES ($1, $2, $3, 1, 1, 0, 1, 1, 2, 1, 1, 0, $4, $4)",
+        params![key, owner.as_str(), new.id.as_str(), at_ms],
+    );
+    tx.execute_on_commit(
+        "INSERT INTO contexture.details (conversation, title, resource, metadata) \
+         VALUES ($1, $2, $3, $4)",
+        params![
+            key,
+            text_column(new.title.as_deref()),
+            text_column(new.resource.as_deref()),
+            metadata_json(&new.metadata)?
+        ],
+    );
+    tx.execute_on_commit(
+        // Listings are keyed by owner, the tree's tables by conversation: a list is one range of an
+        // index even where conversations are spread over machines.
+        "INSERT INTO contexture.listings (owner, id, conversation, resource, updated_ms, \
+         terms_version) VALUES ($1, $2, $3, $4, $5, $6)",
+        params![
+            owner.as_str(),
+            new.id.as_str(),
+            key,
+            text_column(new.resource.as_deref()),
+            at_ms,
+            index::RULE
+        ],
+    );
+    Ok(())
 }
 
 fn text_column(text: Option<&str>) -> Option<Bytea> {

@@ -7,7 +7,7 @@
 //! What always holds: a change of a name and its event are one transaction, and the active branch
 //! is never deleted.
 
-use contexture_ir::{CheckpointName, NodeId};
+use contexture_ir::{BranchName, CheckpointName, NodeId};
 use contexture_store::rules;
 use contexture_store::{
     BranchLabel, Checkpoint, EntityKind, Error, EventKind, Fence, PathEnd, RefChange, RefChanged,
@@ -101,55 +101,12 @@ pub(crate) fn change_ref(
             event::record_event(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
             RefChanged::Branch(branch_record(&row, conv))
         }
-        RefChange::RenameBranch { from, to } => {
-            let mut row = get_branch(conn, conv.no, &from)?;
-            row.name = resolve_label(conn, conv.no, &BranchLabel::Named(to.clone()))?;
-            conn.prepare_cached("UPDATE branches SET name = ? WHERE id = ?")?
-                .execute(params![to.as_str(), packed_key(conv.no, row.no)])?;
-            event::record_event(conn, conv, at_ms, &EventKind::BranchRenamed { from, to })?;
-            RefChanged::Branch(branch_record(&row, conv))
-        }
-        RefChange::DeleteBranch(branch) => {
-            let row = get_branch(conn, conv.no, &branch)?;
-            // The rule compares names; deleting the active branch would leave a conversation
-            // without a place to go on.
-            if let Some(active) = name_of(conn, conv.no, conv.active_branch)? {
-                rules::check_delete_branch(&branch, &active)?;
-            }
-            conn.prepare_cached("DELETE FROM branches WHERE id = ?")?
-                .execute([packed_key(conv.no, row.no)])?;
-            // Nodes stay: other branches may pass them, and what nothing reaches is history that a
-            // node id still finds.
-            conv.branches = conv.branches.saturating_sub(1);
-            event::record_event(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
-            RefChanged::Deleted
-        }
-        RefChange::Claim(branch) => {
-            let mut row = get_branch(conn, conv.no, &branch)?;
-            // A number that only grows: writers with an older one are refused from now on, without
-            // anybody having to find them.
-            row.fence = Fence(row.fence.0 + 1);
-            let fence = row.fence;
-            conn.prepare_cached("UPDATE branches SET fence = ? WHERE id = ?")?
-                .execute([
-                    i64::try_from(fence.0).unwrap_or(i64::MAX),
-                    packed_key(conv.no, row.no),
-                ])?;
-            let claimed = EventKind::BranchClaimed { branch, fence };
-            event::record_event(conn, conv, at_ms, &claimed)?;
-            RefChanged::Branch(branch_record(&row, conv))
-        }
+        RefChange::RenameBranch { from, to } => rename_branch(conn, conv, from, to, at_ms)?,
+        RefChange::DeleteBranch(branch) => delete_branch(conn, conv, branch, at_ms)?,
+        RefChange::Claim(branch) => claim_branch(conn, conv, branch, at_ms)?,
         RefChange::SetCheckpoint { name, node } => set_checkpoint(conn, conv, name, node, at_ms)?,
         RefChange::DeleteCheckpoint(checkpoint) => {
-            let deleted = conn
-                .prepare_cached("DELETE FROM checkpoints WHERE conversation_no = ? AND name = ?")?
-                .execute(params![conv.no, checkpoint.as_str()])?;
-            if deleted == 0 {
-                return Err(Error::not_found(EntityKind::Checkpoint, checkpoint).into());
-            }
-            let kind = EventKind::CheckpointDeleted { checkpoint };
-            event::record_event(conn, conv, at_ms, &kind)?;
-            RefChanged::Deleted
+            delete_checkpoint(conn, conv, checkpoint, at_ms)?
         }
         // The enum may grow before this backend does.
         other => {
@@ -182,4 +139,79 @@ fn set_checkpoint(
     };
     event::record_event(conn, conv, at_ms, &kind)?;
     Ok(RefChanged::Checkpoint(Checkpoint { name, node, at_ms }))
+}
+
+fn rename_branch(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    from: BranchName,
+    to: BranchName,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    let mut row = get_branch(conn, conv.no, &from)?;
+    row.name = resolve_label(conn, conv.no, &BranchLabel::Named(to.clone()))?;
+    conn.prepare_cached("UPDATE branches SET name = ? WHERE id = ?")?
+        .execute(params![to.as_str(), packed_key(conv.no, row.no)])?;
+    event::record_event(conn, conv, at_ms, &EventKind::BranchRenamed { from, to })?;
+    Ok(RefChanged::Branch(branch_record(&row, conv)))
+}
+
+fn delete_branch(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    branch: BranchName,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    let row = get_branch(conn, conv.no, &branch)?;
+    // The rule compares names; deleting the active branch would leave a conversation
+    // without a place to go on.
+    if let Some(active) = name_of(conn, conv.no, conv.active_branch)? {
+        rules::check_delete_branch(&branch, &active)?;
+    }
+    conn.prepare_cached("DELETE FROM branches WHERE id = ?")?
+        .execute([packed_key(conv.no, row.no)])?;
+    // Nodes stay: other branches may pass them, and what nothing reaches is history that a
+    // node id still finds.
+    conv.branches = conv.branches.saturating_sub(1);
+    event::record_event(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
+    Ok(RefChanged::Deleted)
+}
+
+/// Gives a branch a new writer; claims from before are refused from now on.
+fn claim_branch(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    branch: BranchName,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    let mut row = get_branch(conn, conv.no, &branch)?;
+    // A number that only grows: writers with an older one are refused from now on, without
+    // anybody having to find them.
+    row.fence = Fence(row.fence.0 + 1);
+    let fence = row.fence;
+    conn.prepare_cached("UPDATE branches SET fence = ? WHERE id = ?")?
+        .execute([
+            i64::try_from(fence.0).unwrap_or(i64::MAX),
+            packed_key(conv.no, row.no),
+        ])?;
+    let claimed = EventKind::BranchClaimed { branch, fence };
+    event::record_event(conn, conv, at_ms, &claimed)?;
+    Ok(RefChanged::Branch(branch_record(&row, conv)))
+}
+
+fn delete_checkpoint(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    checkpoint: CheckpointName,
+    at_ms: i64,
+) -> Result<RefChanged, RowError> {
+    let deleted = conn
+        .prepare_cached("DELETE FROM checkpoints WHERE conversation_no = ? AND name = ?")?
+        .execute(params![conv.no, checkpoint.as_str()])?;
+    if deleted == 0 {
+        return Err(Error::not_found(EntityKind::Checkpoint, checkpoint).into());
+    }
+    let kind = EventKind::CheckpointDeleted { checkpoint };
+    event::record_event(conn, conv, at_ms, &kind)?;
+    Ok(RefChanged::Deleted)
 }

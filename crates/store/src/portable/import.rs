@@ -3,8 +3,8 @@
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, Owner, Raw};
 
 use super::record::{
-    BlobLine, BranchLine, CheckpointLine, End, ExportLine, FORMAT, Head, InputsLine, NodeLine,
-    ResponseLine,
+    BlobLine, BranchLine, CheckpointLine, End, EntryLine, ExportLine, FORMAT, Head, InputsLine,
+    NodeLine, ResponseLine,
 };
 use crate::contract::{
     Activation, AppendPoint, AppendRequest, BranchLabel, ConversationUpdate, Error,
@@ -259,16 +259,7 @@ impl<'a> Import<'a> {
                     return Err(invalid_import("a conversation's value has no resource").into());
                 }
                 self.seen.entries += 1;
-                let scope = KeyScope::Conversation(body.head.id.clone());
-                let put = PutEntry {
-                    key: entry.key,
-                    value: Some(entry.value.into_bytes()),
-                    // The conversation was made by this import, so a value that is there already
-                    // stood in an earlier line.
-                    expect: ExpectedVersion::Absent,
-                    at_ms: entry.at_ms,
-                };
-                store.put_entry(owner, &scope, put).await?;
+                body.import_entry(store, owner, entry).await?;
             }
             ExportLine::Values(_) => {
                 return Err(invalid_import("values begin behind the line `end`").into());
@@ -392,6 +383,25 @@ impl ImportBody {
             let from = &self.head.owner;
             format!("ids of blobs are their owner's: import it as {from}, not as {owner}")
         }))
+    }
+
+    /// Stores a value outside the tree, in the scope of this conversation.
+    async fn import_entry(
+        &self,
+        store: &dyn Store,
+        owner: &Owner,
+        entry: EntryLine,
+    ) -> Result<(), Error> {
+        let scope = KeyScope::Conversation(self.head.id.clone());
+        let put = PutEntry {
+            key: entry.key,
+            value: Some(entry.value.into_bytes()),
+            // The conversation was made by this import, so a value that is there already
+            // stood in an earlier line.
+            expect: ExpectedVersion::Absent,
+            at_ms: entry.at_ms,
+        };
+        store.put_entry(owner, &scope, put).await.map(drop)
     }
 
     /// Comes with the next node, which is the first of an append for that.
