@@ -84,6 +84,7 @@ impl CopyFolder {
         // The new file before the old ones go: a crash between leaves two copies, which
         // `list_copies` tells apart, and never none.
         self.write_atomically(CopyFileKind::Stored(entry.copy_kind), &entry, text)?;
+        // The other kind of copy and a tombstone, if there are any: a text has one file.
         for kind in CopyFileKind::ALL {
             if kind != CopyFileKind::Stored(entry.copy_kind) {
                 remove_if_present(&self.copy_path(key, kind))?;
@@ -137,6 +138,7 @@ impl CopyFolder {
     }
 
     pub(crate) fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
+        // By key, so that two files of one text count once.
         let mut entries: BTreeMap<CopyKey, CopyMetadata> = BTreeMap::new();
         self.walk_scope(scope, |found| {
             if let FolderEntry::Ours(key, CopyFileKind::Stored(holding), file) = found {
@@ -167,6 +169,7 @@ impl CopyFolder {
     }
 
     pub(crate) fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
+        // Counted before: tombstones and unfinished files are cleared too, but are no copies.
         let count = self.list_copies(scope)?.len() as u64;
         // Collected and removed afterwards: removing while listing may hide entries of the listing.
         let mut folders = Vec::new();
@@ -316,6 +319,7 @@ impl CopyFolder {
                             kind,
                             &file,
                         ),
+                        // A temporary file of a write that is in progress, or that a crash cut off.
                         None if plain && name.starts_with(UNFINISHED) => {
                             FolderEntry::Unfinished(&file)
                         }

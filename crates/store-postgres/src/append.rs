@@ -1,4 +1,4 @@
-//! Appending: gather facts, let the rules decide, write.
+//! Appends: gathers facts, lets the shared rules decide, then writes all rows of one append.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,6 +145,8 @@ async fn replay_result(
     conv: &ConversationRow,
     request: &AppendRequest,
 ) -> Result<Appended, RowError> {
+    // Joined with the list of branches: both are needed whatever the other says, and cost one
+    // flight.
     let last = async {
         match request.items.last() {
             Some(item) => node_row::load_tip(tx, conv.key, item.id).await,

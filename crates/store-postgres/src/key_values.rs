@@ -42,9 +42,12 @@ async fn check_scope_exists(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Res
 fn decode_entry(row: &Row) -> Result<Option<KeyValueEntry>, RowError> {
     let key = std::str::from_utf8(get_column(row, 0)?);
     let key = key.map_err(|_| corrupt_error("a key is not UTF-8"))?;
+    // A deleted value keeps its row without bytes: its version goes on counting, so a writer with
+    // an old version cannot take a new value for its own.
     let Some(value) = get_column::<Option<&[u8]>>(row, 4)? else {
         return Ok(None);
     };
+    // Values outside the tree have no content hash, so a checksum of their own tells damage.
     if get_bytes_or_null(row, 3)? != Some(row_checksum(value)) {
         let why = format!("the value of {key:?} does not match its hash");
         return Err(corrupt_error(why));
@@ -101,8 +104,10 @@ pub(crate) async fn list_entries(
     list: &ListEntries,
 ) -> Result<EntryPage, RowError> {
     let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
+    // One more than the page, to know whether there is a next one.
     let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let (kind, name) = list.scope.as_ref().map(scope_columns).unzip();
+    // Kinds begin at 0, so -1 stands before all.
     let (after_kind, after_name, after_key) = match &list.after {
         Some(after) => {
             let (kind, name) = scope_columns(&after.scope);
@@ -169,6 +174,7 @@ fn scope_of(row: &Row) -> Result<KeyScope, RowError> {
 fn after_prefix(prefix: &str) -> Option<Bytea> {
     let mut bytes = prefix.as_bytes().to_vec();
     let last = bytes.last_mut()?;
+    // An exclusive upper bound, so that a prefix is a range of the primary key and no LIKE.
     *last = last.saturating_add(1);
     Some(Bytea::Own(bytes))
 }
@@ -205,6 +211,7 @@ pub(crate) async fn put_all(
     for ((at, (scope, put)), stored) in sorted.into_iter().zip(stored) {
         versions.push((at, write_entry(tx, owner, scope, put, stored)?));
     }
+    // Back into the order of the request, which the answer follows.
     versions.sort_unstable();
     Ok(versions.into_iter().map(|(_, version)| version).collect())
 }
@@ -240,6 +247,8 @@ fn write_entry(
     stored: StoredVersion,
 ) -> Result<u64, RowError> {
     let (version, is_present) = stored.unwrap_or((0, false));
+    // The version of a deleted value does not count as present, but the next one is counted from
+    // it.
     let present = u64::try_from(version).ok().filter(|_| is_present);
     rules::check_version(put, present)?;
     let next = version.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Appending: gather facts, let the rules decide, write.
+//! Appends: gathers facts, lets the shared rules decide, then writes all rows of one append.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Connections and what holds for them.
+//! Opens connections to a database file and sets what holds for each of them.
 
 use std::path::Path;
 use std::time::Duration;

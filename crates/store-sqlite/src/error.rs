@@ -1,4 +1,4 @@
-//! From SQLite's errors to the contract's.
+//! Translates SQLite's errors into the contract's.
 
 use std::path::Path;
 

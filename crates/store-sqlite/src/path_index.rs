@@ -1,4 +1,4 @@
-//! The index of histories, as rows.
+//! The path index as rows: which node has a path of which hash.
 //!
 //! Not here: the calls of the contract (`finding`).
 

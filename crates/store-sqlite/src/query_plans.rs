@@ -1,4 +1,4 @@
-//! The statements on hot paths use their index: a full scan would be right, and slow.
+//! Tests that the statements on hot paths use their index: a full scan would be correct but slow.
 
 use contexture_store::{ConversationCursor, ListConversations, MetadataFilter, NodeKind};
 use rusqlite::Connection;

@@ -191,6 +191,8 @@ pub(crate) fn get_bytes_or_null<const N: usize>(
 fn exact_bytes<const N: usize>(bytes: &[u8]) -> Result<[u8; N], RowError> {
     let length = bytes.len();
     let wrong = |_| corrupt_error(format!("a column has {length} bytes instead of {N}"));
+    // A wrong length is damage, not a conversion error of ours: the column has no fixed length on
+    // the server.
     bytes.try_into().map_err(wrong)
 }
 

@@ -1,4 +1,4 @@
-//! Conversations as rows.
+//! Conversations: creates, loads, lists and updates their records.
 
 use contexture_ir::{BranchName, ConversationId, Owner, Raw};
 use contexture_store::{
@@ -21,7 +21,7 @@ use crate::search::index;
 
 pub(crate) mod filter;
 
-/// The columns that [`record`] reads.
+/// The columns that [`decode_record`] reads.
 macro_rules! columns {
     () => {
         "c.id, d.title, d.resource, d.metadata, b.name, c.version, c.nodes, c.branches, \

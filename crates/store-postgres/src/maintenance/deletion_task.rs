@@ -1,4 +1,4 @@
-//! What goes on by itself: deletions that were interrupted.
+//! The deletion task: finishes in the background the deletions that were interrupted.
 //!
 //! A task of each store; it ends with it. Several processes may do this at once: a step finds what
 //! another has left.

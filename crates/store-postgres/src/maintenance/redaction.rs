@@ -42,6 +42,7 @@ pub(crate) async fn redact_content(
         params![key, request.blobs.clone()],
     );
     let lock = ConversationRow::load_for_update(tx, owner, id);
+    // The lock is polled first, so it is sent first, and the server reads the rest under it.
     let (mut conv, nodes, values, blobs) = try_join4(lock, nodes, values, blobs).await?;
     let (nodes, changed) = write_tombstone(tx, &mut conv, &nodes, request)?;
     let mut done = Redacted {
@@ -59,8 +60,12 @@ pub(crate) async fn redact_content(
         "DELETE FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
         params![key, request.blobs.clone()],
     );
+    // An ended stream may still hold, as chunks, the text of a node that is redacted here, and
+    // nothing says which.
     streams::remove_ended_streams(tx, &conv).await?;
     let count = done.values + done.blobs;
+    // Inputs of an answer name nodes by position, but values and blobs by nothing: after one of
+    // those is removed, any inputs may repeat it.
     match count {
         0 => response::remove_inputs(tx, &conv, &changed).await?,
         _ => response::remove_all_inputs(tx, &conv),
@@ -69,6 +74,7 @@ pub(crate) async fn redact_content(
         let kind = EventKind::BytesRedacted { count };
         event::record_event(tx, &mut conv, request.at_ms, &kind);
     }
+    // Nothing was changed, so the time of the conversation stays too.
     if done != Redacted::default() {
         conv.save(tx);
     }
@@ -98,10 +104,12 @@ fn write_tombstone(
         let (redacted, item, position) = found
             .get(id)
             .ok_or_else(|| Error::not_found(EntityKind::Node, id))?;
+        // Redacting twice is redacting once: no second event, and the first time stays.
         if *redacted || !done.insert(*id) {
             continue;
         }
         let tombstone = tombstone_json(&String::from_utf8_lossy(item)).into_bytes();
+        // A node whose text was a tombstone before has nothing that answers could have repeated.
         changed.extend((tombstone != *item).then_some(*position));
         tx.execute_on_commit(
             "UPDATE contexture.nodes SET item = $3, content_hash = $4, meaning_hash = NULL, \
@@ -114,6 +122,7 @@ fn write_tombstone(
                 request.at_ms
             ],
         );
+        // With the text: terms alone would still tell which words stood there.
         index::remove_terms(tx, conv.key, *position);
         let kind = EventKind::NodeRedacted { node: *id };
         event::record_event(tx, conv, request.at_ms, &kind);

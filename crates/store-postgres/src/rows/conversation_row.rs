@@ -19,6 +19,7 @@ impl ConversationKey {
     pub(crate) fn of(owner: &Owner, id: &ConversationId) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("contexture 2026 conversation key");
         // Neither may hold a zero byte.
+        // A separator that neither can hold: "ab" + "c" and "a" + "bc" must be two keys.
         for part in [owner.as_str(), "\0", id.as_str()] {
             hasher.update(part.as_bytes());
         }
@@ -55,6 +56,8 @@ pub(crate) struct ConversationRow {
     pub(crate) updated_ms: i64,
 }
 
+// An UPDATE rather than SELECT FOR UPDATE: at READ COMMITTED it waits for the writer before, then
+// reads the row that one left, in a single statement.
 const LOCK: &str = "UPDATE contexture.conversations SET writes = writes + 1 \
      WHERE conversation = $1 \
      RETURNING active_branch, version, nodes, branches, next_segment, next_branch, next_root, \
@@ -67,6 +70,7 @@ const SAVE: &str = "UPDATE contexture.conversations SET active_branch = $2, vers
      nodes = $4, branches = $5, next_segment = $6, next_branch = $7, next_root = $8, \
      next_event = $9, updated_ms = $10 WHERE conversation = $1";
 
+// Listings carry the time, so that the list of latest conversations is read from its index alone.
 const SAVE_LISTING: &str =
     "UPDATE contexture.listings SET updated_ms = $3 WHERE owner = $1 AND id = $2";
 
@@ -156,6 +160,7 @@ pub(crate) fn next_number(
     limit: &'static str,
 ) -> Result<i32, Error> {
     let first = *counter;
+    // Checked: a counter that wrapped would give keys that exist.
     let next = i32::try_from(count).ok().and_then(|n| first.checked_add(n));
     *counter = next.ok_or(Error::Limit {
         limit,

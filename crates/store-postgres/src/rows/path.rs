@@ -77,6 +77,8 @@ impl SegmentLineage {
             }
             before = ancestor;
         }
+        // Both lists have one length, the nearest ancestor ends right before this segment begins,
+        // and nothing ends at zero: else a path would have gaps.
         let is_sound = segments.len() == depths.len()
             && follows.checked_add(1) == Some(first_depth)
             && before.segment > 0
@@ -100,6 +102,8 @@ impl SegmentLineage {
         let mut ancestors = Vec::new();
         if position.segment != 0 {
             ancestors.push(position);
+            // Bounded: with a fork at every node the lists would otherwise grow with the square of
+            // the depth. Longer paths are read in several steps.
             ancestors.extend(self.ancestors.iter().take(NEAR - 1));
         }
         Self {
@@ -111,7 +115,7 @@ impl SegmentLineage {
 
 impl Tip {
     /// Reads the columns `segment`, `depth`, `messages`, `turns`, `compacted`, `root_no`, and then
-    /// those of [`Line::read`].
+    /// those of [`SegmentLineage::from_row`].
     pub(crate) fn from_row(
         row: &Row,
         index: usize,
@@ -152,6 +156,7 @@ impl Tip {
                     from: from.max(before.depth + 1),
                     to: here.depth,
                 });
+                // What is asked for begins on this segment; ancestors further back are not needed.
                 if before.depth < from {
                     return Ok(found);
                 }
@@ -166,6 +171,7 @@ impl Tip {
                 });
                 return Ok(found);
             }
+            // One more query for each 64 forks on a path; most conversations need none.
             line = load_lineage(tx, key, here.segment).await?;
         }
         Ok(found)

@@ -1,4 +1,4 @@
-//! The index of texts, written.
+//! The index of texts: the terms of each node, and the steps that catch up with missing ones.
 //!
 //! Each node has a row with the terms of its text beside it, written in the transaction that
 //! appends it; so has every conversation that was made with this rule. Others are caught up with

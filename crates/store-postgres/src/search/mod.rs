@@ -1,4 +1,4 @@
-//! Searching: what the index proposes is read and judged.
+//! Searching texts: reads the nodes that the index proposes and lets the shared rules rank them.
 //!
 //! The index gives places, the newest by their nodes' time first, at most as many as are judged.
 //!
@@ -218,6 +218,8 @@ async fn propose_nodes(
     request: &SearchRequest,
     ranking: &Ranking,
 ) -> Result<Vec<ProposedNode>, RowError> {
+    // Filters are columns of the index rows, so that what is filtered out does not count against
+    // the limit of examined nodes.
     let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
     let audience = match request.hidden {
         HiddenContent::LeaveOut => SHOWN,

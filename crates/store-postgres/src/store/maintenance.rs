@@ -71,6 +71,8 @@ impl Maintenance for PostgresStore {
             })
             .await?;
         self.server
+            // A second transaction: looking for names reads the whole conversation, and must not
+            // hold its lock for as long.
             .run_transaction(Access::Write, |tx| {
                 Box::pin(blob_gc::remove_unnamed_blobs(
                     tx, owner, id, &unnamed, request,

@@ -47,6 +47,8 @@ impl PostgresStore {
         for one in behind {
             let mut next = Some(NodePosition::default());
             while let Some(after) = next {
+                // Indexing a node again gives the same row, so a step whose outcome is unknown may
+                // simply run again.
                 let step = self.server.run_transaction(Access::WriteAgain, |tx| {
                     Box::pin(index::index_step(tx, one, after))
                 });

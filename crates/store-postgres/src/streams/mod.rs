@@ -1,4 +1,4 @@
-//! Streams as rows.
+//! Streams: the records of running answers and their chunks.
 //!
 //! A write to a stream holds the stream's row, and the conversation's only against its deletion: so
 //! answers that run side by side do not wait for each other, nor for what is appended to the tree.

@@ -1,4 +1,4 @@
-//! Conversations as rows.
+//! Conversations: creates, loads, lists and updates their records.
 
 use contexture_ir::{BranchName, ConversationId, Owner};
 use contexture_store::{

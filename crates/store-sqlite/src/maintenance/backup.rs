@@ -1,4 +1,4 @@
-//! Copying the database to a file while it is written to.
+//! Copies the database to a file while it is written to.
 //!
 //! The copy is made by one reading transaction, so it is what was there at one instant, and writers
 //! do not wait. It gets its name only once it is whole and on the disk. Not here: restoring, which is

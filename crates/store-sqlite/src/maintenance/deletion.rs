@@ -1,4 +1,4 @@
-//! Deleting in bounded steps.
+//! Deletes conversations and erases owners in bounded steps.
 //!
 //! A conversation that is deleted leaves `conversations` at once, so nothing finds it any more; its
 //! number waits in `deletions` until all its rows are gone. Each step is a short transaction of its

@@ -1,4 +1,4 @@
-//! Redaction in rows.
+//! Redaction: replaces nodes by tombstones, and removes state values and blobs.
 
 use contexture_ir::{ContentHash, NodeId, tombstone_json};
 use contexture_store::{BlobId, EntityKind, Error, EventKind, RedactRequest, Redacted};

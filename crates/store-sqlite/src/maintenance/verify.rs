@@ -1,4 +1,4 @@
-//! Checking what is stored against itself, page by page.
+//! Verifies what is stored against itself, page by page.
 //!
 //! Each damage is a finding with its place, and the check goes on behind it. Not here: repairing.
 //! What is derived (the index of texts) is made again by the store itself; the rest is in a backup.

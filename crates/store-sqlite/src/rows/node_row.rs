@@ -1,4 +1,4 @@
-//! Nodes as rows.
+//! Nodes as rows: inserting, looking up and decoding them, and reading a path.
 
 use std::sync::Arc;
 

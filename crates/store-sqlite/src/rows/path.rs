@@ -1,4 +1,4 @@
-//! Positions and paths.
+//! Positions of nodes, segments, and the stretches of keys that a path consists of.
 //!
 //! A path is found by walking segments, never nodes: from the end's segment to its parent, and so
 //! on. Parents have smaller numbers, so each walk ends.

@@ -1,4 +1,4 @@
-//! What is kept of answers, as rows.
+//! Response records as rows.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The database's format and how it got there.
+//! The schema: the format of a database file, and the migrations that lead to it.
 //!
 //! `application_id` says whose file it is, `user_version` which format it has; the table `format`
 //! says which versions of this program may still read or write it. Migrations are the numbered

@@ -1,4 +1,4 @@
-//! The rows of the index of texts, by number.
+//! Row numbers of the full-text index, derived from the keys of nodes.
 //!
 //! FTS5 stores the distance between the numbers of the nodes that have a term, seven bits a byte.
 //! The keys of nodes lie 2³² apart from one conversation to the next, so a word that many short

@@ -1,4 +1,4 @@
-//! Streams as rows.
+//! Streams: the records of running answers and their chunks.
 //!
 //! Not here: who is woken, and how durable a call is.
 

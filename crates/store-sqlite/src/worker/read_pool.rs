@@ -1,4 +1,4 @@
-//! Connections that only read.
+//! The read pool: connections that only read.
 //!
 //! Each read runs on a blocking thread, on a connection of its own, in a transaction: it sees one
 //! instant and waits for no writer. Connections are opened when first needed and kept.

@@ -1,4 +1,4 @@
-//! Taking turns with other processes.
+//! The write lock queue: makes the processes that write to one file take turns.
 //!
 //! SQLite lets one process write at a time and keeps no queue: whoever waits asks again after a
 //! pause. A process that has much to write finds the database free each time, since it alone comes

@@ -1,4 +1,4 @@
-//! The one writer of a process.
+//! The write thread: the only writer of a process, which commits waiting calls together.
 //!
 //! Calls queue up; the thread takes whatever waits, runs each call inside a savepoint of one
 //! transaction, commits once and only then answers. A call whose future was dropped before its turn

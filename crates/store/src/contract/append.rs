@@ -1,4 +1,4 @@
-//! Appending: the one way in which a tree grows.
+//! Appends: the request and the result of the only call that adds nodes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a store refuses, sorted by what the caller would do next.
+//! Errors of a store, one variant for each thing that a caller would do next.
 //!
 //! "Not yours" and "not there" are the same [`Error::NotFound`]: nobody learns that a stranger's
 //! conversation exists.

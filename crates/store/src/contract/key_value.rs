@@ -1,4 +1,4 @@
-//! Values outside the tree: they do not rewind.
+//! Key-value entries: values outside the tree, which do not rewind with it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How much one call may carry.
+//! Limits: how much one call may carry before it is refused.
 //!
 //! Exceeding a limit is [`Error::Limit`](crate::Error::Limit), which names it; nothing is ever cut
 //! short silently. The defaults bound what one call can hold the writer for: a longer import is a

@@ -1,4 +1,4 @@
-//! Looking after a store: checking, counting, clearing away, copying.
+//! Maintenance: the calls that check, count, clean up and copy what is stored.
 //!
 //! A capability, not part of [`Store`](crate::Store):
 //! [`Store::maintenance`](crate::Store::maintenance) gives it where a backend keeps something that

@@ -1,4 +1,4 @@
-//! Which places in an owner's conversations a client's history may stand for.
+//! The path index: finds the nodes of an owner whose path has a given hash.
 //!
 //! A derived index from hashes of histories to nodes. Marks are stored with the append that stores their
 //! nodes, or later; they go with their conversation. Not here: what is hashed, which of several places

@@ -1,4 +1,4 @@
-//! Reading a path.
+//! Requests and pages for reading a path or looking up nodes.
 
 use std::sync::Arc;
 

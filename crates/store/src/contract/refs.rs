@@ -1,4 +1,4 @@
-//! Names that point into the tree.
+//! Refs: branches and checkpoints, the names that point into the tree.
 
 use std::fmt;
 

@@ -1,11 +1,19 @@
-//! Redaction: content that has to go although nodes never change.
+//! Removal: redaction takes the content of single nodes, erasure takes everything of an owner or a resource.
 //!
-//! [`Store::redact`](crate::Store::redact) replaces the bytes of exactly the nodes it is given by
-//! their tombstones ([`contexture_ir::redacted_json`]) and removes state values and blobs. Not here:
-//! finding what belongs together, [`redaction`](crate::queries).
+//! [`Store::redact_content`](crate::Store::redact_content) replaces the bytes of exactly the nodes it
+//! is given by their tombstones ([`contexture_ir::redacted_json`]) and removes state values and
+//! blobs. [`Store::erase_step`](crate::Store::erase_step) answers a privacy request in bounded steps;
+//! what such a request can ask to see first is
+//! [`Store::list_conversations`](crate::Store::list_conversations) and
+//! [`KeyValues::list_entries`](crate::KeyValues::list_entries) with the same resource.
+//!
+//! Not here: finding what belongs together
+//! ([`compute_redaction_closure`](crate::compute_redaction_closure)) and the loop
+//! ([`erase_all`](crate::erase_all)).
+
+use contexture_ir::{ContentHash, NodeId};
 
 use crate::contract::BlobId;
-use contexture_ir::{ContentHash, NodeId};
 
 /// What is to be redacted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

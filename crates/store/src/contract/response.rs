@@ -1,4 +1,4 @@
-//! What is kept of a model's answer beside its items: what it was computed from.
+//! Response records: what is stored of a model's answer beside its items, such as the inputs of the call.
 //!
 //! A record is stored with the append that stores the answer's items, and never changes, except that
 //! a redaction takes its inputs. Not here: what the inputs say; to the store they are bytes.

@@ -1,4 +1,4 @@
-//! The contract.
+//! [`Store`]: the trait of a conversation store, and what holds for every implementation.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Appending in memory: judge everything, then write.
+//! Appends in memory: everything that can fail is checked first, then written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -117,6 +117,7 @@ impl Tables {
     fn erase_scope(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
         let mut gone = BTreeSet::new();
         if let Some(own) = self.trees.get_mut(owner) {
+            // Conversations first: which values go depends on which conversations went.
             own.retain(|id, tree| {
                 let goes = match scope {
                     EraseScope::Owner => true,
@@ -213,6 +214,7 @@ impl Store for MemoryStore {
                 }
             })
             .collect();
+        // By id among equal times, so that the order is total and a cursor is exact.
         all.sort_by(|a, b| (b.updated_ms, &a.id).cmp(&(a.updated_ms, &b.id)));
         let limit = list.limit.unwrap_or(100);
         let more = all.len() > limit;

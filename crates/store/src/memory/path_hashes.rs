@@ -1,4 +1,4 @@
-//! The index of histories in memory.
+//! The table of path hashes in memory.
 //!
 //! Not here: the calls of the contract (`finding`).
 

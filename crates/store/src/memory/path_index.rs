@@ -1,4 +1,4 @@
-//! Finding places in memory.
+//! The calls of the path index in memory.
 
 use std::cmp::Reverse;
 

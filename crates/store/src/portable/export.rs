@@ -1,4 +1,4 @@
-//! Out of a store.
+//! Export: writes a conversation of any store as lines, piece by piece.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -96,6 +96,8 @@ impl<'a> Export<'a> {
     ) -> Result<Self, Error> {
         let record = store.load_conversation(owner, id).await?;
         let refs = store.list_refs(owner, id).await?;
+        // The name from the refs: the record was read before them, and the branch may have been
+        // renamed in between.
         let active = refs.active_branch().map(|branch| branch.name.clone());
         let metadata = record.metadata.into_iter();
         let head = Head {

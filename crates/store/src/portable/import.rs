@@ -1,4 +1,4 @@
-//! Into a store.
+//! Import: builds a conversation in any store from exported lines, one by one.
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, Owner, Raw};
 
@@ -155,6 +155,8 @@ impl<'a> Import<'a> {
     /// The lines were not all.
     pub async fn finish_import(mut self) -> Result<ImportedConversation, ImportError> {
         if let ImportStage::End(body) = &mut self.stage {
+            // Names, metadata and redactions come last: until then the conversation carries the
+            // mark of an incomplete import.
             let finished = body.complete_import(self.store, self.owner).await;
             let id = body.head.id.clone();
             return match finished {

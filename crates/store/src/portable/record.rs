@@ -1,4 +1,4 @@
-//! The lines.
+//! The lines of an export as types, and how each is written as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! What two paths have apart.
+//! Compares two paths: the nodes that only one of them has.
 
 use contexture_ir::{ConversationId, Owner};
 

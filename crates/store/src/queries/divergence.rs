@@ -1,4 +1,4 @@
-//! Where two paths part.
+//! Finds the node at which two paths diverge.
 
 use contexture_ir::{ConversationId, NodeId, Owner};
 

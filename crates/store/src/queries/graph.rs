@@ -1,4 +1,4 @@
-//! The whole tree, as far as names reach it.
+//! Loads the whole tree, as far as branches and checkpoints reach it.
 
 use std::collections::BTreeMap;
 

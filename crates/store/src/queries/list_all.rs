@@ -1,4 +1,4 @@
-//! Every conversation of an owner, while others write.
+//! Lists every conversation of an owner while others write.
 
 use std::collections::BTreeSet;
 
@@ -49,6 +49,8 @@ where
             // The list is sorted by time, so its first record has the newest.
             newest = newest.max(listed.conversations.first().map(|first| first.updated_ms));
             ids.extend(listed.conversations.into_iter().map(|record| record.id));
+            // A cursor is a position in the order of times; a conversation that is written to
+            // leaves its place behind it and is caught by the next pass.
             list.after = listed.next;
             if list.after.is_none() {
                 break;

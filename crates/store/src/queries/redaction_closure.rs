@@ -1,4 +1,4 @@
-//! What belongs together when something is redacted.
+//! The redaction closure: everything that repeats the content of the nodes to be redacted.
 //!
 //! Followed is what is recorded: copies, in both directions, compactions, blobs that items name.
 //! Not followed are state entries. Nothing records which nodes a layer's value was made from;

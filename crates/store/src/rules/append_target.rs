@@ -1,4 +1,4 @@
-//! Where an append lands.
+//! Decides where an append goes: after a head, on a new branch, or on a sibling of a head that moved.
 
 use contexture_ir::NodeId;
 
@@ -34,6 +34,7 @@ pub fn append_target(
     branch: Option<BranchFacts>,
 ) -> Result<AppendTarget, Error> {
     let (name, expected) = match &request.at {
+        // The base of a new branch is any node, so nothing has to be known of a branch.
         AppendPoint::New(new) => return Ok(AppendTarget::Open(new.clone())),
         AppendPoint::Tip { branch } => (branch, None),
         AppendPoint::Head { branch, head } => (branch, Some(*head)),

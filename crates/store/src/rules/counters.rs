@@ -1,4 +1,4 @@
-//! Counters that every node carries, so that no list has to count.
+//! Counters: depth, messages and turns of a path, stored with every node so that no list has to count.
 
 use std::collections::BTreeSet;
 
@@ -71,6 +71,8 @@ pub fn counters_after_each(
 #[must_use]
 pub fn can_follow(before: &Counters, node: &Node) -> bool {
     let new = node.messages.checked_sub(before.messages);
+    // Differences instead of sums: a damaged counter may be anything, and must not overflow the
+    // check.
     let turned = node.turns.checked_sub(before.turns);
     let is_seen = node.audience != Audience::NONE;
     let compacted = match node.kind {

@@ -1,4 +1,4 @@
-//! Recognising a repeated append.
+//! Recognises an append that repeats an earlier one.
 
 use contexture_ir::{ContentHash, NodeId};
 

@@ -1,4 +1,4 @@
-//! What conversation filters mean.
+//! Evaluates conversation filters, and derives the attributes that backends index for them.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

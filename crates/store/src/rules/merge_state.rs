@@ -1,4 +1,4 @@
-//! Merging a patch into the state of a head.
+//! Merges a state patch into the root at a head.
 
 use std::sync::Arc;
 

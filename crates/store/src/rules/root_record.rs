@@ -1,4 +1,4 @@
-//! State roots as bytes.
+//! Encodes state roots as bytes: whole, or as a difference to the root before.
 //!
 //! A root is stored whole, or as its difference from the root before it. It is stored whole as soon
 //! as the differences since the last whole one would outweigh it: so reading a root costs at most

@@ -1,4 +1,4 @@
-//! What may be done with a stream, decided from its record.
+//! Decides from the record of a stream what may be done with it.
 //!
 //! Not here: which streams there are.
 

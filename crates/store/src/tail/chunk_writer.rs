@@ -1,4 +1,4 @@
-//! Gathering small chunks into appends.
+//! [`ChunkWriter`]: gathers the small chunks of a running answer into few appends.
 //!
 //! A model sends a few bytes at a time, and an append costs a transaction. [`ChunkWriter`] holds
 //! chunks back until there are enough of them or the oldest has waited for long enough. Not here:

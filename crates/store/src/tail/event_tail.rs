@@ -1,4 +1,4 @@
-//! Following a conversation's events.
+//! [`EventTail`]: follows the events of a conversation as they are stored.
 //!
 //! The events are read from the store, a page at a time: nothing is kept for those who follow, so a slow one makes
 //! nobody wait and misses nothing. Not here: what a running engine tells beyond what is stored.

@@ -1,4 +1,4 @@
-//! Following a stream to its end.
+//! [`StreamTail`]: follows the chunks of a stream to its end.
 //!
 //! Not here: gathering chunks into texts, and what to show when a stream is opened anew.
 

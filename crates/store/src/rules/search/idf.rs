@@ -1,4 +1,4 @@
-//! What each piece of a query weighs where any will do, and which are looked for.
+//! Inverse document frequency: the weight of each phrase of an any-word query, and which ones select nodes.
 //!
 //! A piece weighs one more for each time that it is half as frequent as the most frequent of the query.
 //! That is the difference of their inverse document frequencies, so nobody has to know how many texts

@@ -1,4 +1,4 @@
-//! Whether a text is what is looked for, how well, and where.
+//! Matches a text against a query: whether it matches, with what score, and at which places.
 //!
 //! The score depends on the query and the text alone: a hit counts more the more often and the
 //! more densely a piece occurs, each further occurrence for less. It is whole-number arithmetic, so

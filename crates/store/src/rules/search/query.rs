@@ -1,4 +1,4 @@
-//! What is looked for.
+//! Parses the text of a query into phrases, and gives the conditions that an index can check.
 //!
 //! Text separated by white space is looked for piece by piece; each piece must be there, or any, as
 //! the request says. Within a piece, and within double quotes, the terms must stand side by side. A `*` at the end of a piece

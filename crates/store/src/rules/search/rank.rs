@@ -1,4 +1,4 @@
-//! From candidates to a page of hits.
+//! Ranking: takes candidates one by one and keeps the best as a page of hits.
 //!
 //! A backend offers what its index gave, newer nodes first ([`Coverage::Newest`] says what that is);
 //! here is decided what is a hit, which are the best, and when enough was looked at.
@@ -124,7 +124,7 @@ impl Ranking {
         self.limits.any_nodes.saturating_add(1)
     }
 
-    /// Takes what was counted, in the order of [`to_count`](Self::terms_to_count).
+    /// Takes what was counted, in the order of [`Ranking::terms_to_count`].
     pub fn set_counts(&mut self, counts: &[usize]) {
         self.weights = idf_weights(counts, self.limits.any_nodes);
     }
@@ -133,6 +133,8 @@ impl Ranking {
     /// nothing to find.
     #[must_use]
     pub fn index_alternatives(&self) -> Vec<Vec<IndexCondition<'_>>> {
+        // Nothing asked is nothing found; the other answer, everything, would be a list and no
+        // search.
         if self.query.is_empty() {
             return Vec::new();
         }
@@ -152,7 +154,7 @@ impl Ranking {
         }
     }
 
-    /// The same question without an index, of a text that has these of [`to_count`](Self::terms_to_count).
+    /// The same question without an index, of a text that has these of [`Ranking::terms_to_count`].
     #[must_use]
     pub fn should_examine(&self, has: &[bool]) -> bool {
         let mut both = has.iter().zip(&self.weights);
@@ -245,6 +247,7 @@ impl Ranking {
     #[must_use]
     pub fn into_page(self) -> SearchPage {
         let mut hits = self.hits;
+        // The one hit beyond the page exists only to answer this.
         let more = hits.len() > self.request.limit;
         hits.truncate(self.request.limit);
         SearchPage {

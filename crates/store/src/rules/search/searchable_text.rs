@@ -1,4 +1,4 @@
-//! The text of an item that is searched.
+//! Extracts from an item the text by which it is found.
 //!
 //! What somebody said, thought, called or got: texts of messages and reasoning, summaries of
 //! compactions, names and arguments of calls, outputs. Where arguments or an output are JSON, its

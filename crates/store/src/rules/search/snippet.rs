@@ -1,4 +1,4 @@
-//! The stretch of a text that shows why it was found.
+//! Cuts the excerpt of a text that shows why it was found.
 //!
 //! Not here: marking the matches for a reader; the snippet is plain text with places.
 
