@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::key::CopyKey;
+use crate::copy_key::CopyKey;
 
 /// Why a call to a store of copies failed.
 #[derive(Debug, thiserror::Error)]

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use contexture_ir::NodeId;
 use tempfile::Builder;
 
+use crate::copy_key::{CopyKey, CopyScope};
 use crate::error::OffloadError;
-use crate::key::{CopyKey, CopyScope};
 use crate::name::{CopyFileKind, file_name, parse_file_name, parse_folder_digest};
 use crate::store::{CopyKind, CopyMetadata, CopyStats, PutOutcome, Reconciled, clamp_range};
 
@@ -57,6 +57,7 @@ impl CopyFolder {
         holding: CopyKind,
         at_ms: i64,
     ) -> Result<PutOutcome, OffloadError> {
+        // An evicted text may be put again: whoever has the output may restore its copy.
         let found = match self.find_copy(key) {
             Ok(entry) => Some(entry),
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => None,
@@ -66,6 +67,7 @@ impl CopyFolder {
         let entry = CopyMetadata::for_put(*key, text.len() as u64, holding, at_ms, found.as_ref());
         if let Some(old) = found {
             let path = self.copy_path(key, CopyFileKind::Stored(old.copy_kind));
+            // The length first: most damage is a cut file, and reading large ones back costs.
             let same = old.bytes == entry.bytes
                 && fs::read(&path).is_ok_and(|bytes| bytes == text.as_ref());
             if same && old.copy_kind == entry.copy_kind {
@@ -79,7 +81,10 @@ impl CopyFolder {
             };
         }
         self.make_folder(key)?;
+        // The new file before the old ones go: a crash between leaves two copies, which
+        // `list_copies` tells apart, and never none.
         self.write_atomically(CopyFileKind::Stored(entry.copy_kind), &entry, text)?;
+        // The other kind of copy and a tombstone, if there are any: a text has one file.
         for kind in CopyFileKind::ALL {
             if kind != CopyFileKind::Stored(entry.copy_kind) {
                 remove_if_present(&self.copy_path(key, kind))?;
@@ -97,6 +102,7 @@ impl CopyFolder {
     ) -> Result<Bytes, OffloadError> {
         let entry = self.find_copy(key)?;
         let path = self.copy_path(key, CopyFileKind::Stored(entry.copy_kind));
+        // Clamped, not refused: readers page through a text without knowing its length.
         let range = clamp_range(range, entry.bytes);
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(&path)?;
@@ -106,9 +112,12 @@ impl CopyFolder {
             Ok(text)
         };
         let text = read().map_err(|error| match error.kind() {
+            // Evicted between looking and opening.
             ErrorKind::NotFound => OffloadError::NotFound { key: *key },
             _ => OffloadError::storage_error("read", path.display(), error),
         })?;
+        // The time is kept in the file's own metadata, so that reading writes no second file. It
+        // never goes back, whatever the clock says.
         set_access_time(&path, at_ms.max(entry.used_ms));
         Ok(text.into())
     }
@@ -116,6 +125,7 @@ impl CopyFolder {
     /// What is known of a text.
     pub(crate) fn find_copy(&self, key: &CopyKey) -> Result<CopyMetadata, OffloadError> {
         self.check_folders(key)?;
+        // The only copy first: after a crash both may be there, and the stronger promise must win.
         for holding in [CopyKind::Only, CopyKind::Copy] {
             if let Some(found) = find_file(&self.copy_path(key, CopyFileKind::Stored(holding)))? {
                 return Ok(copy_metadata(key, holding, &found));
@@ -128,6 +138,7 @@ impl CopyFolder {
     }
 
     pub(crate) fn list_copies(&self, scope: &CopyScope) -> Result<Vec<CopyMetadata>, OffloadError> {
+        // By key, so that two files of one text count once.
         let mut entries: BTreeMap<CopyKey, CopyMetadata> = BTreeMap::new();
         self.walk_scope(scope, |found| {
             if let FolderEntry::Ours(key, CopyFileKind::Stored(holding), file) = found {
@@ -149,6 +160,8 @@ impl CopyFolder {
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
+        // The tombstone before the removal: a crash between leaves the text readable, and never a
+        // text that is gone without a trace.
         self.write_atomically(CopyFileKind::Tombstone, &entry, &Bytes::new())?;
         remove_if_present(&self.copy_path(key, CopyFileKind::Stored(entry.copy_kind)))?;
         self.sync_folder(key)?;
@@ -156,7 +169,9 @@ impl CopyFolder {
     }
 
     pub(crate) fn clear_scope(&self, scope: &CopyScope) -> Result<u64, OffloadError> {
+        // Counted before: tombstones and unfinished files are cleared too, but are no copies.
         let count = self.list_copies(scope)?.len() as u64;
+        // Collected and removed afterwards: removing while listing may hide entries of the listing.
         let mut folders = Vec::new();
         self.walk_scope(scope, |found| match found {
             FolderEntry::Ours(_, _, file) | FolderEntry::Unfinished(file) => {
@@ -184,6 +199,8 @@ impl CopyFolder {
             match found {
                 FolderEntry::Unfinished(file) => {
                     let age = at_ms.saturating_sub(unix_ms(entry_metadata(file)?.modified()));
+                    // A younger one may belong to a writer that is still at work in another
+                    // process.
                     if age >= ABANDONED_MS {
                         remove_if_present(&file.path())?;
                         reconciled.unfinished += 1;
@@ -209,12 +226,14 @@ impl CopyFolder {
         let write = || -> io::Result<()> {
             let mut file = Builder::new()
                 .prefix(UNFINISHED)
+                // In the same folder, since only a rename within one file system is atomic.
                 .tempfile_in(self.conversation_folder(&entry.key))?;
             file.write_all(text)?;
             let times = FileTimes::new()
                 .set_modified(system_time(entry.created_ms))
                 .set_accessed(system_time(entry.used_ms));
             file.as_file().set_times(times)?;
+            // Before the rename: a name must never point to bytes that a power cut can take.
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)?;
             Ok(())
@@ -234,6 +253,8 @@ impl CopyFolder {
     fn check_folders(&self, key: &CopyKey) -> Result<(), OffloadError> {
         let folder = self.conversation_folder(key);
         for place in [folder.parent().unwrap_or(&self.root), &folder] {
+            // Not `metadata`, which follows links: a link put here by somebody else could lead
+            // writes out of the folder.
             match fs::symlink_metadata(place) {
                 Ok(found) if found.is_dir() => {}
                 Ok(found) => {
@@ -259,6 +280,7 @@ impl CopyFolder {
     /// Makes the names in a text's folder durable, where folders can be synchronised.
     fn sync_folder(&self, key: &CopyKey) -> Result<(), OffloadError> {
         let folder = self.conversation_folder(key);
+        // Elsewhere a folder cannot be opened as a file, so there is nothing to synchronise.
         if cfg!(unix) {
             let synced = File::open(&folder).and_then(|folder| folder.sync_all());
             synced.map_err(|error| {
@@ -289,6 +311,7 @@ impl CopyFolder {
                 for file in read_folder(&folder)? {
                     let name = file.file_name();
                     let name = name.to_str().unwrap_or_default();
+                    // Asked of the entry, which does not follow links.
                     let plain = file.file_type().is_ok_and(|kind| kind.is_file());
                     show(match parse_file_name(name) {
                         Some((content, kind)) if plain => FolderEntry::Ours(
@@ -296,6 +319,7 @@ impl CopyFolder {
                             kind,
                             &file,
                         ),
+                        // A temporary file of a write that is in progress, or that a crash cut off.
                         None if plain && name.starts_with(UNFINISHED) => {
                             FolderEntry::Unfinished(&file)
                         }

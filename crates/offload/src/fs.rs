@@ -12,9 +12,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::copy_key::{CopyKey, CopyScope};
 use crate::error::OffloadError;
 use crate::files::CopyFolder;
-use crate::key::{CopyKey, CopyScope};
 use crate::name::CopyFileKind;
 use crate::store::{CopyKind, CopyMetadata, OffloadStore, PutOutcome, Reconciled};
 

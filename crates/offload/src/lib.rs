@@ -17,25 +17,25 @@
 //!
 //! Not here: the tree, links and how they are resolved, a clock.
 
+mod copy_key;
 mod error;
+mod evict;
 mod files;
 mod fs;
-mod key;
 mod memory;
 mod name;
 #[cfg(feature = "objects")]
 mod object;
 mod store;
-mod sweep;
 
+pub use copy_key::{CopyKey, CopyScope};
 pub use error::OffloadError;
+pub use evict::{
+    Evictable, Evicted, EvictedBy, EvictionLimits, FailedEviction, SweepReport, sweep_copies,
+    sweep_copies_with,
+};
 pub use fs::FsOffloadStore;
-pub use key::{CopyKey, CopyScope};
 pub use memory::MemoryOffloadStore;
 #[cfg(feature = "objects")]
 pub use object::ObjectOffloadStore;
 pub use store::{CopyKind, CopyMetadata, CopyStats, OffloadStore, PutOutcome, Reconciled};
-pub use sweep::{
-    Evictable, Evicted, EvictedBy, EvictionLimits, FailedEviction, SweepReport, sweep_copies,
-    sweep_copies_with,
-};

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::copy_key::{CopyKey, CopyScope};
 use crate::error::OffloadError;
-use crate::key::{CopyKey, CopyScope};
 use crate::store::{
     CopyKind, CopyMetadata, CopyStats, OffloadStore, PutOutcome, Reconciled, clamp_range,
 };

@@ -14,8 +14,8 @@ use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt as _};
 
+use crate::copy_key::{CopyKey, CopyScope};
 use crate::error::OffloadError;
-use crate::key::{CopyKey, CopyScope};
 use crate::name::{CopyFileKind, file_name, parse_file_name, parse_folder_digest};
 use crate::store::{
     CopyKind, CopyMetadata, CopyStats, OffloadStore, PutOutcome, Reconciled, clamp_range,

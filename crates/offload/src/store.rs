@@ -6,8 +6,8 @@ use std::ops::Range;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::copy_key::{CopyKey, CopyScope};
 use crate::error::OffloadError;
-use crate::key::{CopyKey, CopyScope};
 
 /// A place for copies.
 ///

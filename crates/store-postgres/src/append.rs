@@ -1,4 +1,4 @@
-//! Appending: gather facts, let the rules decide, write.
+//! Appends: gathers facts, lets the shared rules decide, then writes all rows of one append.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,18 @@ use contexture_store::{
 };
 use futures_util::future::{try_join, try_join3};
 
-use crate::blob;
-use crate::branch::{self, BranchRow};
-use crate::conv::{ConversationKey, ConversationRow, next_number};
-use crate::event;
-use crate::fault::RowError;
-use crate::key_value;
-use crate::node_row::{self, ExistingNode, NodeSlots};
-use crate::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::connection::error::RowError;
+use crate::connection::transaction::Tx;
+use crate::key_values;
 use crate::path_index;
-use crate::response;
-use crate::search_index;
-use crate::state::{self, LoadedRoot};
-use crate::stream;
-use crate::tx::Tx;
+use crate::refs::branch::{self, BranchRow};
+use crate::rows::conversation_row::{ConversationKey, ConversationRow, next_number};
+use crate::rows::node_row::{self, ExistingNode, NodeSlots};
+use crate::rows::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::rows::state::{self, LoadedRoot};
+use crate::rows::{blob, event, response};
+use crate::search::index;
+use crate::streams;
 
 /// Where the items go.
 enum ResolvedTarget {
@@ -40,12 +38,16 @@ pub(crate) async fn append_items(
     limits: &Limits,
 ) -> Result<Appended, RowError> {
     let key = ConversationKey::of(owner, id).into_bytes();
+    // One flight: the lock on the conversation's row is sent first, and the server runs statements
+    // of a connection in order, so what the others read is read under the lock.
     let (mut conv, row, known) = try_join3(
         ConversationRow::load_for_update(tx, owner, id),
         named_branch(tx, key, request),
         node_row::find_existing_nodes(tx, key, named_nodes(request)),
     )
     .await?;
+    // A repeated append is looked for before anything else: its head has moved by its own first
+    // run, so every later check would refuse it.
     let stored = node_row::stored_items(&request.items, &known);
     if rules::detect_replay(&request.items, &stored)? {
         return replay_result(tx, &conv, request).await;
@@ -61,10 +63,16 @@ pub(crate) async fn append_items(
             .await?
         }
     };
+    // The second flight asks for what depends on the place. Nothing is written yet, so a refusal
+    // has nothing to roll back.
     let (counters, root) = prepare_append(tx, &conv, request, &known, &tip).await?;
+    // The patch is merged into the root at the head as it is now, not as the caller saw it: two
+    // appends that change different keys both keep their changes.
     let merged = rules::merge_patch(&root.root, &request.patch, limits)?;
     let root_no = match merged {
         Some(merged) => state::store_root(tx, &mut conv, &root, merged)?,
+        // A patch that changes nothing makes no root, so a repeated write of equal values costs no
+        // row.
         None => tip.root_no,
     };
     if let Some(record) = &request.response {
@@ -82,17 +90,22 @@ pub(crate) async fn append_items(
         ),
     };
     if let Some(claim) = request.ends_stream {
-        stream::complete_stream(tx, &conv, claim, request.at_ms).await?;
+        streams::complete_stream(tx, &conv, claim, request.at_ms).await?;
     }
-    let versions = key_value::put_all(tx, owner, &request.entries).await?;
+    // Values are rows of the owner, not of this conversation, so they have locks of their own. They
+    // are taken last, to be held for as short as possible.
+    let versions = key_values::put_all(tx, owner, &request.entries).await?;
     let before = row.tip.position.depth;
     let row = write_items(tx, &mut conv, request, row, root_no, &counters)?;
     let after = NodePosition {
         segment: row.segment,
         depth: before,
     };
-    search_index::index_items(tx, &conv, after, request, terms);
+    // In the same transaction as the nodes: a search that follows an acknowledged append finds it.
+    index::index_items(tx, &conv, after, request, terms);
     path_index::add_marks(tx, &conv, &request.paths);
+    // The row was locked by the first statement; nobody else has given out numbers from it
+    // meanwhile.
     conv.save(tx);
     Ok(Appended {
         branch: Some(row.name),
@@ -123,6 +136,7 @@ fn named_nodes(request: &AppendRequest) -> Vec<NodeId> {
     let named = request.items.iter();
     let named = named.flat_map(|item| [Some(item.id), item.answers, item.copied_from]);
     let named: BTreeSet<NodeId> = named.flatten().collect();
+    // Sorted and without duplicates: one array parameter, one statement for all of them.
     named.into_iter().collect()
 }
 
@@ -131,6 +145,8 @@ async fn replay_result(
     conv: &ConversationRow,
     request: &AppendRequest,
 ) -> Result<Appended, RowError> {
+    // Joined with the list of branches: both are needed whatever the other says, and cost one
+    // flight.
     let last = async {
         match request.items.last() {
             Some(item) => node_row::load_tip(tx, conv.key, item.id).await,
@@ -139,6 +155,8 @@ async fn replay_result(
     };
     let (last, branches) = try_join(last, branch::list_branches(tx, conv.key)).await?;
     let mut branch = None;
+    // The branch may have been renamed or deleted since, so it is looked for by the node. The
+    // oldest branch with the node on its path is named.
     for row in branches {
         let path = row
             .tip
@@ -185,6 +203,8 @@ fn resolve_target(
     });
     Ok(match (rules::append_target(request, facts)?, row) {
         (AppendTarget::Extend, Some(row)) => ResolvedTarget::Extend(row),
+        // Cannot happen: the rules extend only a branch whose facts they were given. An error keeps
+        // this free of panics.
         (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
         (AppendTarget::Open(new), _) => ResolvedTarget::Open {
             new,
@@ -210,6 +230,7 @@ async fn prepare_append(
         .collect();
     let messages: Vec<String> = messages.into_iter().map(str::to_owned).collect();
     let on_path = async {
+        // Most appends refer to nothing on the path; they are spared its stretches.
         if answers.is_empty() && messages.is_empty() {
             return Ok(Vec::new());
         }
@@ -223,6 +244,7 @@ async fn prepare_append(
     };
     let root = async {
         match request.patch.is_empty() {
+            // Without a patch the root stays the one of the tip and need not be read.
             true => Ok(LoadedRoot::default()),
             false => state::load_root(tx, conv, tip.root_no).await,
         }
@@ -272,11 +294,15 @@ fn write_items(
     let (Some(last), Some(end)) = (request.items.last(), counters.last()) else {
         return Ok(row);
     };
+    // A segment is unbounded here, unlike in SQLite: positions are columns of the key and need not
+    // be reserved.
     if row.segment == 0 {
         row.segment = next_number(&mut conv.next_segment, 1, "segments")?;
         row.tip.line = insert_segment(tx, conv.key, row.segment, &row.tip, row.no);
     }
     let mut depth = row.tip.position.depth;
+    // Counted through a check of the column's range, since the number is an integer of 32 bits on
+    // the server.
     next_number(&mut depth, request.items.len(), "positions")?;
     next_number(&mut conv.nodes, request.items.len(), "nodes")?;
     let slots = NodeSlots {

@@ -47,45 +47,20 @@
 //! (the schema allows them, their set-up is the operator's), notifications (readers in other processes
 //! look again from time to time).
 
-mod address;
 mod append;
-mod at;
-mod blob;
-mod branch;
-mod collect;
-mod conv;
-mod conversation;
-mod deletion;
-mod event;
-mod fault;
-mod filter;
-mod finding;
-mod key_value;
-mod medium;
-mod migrate;
-mod node_row;
+mod connection;
+mod conversations;
+mod key_values;
+mod maintenance;
 mod options;
-mod param;
-mod path;
 mod path_index;
-mod pool;
-mod redact;
-mod response;
-mod row;
+mod refs;
+mod rows;
+mod schema;
 mod search;
-mod search_index;
-mod searching;
-mod state;
-mod statistics;
 mod store;
-mod stream;
 mod streams;
-mod tidy;
-mod tls;
-mod tx;
-mod upkeep;
-mod verify;
 
-pub use migrate::{FORMAT, migrate};
 pub use options::PostgresOptions;
+pub use schema::{FORMAT, migrate};
 pub use store::PostgresStore;

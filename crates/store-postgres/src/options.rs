@@ -1,4 +1,6 @@
-//! How a database is opened.
+//! Options for opening a database: limits of calls, and how long to wait for what.
+//!
+//! What an address says (TLS, certificates) is not here.
 
 use std::time::Duration;
 

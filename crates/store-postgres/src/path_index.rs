@@ -1,4 +1,4 @@
-//! The index of histories, as rows.
+//! The path index as rows: which node has a path of which hash.
 //!
 //! Not here: the calls of the contract (`finding`).
 
@@ -6,12 +6,11 @@ use contexture_ir::{BranchName, ConversationId, NodeId, Owner, PathHash};
 use contexture_store::{EntityKind, Error, PathMark, PathMatch, PathQuery};
 use tokio_postgres::Row;
 
-use crate::conv::ConversationRow;
-use crate::fault::{RowError, corrupt_error};
-use crate::node_row;
-use crate::param::params;
-use crate::row::{get_bytes, get_column, get_count};
-use crate::tx::Tx;
+use crate::connection::error::{RowError, corrupt_error};
+use crate::connection::params::{get_bytes, get_column, get_count, params};
+use crate::connection::transaction::Tx;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::node_row;
 
 /// The places of some hashes, each looked up by its key: heads first, then the conversations that were
 /// written to last.

@@ -1,4 +1,4 @@
-//! Appending: gather facts, let the rules decide, write.
+//! Appends: gathers facts, lets the shared rules decide, then writes all rows of one append.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,16 @@ use contexture_store::{
 };
 use rusqlite::Connection;
 
-use crate::blob;
-use crate::branch::{self, BranchRow};
-use crate::conv::{ConversationRow, next_number};
-use crate::event;
-use crate::fault::RowError;
-use crate::key_value;
-use crate::node_row::{self, NodeSlot, small_counter};
-use crate::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::error::RowError;
+use crate::key_values;
 use crate::path_index;
-use crate::response;
-use crate::search;
-use crate::state;
-use crate::stream;
+use crate::refs::branch::{self, BranchRow};
+use crate::rows::conversation_row::{ConversationRow, next_number};
+use crate::rows::node_row::{self, NodeSlot, small_counter};
+use crate::rows::path::{NodePosition, Tip, insert_segment, is_on_path};
+use crate::rows::{blob, event, response, state};
+use crate::search::index;
+use crate::streams;
 
 /// Positions a branch's first segment gets, and the most that a later one gets. Each further
 /// segment of a branch doubles, so that a branch of a million nodes is a path of a dozen segments
@@ -58,6 +55,8 @@ pub(crate) fn append_items(
     terms: &[String],
     limits: &Limits,
 ) -> Result<Appended, RowError> {
+    // A repeated append is looked for before anything else: its head has moved by its own first
+    // run, so every later check would refuse it.
     let stored = request.items.iter();
     let stored = stored.map(|item| node_row::find_stored_item(conn, conv.no, item.id));
     if rules::detect_replay(&request.items, &stored.collect::<Result<Vec<_>, _>>()?)? {
@@ -65,7 +64,11 @@ pub(crate) fn append_items(
     }
     let target = resolve_target(conn, conv, request)?;
     let tip = target.tip();
+    // References are checked before the first row is written: a refusal then has nothing to roll
+    // back.
     check_references(conn, conv, &request.items, tip.position)?;
+    // Each node carries the counters of its path, so a list of conversations or a page of a path
+    // never has to count nodes.
     let counters = rules::counters_after_each(
         tip.counters(),
         &request.items,
@@ -74,11 +77,15 @@ pub(crate) fn append_items(
     let root_no = if request.patch.is_empty() {
         tip.root_no
     } else {
+        // The patch is merged into the root at the head as it is now, not as the caller saw it: two
+        // appends that change different keys both keep their changes.
         let loaded = state::load_root(conn, conv, tip.root_no)?;
         match rules::merge_patch(&loaded.root, &request.patch, limits)? {
             Some(merged) => {
                 state::store_root(conn, conv, tip.root_no, loaded.since_whole, &merged)?
             }
+            // A patch that changes nothing makes no root, so a repeated write of equal values costs
+            // no row.
             None => tip.root_no,
         }
     };
@@ -96,6 +103,8 @@ fn replay_result(
         None => Tip::default(),
     };
     let mut branch = None;
+    // The branch may have been renamed or deleted since, so it is looked for by the node. The
+    // oldest branch with the node on its path is named.
     for row in branch::list_branches(conn, conv.no)? {
         if is_on_path(conn, conv.no, row.tip.position, tip.position)? {
             branch = Some(row.name);
@@ -149,6 +158,8 @@ fn resolve_target(
     });
     let (new, sibling) = match (rules::append_target(request, facts)?, row) {
         (AppendTarget::Extend, Some(row)) => return Ok(ResolvedTarget::Extend(row)),
+        // Cannot happen: the rules extend only a branch whose facts they were given. An error costs
+        // nothing and keeps this free of panics.
         (AppendTarget::Extend, None) => return Err(Error::not_found(EntityKind::Branch, "").into()),
         (AppendTarget::Open(new), _) => (new, false),
         (AppendTarget::Sibling(new), _) => (new, true),
@@ -198,6 +209,8 @@ fn messages_on_path(
         .collect();
     let mut found = BTreeSet::new();
     for id in asked {
+        // Newest first: a message that goes on usually has its last node just before the head, so
+        // the first look mostly decides.
         for position in node_row::seen_positions(conn, conv.no, id)? {
             if is_on_path(conn, conv.no, end, position)? {
                 found.insert(id.clone());
@@ -218,6 +231,8 @@ fn write_append(
     root_no: u32,
     counters: &[Counters],
 ) -> Result<Appended, RowError> {
+    // Responses and blobs come before the nodes that name them, so that no reader of a node ever
+    // finds a name without what it names.
     if let Some(record) = &request.response {
         response::insert_response(conn, conv, record)?;
     }
@@ -236,48 +251,17 @@ fn write_append(
             sibling,
         ),
     };
-    let root_before = row.tip.root_no;
-    let reach = search::IndexedRange::load(conn)?;
-    let marks = path_index::by_node(&request.paths);
-    let items = request.items.iter().zip(terms).zip(counters);
-    for (index, ((item, terms), counters)) in items.enumerate() {
-        let root_no = if index < request.patch.from {
-            root_before
-        } else {
-            root_no
-        };
-        let left = request.items.len() - index;
-        let seq = next_seq(conn, conv, &mut row, left)?;
-        let slot = NodeSlot {
-            seq,
-            segment: row.segment,
-            counters: *counters,
-            root_no,
-            fence: request.fence,
-        };
-        node_row::insert_node(conn, conv.no, &slot, item)?;
-        search::index_node(conn, &reach, conv.no, seq, terms)?;
-        row.tip = Tip {
-            position: NodePosition {
-                segment: row.segment,
-                depth: small_counter(counters.depth),
-            },
-            node: Some(item.id),
-            messages: small_counter(counters.messages),
-            turns: small_counter(counters.turns),
-            compacted: small_counter(counters.compacted),
-            root_no,
-        };
-        if let Some(marks) = marks.get(&item.id) {
-            path_index::add_marks(conn, conv, marks, row.tip.position)?;
-        }
-    }
+    insert_items(conn, conv, request, terms, &mut row, root_no, counters)?;
+    // In the same transaction as the node: a reader sees the running answer or the finished one,
+    // never both and never neither.
     if let Some(claim) = request.ends_stream {
-        stream::complete_stream(conn, conv, claim, request.at_ms)?;
+        streams::complete_stream(conn, conv, claim, request.at_ms)?;
     }
     let entries = request.entries.iter();
-    let versions = entries.map(|(scope, put)| key_value::put_entry(conn, &conv.owner, scope, put));
+    let versions = entries.map(|(scope, put)| key_values::put_entry(conn, &conv.owner, scope, put));
     let versions = versions.collect::<Result<Vec<_>, _>>()?;
+    // An append may only open a branch or write values; then no head moves and there is nothing to
+    // tell readers of the path.
     if let (Some(head), false) = (row.tip.node, request.items.is_empty()) {
         let kind = EventKind::Appended {
             branch: row.name.clone(),
@@ -297,6 +281,59 @@ fn write_append(
     })
 }
 
+/// Inserts the items after the head of `row`, with their terms and marks, and moves the head in
+/// `row`; the row is still to be saved.
+fn insert_items(
+    conn: &Connection,
+    conv: &mut ConversationRow,
+    request: &AppendRequest,
+    terms: &[String],
+    row: &mut BranchRow,
+    root_no: u32,
+    counters: &[Counters],
+) -> Result<(), RowError> {
+    let root_before = row.tip.root_no;
+    // Read once for all items: the writer is the only one that moves it, and it is this thread.
+    let reach = index::IndexedRange::load(conn)?;
+    let marks = path_index::by_node(&request.paths);
+    let items = request.items.iter().zip(terms).zip(counters);
+    for (index, ((item, terms), counters)) in items.enumerate() {
+        // Items before `from` keep the state that was there before them: a rewind to such a node
+        // must not see changes that came later.
+        let root_no = if index < request.patch.from {
+            root_before
+        } else {
+            root_no
+        };
+        let left = request.items.len() - index;
+        let seq = next_seq(conn, conv, row, left)?;
+        let slot = NodeSlot {
+            seq,
+            segment: row.segment,
+            counters: *counters,
+            root_no,
+            fence: request.fence,
+        };
+        node_row::insert_node(conn, conv.no, &slot, item)?;
+        index::index_node(conn, &reach, conv.no, seq, terms)?;
+        row.tip = Tip {
+            position: NodePosition {
+                segment: row.segment,
+                depth: small_counter(counters.depth),
+            },
+            node: Some(item.id),
+            messages: small_counter(counters.messages),
+            turns: small_counter(counters.turns),
+            compacted: small_counter(counters.compacted),
+            root_no,
+        };
+        if let Some(marks) = marks.get(&item.id) {
+            path_index::add_marks(conn, conv, marks, row.tip.position)?;
+        }
+    }
+    Ok(())
+}
+
 /// The key of the branch's next node; opens a segment if the branch has none or it is full.
 /// `left`: how many nodes are still to come.
 fn next_seq(
@@ -311,12 +348,16 @@ fn next_seq(
             .checked_next_power_of_two()
             .unwrap_or(MAX_CAPACITY)
             .max(FIRST_CAPACITY);
+        // Only the capacity doubles, no row: positions are keys that are reserved, and unused ones
+        // cost nothing in a B-tree.
         let doubled = match row.segment {
             0 => FIRST_CAPACITY,
             _ => segment_capacity(conn, conv.no, row.segment)?.saturating_mul(2),
         };
         let capacity = wanted.max(doubled).min(MAX_CAPACITY);
         let number = next_number(&mut conv.next_segment, 1, "segments")?;
+        // Keys of a segment are reserved at once. A branch that grows beside it gets others, so
+        // each segment stays one range.
         let first = next_number(&mut conv.next_seq, capacity, "positions")?;
         insert_segment(
             conn,
@@ -337,7 +378,8 @@ fn next_seq(
 fn segment_capacity(conn: &Connection, conversation: u32, segment: u32) -> Result<u32, RowError> {
     Ok(conn
         .prepare_cached("SELECT capacity FROM segments WHERE id = ?")?
-        .query_row([crate::path::packed_key(conversation, segment)], |row| {
-            row.get(0)
-        })?)
+        .query_row(
+            [crate::rows::path::packed_key(conversation, segment)],
+            |row| row.get(0),
+        )?)
 }

@@ -1,4 +1,4 @@
-//! Connections and what holds for them.
+//! Opens connections to a database file and sets what holds for each of them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use contexture_store::{Error, StorageFault};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::fault::from_sqlite;
-use crate::migrate::migrate;
+use crate::error::from_sqlite;
 use crate::options::{SqliteOptions, Synchronous};
-use crate::search::prepare_index;
+use crate::schema::migrate;
+use crate::search::index::prepare_index;
 
 /// Bytes of a database page: large enough for a few items, small enough that an append of one
 /// item writes little.
@@ -30,6 +30,7 @@ pub(crate) fn open_connection(path: &Path, options: &SqliteOptions) -> Result<Co
     // The page size holds only for a database that does not exist yet.
     conn.pragma_update(None, "page_size", PAGE_BYTES)
         .map_err(sql)?;
+    // Before the first statement that reads the schema, which a hostile file controls.
     harden_connection(&conn).map_err(sql)?;
     if conn.is_readonly(rusqlite::MAIN_DB).map_err(sql)? {
         return Err(Error::Storage {

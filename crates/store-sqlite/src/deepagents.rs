@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql};
 use serde_json::{Map, Value};
 
 use crate::connection::harden_connection;
-use crate::fault::from_sqlite;
+use crate::error::from_sqlite;
 
 /// How a SQLite file begins.
 const HEADER: &[u8; 16] = b"SQLite format 3\0";

@@ -13,46 +13,25 @@
 //! network file systems (SQLite's locks do not work there).
 
 mod append;
-mod backup;
-mod blob;
-mod branch;
-mod codec;
-mod columns;
 mod connection;
-mod conv;
-mod conversation;
+mod conversations;
 mod deepagents;
-mod deletion;
-mod entry;
-mod event;
-mod fault;
-mod filter;
-mod finding;
-mod key_value;
-mod migrate;
-
-mod node_row;
+mod error;
+mod key_values;
+mod maintenance;
 mod options;
-mod path;
 mod path_index;
 #[cfg(test)]
-mod plans;
-mod readers;
-mod redact;
-mod response;
+mod query_plans;
+mod refs;
+mod rows;
+mod schema;
 mod search;
-mod state;
 mod store;
-mod stream;
 mod streams;
-mod turn;
-#[cfg(test)]
-mod upgrade;
-mod upkeep;
-mod verify;
-mod writer;
+mod worker;
 
 pub use deepagents::{DeepAgentsFile, is_sqlite};
-pub use migrate::FORMAT;
 pub use options::{SqliteOptions, Synchronous};
+pub use schema::FORMAT;
 pub use store::SqliteStore;

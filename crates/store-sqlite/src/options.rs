@@ -1,4 +1,4 @@
-//! How a database is opened.
+//! Options for opening a database file.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The index of histories, as rows.
+//! The path index as rows: which node has a path of which hash.
 //!
 //! Not here: the calls of the contract (`finding`).
 
@@ -8,11 +8,11 @@ use contexture_ir::{ConversationId, NodeId, Owner, PathHash};
 use contexture_store::{PathMark, PathMatch, PathQuery};
 use rusqlite::{Connection, params};
 
-use crate::branch;
-use crate::conv::ConversationRow;
-use crate::fault::{RowError, corrupt_error};
-use crate::node_row;
-use crate::path::NodePosition;
+use crate::error::{RowError, corrupt_error};
+use crate::refs::branch;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::node_row;
+use crate::rows::path::NodePosition;
 
 /// The places of a hash: heads first, then the conversations that were written to last.
 pub(crate) const PLACES: &str = "SELECT c.no, c.id, p.segment, p.depth, \

@@ -58,7 +58,7 @@
 //! | an outdated writer's chunks mix with the new ones, and an old place skips them | `streaming::reopening_fences_the_old_writer`, `streaming::a_cursor_belongs_to_its_epoch`, `streaming::an_end_is_an_end` |
 //! | NUL, lone surrogates, long words are refused, and half a batch is stored | `bytes::hostile_text_changes_nothing`, `appending::outputs_answer_calls_on_their_path` |
 //! | JSON comes back in another order | `bytes::are_kept_as_they_are`, `conversations::metadata_values_are_kept_as_written` |
-//! | writes and deletions grow slower with what is stored, rewinds with the path | SQLite: `plans`, `benches/store.rs`; `abuse::nested_rewinds` |
+//! | writes and deletions grow slower with what is stored, rewinds with the path | SQLite: `query_plans`, `benches/store.rs`; `abuse::nested_rewinds` |
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -72,7 +72,6 @@ pub mod chat;
 mod faulty;
 mod method;
 pub mod model;
-mod repeat;
 mod run;
 
 pub use behaviour::{Behaviour, Level, Running};

@@ -24,44 +24,7 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
         let new = NewConversation::new(id.clone(), ms);
         store.create_conversation(&owner, new).await.unwrap();
     }
-    let mut after = None;
-    let mut found = Vec::new();
-    loop {
-        let list = ListConversations {
-            limit: Some(1),
-            after,
-            ..ListConversations::default()
-        };
-        let page = store.list_conversations(&owner, list).await.unwrap();
-        found.extend(page.conversations.into_iter().map(|one| one.updated_ms));
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    assert_eq!(found, [i64::MAX, i64::MAX, 0, -1, i64::MIN]);
-    for ms in [i64::MIN, i64::MAX] {
-        let list = ListConversations {
-            limit: Some(usize::MAX),
-            after: Some(ConversationCursor {
-                updated_ms: ms,
-                id: ConversationId::new("zzz").unwrap(),
-            }),
-            ..ListConversations::default()
-        };
-        store.list_conversations(&owner, list).await.unwrap();
-    }
-    let none = ListConversations {
-        limit: Some(0),
-        ..ListConversations::default()
-    };
-    let page = store.list_conversations(&owner, none).await.unwrap();
-    assert!(page.conversations.is_empty());
-    let none = ListEntries {
-        limit: Some(0),
-        ..ListEntries::default()
-    };
-    store.list_entries(&owner, none).await.unwrap();
+    lists_at_their_ends(&*store, &owner).await;
 
     let chat = Chat::start(store).await;
     for ms in times {
@@ -85,6 +48,53 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
     for (node, ms) in path.iter().zip(times) {
         assert_eq!(node.created_ms, ms);
     }
+    reads_at_their_ends(&chat, times.len()).await;
+}
+
+/// Lists conversations made at the ends of time, in pages of one, of none and of all.
+async fn lists_at_their_ends(store: &dyn Store, owner: &Owner) {
+    let mut after = None;
+    let mut found = Vec::new();
+    loop {
+        let list = ListConversations {
+            limit: Some(1),
+            after,
+            ..ListConversations::default()
+        };
+        let page = store.list_conversations(owner, list).await.unwrap();
+        found.extend(page.conversations.into_iter().map(|one| one.updated_ms));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, [i64::MAX, i64::MAX, 0, -1, i64::MIN]);
+    for ms in [i64::MIN, i64::MAX] {
+        let list = ListConversations {
+            limit: Some(usize::MAX),
+            after: Some(ConversationCursor {
+                updated_ms: ms,
+                id: ConversationId::new("zzz").unwrap(),
+            }),
+            ..ListConversations::default()
+        };
+        store.list_conversations(owner, list).await.unwrap();
+    }
+    let none = ListConversations {
+        limit: Some(0),
+        ..ListConversations::default()
+    };
+    let page = store.list_conversations(owner, none).await.unwrap();
+    assert!(page.conversations.is_empty());
+    let none = ListEntries {
+        limit: Some(0),
+        ..ListEntries::default()
+    };
+    store.list_entries(owner, none).await.unwrap();
+}
+
+/// Reads a path of `nodes` nodes and its events by the ends of their numbers, and claims with one.
+async fn reads_at_their_ends(chat: &Chat, nodes: usize) {
     let most = u64::MAX;
     for span in [
         Span::Last(most),
@@ -101,7 +111,7 @@ pub(super) async fn numbers_at_their_ends(store: Tested) {
                 .read_path(ReadRequest { at, span, limit })
                 .await
                 .unwrap();
-            assert!(page.nodes.len() <= times.len(), "{span:?} {limit:?}");
+            assert!(page.nodes.len() <= nodes, "{span:?} {limit:?}");
         }
     }
     for (after, limit) in [(most, 1), (most, usize::MAX), (0, 0), (1 << 40, 1)] {

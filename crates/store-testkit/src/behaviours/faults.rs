@@ -15,9 +15,9 @@ use contexture_store::{
 use super::finding::path_mark;
 use super::streaming::Streaming;
 use crate::chat::{Chat, NOW, branch, branch_end, item, new_branch, node};
+use crate::faulty::until_done;
 use crate::faulty::{Chances, Faulty, InjectedFault};
 use crate::method::Method;
-use crate::repeat::until_done;
 
 type Tested = Arc<dyn Store>;
 

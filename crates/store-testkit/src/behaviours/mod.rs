@@ -1,33 +1,34 @@
-//! The table.
+//! The table of all behaviours, in the order in which a backend is best made to show them.
+//!
+//! Each module is a part of the contract and holds its behaviours as functions; `tree` groups those
+//! of the tree itself. A behaviour's name is its module's and its function's.
+//!
+//! What is not here: how they are run ([`run_all`](crate::run_all)), the conversation that they
+//! write to ([`Chat`](crate::Chat)).
 
 mod abuse;
-mod appending;
-mod beside;
-mod branching;
-mod bytes;
+mod appended_values;
 mod concurrency;
 mod conversations;
 mod erasing;
+mod exported_values;
 mod faults;
-mod fences;
 mod filtering;
 mod finding;
 mod following;
-mod keeping;
+mod key_values;
 mod limits;
 mod owners;
 mod porting;
-mod reading;
-mod redacting;
-mod replaying;
-mod responses;
 mod searching;
-mod states;
 mod streaming;
-mod together;
+mod tree;
 mod upkeep;
-mod watching;
+mod wake;
 
+use self::tree::{
+    appending, branching, bytes, fences, reading, redacting, replaying, responses, states,
+};
 use crate::behaviour::{Behaviour, Level};
 
 /// Lists behaviours of one module, named after their functions.
@@ -167,7 +168,7 @@ static TABLE: &[Behaviour] = table! {
         small_chunks_are_gathered
         a_dropped_writer_ends_nothing
         a_waiting_writer_learns_of_a_cancellation;
-    Base beside:
+    Base key_values:
         blobs_are_kept_once
         blobs_come_with_appends
         entries_are_versioned
@@ -175,7 +176,7 @@ static TABLE: &[Behaviour] = table! {
         a_conversations_entries_go_with_it
         events_tell_everything_in_order
         failures_leave_no_event;
-    Base together:
+    Base appended_values:
         entries_come_with_their_nodes
         a_conflict_stores_nothing
         a_refused_append_writes_none
@@ -184,7 +185,7 @@ static TABLE: &[Behaviour] = table! {
         owners_are_isolated
         limits_and_contradictions_are_refused
         writers_at_once_lose_no_update;
-    Base watching:
+    Base wake:
         followers_see_each_event_once
         each_event_wakes_a_follower
         a_deletion_ends_what_follows;
@@ -236,7 +237,7 @@ static TABLE: &[Behaviour] = table! {
         a_changed_text_is_refused_and_leaves_nothing
         a_wrong_line_is_named
         what_is_there_stays_and_what_is_half_is_begun_anew;
-    Base keeping:
+    Base exported_values:
         values_come_back_after_they_were_erased
         a_changed_text_of_values_leaves_nothing;
     Base searching:

@@ -10,8 +10,8 @@ use contexture_store::{
 };
 
 use crate::chat::{Chat, NOW, item, node};
+use crate::faulty::until_done;
 use crate::method::Method;
-use crate::repeat::until_done;
 
 type Tested = Arc<dyn Store>;
 

@@ -35,12 +35,12 @@ fn the_in_memory_store_follows_the_model() {
 #[test]
 fn every_method_has_a_row() {
     let sources = [
-        include_str!("../../../store/src/store.rs"),
-        include_str!("../../../store/src/key_value.rs"),
-        include_str!("../../../store/src/search.rs"),
-        include_str!("../../../store/src/path_index.rs"),
-        include_str!("../../../store/src/stream.rs"),
-        include_str!("../../../store/src/maintenance.rs"),
+        include_str!("../../../store/src/contract/store.rs"),
+        include_str!("../../../store/src/contract/key_value.rs"),
+        include_str!("../../../store/src/contract/search.rs"),
+        include_str!("../../../store/src/contract/path_index.rs"),
+        include_str!("../../../store/src/contract/stream.rs"),
+        include_str!("../../../store/src/contract/maintenance.rs"),
     ];
     let mut declared: Vec<&str> = sources
         .iter()

@@ -1,19 +1,16 @@
-//! Appending in memory: judge everything, then write.
+//! Appends in memory: everything that can fail is checked first, then written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture_ir::{Audience, BranchName, ContentHash, MessageId, NodeId, Owner};
 
-use super::entries::KeyValueTable;
+use super::key_values::KeyValueTable;
 use super::tree::{NodeTree, StoredNode};
-use crate::append::{AppendPoint, AppendRequest, Appended};
-use crate::blob::BlobId;
-use crate::error::{EntityKind, Error};
-use crate::event::EventKind;
-use crate::limits::Limits;
-use crate::node::{NewItem, Node};
-use crate::refs::NewBranch;
+use crate::contract::{
+    AppendPoint, AppendRequest, Appended, BlobId, EntityKind, Error, EventKind, Limits, NewBranch,
+    NewItem, Node,
+};
 use crate::rules::{self, AppendTarget, BranchFacts, Counters, Merged, StoredItem};
 
 /// Where the items go, once that is decided.
@@ -33,6 +30,8 @@ impl NodeTree {
         entries: &mut KeyValueTable,
         limits: &Limits,
     ) -> Result<Appended, Error> {
+        // Before all other checks: the head of a repeated append has moved by its own first run, so
+        // they would refuse it.
         if rules::detect_replay(&request.items, &self.stored_items(&request.items))? {
             return self.replay_result(owner, &request);
         }
@@ -53,6 +52,8 @@ impl NodeTree {
             self.messages_on_path(&request.items, target.parent),
         );
         if let Some(response) = &request.response {
+            // Here everything that can fail comes before the first change, since there is no
+            // transaction to roll back.
             if self.responses.contains_key(&response.id) {
                 return Err(Error::already_exists(EntityKind::Response, response.id));
             }
@@ -64,6 +65,7 @@ impl NodeTree {
         if let Some(claim) = request.ends_stream {
             self.streams.check_end(claim)?;
         }
+        // The last call that may refuse, and it changes all values or none.
         let versions = entries.put_all(owner, std::mem::take(&mut request.entries))?;
         Ok(Appended {
             versions,
@@ -155,6 +157,7 @@ impl NodeTree {
             if let Some(source) = item.copied_from {
                 self.node_index(source)?;
             }
+            // Appends of plain messages are spared the set.
             if answers {
                 before.insert(item.id);
             }
@@ -208,6 +211,8 @@ impl NodeTree {
         let mut parent = target.parent;
         let count = request.items.len() as u64;
         for (at, (item, counters)) in request.items.into_iter().zip(counters).enumerate() {
+            // Items before `from` keep the state from before, so that a rewind to one of them does
+            // not see the change.
             let root = if at < request.patch.from {
                 root
             } else {

@@ -4,9 +4,9 @@
 //! lock is held for one operation and never across an await.
 
 mod append;
-mod entries;
-mod finding;
-mod paths;
+mod key_values;
+mod path_hashes;
+mod path_index;
 mod redact;
 mod search;
 mod stream_log;
@@ -21,31 +21,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, ResponseId};
 
-use crate::append::{AppendRequest, Appended};
-use crate::blob::BlobId;
-use crate::conversation::{
-    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,
-    NewConversation,
+use crate::contract::{
+    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationCursor,
+    ConversationPage, ConversationUpdate, EntityKind, EntryPage, EraseScope, Erased, Error, Event,
+    KeyScope, KeyValueEntry, KeyValues, Limits, ListConversations, ListEntries, NewConversation,
+    Node, NodeQuery, NodeState, PathIndex, PathPage, PutEntry, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, Store, Streams,
 };
-use crate::erase::{EraseScope, Erased};
-use crate::error::{EntityKind, Error};
-use crate::event::Event;
-use crate::key_value::{EntryPage, KeyScope, KeyValueEntry, KeyValues, ListEntries, PutEntry};
-use crate::limits::Limits;
-use crate::node::Node;
-use crate::path_index::PathIndex;
-use crate::read::{NodeQuery, PathPage, ReadRequest};
-use crate::redact::{RedactRequest, Redacted};
-use crate::refs::{RefChange, RefChanged, Refs};
-use crate::response::ResponseRecord;
 use crate::rules;
-use crate::search::Search;
-use crate::state::{NodeState, StateRequest};
-use crate::store::{Capabilities, Store};
-use crate::stream::Streams;
-use crate::stream_signal::{StreamSignal, StreamSignals, WakeScope};
-use entries::KeyValueTable;
-use paths::PathHashTable;
+use crate::wake::{StreamSignal, StreamSignals, WakeScope};
+use key_values::KeyValueTable;
+use path_hashes::PathHashTable;
 use tree::NodeTree;
 
 /// A store that lives as long as its value.
@@ -112,9 +98,11 @@ impl Tables {
         request: AppendRequest,
         limits: &Limits,
     ) -> Result<Appended, Error> {
+        // Taken before the request is consumed; marks go in only after the append has succeeded.
         let marks = request.paths.clone();
         let tree = find_tree(&mut self.trees, owner, id)?;
         let appended = tree.append_items(owner, request, &mut self.entries, limits)?;
+        // A repetition has its marks from the first run, or had them removed since.
         if !appended.replayed {
             self.paths.add_marks(owner, id, &marks);
         }
@@ -129,6 +117,7 @@ impl Tables {
     fn erase_scope(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
         let mut gone = BTreeSet::new();
         if let Some(own) = self.trees.get_mut(owner) {
+            // Conversations first: which values go depends on which conversations went.
             own.retain(|id, tree| {
                 let goes = match scope {
                     EraseScope::Owner => true,
@@ -141,6 +130,7 @@ impl Tables {
             });
         }
         let of_gone = |id: &ConversationId| gone.contains(&KeyScope::Conversation(id.clone()));
+        // Marks name conversations, so they go with them; other values are removed by scope.
         self.paths.retain_marks(owner, |id, _| !of_gone(id));
         let entries = self.entries.remove_scopes(|of, held| {
             let asked_for = match (scope, held) {
@@ -224,6 +214,7 @@ impl Store for MemoryStore {
                 }
             })
             .collect();
+        // By id among equal times, so that the order is total and a cursor is exact.
         all.sort_by(|a, b| (b.updated_ms, &a.id).cmp(&(a.updated_ms, &b.id)));
         let limit = list.limit.unwrap_or(100);
         let more = all.len() > limit;

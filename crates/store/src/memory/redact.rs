@@ -5,12 +5,7 @@ use std::sync::Arc;
 use contexture_ir::{ContentHash, tombstone_json};
 
 use super::tree::NodeTree;
-use crate::blob::BlobId;
-use crate::error::Error;
-use crate::event::EventKind;
-use crate::node::Node;
-use crate::redact::{RedactRequest, Redacted};
-use crate::response::ResponseInputs;
+use crate::contract::{BlobId, Error, EventKind, Node, RedactRequest, Redacted, ResponseInputs};
 
 impl NodeTree {
     /// `request` is within the limits already.

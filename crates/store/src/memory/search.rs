@@ -7,9 +7,8 @@ use contexture_ir::Owner;
 
 use super::tree::{NodeTree, StoredNode};
 use super::{MemoryStore, Tables};
-use crate::error::Error;
+use crate::contract::{Error, MatchMode, Search, SearchPage, SearchRequest, SearchScope};
 use crate::rules::{self, Ranking, SearchCandidate};
-use crate::search::{MatchMode, Search, SearchPage, SearchRequest, SearchScope};
 
 #[async_trait]
 impl Search for MemoryStore {

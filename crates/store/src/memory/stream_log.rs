@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use contexture_ir::StreamId;
 
-use crate::error::{EntityKind, Error};
-use crate::rules;
-use crate::stream::{
-    AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamLimits, StreamOpened, StreamRecord,
+use crate::contract::{
+    AppendChunks, ChunkPage, EntityKind, Error, FinishStream, ReadChunks, StreamClaim,
+    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord,
 };
-use crate::stream_cursor::{StreamClaim, StreamCursor, StreamEnd, StreamEpoch};
+use crate::rules;
 
 /// The streams of a conversation, the latest opened last.
 #[derive(Debug, Default)]

@@ -5,13 +5,12 @@ use contexture_ir::{ConversationId, Owner, StreamId};
 
 use super::MemoryStore;
 use super::stream_log::StreamLogs;
-use crate::error::Error;
-use crate::limits::Limits;
-use crate::rules;
-use crate::stream::{
-    AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamOpened, StreamRecord, Streams,
+use crate::contract::{
+    AppendChunks, ChunkPage, Error, FinishStream, Limits, ReadChunks, StreamOpened, StreamRecord,
+    Streams,
 };
-use crate::stream_signal::StreamSignal;
+use crate::rules;
+use crate::wake::StreamSignal;
 
 impl MemoryStore {
     /// Changes a stream, and wakes those who wait for it.

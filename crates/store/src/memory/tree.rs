@@ -9,19 +9,13 @@ use contexture_ir::{
 use foldhash::fast::RandomState;
 
 use super::stream_log::StreamLogs;
-use crate::blob::BlobId;
-use crate::conversation::{Conversation, ConversationUpdate, NewConversation, TitleChange};
-use crate::error::{EntityKind, Error};
-use crate::event::{Event, EventKind};
-use crate::limits::Limits;
-use crate::node::Node;
-use crate::read::{NodeQuery, PathEnd, PathPage, ReadRequest};
-use crate::refs::{
-    Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
+use crate::contract::{
+    Activation, BlobId, Branch, BranchLabel, Checkpoint, Conversation, ConversationUpdate,
+    EntityKind, Error, Event, EventKind, Fence, Limits, NewBranch, NewConversation, Node,
+    NodeQuery, NodeState, PathEnd, PathPage, ReadRequest, RefChange, RefChanged, Refs,
+    ResponseRecord, StateRequest, StateRoot, StateValues, TitleChange,
 };
-use crate::response::ResponseRecord;
 use crate::rules::{self, Counters};
-use crate::state::{NodeState, StateRequest, StateRoot, StateValues};
 
 /// A conversation.
 #[derive(Debug)]
@@ -89,6 +83,7 @@ impl NodeTree {
                 created_ms: at_ms,
             }],
             checkpoints: BTreeMap::new(),
+            // So that a node without state needs no special case: it points at number 0.
             roots: vec![StateRoot::new()],
             values: BTreeMap::new(),
             blobs: BTreeMap::new(),
@@ -101,6 +96,7 @@ impl NodeTree {
     }
 
     pub(super) fn conversation_record(&self) -> Conversation {
+        // Counted when asked for, instead of being kept up to date by every write.
         let active = self.find_branch(&self.record.active);
         Conversation {
             nodes: self.arena.len() as u64,
@@ -129,6 +125,7 @@ impl NodeTree {
 
     /// Records an event; every write ends with one.
     pub(super) fn record_event(&mut self, at_ms: i64, kind: EventKind) {
+        // Every write records an event, so the time of the latest write is set in one place.
         self.record.updated_ms = at_ms;
         self.events.push(Event {
             seq: self.events.len() as u64 + 1,
@@ -203,6 +200,8 @@ impl NodeTree {
         let depth = self.counters_of(end).depth;
         let extent = rules::depth_range(request, &self.counters_of(end));
         let mut nodes = Vec::new();
+        // From the end towards the beginning, since a node knows only its parent; turned round
+        // afterwards.
         let mut index = self.ancestor_at_depth(end, extent.to.min(depth));
         while let Some(placed) = self.stored_node(index) {
             if placed.node.depth < extent.from {
@@ -237,6 +236,7 @@ impl NodeTree {
                     .filter(|(id, _)| range.contains(id))
                     .collect();
                 found.sort_unstable();
+                // Enough to show that a prefix is ambiguous; every backend names the same five.
                 found.truncate(5);
                 match found.as_slice() {
                     [] => Err(Error::not_found(EntityKind::Node, prefix)),
@@ -263,6 +263,7 @@ impl NodeTree {
                 Ok(by_depth(nodes(&found)))
             }
             NodeQuery::CopiesOf(source) => {
+                // An unknown source is an error and not an empty list.
                 self.node_index(*source)?;
                 Ok(self.filter_nodes(|node| node.copied_from == Some(*source)))
             }
@@ -342,9 +343,11 @@ impl NodeTree {
                 self.branch_result(&name)
             }
             RefChange::RenameBranch { from, to } => {
+                // An unknown branch is reported before a taken name, as in every backend.
                 self.branch_mut(&from)?;
                 self.resolve_label(&BranchLabel::Named(to.clone()))?;
                 self.branch_mut(&from)?.name = to.clone();
+                // Active is a name here, so it follows; backends with numbers have nothing to do.
                 if self.record.active == from {
                     self.record.active = to.clone();
                 }
@@ -361,12 +364,14 @@ impl NodeTree {
             }
             RefChange::Claim(name) => {
                 let branch = self.branch_mut(&name)?;
+                // A number that only grows: writers with an older one are refused from now on.
                 branch.fence = Fence(branch.fence.0 + 1);
                 let (branch, fence) = (name.clone(), branch.fence);
                 self.record_event(at_ms, EventKind::BranchClaimed { branch, fence });
                 self.branch_result(&name)
             }
             RefChange::SetCheckpoint { name, node } => {
+                // A checkpoint never points nowhere.
                 self.node_index(node)?;
                 let checkpoint = Checkpoint {
                     name: name.clone(),
@@ -408,6 +413,8 @@ impl NodeTree {
                 |base| {
                     let prefix = format!("{base}-v");
                     let names = self.branches.iter().map(|branch| branch.name.as_str());
+                    // The count that other backends take from an index range: the base itself and
+                    // all names that begin with `<base>-v`.
                     let like = names.filter(|name| *name == base || name.starts_with(&prefix));
                     Ok(like.count() as u64)
                 },

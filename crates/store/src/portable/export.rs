@@ -1,4 +1,4 @@
-//! Out of a store.
+//! Export: writes a conversation of any store as lines, piece by piece.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -10,15 +10,10 @@ use super::record::{
     BlobLine, BranchLine, Bytes, CheckpointLine, End, Ended, EntryLine, ExportLine, FORMAT, Head,
     InputsLine, Json, Kind, NodeLine, ResponseLine, Seen, Source, StateLine,
 };
-use crate::blob::BlobId;
-use crate::error::{EntityKind, Error};
-use crate::key_value::{EntryCursor, KeyScope, ListEntries};
-use crate::node::Node;
-use crate::read::{PathEnd, ReadRequest, Span};
-use crate::refs::Refs;
-use crate::response::ResponseInputs;
-use crate::state::{NodeState, StateRequest, StateRoot, StateValues};
-use crate::store::Store;
+use crate::contract::{
+    BlobId, EntityKind, EntryCursor, Error, KeyScope, ListEntries, Node, NodeState, PathEnd,
+    ReadRequest, Refs, ResponseInputs, Span, StateRequest, StateRoot, StateValues, Store,
+};
 
 /// Nodes that are read at a time.
 const NODES: usize = 256;
@@ -101,6 +96,8 @@ impl<'a> Export<'a> {
     ) -> Result<Self, Error> {
         let record = store.load_conversation(owner, id).await?;
         let refs = store.list_refs(owner, id).await?;
+        // The name from the refs: the record was read before them, and the branch may have been
+        // renamed in between.
         let active = refs.active_branch().map(|branch| branch.name.clone());
         let metadata = record.metadata.into_iter();
         let head = Head {
@@ -119,6 +116,8 @@ impl<'a> Export<'a> {
         let heads = refs.branches.iter().filter_map(|branch| branch.head);
         let marked = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
         let mut ends: Vec<NodeId> = heads.chain(marked).collect();
+        // The first end last, since they are taken from the back: branches in order of creation, so
+        // that equal trees give equal lines.
         ends.reverse();
         Ok(Self {
             store,
@@ -142,7 +141,11 @@ impl<'a> Export<'a> {
     /// Whatever reading meets; the export is then at its end, and incomplete.
     pub async fn next_lines(&mut self) -> Result<Option<String>, Error> {
         let mut lines = String::new();
+        // A stage may have nothing to write; an empty text would read as progress and never as the
+        // end.
         while lines.is_empty() {
+            // Done unless put back: after an error the export stays at its end instead of going on
+            // with a gap.
             match std::mem::replace(&mut self.stage, ExportStage::Done) {
                 ExportStage::Names(head, refs) => {
                     self.write_names(head, refs, &mut lines)?;
@@ -180,6 +183,7 @@ impl<'a> Export<'a> {
         lines.push_str(&json.map_err(|error| Error::invalid_argument("line", error.to_string()))?);
         lines.push('\n');
         self.hasher
+            // With the line end, as the import hashes it.
             .update(lines.as_bytes().get(from..).unwrap_or_default());
         self.end.lines += 1;
         match line {
@@ -223,6 +227,7 @@ impl<'a> Export<'a> {
     /// The path to go on with; `None`: everything is written.
     async fn next_path(&mut self) -> Result<Option<PendingPath>, Error> {
         loop {
+            // Depth first: a path that waits for a source goes on as soon as the source is written.
             match self.paths.pop() {
                 Some(path) if path.next <= path.depth => return Ok(Some(path)),
                 Some(_) => {}
@@ -242,6 +247,8 @@ impl<'a> Export<'a> {
             .read_path(ReadRequest::last_nodes(PathEnd::Node(end), 0))
             .await?
             .depth;
+        // Halving works because what is written of a path is its beginning. A linear search would
+        // read a long shared history once for each branch.
         let (mut known, mut unknown, mut last) = (0, depth, None);
         while known + 1 < unknown {
             let middle = known + (unknown - known) / 2;
@@ -263,6 +270,7 @@ impl<'a> Export<'a> {
             }
         }
         let root = match last {
+            // Only the hashes: values are written where they change.
             Some(node) => self.read_state(node, StateValues::Skip).await?.root,
             None => StateRoot::new(),
         };
@@ -275,7 +283,7 @@ impl<'a> Export<'a> {
         })
     }
 
-    async fn read_path(&self, request: ReadRequest) -> Result<crate::read::PathPage, Error> {
+    async fn read_path(&self, request: ReadRequest) -> Result<crate::contract::PathPage, Error> {
         self.store.read_path(self.owner, &self.id, request).await
     }
 
@@ -298,6 +306,7 @@ impl<'a> Export<'a> {
             path.ahead = self.read_ahead(&path).await?;
         }
         if path.ahead.is_empty() {
+            // Nothing more to read: the path counts as written.
             path.next = path.depth + 1;
         }
         while lines.len() < PIECE
@@ -310,10 +319,13 @@ impl<'a> Export<'a> {
                 // First the source, which was there before. Paths that wait hold nothing.
                 path.ahead.clear();
                 let first = self.begin_path(source).await?;
+                // The source goes on top, this path below it.
                 self.paths.extend([path, first]);
                 return Ok(());
             }
             let changes = self.diff_state(node.id, &path.root, &root).await?;
+            // Before the node: an import stores lines as they come, and a node may not name what is
+            // not there.
             self.write_named_blobs(&node.json, lines).await?;
             for change in &changes {
                 if let Some(Bytes::Text(text)) = &change.value {
@@ -325,6 +337,7 @@ impl<'a> Export<'a> {
                 &ExportLine::Node(Box::new(node_line(&node, changes))),
                 lines,
             )?;
+            // Only after its line: paths that begin later rely on the node being in the text.
             self.known.insert(node.id);
             path.root = root;
             path.next = node.depth + 1;

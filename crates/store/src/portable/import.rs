@@ -1,25 +1,17 @@
-//! Into a store.
+//! Import: builds a conversation in any store from exported lines, one by one.
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, Owner, Raw};
 
 use super::record::{
-    BlobLine, BranchLine, CheckpointLine, End, ExportLine, FORMAT, Head, InputsLine, NodeLine,
-    ResponseLine,
+    BlobLine, BranchLine, CheckpointLine, End, EntryLine, ExportLine, FORMAT, Head, InputsLine,
+    NodeLine, ResponseLine,
 };
-use crate::append::{AppendPoint, AppendRequest};
-use crate::conversation::{
-    ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
+use crate::contract::{
+    Activation, AppendPoint, AppendRequest, BranchLabel, ConversationUpdate, Error,
+    ExpectedVersion, KeyScope, Limits, Metadata, MetadataChange, NewBranch, NewConversation,
+    NewItem, NodeQuery, PutEntry, RedactRequest, RefChange, ResponseInputs, ResponseRecord,
+    StateChange, StatePatch, Store, TitleChange,
 };
-use crate::error::Error;
-use crate::key_value::{ExpectedVersion, KeyScope, PutEntry};
-use crate::limits::Limits;
-use crate::node::NewItem;
-use crate::read::NodeQuery;
-use crate::redact::RedactRequest;
-use crate::refs::{Activation, BranchLabel, NewBranch, RefChange};
-use crate::response::{ResponseInputs, ResponseRecord};
-use crate::state::{StateChange, StatePatch};
-use crate::store::Store;
 
 /// Nodes and bytes of one append at most.
 const ITEMS: usize = 512;
@@ -138,6 +130,7 @@ impl<'a> Import<'a> {
     pub fn longest_line(limits: &Limits) -> usize {
         // Every byte escaped, and room for the rest.
         let largest = limits.blob_bytes.max(limits.append_bytes);
+        // Six bytes for one: the longest escape of JSON is `\u0000`.
         largest.saturating_mul(6).saturating_add(1 << 20)
     }
 
@@ -162,6 +155,8 @@ impl<'a> Import<'a> {
     /// The lines were not all.
     pub async fn finish_import(mut self) -> Result<ImportedConversation, ImportError> {
         if let ImportStage::End(body) = &mut self.stage {
+            // Names, metadata and redactions come last: until then the conversation carries the
+            // mark of an incomplete import.
             let finished = body.complete_import(self.store, self.owner).await;
             let id = body.head.id.clone();
             return match finished {
@@ -202,15 +197,21 @@ impl<'a> Import<'a> {
                 "no line of an exported conversation: {error} (byte {column})"
             ))
         })?;
+        // The last line is not part of its own checksum.
         if let ExportLine::End(end) = &line {
             self.seen.blake3 = self.hasher.finalize().to_hex().to_string();
             return self.accept_end(end).await;
         }
         let number = self.number;
+        // The text as it came, not as it would be written again: any change of a byte is noticed,
+        // even one that means the same.
         self.hasher.update(text.as_bytes());
         self.hasher.update(b"\n");
         self.seen.lines += 1;
+        // Copied out, since the body below borrows the stage of `self`.
         let (store, owner) = (self.store, self.owner);
+        // The order of lines is checked before their content: a line out of place says more about
+        // what went wrong than its fields would.
         let body = match (&mut self.stage, line) {
             (ImportStage::Head, ExportLine::Conversation(head)) => {
                 let body = ImportBody::begin_import(store, owner, *head).await?;
@@ -233,11 +234,14 @@ impl<'a> Import<'a> {
             ExportLine::Branch(branch) => {
                 body.check_before_nodes(self.seen.nodes)?;
                 self.seen.branches += 1;
+                // Only noted: the node that the branch points to comes later. Branches are made
+                // when all nodes are there.
                 body.branches.push(branch);
             }
             ExportLine::Checkpoint(checkpoint) => {
                 body.check_before_nodes(self.seen.nodes)?;
                 self.seen.checkpoints += 1;
+                // Likewise: a checkpoint cannot be set before its node exists.
                 body.checkpoints.push(checkpoint);
             }
             ExportLine::Blob(blob) => {
@@ -257,14 +261,7 @@ impl<'a> Import<'a> {
                     return Err(invalid_import("a conversation's value has no resource").into());
                 }
                 self.seen.entries += 1;
-                let scope = KeyScope::Conversation(body.head.id.clone());
-                let put = PutEntry {
-                    key: entry.key,
-                    value: Some(entry.value.into_bytes()),
-                    expect: ExpectedVersion::Absent,
-                    at_ms: entry.at_ms,
-                };
-                store.put_entry(owner, &scope, put).await?;
+                body.import_entry(store, owner, entry).await?;
             }
             ExportLine::Values(_) => {
                 return Err(invalid_import("values begin behind the line `end`").into());
@@ -279,8 +276,12 @@ impl<'a> Import<'a> {
     async fn accept_end(&mut self, end: &End) -> Result<(), RefusedLine> {
         match std::mem::replace(&mut self.stage, ImportStage::Failed) {
             ImportStage::Body(mut body) => {
+                // Before the counts are compared: an item that the store refuses is the better
+                // explanation.
                 let flushed = body.flush_items(self.store, self.owner).await;
                 let alone = body.response.is_some();
+                // Set before the error is returned: rolling back finds in the stage what was
+                // stored.
                 self.stage = ImportStage::End(body);
                 flushed?;
                 if alone {
@@ -295,6 +296,7 @@ impl<'a> Import<'a> {
                 return Err(invalid_import("the line `end` stands alone").into());
             }
         }
+        // The checksum first: with changed lines the counts may be right or wrong by accident.
         if self.seen.blake3 != end.blake3 {
             let why = "its checksum is not that of the lines before it: they were changed";
             return Err(invalid_import(why).into());
@@ -312,6 +314,8 @@ impl ImportBody {
             let why = format!("format {}, and this version knows {FORMAT}", head.format);
             return Err(invalid_import(why));
         }
+        // A mark that only an import makes: a conversation with exactly this metadata is the rest
+        // of one that was interrupted, and may be deleted.
         let mark: Metadata = [(
             INCOMPLETE.to_owned(),
             Raw::string("deleted by the next import"),
@@ -325,6 +329,8 @@ impl ImportBody {
         };
         match store.create_conversation(owner, new.clone()).await {
             Err(Error::AlreadyExists { .. })
+                // Anything else of that id is somebody's conversation and stays: the caller gets
+                // the error.
                 if store.load_conversation(owner, &head.id).await?.metadata == mark =>
             {
                 store.delete_conversation(owner, &head.id).await?;
@@ -369,6 +375,7 @@ impl ImportBody {
         let id = store
             .put_blob(owner, &self.head.id, line.bytes.into_bytes())
             .await?;
+        // The store derives the id from owner and bytes, so comparing ids compares the bytes.
         if id == line.id {
             return Ok(());
         }
@@ -380,6 +387,25 @@ impl ImportBody {
         }))
     }
 
+    /// Stores a value outside the tree, in the scope of this conversation.
+    async fn import_entry(
+        &self,
+        store: &dyn Store,
+        owner: &Owner,
+        entry: EntryLine,
+    ) -> Result<(), Error> {
+        let scope = KeyScope::Conversation(self.head.id.clone());
+        let put = PutEntry {
+            key: entry.key,
+            value: Some(entry.value.into_bytes()),
+            // The conversation was made by this import, so a value that is there already
+            // stood in an earlier line.
+            expect: ExpectedVersion::Absent,
+            at_ms: entry.at_ms,
+        };
+        store.put_entry(owner, &scope, put).await.map(drop)
+    }
+
     /// Comes with the next node, which is the first of an append for that.
     async fn import_response(
         &mut self,
@@ -388,6 +414,8 @@ impl ImportBody {
         line: ResponseLine,
     ) -> Result<(), RefusedLine> {
         self.flush_items(store, owner).await?;
+        // What waits was appended first: a response is stored with the append whose first node it
+        // belongs to.
         let known = self.response.replace(ResponseRecord {
             id: line.id,
             base: line.base,
@@ -414,8 +442,12 @@ impl ImportBody {
         number: u64,
         line: NodeLine,
     ) -> Result<(), RefusedLine> {
+        // Nodes of one path come in order, so a run of them is one append. Elsewhere a new branch
+        // is opened to append on.
         if line.parent != self.last {
             self.flush_items(store, owner).await?;
+            // Asked for here, so that a missing parent is reported with this line and not with a
+            // later one.
             if let Some(parent) = line.parent {
                 store
                     .find_nodes(owner, &self.head.id, NodeQuery::Id(parent))
@@ -440,6 +472,8 @@ impl ImportBody {
                 (Some(version), Some(value)) => {
                     StateChange::put_entry(key, version, value.into_bytes())
                 }
+                // A redacted value has no bytes left. It is stored as a stand-in and redacted again
+                // at the end, so that the entry keeps its version and reads as redacted.
                 (Some(version), None) => {
                     self.redacted_values = true;
                     StateChange::put_entry(key, version, REDACTED)
@@ -447,6 +481,8 @@ impl ImportBody {
             });
         }
         if let Some(at_ms) = line.redacted_ms {
+            // Redacted when all is there: the store makes the tombstone from the item, which here
+            // is one already.
             self.redacted.push((at_ms, line.id));
         }
         self.last = Some(line.id);
@@ -467,6 +503,7 @@ impl ImportBody {
             created_ms: line.created_ms,
         };
         self.waiting.push((number, item));
+        // In batches, since each append is a commit; bounded, since they are in memory.
         if self.waiting.len() >= ITEMS.min(store.limits().append_items)
             || self.waiting_bytes >= BYTES
         {
@@ -479,6 +516,8 @@ impl ImportBody {
     fn next_scaffold_name(&mut self) -> BranchName {
         loop {
             self.scaffolds.count += 1;
+            // Names of lines to come are not known yet, but branches stand before nodes, so
+            // `self.branches` is complete here.
             let name = format!("import-{}", self.scaffolds.count);
             if let Ok(name) = BranchName::new(name)
                 && self.branches.iter().all(|branch| branch.name != name)
@@ -490,6 +529,8 @@ impl ImportBody {
 
     /// Appends what waits: all at once, or one by one to see which one is refused.
     async fn flush_items(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), RefusedLine> {
+        // Taken out before anything can fail, so that a refused batch is not appended again by the
+        // next call.
         let waiting = std::mem::take(&mut self.waiting);
         let Some(first) = waiting.first().map(|(line, _)| *line) else {
             return Ok(());
@@ -502,6 +543,8 @@ impl ImportBody {
             .append_items(store, owner, items, patch.clone(), response.clone())
             .await
         {
+            // The error of a batch does not say which item it is about. One by one the right line
+            // is found, at the cost of commits that only a failing import pays.
             Err(_) if waiting.len() > 1 => {}
             Err(source) => {
                 let line = Some(first);

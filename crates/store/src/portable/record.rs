@@ -1,4 +1,4 @@
-//! The lines.
+//! The lines of an export as types, and how each is written as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,10 +13,7 @@ use contexture_ir::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::blob::BlobId;
-use crate::node::NodeKind;
-use crate::response::ResponseStatus;
-use crate::state_key::StateKey;
+use crate::contract::{BlobId, NodeKind, ResponseStatus, StateKey};
 
 /// The format of the lines.
 pub(super) const FORMAT: u32 = 1;

@@ -4,9 +4,9 @@ use contexture_ir::Owner;
 
 use super::import::ImportError;
 use super::record::{Bytes, End, EntryLine, ExportLine, FORMAT, ValuesHead};
-use crate::error::Error;
-use crate::key_value::{EntryCursor, ExpectedVersion, KeyScope, ListEntries, PutEntry};
-use crate::store::Store;
+use crate::contract::{
+    EntryCursor, Error, ExpectedVersion, KeyScope, ListEntries, PutEntry, Store,
+};
 
 /// Values that are read at a time.
 const PAGE: usize = 16;

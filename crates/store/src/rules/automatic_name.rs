@@ -1,4 +1,4 @@
-//! Names for branches that nobody named.
+//! Automatic names for branches that the caller did not name.
 
 use contexture_ir::BranchName;
 

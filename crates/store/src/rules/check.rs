@@ -1,18 +1,14 @@
-//! Limits and contradictions, judged before anything is looked up.
+//! Checks requests against limits and against themselves, before anything is read from a store.
 
 use std::collections::BTreeSet;
 
 use contexture_ir::{BranchName, ConversationId};
 
-use crate::append::{AppendPoint, AppendRequest};
-use crate::conversation::{
-    ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
+use crate::contract::{
+    AppendPoint, AppendRequest, ConversationUpdate, EntityKind, Error, ExpectedVersion, IdConflict,
+    KeyScope, Limits, Metadata, MetadataChange, NewConversation, PutEntry, RedactRequest, StateOp,
+    TitleChange,
 };
-use crate::error::{EntityKind, Error, IdConflict};
-use crate::key_value::{ExpectedVersion, KeyScope, PutEntry};
-use crate::limits::Limits;
-use crate::redact::RedactRequest;
-use crate::state::StateOp;
 
 /// Whether an append is within the limits and does not contradict itself. Gives its size in bytes.
 pub fn check_append(
@@ -30,6 +26,8 @@ pub fn check_append(
             format!("from item {} of {items}", request.patch.from),
         ));
     }
+    // A claim is of a branch; on a new one it could not be compared with anything and would pass
+    // unchecked.
     if request.fence.is_some() && matches!(request.at, AppendPoint::New(_)) {
         return Err(Error::invalid_argument(
             "fence",
@@ -41,6 +39,8 @@ pub fn check_append(
     for item in &request.items {
         check_limit("item_bytes", limits.item_bytes, item.json.len())?;
         bytes += item.json.len();
+        // Refused here and not by the index of a backend: replay compares items by id and would
+        // take the second for a repetition of the first.
         if !ids.insert(item.id) {
             return Err(Error::IdConflict {
                 node: item.id,
@@ -57,6 +57,8 @@ pub fn check_append(
         let why = format!("the mark of {} is of no item of the append", mark.node);
         return Err(Error::invalid_argument("paths", why));
     }
+    // All parts count against one limit, since a backend holds them in memory and in its queue
+    // together.
     bytes += check_patch(request, limits)?;
     bytes += check_entries(id, request, limits)?;
     if let Some(response) = &request.response {
@@ -74,6 +76,7 @@ pub fn check_append(
         }
         bytes += response.size_bytes();
     }
+    // Last: a part over its own limit is named first, which says more than the sum.
     check_limit("append_bytes", limits.append_bytes, bytes)?;
     Ok(bytes)
 }
@@ -88,6 +91,8 @@ fn check_empty(request: &AppendRequest) -> Result<(), Error> {
     if request.response.is_some() {
         return Err(Error::invalid_argument("append", "a response has an item"));
     }
+    // A repetition is recognised by its items. Without one, values would be written again by every
+    // retry.
     if !request.entries.is_empty() {
         let why = "without an item nothing tells whether they are written";
         return Err(Error::invalid_argument("entries", why));
@@ -106,6 +111,8 @@ fn check_patch(request: &AppendRequest, limits: &Limits) -> Result<usize, Error>
     let mut bytes = 0;
     let mut keys = BTreeSet::new();
     for change in &request.patch.changes {
+        // The order within a patch means nothing, so two changes of a key would contradict each
+        // other.
         if !keys.insert(&change.key) {
             return Err(Error::invalid_argument(
                 "patch",
@@ -135,6 +142,8 @@ fn check_entries(
     for (scope, put) in &request.entries {
         check_put_entry(scope, put, limits)?;
         if let KeyScope::Conversation(of) = scope
+            // An append locks one conversation; values of another could not be written with it
+            // exactly.
             && of != id
         {
             let why = format!("{} is of the conversation {of}, not of {id}", put.key);
@@ -183,6 +192,7 @@ fn check_metadata(metadata: &Metadata, limits: &Limits) -> Result<(), Error> {
     check_limit("metadata_keys", limits.metadata_keys, metadata.len())?;
     let bytes = metadata
         .iter()
+        // Four bytes for the quotes, the colon and the comma: the size as it is stored.
         .map(|(key, value)| key.len() + value.get().len() + 4)
         .sum();
     check_limit("metadata_bytes", limits.metadata_bytes, bytes)
@@ -229,6 +239,7 @@ pub fn merge_metadata(
             metadata
         }
     };
+    // The result, not the change: many small merges may not pass the limit together.
     check_metadata(&metadata, limits)?;
     Ok(metadata)
 }
@@ -264,6 +275,7 @@ pub fn check_path_hashes(count: usize, limits: &Limits) -> Result<(), Error> {
 pub fn check_version(put: &PutEntry, present: Option<u64>) -> Result<(), Error> {
     let expected = match put.expect {
         ExpectedVersion::Any => return Ok(()),
+        // Versions begin at 1, so 0 stands for no value, deleted ones included.
         ExpectedVersion::Absent => 0,
         ExpectedVersion::Version(version) => version,
     };
@@ -283,6 +295,7 @@ pub fn check_version(put: &PutEntry, present: Option<u64>) -> Result<(), Error> 
 pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     let hex = prefix.chars().all(|c| c.is_ascii_hexdigit());
     if !hex || !(4..=32).contains(&prefix.len()) {
+        // Cut, since the text of an error may be shown and the prefix may be anything.
         let start: String = prefix.chars().take(40).collect();
         return Err(Error::invalid_argument(
             "node id",
@@ -292,6 +305,8 @@ pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     let mut bounds = ([0_u8; 16], [0xff_u8; 16]);
     for (i, digit) in prefix.chars().filter_map(|c| c.to_digit(16)).enumerate() {
         let digit = u8::try_from(digit).unwrap_or_default();
+        // An odd number of digits fixes half of the last byte: the other half stays 0 in the lower
+        // bound and f in the upper.
         let (shift, mask) = if i % 2 == 0 { (4, 0x0f) } else { (0, 0xf0) };
         for bound in [&mut bounds.0, &mut bounds.1] {
             if let Some(byte) = bound.get_mut(i / 2) {

@@ -1,14 +1,14 @@
-//! What conversation filters mean.
+//! Evaluates conversation filters, and derives the attributes that backends index for them.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use contexture_ir::Raw;
 
-use crate::conversation::{Conversation, ListConversations, Metadata};
-use crate::error::Error;
-use crate::filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
-use crate::limits::Limits;
+use crate::contract::{
+    Comparison, Conversation, Error, Limits, ListConversations, Metadata, MetadataFilter,
+    MetadataKey, MetadataValue,
+};
 
 /// Conditions of one filter, and how deep they nest, at most.
 const MAX_CONDITIONS: usize = 64;

@@ -1,4 +1,4 @@
-//! State roots as bytes.
+//! Encodes state roots as bytes: whole, or as a difference to the root before.
 //!
 //! A root is stored whole, or as its difference from the root before it. It is stored whole as soon
 //! as the differences since the last whole one would outweigh it: so reading a root costs at most
@@ -9,8 +9,7 @@
 
 use contexture_ir::ContentHash;
 
-use crate::state::{StateEntry, StateRoot};
-use crate::state_key::StateKey;
+use crate::contract::{StateEntry, StateKey, StateRoot};
 
 /// A root as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +45,8 @@ pub fn encode_root(
             put_entry(&mut body, key, entry.as_ref());
         }
         let since_whole = since_whole.saturating_add(body.len());
+        // A whole record once the differences since the last one are as long as it: reading costs
+        // at most twice the root, and storing a change costs its own size on average.
         if since_whole <= whole.len() {
             return RootRecord {
                 whole: false,
@@ -68,6 +69,8 @@ pub fn decode_root<B: AsRef<[u8]>>(newest_first: &[B]) -> Option<StateRoot> {
     let mut root = StateRoot::new();
     for (index, record) in newest_first.iter().rev().enumerate() {
         let (kind, mut rest) = record.as_ref().split_first()?;
+        // Exactly the oldest record stands by itself; anything else means that a record is missing
+        // or foreign.
         let expected = if index == 0 { WHOLE } else { DIFFERENCE };
         if *kind != expected {
             return None;
@@ -115,6 +118,7 @@ fn take_bytes<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 
 fn put_number(out: &mut Vec<u8>, mut value: u64) {
     loop {
+        // LEB128: lengths and versions are mostly below 128 and take one byte.
         let low = (value & 0x7f) as u8;
         value >>= 7;
         if value == 0 {
@@ -129,6 +133,7 @@ fn take_number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let byte = take_bytes(rest, 1)?.first().copied()?;
+        // Bounded by the loop to ten bytes, so hostile input cannot shift beyond the number.
         value |= u64::from(byte & 0x7f).checked_shl(shift)?;
         if byte & 0x80 == 0 {
             return Some(value);

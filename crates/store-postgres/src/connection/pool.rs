@@ -1,0 +1,212 @@
+//! Connections, and transactions from the outside: beginning, trying again, giving up.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use contexture_store::{Error, StorageFault};
+use deadpool_postgres::{
+    Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
+};
+use futures_util::future::{BoxFuture, join};
+
+use crate::connection::address::DatabaseAddress;
+use crate::connection::error::{FailureEffect, RowError, from_postgres};
+use crate::connection::tls::Tls;
+use crate::connection::transaction::Tx;
+use crate::options::PostgresOptions;
+
+/// How often a call is tried in all.
+const ATTEMPTS: usize = 5;
+
+/// What a transaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Reads, at one instant.
+    Read,
+    /// Writes; doing it again after it may have been done would do something else.
+    Write,
+    /// Writes; doing it again after it was done changes nothing.
+    WriteAgain,
+}
+
+/// The connections to a database.
+pub(crate) struct ConnectionPool {
+    pool: Pool,
+    address: Arc<PathBuf>,
+    begin_write: String,
+}
+
+/// An attempt that failed.
+struct FailedAttempt {
+    error: Error,
+    weight: FailureEffect,
+    /// Whether it was the contract that refused: then nothing else can be wrong.
+    refused: bool,
+    /// Whether the commit was sent.
+    sent: bool,
+}
+
+impl ConnectionPool {
+    /// Prepares connections; none is made before it is needed.
+    pub(crate) fn new(address: DatabaseAddress, options: &PostgresOptions) -> Result<Self, Error> {
+        let config = ManagerConfig {
+            // No query on reuse: a broken connection is noticed by the transaction that finds it
+            // so, and that one runs again.
+            recycling_method: RecyclingMethod::Fast,
+        };
+        let mut target = address.config;
+        if target.get_connect_timeout().is_none() {
+            target.connect_timeout(options.connect_timeout);
+        }
+        let manager = match address.tls {
+            Tls::Off(off) => Manager::from_config(target, off, config),
+            Tls::On(tls) => Manager::from_config(target, tls, config),
+        };
+        let pool = Pool::builder(manager)
+            .max_size(options.connections.max(1))
+            .wait_timeout(Some(options.wait))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| Error::invalid_argument("options", error.to_string()))?;
+        let ms = |time: Duration| time.as_millis().clamp(1, 2_147_483_647);
+        Ok(Self {
+            pool,
+            address: Arc::new(address.shown),
+            begin_write: format!(
+                // READ COMMITTED suffices, since each write first locks the row that all writes of
+                // its conversation lock; a higher level would only add failures to repeat. SET
+                // LOCAL ends with the transaction, which poolers need.
+                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+                 SET LOCAL lock_timeout = {}; \
+                 SET LOCAL idle_in_transaction_session_timeout = {}",
+                ms(options.lock_timeout),
+                ms(options.idle_timeout)
+            ),
+        })
+    }
+
+    /// The database, without the password.
+    pub(crate) fn address(&self) -> &Path {
+        &self.address
+    }
+
+    /// A connection.
+    pub(crate) async fn get_client(&self) -> Result<Client, Error> {
+        let client = self.pool.get().await;
+        client.map_err(|error| self.no_connection(error))
+    }
+
+    /// Runs `work` in one transaction; again, where that is exact and may help.
+    pub(crate) async fn run_transaction<'env, T, W>(
+        &self,
+        access: Access,
+        work: W,
+    ) -> Result<T, Error>
+    where
+        T: Send,
+        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
+    {
+        let mut in_doubt = false;
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
+            let broken = match self.attempt_transaction(access, &work).await {
+                Ok(value) => return Ok(value),
+                Err(broken) => broken,
+            };
+            // Once a commit may have arrived, a later failure of another kind does not take the
+            // doubt away.
+            in_doubt |= broken.sent && broken.weight == FailureEffect::Lost;
+            let again = match broken.weight {
+                FailureEffect::Final => false,
+                // The server has refused the transaction, so nothing of it was done.
+                FailureEffect::Collision => true,
+                // A lost connection is harmless until the commit was sent, and after that for calls
+                // that recognise their repetition.
+                FailureEffect::Lost => !in_doubt || access != Access::Write,
+            };
+            if again && left > 0 {
+                continue;
+            }
+            // A refusal by the contract after a doubtful commit is an answer: the call was judged
+            // against what is stored now.
+            if in_doubt && !broken.refused {
+                return Err(Error::OutcomeUnknown {
+                    source: Box::new(broken.error),
+                });
+            }
+            return Err(broken.error);
+        }
+    }
+
+    async fn attempt_transaction<'env, T, W>(
+        &self,
+        access: Access,
+        work: &W,
+    ) -> Result<T, FailedAttempt>
+    where
+        T: Send,
+        W: for<'t> Fn(&'t mut Tx<'env>) -> BoxFuture<'t, Result<T, RowError>> + Send + Sync,
+    {
+        let client = self.get_client().await.map_err(|error| FailedAttempt {
+            error,
+            weight: FailureEffect::Final,
+            refused: false,
+            sent: false,
+        })?;
+        let begin = match access {
+            Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Access::Write | Access::WriteAgain => &self.begin_write,
+        };
+        let client = Arc::new(client);
+        let mut tx = Tx::new(Arc::clone(&client));
+        // On the wire together with the first questions.
+        let (begun, worked) = join(client.batch_execute(begin), work(&mut tx)).await;
+        // The failure of BEGIN comes first: what the work met then is only its consequence.
+        let worked = begun.map_err(RowError::Sql).and(worked);
+        let value = worked.map_err(|fault| self.failed_attempt(fault, false))?;
+        // A reader, or a write that found nothing to do, is spared the round trip of a commit; the
+        // drop rolls back.
+        if !tx.is_idle() {
+            let committed = tx.commit().await;
+            committed.map_err(|error| self.failed_attempt(RowError::Sql(error), true))?;
+        }
+        Ok(value)
+    }
+
+    fn failed_attempt(&self, fault: RowError, sent: bool) -> FailedAttempt {
+        FailedAttempt {
+            weight: fault.failure_effect(),
+            refused: matches!(fault, RowError::Store(_)),
+            error: fault.into_error(&self.address),
+            sent,
+        }
+    }
+
+    fn no_connection(&self, error: PoolError) -> Error {
+        let busy = |why: &str| Error::Busy {
+            why: why.to_owned(),
+        };
+        match error {
+            PoolError::Timeout(TimeoutType::Wait) => busy("all connections are in use"),
+            PoolError::Timeout(_) => busy("making a connection takes too long"),
+            PoolError::Backend(error) if error.as_db_error().is_none() => Error::Storage {
+                path: self.address.to_path_buf(),
+                fault: StorageFault::CannotOpen,
+                source: Some(Box::new(error)),
+            },
+            PoolError::Backend(error) => from_postgres(error, &self.address),
+            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+                Error::Closed
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ConnectionPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.address).finish()
+    }
+}

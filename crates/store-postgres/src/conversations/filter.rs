@@ -1,0 +1,137 @@
+//! Conversation filters as SQL over the attribute table.
+//!
+//! What a filter means is `contexture_store::rules::matches_filter`; every key and value is bound.
+
+use contexture_ir::Owner;
+use contexture_store::rules::filter_attributes;
+use contexture_store::{Comparison, ListConversations, Metadata, MetadataFilter, MetadataValue};
+
+use crate::connection::params::{Bytea, Column, Param, params};
+use crate::connection::transaction::Tx;
+
+/// A condition being written.
+pub(crate) struct ListCondition {
+    pub(crate) sql: String,
+    /// What its numbers stand for, in order.
+    pub(crate) bound: Vec<Param>,
+}
+
+impl ListCondition {
+    /// What a list asks for besides its owner, of rows of `listings l`; all but the title's text and
+    /// the place where the page begins. Begins with `AND` or is empty; `$1` is the owner.
+    pub(crate) fn from_list(owner: &Owner, list: &ListConversations) -> Self {
+        let mut all = Self {
+            sql: String::new(),
+            bound: params![owner.as_str()],
+        };
+        if let Some(resource) = &list.resource {
+            all.push_comparison(" AND l.resource = ", Bytea::Text(resource.as_str().into()));
+        }
+        if let Some(since) = list.updated_since {
+            all.push_comparison(" AND l.updated_ms >= ", since);
+        }
+        if let Some(before) = list.updated_before {
+            all.push_comparison(" AND l.updated_ms < ", before);
+        }
+        if let Some(filter) = &list.metadata {
+            all.sql.push_str(" AND ");
+            all.push_filter(filter);
+        }
+        all
+    }
+
+    /// Adds SQL and the number of a new parameter.
+    pub(crate) fn push_comparison(&mut self, sql: &str, value: impl Column) {
+        self.bound.push(Param::new(value));
+        self.sql.push_str(sql);
+        self.sql.push_str(&format!("${}", self.bound.len()));
+    }
+
+    fn push_filter(&mut self, filter: &MetadataFilter) {
+        const FIELD: &str = "EXISTS (SELECT FROM contexture.attributes a \
+             WHERE a.conversation = l.conversation AND a.key = ";
+        match filter {
+            MetadataFilter::Has(key) => {
+                self.push_comparison(FIELD, key.as_str());
+                self.sql.push(')');
+            }
+            MetadataFilter::Compare { key, by, value } => {
+                self.push_comparison(FIELD, key.as_str());
+                self.push_comparison(" AND a.kind = ", i16::from(value.kind_code()));
+                let operator = by.as_str();
+                match (numeric_value(value), value) {
+                    (Some(number), _) => {
+                        self.push_comparison(&format!(" AND a.number {operator} "), number)
+                    }
+                    (None, MetadataValue::Text(text)) => {
+                        self.push_comparison(&format!(" AND a.words {operator} "), text.as_str());
+                    }
+                    // Null is equal to null.
+                    _ if matches!(by, Comparison::Less | Comparison::Greater) => {
+                        self.sql.push_str(" AND false");
+                    }
+                    _ => {}
+                }
+                self.sql.push(')');
+            }
+            MetadataFilter::All(all) => self.push_group("(true", " AND ", all),
+            MetadataFilter::Any(any) => self.push_group("(false", " OR ", any),
+            MetadataFilter::Not(one) => {
+                self.sql.push_str("NOT (");
+                self.push_filter(one);
+                self.sql.push(')');
+            }
+        }
+    }
+
+    fn push_group(&mut self, start: &str, operator: &str, filters: &[MetadataFilter]) {
+        self.sql.push_str(start);
+        for filter in filters {
+            self.sql.push_str(operator);
+            self.push_filter(filter);
+        }
+        self.sql.push(')');
+    }
+}
+
+/// A number, or a truth value as one.
+fn numeric_value(value: &MetadataValue) -> Option<f64> {
+    match value {
+        MetadataValue::Number(number) => Some(*number),
+        MetadataValue::Bool(value) => Some(f64::from(u8::from(*value))),
+        MetadataValue::Null | MetadataValue::Text(_) => None,
+    }
+}
+
+/// The code of fields that are there and compare with nothing.
+const OTHER: u8 = 4;
+
+/// Makes the attribute table follow a conversation's metadata.
+pub(crate) fn save_attributes(tx: &mut Tx<'_>, key: [u8; 16], metadata: &Metadata) {
+    tx.execute_on_commit(
+        "DELETE FROM contexture.attributes WHERE conversation = $1",
+        params![key],
+    );
+    let attributes = filter_attributes(metadata);
+    if attributes.is_empty() {
+        return;
+    }
+    let (mut keys, mut kinds) = (Vec::new(), Vec::new());
+    let (mut numbers, mut words) = (Vec::new(), Vec::new());
+    for (key, value) in &attributes {
+        keys.push(key.as_str().to_owned());
+        kinds.push(i16::from(
+            value.as_ref().map_or(OTHER, MetadataValue::kind_code),
+        ));
+        numbers.push(value.as_ref().and_then(numeric_value));
+        words.push(match value {
+            Some(MetadataValue::Text(text)) => Some(text.clone()),
+            _ => None,
+        });
+    }
+    tx.execute_on_commit(
+        "INSERT INTO contexture.attributes (conversation, key, kind, number, words) \
+         SELECT $1, added.* FROM unnest($2, $3, $4, $5) AS added",
+        params![key, keys, kinds, numbers, words],
+    );
+}

@@ -1,0 +1,330 @@
+//! Conversations: creates, loads, lists and updates their records.
+
+use contexture_ir::{BranchName, ConversationId, Owner, Raw};
+use contexture_store::{
+    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, EntityKind, Error,
+    EventKind, Limits, ListConversations, Metadata, NewConversation, TitleChange, rules,
+};
+use futures_util::future::try_join;
+use tokio_postgres::Row;
+
+use self::filter::ListCondition;
+use crate::connection::error::{RowError, corrupt_error};
+use crate::connection::params::{Bytea, get_column, get_count, params};
+use crate::connection::transaction::Tx;
+use crate::maintenance::deletion::{self, PendingDeletion};
+use crate::refs::branch;
+use crate::rows::conversation_row::{ConversationKey, ConversationRow, next_number};
+use crate::rows::event;
+use crate::rows::path::Tip;
+use crate::search::index;
+
+pub(crate) mod filter;
+
+/// The columns that [`decode_record`] reads.
+macro_rules! columns {
+    () => {
+        "c.id, d.title, d.resource, d.metadata, b.name, c.version, c.nodes, c.branches, \
+         b.messages, c.created_ms, c.updated_ms, c.next_event"
+    };
+}
+
+macro_rules! joined {
+    () => {
+        "JOIN contexture.branches b \
+         ON b.conversation = c.conversation AND b.branch = c.active_branch \
+         JOIN contexture.details d ON d.conversation = c.conversation"
+    };
+}
+
+/// Makes a conversation with its branch `main`; or not, because an earlier one of that id must be
+/// removed first.
+pub(crate) async fn create_conversation(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    new: &NewConversation,
+) -> Result<Result<Conversation, PendingDeletion>, RowError> {
+    let key = ConversationKey::of(owner, &new.id).into_bytes();
+    let taken = tx.query_row(
+        "SELECT FROM contexture.conversations WHERE conversation = $1",
+        params![key],
+    );
+    // Both before anything is written: a conversation of the id may be there, or the rows of a
+    // deleted one, which a new one would inherit.
+    let (taken, gone) = try_join(taken, deletion::of_id(tx, owner, &new.id)).await?;
+    if taken.is_some() {
+        return Err(Error::already_exists(EntityKind::Conversation, &new.id).into());
+    }
+    // The caller removes the rows of the earlier one in transactions of their own and comes again;
+    // done here, it would hold a lock for as long as that takes.
+    if let Some(gone) = gone {
+        return Ok(Err(gone));
+    }
+    let at_ms = new.created_ms;
+    insert_rows(tx, key, owner, new)?;
+    filter::save_attributes(tx, key, &new.metadata);
+    branch::insert_branch(tx, key, 1, &BranchName::main(), &Tip::default(), at_ms);
+    let mut conv = ConversationRow {
+        key,
+        owner: owner.clone(),
+        id: new.id.clone(),
+        active_branch: 1,
+        version: 1,
+        nodes: 0,
+        branches: 1,
+        next_segment: 1,
+        next_branch: 2,
+        next_root: 1,
+        next_event: 1,
+        updated_ms: at_ms,
+    };
+    event::record_event(tx, &mut conv, at_ms, &EventKind::Created);
+    conv.save(tx);
+    Ok(Ok(Conversation {
+        owner: owner.clone(),
+        id: new.id.clone(),
+        title: new.title.clone(),
+        resource: new.resource.clone(),
+        metadata: new.metadata.clone(),
+        active: BranchName::main(),
+        version: 1,
+        nodes: 0,
+        branches: 1,
+        messages: 0,
+        events: 1,
+        created_ms: at_ms,
+        updated_ms: at_ms,
+    }))
+}
+
+/// Inserts the rows of a conversation: its counters, its details and its listing.
+fn insert_rows(
+    tx: &mut Tx<'_>,
+    key: [u8; 16],
+    owner: &Owner,
+    new: &NewConversation,
+) -> Result<(), RowError> {
+    let at_ms = new.created_ms;
+    // Whoever makes it at the same time collides here, and one of the two tries again.
+    tx.execute_on_commit(
+        "INSERT INTO contexture.conversations (conversation, owner, id, version, active_branch, \
+         nodes, branches, next_segment, next_branch, next_root, next_event, writes, created_ms, \
+         updated_ms) VALUES ($1, $2, $3, 1, 1, 0, 1, 1, 2, 1, 1, 0, $4, $4)",
+        params![key, owner.as_str(), new.id.as_str(), at_ms],
+    );
+    tx.execute_on_commit(
+        "INSERT INTO contexture.details (conversation, title, resource, metadata) \
+         VALUES ($1, $2, $3, $4)",
+        params![
+            key,
+            text_column(new.title.as_deref()),
+            text_column(new.resource.as_deref()),
+            metadata_json(&new.metadata)?
+        ],
+    );
+    tx.execute_on_commit(
+        // Listings are keyed by owner, the tree's tables by conversation: a list is one range of an
+        // index even where conversations are spread over machines.
+        "INSERT INTO contexture.listings (owner, id, conversation, resource, updated_ms, \
+         terms_version) VALUES ($1, $2, $3, $4, $5, $6)",
+        params![
+            owner.as_str(),
+            new.id.as_str(),
+            key,
+            text_column(new.resource.as_deref()),
+            at_ms,
+            index::RULE
+        ],
+    );
+    Ok(())
+}
+
+fn text_column(text: Option<&str>) -> Option<Bytea> {
+    text.map(|text| Bytea::Text(text.into()))
+}
+
+/// The record.
+pub(crate) async fn load_conversation(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<Conversation, RowError> {
+    let row = tx
+        .query_row(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM contexture.conversations c ",
+                joined!(),
+                " WHERE c.conversation = $1"
+            ),
+            params![ConversationKey::of(owner, id).into_bytes()],
+        )
+        .await?;
+    let row = row.ok_or_else(|| Error::not_found(EntityKind::Conversation, id))?;
+    decode_record(owner, &row)
+}
+
+/// Rows that are read at once where titles are looked at.
+const LOOK_AT: usize = 500;
+
+/// The owner's records, most recently updated first. What a title contains is not asked of the
+/// server, whose lower case depends on its locale; so it is asked again until the page is full.
+pub(crate) async fn list_conversations(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    list: &ListConversations,
+) -> Result<ConversationPage, RowError> {
+    let limit = list.limit.unwrap_or(100);
+    // One more than asked for tells whether there is a next page.
+    let mut fetch = limit.saturating_add(1);
+    if list.title.is_some() {
+        // Titles are compared here, so most rows may be passed over; larger pages save round trips.
+        fetch = fetch.max(LOOK_AT);
+    }
+    let mut after = list.after.clone();
+    let mut found: Vec<Conversation> = Vec::new();
+    loop {
+        let rows = query_page(tx, owner, list, after.as_ref(), fetch).await?;
+        for row in &rows {
+            let record = decode_record(owner, row)?;
+            after = Some(ConversationCursor {
+                updated_ms: record.updated_ms,
+                id: record.id.clone(),
+            });
+            let title = list.title.as_deref();
+            if title.is_none_or(|text| rules::title_contains(record.title.as_deref(), text)) {
+                found.push(record);
+            }
+        }
+        if rows.len() < fetch || found.len() > limit {
+            break;
+        }
+    }
+    let more = found.len() > limit;
+    // The row beyond the page only told that there is one.
+    found.truncate(limit);
+    let last = found.last().filter(|_| more);
+    Ok(ConversationPage {
+        next: last.map(|last| ConversationCursor {
+            updated_ms: last.updated_ms,
+            id: last.id.clone(),
+        }),
+        conversations: found,
+    })
+}
+
+async fn query_page(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    list: &ListConversations,
+    after: Option<&ConversationCursor>,
+    fetch: usize,
+) -> Result<Vec<Row>, RowError> {
+    let mut condition = ListCondition::from_list(owner, list);
+    if let Some(after) = after {
+        // Stated twice, as a plain bound and as the exact cursor: the planner uses the first for
+        // the index, the second decides among equal times.
+        condition.push_comparison(" AND l.updated_ms <= ", after.updated_ms);
+        condition.push_comparison(" AND (l.updated_ms < ", after.updated_ms);
+        condition.push_comparison(" OR l.id > ", after.id.as_str());
+        condition.sql.push(')');
+    }
+    condition.push_comparison(
+        " ORDER BY l.updated_ms DESC, l.id LIMIT ",
+        i64::try_from(fetch).unwrap_or(i64::MAX),
+    );
+    let sql = format!(
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM contexture.listings l \
+             JOIN contexture.conversations c ON c.conversation = l.conversation ",
+            joined!(),
+            " WHERE l.owner = $1{}"
+        ),
+        condition.sql
+    );
+    tx.query_rows(&sql, condition.bound).await
+}
+
+fn decode_record(owner: &Owner, row: &Row) -> Result<Conversation, RowError> {
+    let id = ConversationId::new(get_column::<&str>(row, 0)?);
+    let id = id.map_err(|error| corrupt_error(error.to_string()))?;
+    let damaged = |what, why: String| Error::Damaged {
+        conversation: id.clone(),
+        what,
+        position: "its record".to_owned(),
+        why,
+    };
+    let text = |index, what| -> Result<Option<String>, RowError> {
+        let bytes: Option<&[u8]> = get_column(row, index)?;
+        let text = bytes.map(std::str::from_utf8).transpose();
+        let text = text.map_err(|error| damaged(what, error.to_string()))?;
+        Ok(text.map(str::to_owned))
+    };
+    let metadata: std::collections::BTreeMap<String, Raw> =
+        serde_json::from_slice(get_column(row, 3)?)
+            .map_err(|error| damaged("metadata", error.to_string()))?;
+    let active = BranchName::new(get_column::<&str>(row, 4)?);
+    Ok(Conversation {
+        owner: owner.clone(),
+        title: text(1, "title")?,
+        resource: text(2, "resource")?,
+        metadata,
+        active: active.map_err(|error| damaged("branch", error.to_string()))?,
+        version: get_count(row, 5)?,
+        nodes: get_count(row, 6)?,
+        branches: get_count(row, 7)?,
+        messages: get_count(row, 8)?,
+        created_ms: get_column(row, 9)?,
+        updated_ms: get_column(row, 10)?,
+        events: get_count(row, 11)?.saturating_sub(1),
+        id,
+    })
+}
+
+/// Applies an update.
+pub(crate) async fn update_conversation(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+    update: &ConversationUpdate,
+    limits: &Limits,
+) -> Result<Conversation, RowError> {
+    let (mut conv, mut now) = try_join(
+        ConversationRow::load_for_update(tx, owner, id),
+        load_conversation(tx, owner, id),
+    )
+    .await?;
+    rules::check_update(id, now.version, update, limits)?;
+    let metadata = rules::merge_metadata(&now.metadata, update.metadata.clone(), limits)?;
+    if metadata != now.metadata {
+        filter::save_attributes(tx, conv.key, &metadata);
+        now.metadata = metadata;
+    }
+    if let TitleChange::Set(title) = &update.title {
+        now.title.clone_from(title);
+    }
+    tx.execute_on_commit(
+        "UPDATE contexture.details SET title = $2, metadata = $3 WHERE conversation = $1",
+        params![
+            conv.key,
+            text_column(now.title.as_deref()),
+            metadata_json(&now.metadata)?
+        ],
+    );
+    next_number(&mut conv.version, 1, "updates")?;
+    event::record_event(tx, &mut conv, update.at_ms, &EventKind::Updated);
+    conv.save(tx);
+    now.version += 1;
+    now.events += 1;
+    now.updated_ms = update.at_ms;
+    Ok(now)
+}
+
+fn metadata_json(metadata: &Metadata) -> Result<Bytea, Error> {
+    let json = serde_json::to_vec(metadata);
+    let json = json.map_err(|error| Error::invalid_argument("metadata", error.to_string()))?;
+    Ok(Bytea::Own(json))
+}

@@ -1,0 +1,283 @@
+//! Values outside the tree as rows.
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    EntryCursor, EntryPage, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
+};
+use futures_util::future::{try_join, try_join_all};
+use tokio_postgres::Row;
+
+use crate::connection::error::{RowError, corrupt_error};
+use crate::connection::params::{Bytea, get_bytes_or_null, get_column, params};
+use crate::connection::transaction::Tx;
+use crate::rows::blob::row_checksum;
+use crate::rows::conversation_row::ConversationRow;
+
+/// A scope's columns.
+fn scope_columns(scope: &KeyScope) -> (i16, Bytea) {
+    let (kind, name) = match scope {
+        KeyScope::Owner => (0, ""),
+        KeyScope::Resource(resource) => (1, resource.as_str()),
+        KeyScope::Conversation(id) => (2, id.as_str()),
+    };
+    (kind, Bytea::Text(name.into()))
+}
+
+/// A conversation must exist, and go on to exist while its values are written.
+async fn lock_scope(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Result<(), RowError> {
+    if let KeyScope::Conversation(id) = scope {
+        ConversationRow::load_for_update(tx, owner, id).await?;
+    }
+    Ok(())
+}
+
+/// A conversation must exist.
+async fn check_scope_exists(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Result<(), RowError> {
+    if let KeyScope::Conversation(id) = scope {
+        ConversationRow::load_for_read(tx, owner, id).await?;
+    }
+    Ok(())
+}
+
+fn decode_entry(row: &Row) -> Result<Option<KeyValueEntry>, RowError> {
+    let key = std::str::from_utf8(get_column(row, 0)?);
+    let key = key.map_err(|_| corrupt_error("a key is not UTF-8"))?;
+    // A deleted value keeps its row without bytes: its version goes on counting, so a writer with
+    // an old version cannot take a new value for its own.
+    let Some(value) = get_column::<Option<&[u8]>>(row, 4)? else {
+        return Ok(None);
+    };
+    // Values outside the tree have no content hash, so a checksum of their own tells damage.
+    if get_bytes_or_null(row, 3)? != Some(row_checksum(value)) {
+        let why = format!("the value of {key:?} does not match its hash");
+        return Err(corrupt_error(why));
+    }
+    let version: i64 = get_column(row, 1)?;
+    Ok(Some(KeyValueEntry {
+        key: key.to_owned(),
+        value: value.into(),
+        version: u64::try_from(version).unwrap_or(0),
+        at_ms: get_column(row, 2)?,
+    }))
+}
+
+/// The values of a conversation, deleted ones too, to be checked.
+pub(crate) const VERIFY: &str = "SELECT key, version, at_ms, value_check, value \
+     FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 AND scope = $2 ORDER BY key";
+
+/// Checks a row of [`VERIFY`].
+pub(crate) fn verify_entry(row: &Row) -> Result<(), RowError> {
+    let (version, check): (i64, Option<&[u8]>) = (get_column(row, 1)?, get_column(row, 3)?);
+    let value: Option<&[u8]> = get_column(row, 4)?;
+    if version < 1 {
+        return Err(corrupt_error(format!("its version is {version}")));
+    }
+    if value.is_some() != check.is_some() {
+        return Err(corrupt_error(
+            "it has a value without its check, or the check alone",
+        ));
+    }
+    decode_entry(row).map(drop)
+}
+
+/// The value of a key.
+pub(crate) async fn get_entry(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    key: &str,
+) -> Result<Option<KeyValueEntry>, RowError> {
+    let (kind, name) = scope_columns(scope);
+    let row = tx.query_row(
+        "SELECT key, version, at_ms, value_check, value FROM contexture.key_values \
+         WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4",
+        params![owner.as_str(), kind, name, Bytea::Text(key.into())],
+    );
+    let ((), row) = try_join(check_scope_exists(tx, owner, scope), row).await?;
+    row.map_or(Ok(None), |row| decode_entry(&row))
+}
+
+/// Values by scope and then by key. What belongs to a conversation that is being deleted is gone.
+pub(crate) async fn list_entries(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    list: &ListEntries,
+) -> Result<EntryPage, RowError> {
+    let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
+    // One more than the page, to know whether there is a next one.
+    let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+    let (kind, name) = list.scope.as_ref().map(scope_columns).unzip();
+    // Kinds begin at 0, so -1 stands before all.
+    let (after_kind, after_name, after_key) = match &list.after {
+        Some(after) => {
+            let (kind, name) = scope_columns(&after.scope);
+            (kind, name, after.key.as_str())
+        }
+        None => (-1, Bytea::Text("".into()), ""),
+    };
+    let rows = tx.query_rows(
+        "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
+         FROM contexture.key_values e WHERE owner = $1 \
+         AND ($2 IS NULL OR (scope_kind = $2 AND scope = $3)) \
+         AND (scope_kind, scope, key) > ($4, $5, $6) \
+         AND key >= $7 AND ($8 IS NULL OR key < $8) AND value IS NOT NULL \
+         AND (scope_kind <> 2 OR EXISTS (SELECT FROM contexture.listings l \
+         WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
+         ORDER BY scope_kind, scope, key LIMIT $9",
+        params![
+            owner.as_str(),
+            kind,
+            name,
+            after_kind,
+            after_name,
+            Bytea::Text(after_key.into()),
+            Bytea::Text(list.prefix.as_str().into()),
+            after_prefix(&list.prefix),
+            fetch
+        ],
+    );
+    let see = async {
+        match &list.scope {
+            Some(scope) => check_scope_exists(tx, owner, scope).await,
+            None => Ok(()),
+        }
+    };
+    let ((), rows) = try_join(see, rows).await?;
+    let mut page = EntryPage::default();
+    for row in rows.iter().take(limit) {
+        if let Some(entry) = decode_entry(row)? {
+            page.entries.push((scope_of(row)?, entry));
+        }
+    }
+    let last = page.entries.last().filter(|_| rows.len() > limit);
+    page.next = last.map(|(scope, entry)| EntryCursor {
+        scope: scope.clone(),
+        key: entry.key.clone(),
+    });
+    Ok(page)
+}
+
+fn scope_of(row: &Row) -> Result<KeyScope, RowError> {
+    let name = std::str::from_utf8(get_column(row, 6)?);
+    let name = name.map_err(|_| corrupt_error("a scope is not UTF-8"))?;
+    Ok(match get_column::<i16>(row, 5)? {
+        0 => KeyScope::Owner,
+        1 => KeyScope::Resource(name.to_owned()),
+        _ => {
+            let id = ConversationId::new(name).map_err(|error| corrupt_error(error.to_string()))?;
+            KeyScope::Conversation(id)
+        }
+    })
+}
+
+/// The first bytes after all that begin with `prefix`. No byte of a text is 255.
+fn after_prefix(prefix: &str) -> Option<Bytea> {
+    let mut bytes = prefix.as_bytes().to_vec();
+    let last = bytes.last_mut()?;
+    // An exclusive upper bound, so that a prefix is a range of the primary key and no LIKE.
+    *last = last.saturating_add(1);
+    Some(Bytea::Own(bytes))
+}
+
+/// Writes or deletes a value; gives its new version.
+pub(crate) async fn put_entry(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    put: &PutEntry,
+) -> Result<u64, RowError> {
+    let ((), stored) = try_join(
+        lock_scope(tx, owner, scope),
+        lock_entry(tx, owner, scope, put),
+    )
+    .await?;
+    write_entry(tx, owner, scope, put, stored)
+}
+
+/// Writes or deletes values; gives their new versions. The conversation that some are of is locked.
+pub(crate) async fn put_all(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    puts: &[(KeyScope, PutEntry)],
+) -> Result<Vec<u64>, RowError> {
+    let mut sorted: Vec<(usize, &(KeyScope, PutEntry))> = puts.iter().enumerate().collect();
+    // All writers lock in one order, so that no two wait for each other.
+    sorted.sort_by(|(_, (a, x)), (_, (b, y))| (a, &x.key).cmp(&(b, &y.key)));
+    let locks = sorted
+        .iter()
+        .map(|(_, (scope, put))| lock_entry(tx, owner, scope, put));
+    let stored = try_join_all(locks).await?;
+    let mut versions = Vec::new();
+    for ((at, (scope, put)), stored) in sorted.into_iter().zip(stored) {
+        versions.push((at, write_entry(tx, owner, scope, put, stored)?));
+    }
+    // Back into the order of the request, which the answer follows.
+    versions.sort_unstable();
+    Ok(versions.into_iter().map(|(_, version)| version).collect())
+}
+
+/// What is stored under a key: its version, and whether there is a value.
+type StoredVersion = Option<(i64, bool)>;
+
+/// Locks what is stored under a key.
+async fn lock_entry(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    put: &PutEntry,
+) -> Result<StoredVersion, RowError> {
+    let (kind, name) = scope_columns(scope);
+    let key = Bytea::Text(put.key.as_str().into());
+    let row = tx.query_row(
+        "SELECT version, value IS NOT NULL FROM contexture.key_values \
+         WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4 FOR UPDATE",
+        params![owner.as_str(), kind, name, key],
+    );
+    let row = row.await?;
+    row.map(|row| Ok((get_column(&row, 0)?, get_column(&row, 1)?)))
+        .transpose()
+}
+
+/// Writes what is locked.
+fn write_entry(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    put: &PutEntry,
+    stored: StoredVersion,
+) -> Result<u64, RowError> {
+    let (version, is_present) = stored.unwrap_or((0, false));
+    // The version of a deleted value does not count as present, but the next one is counted from
+    // it.
+    let present = u64::try_from(version).ok().filter(|_| is_present);
+    rules::check_version(put, present)?;
+    let next = version.saturating_add(1);
+    let sql = match stored {
+        Some(_) => {
+            "UPDATE contexture.key_values \
+             SET version = $5, at_ms = $6, value_check = $7, value = $8 \
+             WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4"
+        }
+        // Whoever else inserts it at the same time collides, and one of the two tries again.
+        None => {
+            "INSERT INTO contexture.key_values \
+             (owner, scope_kind, scope, key, version, at_ms, value_check, value) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+        }
+    };
+    let (kind, name) = scope_columns(scope);
+    tx.execute_on_commit(
+        sql,
+        params![
+            owner.as_str(),
+            kind,
+            name,
+            Bytea::Text(put.key.as_str().into()),
+            next,
+            put.at_ms,
+            put.value.as_deref().map(row_checksum),
+            put.value.clone()
+        ],
+    );
+    Ok(u64::try_from(next).unwrap_or(0))
+}

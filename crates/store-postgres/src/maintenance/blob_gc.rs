@@ -1,0 +1,128 @@
+//! Blobs that nothing names: found by a reader, marked and removed by a short write.
+//!
+//! Not here: what naming is (`BlobId::find_in_text`).
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{ContentHash, ConversationId, Owner};
+use contexture_store::{BlobId, CollectRequest, Collected, Error};
+use futures_util::TryStreamExt as _;
+
+use crate::connection::error::RowError;
+use crate::connection::params::{get_bytes, get_column, params};
+use crate::connection::transaction::Tx;
+use crate::rows::conversation_row::{ConversationKey, ConversationRow};
+
+/// The codec of bytes that stand as they are.
+const CODEC_PLAIN: i16 = 0;
+
+/// What may name a blob: with its hash, and where it stands.
+const ITEMS: &str = "SELECT item, content_hash, codec, \
+     'depth ' || depth || ' of segment ' || segment FROM contexture.nodes WHERE conversation = $1";
+const VALUES: &str = "SELECT value, hash, codec, 'value ' || encode(hash, 'hex') \
+     FROM contexture.state_values WHERE conversation = $1 AND value IS NOT NULL";
+
+/// The blobs that nothing names, as a reader saw them.
+pub(crate) struct UnnamedBlobs {
+    /// The conversation's next event then: as long as it is the same, nobody appended.
+    next_event: i32,
+    blobs: BTreeSet<BlobId>,
+}
+
+/// Finds the blobs that nothing names. What cannot be read may name any: that is an error.
+pub(crate) async fn find_unnamed_blobs(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<UnnamedBlobs, RowError> {
+    let conv = ConversationRow::load_for_read(tx, owner, id).await?;
+    let rows = tx
+        .query_rows(
+            "SELECT blob_id FROM contexture.blobs WHERE conversation = $1",
+            params![conv.key],
+        )
+        .await?;
+    let blobs = rows
+        .iter()
+        .map(|row| get_bytes(row, 0).map(BlobId::from_bytes));
+    let mut blobs = blobs.collect::<Result<BTreeSet<BlobId>, RowError>>()?;
+    for sql in [ITEMS, VALUES] {
+        if blobs.is_empty() {
+            break;
+        }
+        let mut rows = std::pin::pin!(tx.query_stream(sql, params![conv.key]).await?);
+        while let Some(row) = rows.try_next().await? {
+            let text: &[u8] = get_column(&row, 0)?;
+            let hash = ContentHash::from_bytes(get_bytes(&row, 1)?);
+            if get_column::<i16>(&row, 2)? != CODEC_PLAIN || ContentHash::of(text) != hash {
+                let why = "its bytes do not match their hash";
+                return Err(conv
+                    .damaged_error("node", get_column::<&str>(&row, 3)?, why)
+                    .into());
+            }
+            for name in BlobId::find_in_text(&String::from_utf8_lossy(text)) {
+                blobs.remove(&name);
+            }
+        }
+    }
+    Ok(UnnamedBlobs {
+        next_event: conv.next_event,
+        blobs,
+    })
+}
+
+/// Removes what has been unnamed for long enough, and takes down since when the others are.
+pub(crate) async fn remove_unnamed_blobs(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+    unnamed: &UnnamedBlobs,
+    request: CollectRequest,
+) -> Result<Collected, RowError> {
+    let conv = ConversationRow::load_for_update(tx, owner, id).await?;
+    if conv.next_event != unnamed.next_event {
+        let why = "the conversation was written to meanwhile".to_owned();
+        return Err(Error::Busy { why }.into());
+    }
+    let key = ConversationKey::of(owner, id).into_bytes();
+    // Stored again since, a blob has no mark any more.
+    let rows = tx
+        .query_rows(
+            "SELECT blob_id, unnamed_ms, pg_column_size(bytes) FROM contexture.blobs \
+             WHERE conversation = $1 AND blob_id = ANY ($2) ORDER BY blob_id",
+            params![key, Vec::from_iter(unnamed.blobs.iter().copied())],
+        )
+        .await?;
+    let mut collected = Collected::default();
+    let (mut due, mut seen) = (Vec::new(), Vec::new());
+    for row in &rows {
+        let blob = BlobId::from_bytes(get_bytes(row, 0)?);
+        // A clock was set back: the time begins anew.
+        let since: Option<i64> = get_column(row, 1)?;
+        let since = since.filter(|since| *since <= request.now_ms);
+        if since.is_none() {
+            seen.push(blob);
+        }
+        let is_due =
+            since.is_some_and(|since| since.saturating_add(request.grace_ms) <= request.now_ms);
+        if !is_due {
+            collected.waiting += 1;
+        } else if due.len() >= request.limit {
+            collected.more = true;
+        } else {
+            let size: i32 = get_column(row, 2)?;
+            collected.blobs.count += 1;
+            collected.blobs.bytes += u64::try_from(size).unwrap_or(0);
+            due.push(blob);
+        }
+    }
+    tx.execute_on_commit(
+        "UPDATE contexture.blobs SET unnamed_ms = $3 WHERE conversation = $1 AND blob_id = ANY ($2)",
+        params![key, seen, request.now_ms],
+    );
+    tx.execute_on_commit(
+        "DELETE FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
+        params![key, due],
+    );
+    Ok(collected)
+}

@@ -1,0 +1,107 @@
+//! The deletion task: finishes in the background the deletions that were interrupted.
+//!
+//! A task of each store; it ends with it. Several processes may do this at once: a step finds what
+//! another has left.
+
+use std::sync::Arc;
+
+use contexture_store::Error;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::connection::pool::{Access, ConnectionPool};
+use crate::maintenance::deletion::{self, PendingDeletion};
+
+/// The task.
+#[derive(Debug)]
+pub(crate) struct DeletionTask {
+    wake: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl DeletionTask {
+    /// Starts the task, asleep.
+    pub(crate) fn start(server: Arc<ConnectionPool>) -> Self {
+        let wake = Arc::new(Notify::new());
+        let woken = Arc::clone(&wake);
+        let task = tokio::spawn(async move {
+            loop {
+                woken.notified().await;
+                // What fails now is there at the next time.
+                let _ = finish_deletions(&server).await;
+            }
+        });
+        Self { wake, task }
+    }
+
+    /// Something was left over.
+    pub(crate) fn wake(&self) {
+        // A permit is stored while the task works, so a wake that comes meanwhile is not lost.
+        self.wake.notify_one();
+    }
+
+    /// Something may be left over, unless this is told that it is done.
+    pub(crate) fn wake_on_drop(&self) -> WakeTaskOnDrop {
+        WakeTaskOnDrop(Some(Arc::clone(&self.wake)))
+    }
+}
+
+impl Drop for DeletionTask {
+    fn drop(&mut self) {
+        // Nothing is lost: what is left to do is in the table `deletions`, for the next store that
+        // opens.
+        self.task.abort();
+    }
+}
+
+/// Wakes the task when it is dropped.
+pub(crate) struct WakeTaskOnDrop(Option<Arc<Notify>>);
+
+impl WakeTaskOnDrop {
+    /// Nothing is left over.
+    pub(crate) fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for WakeTaskOnDrop {
+    fn drop(&mut self) {
+        if let Some(wake) = &self.0 {
+            wake.notify_one();
+        }
+    }
+}
+
+/// Removes the rows of all conversations that are out of sight.
+pub(crate) async fn finish_deletions(server: &ConnectionPool) -> Result<(), Error> {
+    while let Some(gone) = find_pending(server).await? {
+        delete_rows(server, &gone).await?;
+    }
+    Ok(())
+}
+
+/// Some deletion that is not finished.
+pub(crate) async fn find_pending(
+    server: &ConnectionPool,
+) -> Result<Option<PendingDeletion>, Error> {
+    server
+        .run_transaction(Access::Read, |tx| {
+            Box::pin(deletion::find_pending(tx, None))
+        })
+        .await
+}
+
+/// Removes the rows of a conversation that is out of sight.
+pub(crate) async fn delete_rows(
+    server: &ConnectionPool,
+    gone: &PendingDeletion,
+) -> Result<(), Error> {
+    let step = || {
+        server.run_transaction(Access::WriteAgain, |tx| {
+            Box::pin(deletion::delete_step(tx, gone))
+        })
+    };
+    // Each step is a transaction: writers of other conversations and vacuum come in between.
+    while step().await?.more {}
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What a conversation takes.
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{NodeKind, Statistics, StorageAmount};
+use futures_util::future::{try_join, try_join4};
+use tokio_postgres::Row;
+
+use crate::connection::error::RowError;
+use crate::connection::params::{Bytea, Param, get_column, params};
+use crate::connection::transaction::Tx;
+use crate::rows::conversation_row::ConversationRow;
+
+const NODES: &str = "SELECT count(*), sum(pg_column_size(item)), kind FROM contexture.nodes \
+     WHERE conversation = $1 GROUP BY kind";
+
+const ROOTS: &str =
+    "SELECT count(*), sum(pg_column_size(body)) FROM contexture.roots WHERE conversation = $1";
+
+const VALUES: &str = "SELECT count(*), sum(pg_column_size(value)) FROM contexture.state_values \
+     WHERE conversation = $1";
+
+const BLOBS: &str =
+    "SELECT count(*), sum(pg_column_size(bytes)) FROM contexture.blobs WHERE conversation = $1";
+
+const ENTRIES: &str = "SELECT count(*), sum(pg_column_size(value)) FROM contexture.key_values \
+     WHERE owner = $1 AND scope_kind = 2 AND scope = $2 AND value IS NOT NULL";
+
+const ROWS: &str = "SELECT (SELECT count(*) FROM contexture.branches WHERE conversation = $1) \
+     + (SELECT count(*) FROM contexture.checkpoints WHERE conversation = $1), \
+     (SELECT count(*) FROM contexture.events WHERE conversation = $1), \
+     (SELECT count(*) FROM contexture.segments WHERE conversation = $1)";
+
+/// Counts a conversation's rows and their bytes, as the server keeps them: compressed where it
+/// compresses, without the columns beside them, rows' heads and indexes.
+pub(crate) async fn read_statistics(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<Statistics, RowError> {
+    let conv = ConversationRow::load_for_read(tx, owner, id).await?;
+    let entries = params![owner.as_str(), Bytea::Text(id.as_str().into())];
+    let amounts = try_join4(
+        query_amount(tx, ROOTS, params![conv.key]),
+        query_amount(tx, VALUES, params![conv.key]),
+        query_amount(tx, BLOBS, params![conv.key]),
+        query_amount(tx, ENTRIES, entries),
+    );
+    let others = try_join(
+        tx.query_rows(NODES, params![conv.key]),
+        tx.query_rows(ROWS, params![conv.key]),
+    );
+    let ((roots, values, blobs, entries), (nodes, rows)) = try_join(amounts, others).await?;
+    let mut statistics = Statistics {
+        roots,
+        values,
+        blobs,
+        entries,
+        ..Statistics::default()
+    };
+    for row in &nodes {
+        let code: i16 = get_column(row, 2)?;
+        let kind = u8::try_from(code).ok().and_then(NodeKind::from_code);
+        let unknown = || conv.damaged_error("node", format!("kind {code}"), "unknown kind");
+        statistics
+            .nodes
+            .insert(kind.ok_or_else(unknown)?, decode_amount(row)?);
+    }
+    if let Some(row) = rows.first() {
+        statistics.names = sum_column(row, 0)?;
+        statistics.events = sum_column(row, 1)?;
+        statistics.segments = sum_column(row, 2)?;
+    }
+    Ok(statistics)
+}
+
+async fn query_amount(
+    tx: &Tx<'_>,
+    sql: &str,
+    params: Vec<Param>,
+) -> Result<StorageAmount, RowError> {
+    let row = tx.query_row(sql, params).await?;
+    row.map_or(Ok(StorageAmount::default()), |row| decode_amount(&row))
+}
+
+fn decode_amount(row: &Row) -> Result<StorageAmount, RowError> {
+    Ok(StorageAmount {
+        count: sum_column(row, 0)?,
+        bytes: sum_column(row, 1)?,
+    })
+}
+
+/// A count or a sum; the sum of nothing is null.
+fn sum_column(row: &Row, index: usize) -> Result<u64, RowError> {
+    let number: Option<i64> = get_column(row, index)?;
+    Ok(number.map_or(0, |number| u64::try_from(number).unwrap_or(0)))
+}

@@ -1,0 +1,500 @@
+//! Checking what is stored against itself, page by page.
+//!
+//! Each damage is a finding with its place, and the check goes on behind it. A page is read at one
+//! instant. What the server cannot read is a finding of the part it stands in.
+//!
+//! Not here: repairing (what is damaged is in a backup), and the server's own files (`medium`).
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{ContentHash, ConversationId, Owner, ResponseId};
+use contexture_store::rules::{self, Counters};
+use contexture_store::{BlobId, Error, VerifyCursor, VerifyPage};
+use futures_util::TryStreamExt as _;
+use futures_util::future::try_join4;
+use tokio_postgres::Row;
+
+use crate::connection::error::{RowError, is_of_a_column};
+use crate::connection::params::{Bytea, get_bytes, get_column, get_count, params};
+use crate::connection::transaction::Tx;
+use crate::key_values;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::node_row::{self, columns};
+use crate::rows::path::{NodePosition, SegmentLineage};
+use crate::rows::{response, state};
+use crate::search::index::{self, RULE};
+use crate::streams;
+
+/// Rows of a page, and of tables whose rows are large or cost more than one question.
+const PAGE: i64 = 500;
+const PAGE_LARGE: i64 = 50;
+
+/// The parts, in order.
+const NODES: u8 = 0;
+const SEGMENTS: u8 = 1;
+const ROOTS: u8 = 2;
+const BLOBS: u8 = 3;
+const STREAMS: u8 = 4;
+const VALUES: u8 = 5;
+const RESPONSES: u8 = 6;
+const NAMES: u8 = 7;
+
+/// Nodes with what must agree with them: from column 21 on their segment, the node before, whether
+/// their state is there, and what search has of them.
+const NODE_ROWS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", s.first_depth, p.depth, p.messages, p.turns, p.compacted, n.root_no = 0 OR EXISTS \
+     (SELECT FROM contexture.roots r WHERE r.conversation = n.conversation \
+     AND r.root_no = n.root_no), t.rule, t.created_ms = n.created_ms AND t.kind = n.kind \
+     AND t.audience = n.audience, tsvector_to_array(t.terms) FROM contexture.nodes n \
+     LEFT JOIN contexture.segments s ON s.conversation = n.conversation AND s.segment = n.segment \
+     LEFT JOIN contexture.nodes p ON p.conversation = n.conversation AND p.depth = n.depth - 1 \
+     AND p.segment = CASE WHEN n.depth > s.first_depth THEN n.segment ELSE s.ancestors[1] END \
+     LEFT JOIN contexture.terms t ON t.conversation = n.conversation AND t.segment = n.segment \
+     AND t.depth = n.depth \
+     WHERE n.conversation = $1 AND (n.segment, n.depth) > ($2, $3) \
+     ORDER BY n.segment, n.depth LIMIT $4"
+);
+
+/// Segments, each with the one before it and whether the node is there that it follows.
+const SEGMENT_ROWS: &str = "SELECT s.segment, s.first_depth, s.ancestors, s.upto, p.first_depth, \
+     p.ancestors, p.upto, n.depth IS NOT NULL FROM contexture.segments s \
+     LEFT JOIN contexture.segments p ON p.conversation = s.conversation \
+     AND p.segment = s.ancestors[1] \
+     LEFT JOIN contexture.nodes n ON n.conversation = s.conversation \
+     AND n.segment = s.ancestors[1] AND n.depth = s.upto[1] \
+     WHERE s.conversation = $1 AND s.segment > $2 ORDER BY s.segment LIMIT $3";
+
+const ROOT_ROWS: &str = "SELECT root_no FROM contexture.roots \
+     WHERE conversation = $1 AND root_no > $2 ORDER BY root_no LIMIT $3";
+
+const BLOB_ROWS: &str = "SELECT blob_id, bytes FROM contexture.blobs \
+     WHERE conversation = $1 AND blob_id >= $2 ORDER BY blob_id LIMIT $3";
+
+const BRANCH_ROWS: &str = "SELECT b.name, b.head_node IS NULL OR (n.segment = b.head_segment \
+     AND n.depth = b.head_depth AND n.messages = b.messages AND n.turns = b.turns \
+     AND n.compacted = b.compacted AND n.root_no = b.root_no), \
+     b.segment = 0 OR s.branch = b.branch FROM contexture.branches b \
+     LEFT JOIN contexture.nodes n ON n.conversation = b.conversation AND n.node_id = b.head_node \
+     LEFT JOIN contexture.segments s ON s.conversation = b.conversation AND s.segment = b.segment \
+     WHERE b.conversation = $1 ORDER BY b.branch";
+
+const CHECKPOINT_ROWS: &str = "SELECT c.name, n.depth IS NOT NULL FROM contexture.checkpoints c \
+     LEFT JOIN contexture.nodes n ON n.conversation = c.conversation AND n.node_id = c.node_id \
+     WHERE c.conversation = $1 ORDER BY c.name";
+
+/// What the conversation says of itself, and what is there.
+const SUMS: &str = "SELECT (SELECT count(*) FROM contexture.nodes WHERE conversation = $1), \
+     (SELECT count(*) FROM contexture.branches WHERE conversation = $1), \
+     EXISTS (SELECT FROM contexture.branches WHERE conversation = $1 AND branch = $4), \
+     EXISTS (SELECT FROM contexture.listings l JOIN contexture.details d \
+     ON d.conversation = l.conversation WHERE l.owner = $2 AND l.id = $3 \
+     AND l.conversation = $1 AND l.updated_ms = $5 AND l.resource IS NOT DISTINCT FROM d.resource)";
+
+/// Checks the page after `after`.
+pub(crate) async fn verify_page(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+    after: Option<VerifyCursor>,
+) -> Result<VerifyPage, RowError> {
+    let from = after.unwrap_or_else(|| start_of(NODES));
+    let mut check = PageVerifier {
+        tx,
+        conv: ConversationRow::load_for_read(tx, owner, id).await?,
+        page: VerifyPage::default(),
+    };
+    let last = match from.part {
+        NODES => check.check_nodes(from.after).await?,
+        SEGMENTS => check.check_segments(from.after).await?,
+        ROOTS => check.check_roots(from.after).await?,
+        BLOBS => check.check_blobs(from.after).await?,
+        STREAMS => check.check_streams(from.after).await?,
+        VALUES => check.check_values().await?,
+        RESPONSES => check.check_responses(from.after).await?,
+        _ => {
+            check.check_refs().await?;
+            return Ok(check.page);
+        }
+    };
+    check.page.next = Some(match last {
+        Some(after) => VerifyCursor { after, ..from },
+        None => start_of(from.part + 1),
+    });
+    Ok(check.page)
+}
+
+/// The page that says that the server cannot read the rest of this part.
+pub(crate) fn unreadable_page(
+    id: &ConversationId,
+    after: Option<VerifyCursor>,
+    why: &Error,
+) -> VerifyPage {
+    let from = after.unwrap_or_else(|| start_of(NODES));
+    let what = match from.part {
+        NODES => "node",
+        SEGMENTS => "segment",
+        ROOTS => "state",
+        BLOBS => "blob",
+        STREAMS => "stream",
+        VALUES => "value",
+        RESPONSES => "response",
+        _ => "conversation",
+    };
+    let cause = std::error::Error::source(why).map(ToString::to_string);
+    VerifyPage {
+        findings: vec![Error::Damaged {
+            conversation: id.clone(),
+            what,
+            position: "a place the server cannot read".to_owned(),
+            why: cause.unwrap_or_else(|| why.to_string()),
+        }],
+        checked: 0,
+        next: (from.part < NAMES).then(|| start_of(from.part + 1)),
+    }
+}
+
+/// Before the first row of a part.
+fn start_of(part: u8) -> VerifyCursor {
+    let by_id = matches!(part, BLOBS | RESPONSES);
+    let after = if by_id { i64::MIN } else { 0 };
+    VerifyCursor { part, after }
+}
+
+/// The place of an id among others, as a number; two that share it are checked twice at worst.
+fn id_order_key(id: [u8; 16]) -> i64 {
+    (u128::from_be_bytes(id) >> 64) as u64 as i64 ^ i64::MIN
+}
+
+fn id_from(place: i64) -> [u8; 16] {
+    (u128::from((place ^ i64::MIN).cast_unsigned()) << 64).to_be_bytes()
+}
+
+struct PageVerifier<'a, 'env> {
+    tx: &'a Tx<'env>,
+    conv: ConversationRow,
+    page: VerifyPage,
+}
+
+impl PageVerifier<'_, '_> {
+    /// Takes down what is damaged; what else went wrong ends the check.
+    fn record_result(
+        &mut self,
+        result: Result<(), RowError>,
+        what: &'static str,
+        position: &str,
+    ) -> Result<(), RowError> {
+        self.page.checked += 1;
+        let why = match result {
+            Ok(()) => return Ok(()),
+            Err(RowError::Store(error @ Error::Damaged { .. })) => {
+                self.page.findings.push(error);
+                return Ok(());
+            }
+            // A column holds what this program does not write.
+            Err(RowError::Corrupt(why)) => why,
+            Err(RowError::Sql(error)) if is_of_a_column(&error) => error.to_string(),
+            Err(fault) => return Err(fault),
+        };
+        let finding = self.conv.damaged_error(what, position, why);
+        self.page.findings.push(finding);
+        Ok(())
+    }
+
+    async fn check_nodes(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let (segment, depth) = ((after >> 32) as i32, after as i32);
+        let (tx, is_indexed) = (self.tx, self.is_indexed().await?);
+        let params = params![self.conv.key, segment, depth, PAGE];
+        let mut rows = std::pin::pin!(tx.query_stream(NODE_ROWS, params).await?);
+        let (mut count, mut last) = (0, after);
+        while let Some(row) = rows.try_next().await? {
+            let position = NodePosition {
+                segment: get_column(&row, 0)?,
+                depth: get_column(&row, 1)?,
+            };
+            let place = format!("depth {} of segment {}", position.depth, position.segment);
+            let sound = self.check_node(&row, &place, is_indexed);
+            self.record_result(sound, "node", &place)?;
+            count += 1;
+            last = i64::from(position.segment) << 32 | i64::from(position.depth.cast_unsigned());
+        }
+        Ok((count == PAGE).then_some(last))
+    }
+
+    /// Whether all nodes should be known to search.
+    async fn is_indexed(&self) -> Result<bool, RowError> {
+        let row = self.tx.query_row(
+            "SELECT terms_version FROM contexture.listings WHERE owner = $1 AND id = $2",
+            params![self.conv.owner.as_str(), self.conv.id.as_str()],
+        );
+        let row = row.await?;
+        row.map_or(Ok(false), |row| Ok(get_column::<i32>(&row, 0)? == RULE))
+    }
+
+    fn check_node(&self, row: &Row, place: &str, is_indexed: bool) -> Result<(), RowError> {
+        let damaged =
+            |why: &str| -> RowError { self.conv.damaged_error("node", place, why).into() };
+        let node = node_row::decode_or(
+            |_, why| self.conv.damaged_error("node", place, why),
+            row,
+            None,
+        )?;
+        let Some(first_depth) = get_column::<Option<i32>>(row, 21)? else {
+            return Err(damaged("its segment is missing"));
+        };
+        if get_column::<i32>(row, 1)? < first_depth {
+            return Err(damaged("its segment begins behind it"));
+        }
+        let before = match get_column::<Option<i32>>(row, 22)? {
+            None if node.depth == 1 => Counters::default(),
+            None => return Err(damaged("the node before it is missing")),
+            Some(_) => Counters {
+                depth: get_count(row, 22)?,
+                messages: get_count(row, 23)?,
+                turns: get_count(row, 24)?,
+                compacted: get_count(row, 25)?,
+            },
+        };
+        if !rules::can_follow(&before, &node) {
+            return Err(damaged("its counters do not follow those before it"));
+        }
+        if !get_column::<bool>(row, 26)? {
+            return Err(damaged("its state is missing"));
+        }
+        let rule: Option<i32> = get_column(row, 27)?;
+        if node.redacted_ms.is_some() {
+            return match rule {
+                None => Ok(()),
+                Some(_) => Err(damaged("it is redacted, and search still has its words")),
+            };
+        }
+        if rule != Some(RULE) {
+            return match is_indexed {
+                true => Err(damaged("search does not find it")),
+                false => Ok(()),
+            };
+        }
+        let found: Vec<&str> = get_column(row, 29)?;
+        let text = index::terms_of(&node.json);
+        let scopes = index::scope_terms(&self.conv);
+        let wanted = scopes.iter().map(String::as_str).chain(text.split(' '));
+        let wanted: BTreeSet<&str> = wanted.filter(|term| !term.is_empty()).collect();
+        if found.into_iter().collect::<BTreeSet<&str>>() != wanted || !get_column::<bool>(row, 28)?
+        {
+            return Err(damaged("search has other words of it"));
+        }
+        Ok(())
+    }
+
+    async fn check_segments(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let after = i32::try_from(after).unwrap_or(i32::MAX);
+        let params = params![self.conv.key, after, PAGE];
+        let rows = self.tx.query_rows(SEGMENT_ROWS, params).await?;
+        for row in &rows {
+            let place = format!("segment {}", get_column::<i32>(row, 0)?);
+            let sound = self.check_segment(row, &place);
+            self.record_result(sound, "segment", &place)?;
+        }
+        self.last_row_key(&rows, PAGE)
+    }
+
+    fn check_segment(&self, row: &Row, place: &str) -> Result<(), RowError> {
+        let damaged =
+            |why: &str| -> RowError { self.conv.damaged_error("segment", place, why).into() };
+        let line = SegmentLineage::from_row(row, 1, get_column(row, 0)?)?;
+        let Some(before) = line.parent_position() else {
+            return Ok(());
+        };
+        if !get_column::<bool>(row, 7)? {
+            return Err(damaged("the node it follows is missing"));
+        }
+        let behind = SegmentLineage::from_row(row, 4, before.segment)?;
+        if line != behind.child_lineage(before) {
+            return Err(damaged("it does not go on where it leaves another"));
+        }
+        Ok(())
+    }
+
+    async fn check_roots(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let after = i32::try_from(after).unwrap_or(i32::MAX);
+        let params = params![self.conv.key, after, PAGE_LARGE];
+        let rows = self.tx.query_rows(ROOT_ROWS, params).await?;
+        let mut sound = BTreeSet::new();
+        for row in &rows {
+            let number = get_column(row, 0)?;
+            let found = self.check_root(number, &mut sound).await;
+            self.record_result(found, "state", &format!("root {number}"))?;
+        }
+        self.last_row_key(&rows, PAGE_LARGE)
+    }
+
+    async fn check_root(
+        &self,
+        number: i32,
+        sound: &mut BTreeSet<ContentHash>,
+    ) -> Result<(), RowError> {
+        let mut root = state::load_root(self.tx, &self.conv, number).await?.root;
+        root.retain(|_, entry| !sound.contains(&entry.hash));
+        if root.is_empty() {
+            return Ok(());
+        }
+        let wanted = root.values().map(|entry| entry.hash).collect();
+        let stored = state::load_values(self.tx, &self.conv, wanted).await?;
+        for (key, entry) in &root {
+            if !stored.contains_key(&entry.hash) {
+                let place = format!("{key} of root {number}");
+                let why = "its value is missing or damaged";
+                return Err(self.conv.damaged_error("state", place, why).into());
+            }
+            sound.insert(entry.hash);
+        }
+        Ok(())
+    }
+
+    async fn check_blobs(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let tx = self.tx;
+        let params = params![self.conv.key, id_from(after), PAGE_LARGE + 1];
+        let mut rows = std::pin::pin!(tx.query_stream(BLOB_ROWS, params).await?);
+        let mut count = 0;
+        while let Some(row) = rows.try_next().await? {
+            let id: [u8; 16] = get_bytes(&row, 0)?;
+            if count == PAGE_LARGE {
+                return Ok(Some(id_order_key(id).max(after.saturating_add(1))));
+            }
+            count += 1;
+            let id = BlobId::from_bytes(id);
+            let sound = match BlobId::of(&self.conv.owner, get_column(&row, 1)?) == id {
+                true => Ok(()),
+                false => {
+                    let why = "its bytes do not match their hash";
+                    Err(self.conv.damaged_error("blob", id, why).into())
+                }
+            };
+            self.record_result(sound, "blob", &id.to_string())?;
+        }
+        Ok(None)
+    }
+
+    async fn check_streams(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let after = i32::try_from(after).unwrap_or(i32::MAX);
+        let params = params![self.conv.key, after, PAGE_LARGE];
+        let rows = self.tx.query_rows(streams::VERIFY, params).await?;
+        let mut last = None;
+        for row in &rows {
+            let epoch: i32 = get_column(row, 1)?;
+            let sound = streams::verify_stream(self.tx, &self.conv, row).await;
+            self.record_result(sound, "stream", &format!("epoch {epoch}"))?;
+            last = Some(epoch.into());
+        }
+        Ok(last.filter(|_| rows.len() as i64 == PAGE_LARGE))
+    }
+
+    /// All at once: keys are no numbers to go on at.
+    async fn check_values(&mut self) -> Result<Option<i64>, RowError> {
+        let tx = self.tx;
+        let scope = Bytea::Text(self.conv.id.as_str().into());
+        let params = params![self.conv.owner.as_str(), scope];
+        let mut rows = std::pin::pin!(tx.query_stream(key_values::VERIFY, params).await?);
+        while let Some(row) = rows.try_next().await? {
+            let place = String::from_utf8_lossy(get_column(&row, 0)?).into_owned();
+            self.record_result(key_values::verify_entry(&row), "value", &place)?;
+        }
+        Ok(None)
+    }
+
+    async fn check_responses(&mut self, after: i64) -> Result<Option<i64>, RowError> {
+        let tx = self.tx;
+        let params = params![self.conv.key, id_from(after), PAGE_LARGE + 1];
+        let mut rows = std::pin::pin!(tx.query_stream(response::VERIFY, params).await?);
+        let mut count = 0;
+        while let Some(row) = rows.try_next().await? {
+            let id: [u8; 16] = get_bytes(&row, 0)?;
+            if count == PAGE_LARGE {
+                return Ok(Some(id_order_key(id).max(after.saturating_add(1))));
+            }
+            count += 1;
+            let sound = response::verify_response(&self.conv, &row);
+            self.record_result(sound, "response", &ResponseId::from_bytes(id).to_string())?;
+        }
+        Ok(None)
+    }
+
+    async fn check_refs(&mut self) -> Result<(), RowError> {
+        let conv = &self.conv;
+        let (owner, id) = (conv.owner.as_str(), conv.id.as_str());
+        let said = params![conv.key, owner, id, conv.active_branch, conv.updated_ms];
+        let (branches, checkpoints, strays, sums) = try_join4(
+            self.tx.query_rows(BRANCH_ROWS, params![conv.key]),
+            self.tx.query_rows(CHECKPOINT_ROWS, params![conv.key]),
+            self.tx.query_rows(streams::STRAYS, params![conv.key]),
+            self.tx.query_rows(SUMS, said),
+        )
+        .await?;
+        let counted = [("nodes", conv.nodes), ("branches", conv.branches)];
+        for row in &branches {
+            let name: &str = get_column(row, 0)?;
+            // Null where the head or the segment is not there at all.
+            let agrees = get_column::<Option<bool>>(row, 1)?.unwrap_or(false);
+            let extends = get_column::<Option<bool>>(row, 2)?.unwrap_or(false);
+            let sound = match (agrees, extends) {
+                (true, true) => Ok(()),
+                (false, _) => Err("it does not agree with its head"),
+                (true, false) => Err("the segment it extends is not its own"),
+            };
+            self.record_damage(sound, "branch", name)?;
+        }
+        for row in &checkpoints {
+            let sound = match get_column(row, 1)? {
+                true => Ok(()),
+                false => Err("its node is missing"),
+            };
+            self.record_damage(sound, "checkpoint", get_column(row, 0)?)?;
+        }
+        for row in &strays {
+            let place = format!("epoch {}", get_column::<i32>(row, 0)?);
+            self.record_damage(Err("its chunks are of no stream"), "stream", &place)?;
+        }
+        let Some(row) = sums.first() else {
+            return Ok(());
+        };
+        for (index, (what, said)) in counted.into_iter().enumerate() {
+            let there: i64 = get_column(row, index)?;
+            let why = format!("{there} {what} are there, and {said} are counted");
+            let sound = match there == i64::from(said) {
+                true => Ok(()),
+                false => Err(why.as_str()),
+            };
+            self.record_damage(sound, "conversation", what)?;
+        }
+        for (index, what, why) in [
+            (2, "its branches", "the active branch is missing"),
+            (3, "its listing", "it is not listed, or not as it is"),
+        ] {
+            let sound = match get_column(row, index)? {
+                true => Ok(()),
+                false => Err(why),
+            };
+            self.record_damage(sound, "conversation", what)?;
+        }
+        Ok(())
+    }
+
+    fn record_damage(
+        &mut self,
+        sound: Result<(), &str>,
+        what: &'static str,
+        place: &str,
+    ) -> Result<(), RowError> {
+        let sound = sound.map_err(|why| self.conv.damaged_error(what, place, why).into());
+        self.record_result(sound, what, place)
+    }
+
+    /// The number in the last row's first column, if there may be more rows.
+    fn last_row_key(&self, rows: &[Row], page: i64) -> Result<Option<i64>, RowError> {
+        match rows.last() {
+            Some(row) if rows.len() as i64 == page => Ok(Some(get_column::<i32>(row, 0)?.into())),
+            _ => Ok(None),
+        }
+    }
+}

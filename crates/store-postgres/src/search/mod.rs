@@ -1,0 +1,330 @@
+//! Searching texts: reads the nodes that the index proposes and lets the shared rules rank them.
+//!
+//! The index gives places, the newest by their nodes' time first, at most as many as are judged.
+//!
+//! Not here: how terms come into the index.
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::rules::{IndexCondition, Ranking, SearchCandidate};
+use contexture_store::{HiddenContent, SearchLimits, SearchPage, SearchRequest, SearchScope};
+use futures_util::TryStreamExt as _;
+use futures_util::future::try_join;
+use tokio_postgres::Row;
+
+use crate::connection::error::{RowError, corrupt_error};
+use crate::connection::params::{Bytea, Param, get_bytes, get_column, params};
+use crate::connection::transaction::Tx;
+use crate::refs;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::node_row::{self, columns};
+use crate::rows::path::{NodePosition, Stretch};
+use crate::search::index::{
+    ANY, UnindexedConversation, conversation_term, find_unindexed, owner_term,
+};
+
+pub(crate) mod index;
+
+/// Nodes that are asked for at once.
+const BATCH: usize = 200;
+
+/// A user sees the node.
+const SHOWN: i16 = 0b10;
+
+/// What is asked of every row, parameters 1 to 5.
+macro_rules! asked {
+    () => {
+        "t.terms @@ $1::tsquery AND (cardinality($2) = 0 OR t.kind = ANY ($2)) \
+         AND t.audience & $3 = $3 AND ($4 IS NULL OR t.created_ms >= $4) \
+         AND ($5 IS NULL OR t.created_ms < $5)"
+    };
+}
+
+/// In one conversation; where the path is null, on all of them.
+const IN_CONVERSATION: &str = concat!(
+    "SELECT t.conversation, t.segment, t.depth FROM contexture.terms t \
+     WHERE t.conversation = $7 AND ",
+    asked!(),
+    " AND ($8 IS NULL OR EXISTS (SELECT FROM unnest($8, $9, $10) \
+     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
+     AND t.depth BETWEEN on_path.first AND on_path.last)) \
+     ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
+);
+
+/// In all of an owner, of one resource or of all. `OFFSET 0` has the index asked once, and not for
+/// each conversation.
+const OF_OWNER: &str = concat!(
+    "SELECT t.conversation, t.segment, t.depth, l.id \
+     FROM (SELECT conversation, segment, depth, created_ms FROM contexture.terms t WHERE ",
+    asked!(),
+    " OFFSET 0) AS t JOIN contexture.listings l ON l.conversation = t.conversation \
+     WHERE l.owner = $7 AND ($8 IS NULL OR l.resource = $8) \
+     ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
+);
+
+/// How many nodes of one conversation have what is asked by each of `$1`, up to `$2`; where the path
+/// is null, on all of them.
+const COUNT_IN_CONVERSATION: &str = "SELECT (SELECT count(*) FROM (SELECT FROM contexture.terms t \
+     WHERE t.conversation = $3 AND t.terms @@ asked.query::tsquery \
+     AND ($4 IS NULL OR EXISTS (SELECT FROM unnest($4, $5, $6) \
+     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
+     AND t.depth BETWEEN on_path.first AND on_path.last)) LIMIT $2) AS counted) \
+     FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
+
+/// The same in all of an owner, of one resource or of all.
+const COUNT_OF_OWNER: &str = "SELECT (SELECT count(*) FROM (SELECT \
+     FROM contexture.terms t JOIN contexture.listings l ON l.conversation = t.conversation \
+     WHERE t.terms @@ asked.query::tsquery \
+     AND l.owner = $3 AND ($4 IS NULL OR l.resource = $4) LIMIT $2) AS counted) \
+     FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
+
+/// The nodes at some places; column 21 says which place. `LIMIT 1` has each looked up by its key: else
+/// the server may read the whole table once for all of them.
+const AT: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", at.place FROM unnest($1, $2, $3) \
+     WITH ORDINALITY AS at (conversation, segment, depth, place) \
+     CROSS JOIN LATERAL (SELECT * FROM contexture.nodes \
+     WHERE conversation = at.conversation AND segment = at.segment AND depth = at.depth \
+     LIMIT 1) AS n \
+     ORDER BY at.place"
+);
+
+/// Where to look, found out before anything is looked for.
+enum SearchArea {
+    Conversation(ConversationRow, Option<Vec<Stretch>>),
+    Owner(Option<String>),
+}
+
+/// A node that the index proposes.
+struct ProposedNode {
+    conversation: ConversationId,
+    key: [u8; 16],
+    position: NodePosition,
+}
+
+/// Searches; or not, because these conversations must be caught up with first.
+pub(crate) async fn search_nodes(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    request: &SearchRequest,
+    limits: &SearchLimits,
+) -> Result<Result<SearchPage, Vec<UnindexedConversation>>, RowError> {
+    let (id, resource) = match &request.scope {
+        SearchScope::Owner => (None, None),
+        SearchScope::Resource(name) => (None, Some(name.as_str())),
+        SearchScope::Conversation(id) => (Some(id), None),
+        SearchScope::Path { conversation, .. } => (Some(conversation), None),
+    };
+    let behind = find_unindexed(tx, Some(owner), id, resource);
+    let (area, behind) = try_join(resolve_scope(tx, owner, &request.scope), behind).await?;
+    // A search never answers from half an index: what is missing is indexed first, by the caller,
+    // in transactions that may write.
+    if !behind.is_empty() {
+        return Ok(Err(behind));
+    }
+    let mut ranking = Ranking::new(request.clone(), limits);
+    let counts = count_alternatives(tx, owner, &area, &ranking).await?;
+    ranking.set_counts(&counts);
+    if !ranking.index_alternatives().is_empty() {
+        // All within one REPEATABLE READ transaction: counts, proposals and nodes are of one
+        // instant.
+        let places = propose_nodes(tx, owner, &area, request, &ranking).await?;
+        examine_nodes(tx, &places, &mut ranking).await?;
+    }
+    Ok(Ok(ranking.into_page()))
+}
+
+async fn resolve_scope(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    scope: &SearchScope,
+) -> Result<SearchArea, RowError> {
+    Ok(match scope {
+        SearchScope::Owner => SearchArea::Owner(None),
+        SearchScope::Resource(name) => SearchArea::Owner(Some(name.clone())),
+        SearchScope::Conversation(id) => {
+            SearchArea::Conversation(ConversationRow::load_for_read(tx, owner, id).await?, None)
+        }
+        SearchScope::Path { conversation, at } => {
+            let (conv, end) = refs::load_path_end(tx, owner, conversation, at).await?;
+            let path = end.load_stretches(tx, conv.key, 1).await?;
+            SearchArea::Conversation(conv, Some(path))
+        }
+    })
+}
+
+/// How often stands what is to be counted.
+async fn count_alternatives(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    area: &SearchArea,
+    ranking: &Ranking,
+) -> Result<Vec<usize>, RowError> {
+    let alternatives = ranking.terms_to_count();
+    if alternatives.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Counting stops at the limit: above it a term is frequent, and how frequent does not change
+    // the order.
+    let most = i64::try_from(ranking.count_limit()).unwrap_or(i64::MAX);
+    let asked = |scope: &str| {
+        let each = alternatives.iter();
+        let each = each.map(|one| match_expression(scope, std::slice::from_ref(one)));
+        params![each.collect::<Vec<String>>(), most]
+    };
+    let (sql, params) = match area {
+        SearchArea::Conversation(conv, path) => {
+            let mut params = asked(&conversation_term(conv.key));
+            params.push(Param::new(conv.key));
+            params.extend(path_params(path.as_deref()));
+            (COUNT_IN_CONVERSATION, params)
+        }
+        SearchArea::Owner(resource) => {
+            let mut params = asked(&owner_term(owner));
+            params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
+            (COUNT_OF_OWNER, params)
+        }
+    };
+    let rows = tx.query_rows(sql, params).await?;
+    let counts = rows.iter().map(|row| {
+        let count = get_column::<i64>(row, 0)?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    });
+    counts.collect()
+}
+
+fn resource_param(resource: Option<&str>) -> Option<Bytea> {
+    resource.map(|name| Bytea::Text(name.into()))
+}
+
+/// A path's stretches in columns.
+fn path_params(path: Option<&[Stretch]>) -> Vec<Param> {
+    let column = |of: fn(&Stretch) -> i32| -> Option<Vec<i32>> {
+        path.map(|path| path.iter().map(of).collect())
+    };
+    params![
+        column(|stretch| stretch.segment),
+        column(|stretch| stretch.from),
+        column(|stretch| stretch.to)
+    ]
+}
+
+/// What the index proposes: one more at most than is judged.
+async fn propose_nodes(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    area: &SearchArea,
+    request: &SearchRequest,
+    ranking: &Ranking,
+) -> Result<Vec<ProposedNode>, RowError> {
+    // Filters are columns of the index rows, so that what is filtered out does not count against
+    // the limit of examined nodes.
+    let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
+    let audience = match request.hidden {
+        HiddenContent::LeaveOut => SHOWN,
+        HiddenContent::Include => 0,
+    };
+    let limit = i64::try_from(ranking.node_limit()).unwrap_or(i64::MAX);
+    let alternatives = ranking.index_alternatives();
+    let asked = |scope: &str| -> Vec<Param> {
+        params![
+            match_expression(scope, &alternatives),
+            kinds.clone().collect::<Vec<i16>>(),
+            audience,
+            request.since_ms,
+            request.before_ms,
+            // One more than is judged tells that older matches were left out.
+            limit.saturating_add(1)
+        ]
+    };
+    match area {
+        SearchArea::Conversation(conv, path) => {
+            let mut params = asked(&conversation_term(conv.key));
+            params.push(Param::new(conv.key));
+            params.extend(path_params(path.as_deref()));
+            let rows = tx.query_rows(IN_CONVERSATION, params).await?;
+            let places = rows
+                .iter()
+                .map(|row| decode_proposed_node(row, conv.id.clone()));
+            places.collect()
+        }
+        SearchArea::Owner(resource) => {
+            let mut params = asked(&owner_term(owner));
+            params.extend(params![owner.as_str(), resource_param(resource.as_deref())]);
+            let rows = tx.query_rows(OF_OWNER, params).await?;
+            let places = rows.iter().map(|row| {
+                let id = ConversationId::new(get_column::<&str>(row, 3)?);
+                decode_proposed_node(row, id.map_err(|error| corrupt_error(error.to_string()))?)
+            });
+            places.collect()
+        }
+    }
+}
+
+fn decode_proposed_node(row: &Row, conversation: ConversationId) -> Result<ProposedNode, RowError> {
+    Ok(ProposedNode {
+        conversation,
+        key: get_bytes(row, 0)?,
+        position: NodePosition {
+            segment: get_column(row, 1)?,
+            depth: get_column(row, 2)?,
+        },
+    })
+}
+
+/// The alternatives in the server's own language. Terms have no quotes and no backslashes, so none can
+/// end one.
+fn match_expression(scope: &str, alternatives: &[Vec<IndexCondition<'_>>]) -> String {
+    let conditions = |alternative: &Vec<IndexCondition<'_>>| {
+        let conditions = alternative.iter().map(|condition| {
+            let prefix = if condition.prefix { ":*" } else { "" };
+            format!("'{}'{prefix}", condition.term)
+        });
+        format!("({})", conditions.collect::<Vec<_>>().join(" & "))
+    };
+    let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
+    // The scope is a term like others, so that the index intersects it with the query instead of
+    // reading the matches of every owner.
+    format!("'{scope}' & ({} | '{ANY}')", alternatives.join(" | "))
+}
+
+/// Reads and judges places until there is enough. What is damaged is not found; whoever reads it is
+/// told.
+async fn examine_nodes(
+    tx: &Tx<'_>,
+    places: &[ProposedNode],
+    ranking: &mut Ranking,
+) -> Result<(), RowError> {
+    // In batches, since the ranking mostly has enough after the first.
+    for batch in places.chunks(BATCH) {
+        macro_rules! column {
+            (|$place:ident| $value:expr) => {
+                batch.iter().map(|$place| $value).collect::<Vec<_>>()
+            };
+        }
+        let at = params![
+            column!(|place| place.key),
+            column!(|place| place.position.segment),
+            column!(|place| place.position.depth),
+        ];
+        let mut rows = std::pin::pin!(tx.query_stream(AT, at).await?);
+        while let Some(row) = rows.try_next().await? {
+            let number = usize::try_from(get_column::<i64>(&row, 21)? - 1).ok();
+            let (Some(place), Some(node)) = (
+                number.and_then(|number| batch.get(number)),
+                node_row::decode_undamaged(&row)?,
+            ) else {
+                continue;
+            };
+            if ranking.matches_filters(node.kind, node.audience, node.created_ms)
+                && ranking
+                    .examine_candidate(&SearchCandidate::from_node(&place.conversation, &node))
+                    .is_break()
+            {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

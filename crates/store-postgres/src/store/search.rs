@@ -1,0 +1,119 @@
+//! [`PostgresStore`] searches, and catches up with what is not indexed yet.
+//!
+//! Not here: statements.
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    Error, PathIndex, PathMark, PathMatch, PathQuery, Search, SearchPage, SearchRequest, rules,
+};
+
+use crate::connection::pool::Access;
+use crate::path_index;
+use crate::rows::path::NodePosition;
+use crate::search;
+use crate::search::index::{self, UnindexedConversation};
+use crate::store::PostgresStore;
+
+impl PostgresStore {
+    /// Indexes the texts of conversations that were written before their texts could be searched,
+    /// or by a version of this program that cut them into other terms.
+    ///
+    /// Searching does the same for what it searches, and waits for it; after a migration of a large
+    /// database this is better done at once. It may run beside everything else, in steps of some
+    /// milliseconds, and goes on where it was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// The server's; what was indexed stays indexed.
+    pub async fn index_texts(&self) -> Result<(), Error> {
+        loop {
+            let behind = self
+                .server
+                .run_transaction(Access::Read, |tx| {
+                    Box::pin(index::find_unindexed(tx, None, None, None))
+                })
+                .await?;
+            if behind.is_empty() {
+                return Ok(());
+            }
+            self.catch_up(&behind).await?;
+        }
+    }
+
+    async fn catch_up(&self, behind: &[UnindexedConversation]) -> Result<(), Error> {
+        // One conversation after the other: a step locks its row, and appends to it wait for a step
+        // at most.
+        for one in behind {
+            let mut next = Some(NodePosition::default());
+            while let Some(after) = next {
+                // Indexing a node again gives the same row, so a step whose outcome is unknown may
+                // simply run again.
+                let step = self.server.run_transaction(Access::WriteAgain, |tx| {
+                    Box::pin(index::index_step(tx, one, after))
+                });
+                next = match step.await {
+                    // Deleted meanwhile.
+                    Err(Error::NotFound { .. }) => None,
+                    next => next?,
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Search for PostgresStore {
+    async fn search_nodes(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, Error> {
+        let limits = &self.limits.search;
+        rules::check_search(&request, limits)?;
+        loop {
+            let found = self
+                .server
+                .run_transaction(Access::Read, |tx| {
+                    Box::pin(search::search_nodes(tx, owner, &request, limits))
+                })
+                .await?;
+            match found {
+                Ok(page) => return Ok(page),
+                Err(behind) => self.catch_up(&behind).await?,
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl PathIndex for PostgresStore {
+    async fn find_path_hashes(
+        &self,
+        owner: &Owner,
+        query: PathQuery,
+    ) -> Result<Vec<PathMatch>, Error> {
+        rules::check_path_hashes(query.hashes.len(), &self.limits)?;
+        self.server
+            .run_transaction(Access::Read, |tx| {
+                Box::pin(path_index::find_path_hashes(tx, owner, &query))
+            })
+            .await
+    }
+
+    async fn put_paths(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        version: u32,
+        marks: Vec<PathMark>,
+    ) -> Result<(), Error> {
+        rules::check_path_hashes(marks.len(), &self.limits)?;
+        self.server
+            .run_transaction(Access::Write, |tx| {
+                Box::pin(path_index::put_paths(tx, owner, id, version, &marks))
+            })
+            .await
+    }
+}

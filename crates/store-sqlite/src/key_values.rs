@@ -1,0 +1,249 @@
+//! Values outside the tree as rows.
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    EntryCursor, EntryPage, Error, KeyScope, KeyValueEntry, ListEntries, PutEntry, rules,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::error::{RowError, corrupt_error};
+use crate::rows::blob::row_checksum;
+use crate::rows::conversation_row::ConversationRow;
+
+/// A scope's columns.
+fn scope_columns(scope: &KeyScope) -> (u8, &str) {
+    match scope {
+        KeyScope::Owner => (0, ""),
+        KeyScope::Resource(resource) => (1, resource),
+        KeyScope::Conversation(id) => (2, id.as_str()),
+    }
+}
+
+/// A scope's columns; a conversation must exist.
+fn load_scope_columns<'a>(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &'a KeyScope,
+) -> Result<(u8, &'a str), RowError> {
+    if let KeyScope::Conversation(id) = scope {
+        ConversationRow::load(conn, owner, id)?;
+    }
+    Ok(scope_columns(scope))
+}
+
+const SELECT: &str = "SELECT key, version, at_ms, value_check, value FROM key_values \
+     WHERE owner = ? AND scope_kind = ? AND scope = ?";
+
+fn decode_entry(row: &Row<'_>) -> Result<Option<KeyValueEntry>, RowError> {
+    let key: String = row.get(0)?;
+    let Some(value) = row.get::<_, Option<Vec<u8>>>(4)? else {
+        return Ok(None);
+    };
+    if row.get::<_, Option<[u8; 8]>>(3)? != Some(row_checksum(&value)) {
+        return Err(corrupt_error(format!(
+            "the value of {key:?} does not match its hash"
+        )));
+    }
+    let version: i64 = row.get(1)?;
+    Ok(Some(KeyValueEntry {
+        key,
+        value: value.into(),
+        version: u64::try_from(version).unwrap_or(0),
+        at_ms: row.get(2)?,
+    }))
+}
+
+/// The value of a key.
+pub(crate) fn get_entry(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &KeyScope,
+    key: &str,
+) -> Result<Option<KeyValueEntry>, RowError> {
+    let (kind, scope) = load_scope_columns(conn, owner, scope)?;
+    let sql = format!("{SELECT} AND key = ?");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![owner.as_str(), kind, scope, key])?;
+    match rows.next()? {
+        Some(row) => decode_entry(row),
+        None => Ok(None),
+    }
+}
+
+/// Lists an owner's values from a cursor on, or the values of one scope. What belongs to a
+/// conversation that is being deleted is gone.
+pub(crate) const LIST_ALL: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
+     FROM key_values AS e \
+     WHERE owner = ?1 AND (scope_kind, scope, key) >= (?2, ?3, ?4) AND value IS NOT NULL \
+     AND (scope_kind <> 2 OR EXISTS \
+     (SELECT 1 FROM conversations c WHERE c.owner = e.owner AND c.id = e.scope)) \
+     ORDER BY scope_kind, scope, key";
+
+/// Values by scope and then by key.
+pub(crate) fn list_entries(
+    conn: &Connection,
+    owner: &Owner,
+    list: &ListEntries,
+) -> Result<EntryPage, RowError> {
+    let only = list.scope.as_ref();
+    let only = only
+        .map(|scope| load_scope_columns(conn, owner, scope))
+        .transpose()?;
+    // The cursor's conversation need not exist any more: the cursor is only a place in the order.
+    let cursor = list
+        .after
+        .as_ref()
+        .map(|at| (scope_columns(&at.scope), at.key.as_str()));
+    let ((kind, scope), key) = [only.map(|only| (only, list.prefix.as_str())), cursor]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(((0, ""), ""));
+    let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
+    let mut statement = conn.prepare_cached(LIST_ALL)?;
+    let mut rows = statement.query(params![owner.as_str(), kind, scope, key])?;
+    let mut page = EntryPage::default();
+    while let Some(row) = rows.next()? {
+        let at: (u8, String) = (row.get(5)?, row.get(6)?);
+        let at_key: String = row.get(0)?;
+        if only.is_some_and(|only| only != (at.0, at.1.as_str())) {
+            break;
+        }
+        let passed = cursor.is_some_and(|cursor| cursor == ((at.0, at.1.as_str()), &*at_key));
+        if passed || !at_key.starts_with(&list.prefix) {
+            if only.is_some() && !passed {
+                break;
+            }
+            continue;
+        }
+        if page.entries.len() == limit {
+            page.next = page.entries.last().map(|(scope, entry)| EntryCursor {
+                scope: scope.clone(),
+                key: entry.key.clone(),
+            });
+            break;
+        }
+        if let Some(entry) = decode_entry(row)? {
+            page.entries.push((scope_of(at)?, entry));
+        }
+    }
+    Ok(page)
+}
+
+fn scope_of((kind, scope): (u8, String)) -> Result<KeyScope, RowError> {
+    Ok(match kind {
+        0 => KeyScope::Owner,
+        1 => KeyScope::Resource(scope),
+        _ => {
+            let id =
+                ConversationId::new(&scope).map_err(|error| corrupt_error(error.to_string()))?;
+            KeyScope::Conversation(id)
+        }
+    })
+}
+
+/// The columns [`verify_entry`] looks at.
+const VERIFY: &str = "SELECT no, key, version, value_check, value, scope_kind FROM key_values";
+
+/// The values of a conversation between two keys, to be checked.
+pub(crate) fn verify_sql(conversation: u32) -> String {
+    format!(
+        "{VERIFY} WHERE (owner, scope) = (SELECT owner, id FROM conversations WHERE no = {conversation}) \
+         AND scope_kind = 2 AND no > ? AND no <= ? ORDER BY no LIMIT ?"
+    )
+}
+
+/// Checks a row of [`verify_sql`].
+pub(crate) fn verify_entry(
+    row: &Row<'_>,
+    damaged: impl Fn(&str, &str) -> Error,
+) -> Result<(), RowError> {
+    let key: String = row.get(1)?;
+    let wrong = |why| Err(damaged(&key, why).into());
+    if key.is_empty() || key.len() > 255 {
+        return wrong("its key is none");
+    }
+    if row.get::<_, i64>(2)? < 1 {
+        return wrong("its version is none");
+    }
+    let value = row.get_ref(4)?.as_blob_or_null();
+    let value = value.map_err(rusqlite::Error::from)?;
+    if row.get::<_, Option<[u8; 8]>>(3)? != value.map(row_checksum) {
+        return wrong("its bytes do not match their check");
+    }
+    Ok(())
+}
+
+/// What is wrong with values that belong to no conversation, a line each, at most `most`.
+pub(crate) fn verify_others(conn: &Connection, most: u32) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare(VERIFY)?;
+    let mut rows = statement.query([])?;
+    let mut lines = Vec::new();
+    while lines.len() < most as usize {
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break,
+            // Those behind it cannot be reached.
+            Err(error) => {
+                lines.push(format!("key_values: {error}"));
+                break;
+            }
+        };
+        let number: i64 = row.get(0)?;
+        let wrong = |why: String| format!("row {number} of key_values: {why}");
+        match row
+            .get(5)
+            .map_err(RowError::from)
+            .and_then(|kind| match kind {
+                0 | 1 => verify_entry(row, |key, why| {
+                    Error::invalid_argument("value", format!("{key:?}, {why}"))
+                }),
+                2 => Ok(()),
+                other => Err(Error::invalid_argument("value", format!("scope {other}")).into()),
+            }) {
+            Ok(()) => {}
+            Err(RowError::Store(error)) => lines.push(wrong(error.to_string())),
+            Err(RowError::Sql(error)) => lines.push(wrong(error.to_string())),
+        }
+    }
+    Ok(lines)
+}
+
+/// Writes or deletes a value; gives its new version.
+pub(crate) fn put_entry(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &KeyScope,
+    put: &PutEntry,
+) -> Result<u64, RowError> {
+    let (kind, scope) = load_scope_columns(conn, owner, scope)?;
+    let stored: Option<(i64, bool)> = conn
+        .prepare_cached(
+            "SELECT version, value IS NOT NULL FROM key_values \
+             WHERE owner = ? AND scope_kind = ? AND scope = ? AND key = ?",
+        )?
+        .query_row(params![owner.as_str(), kind, scope, put.key], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let version = stored.map_or(0, |(version, _)| version);
+    let present = stored.filter(|(_, present)| *present);
+    let present = present.and_then(|(version, _)| u64::try_from(version).ok());
+    rules::check_version(put, present)?;
+    conn.prepare_cached(
+        "INSERT INTO key_values (owner, scope_kind, scope, key, version, at_ms, value_check, value) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
+         ON CONFLICT DO UPDATE SET version = ?5, at_ms = ?6, value_check = ?7, value = ?8",
+    )?
+    .execute(params![
+        owner.as_str(),
+        kind,
+        scope,
+        put.key,
+        version + 1,
+        put.at_ms,
+        put.value.as_deref().map(row_checksum),
+        put.value.as_deref()
+    ])?;
+    Ok(u64::try_from(version + 1).unwrap_or(0))
+}

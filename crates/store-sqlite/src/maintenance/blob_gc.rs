@@ -1,0 +1,150 @@
+//! Garbage collection of blobs that nothing in their conversation names any more.
+//!
+//! A blob is stored before the item that names it, so one without a name may still be waiting for
+//! its item. Collecting is therefore done in two passes: a blob is first marked with the time since
+//! which it is unnamed, and removed by a later call once that is longer ago than the grace period.
+//!
+//! Looking for names reads every item, which takes long, so it is done by a reader. The writer only
+//! checks that nothing was appended since and removes rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contexture_store::{BlobId, CollectRequest, Collected, Error};
+use rusqlite::{Connection, params};
+
+use super::statistics::unsigned_column;
+use crate::error::RowError;
+use crate::rows::blob;
+use crate::rows::codec;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::path::key_range;
+
+/// The blobs that nothing names, as a reader saw them.
+pub(crate) struct UnnamedBlobs {
+    /// The conversation's next event then: as long as it is the same, nobody appended.
+    next_event: u32,
+    /// By row.
+    blobs: BTreeMap<i64, UnnamedBlob>,
+}
+
+struct UnnamedBlob {
+    bytes: u64,
+    /// Since when, as far as is known.
+    since_ms: Option<i64>,
+}
+
+/// Finds the blobs that no item and no state value of the conversation names.
+pub(crate) fn find_unnamed_blobs(
+    conn: &Connection,
+    conv: &ConversationRow,
+) -> Result<UnnamedBlobs, RowError> {
+    let mut blobs = BTreeMap::new();
+    let mut statement = conn.prepare_cached(
+        "SELECT blob_id, no, length(bytes), unnamed_ms FROM blobs WHERE conversation_no = ?",
+    )?;
+    let mut rows = statement.query([conv.no])?;
+    while let Some(row) = rows.next()? {
+        let unneeded = UnnamedBlob {
+            bytes: unsigned_column(row, 2)?,
+            since_ms: row.get(3)?,
+        };
+        let no: i64 = row.get(1)?;
+        blobs.insert(BlobId::from_bytes(row.get(0)?), (no, unneeded));
+    }
+    // Reading every item of a conversation is the expensive part; without blobs there is nothing to
+    // look for.
+    if !blobs.is_empty() {
+        for name in collect_blob_names(conn, conv)? {
+            blobs.remove(&name);
+        }
+    }
+    Ok(UnnamedBlobs {
+        next_event: conv.next_event,
+        blobs: blobs.into_values().collect(),
+    })
+}
+
+/// Every blob that an item or a state value names or is. What cannot be read may name any.
+fn collect_blob_names(
+    conn: &Connection,
+    conv: &ConversationRow,
+) -> Result<BTreeSet<BlobId>, RowError> {
+    let mut names = BTreeSet::new();
+    let (first, last) = key_range(conv.no);
+    let items = "SELECT codec, item, id FROM nodes WHERE id BETWEEN ?1 AND ?2";
+    let values = "SELECT codec, coalesce(value, x''), 0, blob_id FROM state_values \
+                  WHERE conversation_no = ?1 AND ?2 = ?2";
+    let of_items: (&str, [i64; 2]) = (items, [first, last]);
+    for (sql, bound) in [of_items, (values, [conv.no.into(), 0])] {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query(bound)?;
+        while let Some(row) = rows.next()? {
+            let damaged = |why: &str| {
+                let number = row.get::<_, i64>(2).unwrap_or_default() as u32;
+                conv.damaged_error("node", format!("row {number}"), why)
+            };
+            let stored = row.get_ref(1)?.as_blob()?;
+            let plain = codec::decode_bytes(row.get(0)?, stored).map_err(damaged)?;
+            // Any text that looks like an id keeps its blob: keeping one too many costs space,
+            // removing one too many loses data.
+            names.extend(BlobId::find_in_text(&String::from_utf8_lossy(&plain)));
+            if sql == values {
+                // A larger value is a blob, and may name others.
+                if let Some(id) = row.get::<_, Option<[u8; 16]>>(3)?.map(BlobId::from_bytes) {
+                    let value = blob::read_blob(conn, conv, id)?;
+                    names.extend(BlobId::find_in_text(&String::from_utf8_lossy(&value)));
+                    names.insert(id);
+                }
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Removes what has been unnamed for long enough, and takes down since when the others are.
+pub(crate) fn remove_unnamed_blobs(
+    conn: &Connection,
+    conv: &ConversationRow,
+    unnamed: &UnnamedBlobs,
+    request: CollectRequest,
+) -> Result<Collected, RowError> {
+    // Every append records an event. If none came since the reader looked, no new item can name one
+    // of these blobs.
+    if conv.next_event != unnamed.next_event {
+        return Err(Error::Busy {
+            why: "the conversation was written to meanwhile".to_owned(),
+        }
+        .into());
+    }
+    // A clock was set back: their time begins anew.
+    conn.prepare_cached(
+        "UPDATE blobs SET unnamed_ms = NULL WHERE conversation_no = ? AND unnamed_ms IS NOT NULL \
+         AND unnamed_ms > ?",
+    )?
+    .execute(params![conv.no, request.now_ms])?;
+    let mut collected = Collected::default();
+    for (no, blob) in &unnamed.blobs {
+        let due = blob
+            .since_ms
+            .is_some_and(|since| since.saturating_add(request.grace_ms) <= request.now_ms);
+        if !due {
+            conn.prepare_cached(
+                "UPDATE blobs SET unnamed_ms = ? WHERE no = ? AND unnamed_ms IS NULL",
+            )?
+            .execute(params![request.now_ms, no])?;
+            collected.waiting += 1;
+        } else if collected.blobs.count >= request.limit as u64 {
+            collected.more = true;
+        } else {
+            // Unless it was stored again since.
+            let removed = conn
+                .prepare_cached("DELETE FROM blobs WHERE no = ? AND unnamed_ms = ?")?
+                .execute(params![no, blob.since_ms])?;
+            if removed > 0 {
+                collected.blobs.count += 1;
+                collected.blobs.bytes += blob.bytes;
+            }
+        }
+    }
+    Ok(collected)
+}

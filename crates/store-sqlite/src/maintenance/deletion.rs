@@ -1,0 +1,277 @@
+//! Deletes conversations and erases owners in bounded steps.
+//!
+//! A conversation that is deleted leaves `conversations` at once, so nothing finds it any more; its
+//! number waits in `deletions` until all its rows are gone. Each step is a short transaction of its
+//! own, so other writers come in between and an interrupted deletion goes on where it was.
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{EraseScope, Erased};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
+
+use crate::error::RowError;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::path::key_range;
+
+/// What one step removes at most: rows, and about so many bytes of content.
+const STEP_ROWS: usize = 1000;
+const STEP_BYTES: i64 = 8 << 20;
+/// Conversations that one step takes out of sight.
+const STEP_CONVERSATIONS: u32 = 100;
+
+/// Tables whose keys begin with the conversation's number, and the size of a row's content.
+const BY_KEY: [(&str, &str); 8] = [
+    ("nodes", "length(item)"),
+    ("segments", "0"),
+    ("branches", "0"),
+    ("roots", "length(body)"),
+    ("events", "0"),
+    ("responses", "length(inputs)"),
+    ("runs", "length(body)"),
+    ("streams", "0"),
+];
+
+/// Tables with the conversation's number in a column, their key, and the size of a row's content.
+const BY_COLUMN: [(&str, &str, &str); 7] = [
+    ("metadata", "conversation_no", "0"),
+    ("attributes", "conversation_no, key", "0"),
+    ("checkpoints", "conversation_no, name", "0"),
+    ("state_values", "conversation_no, hash", "length(value)"),
+    ("blobs", "no", "size"),
+    (
+        "stream_chunks",
+        "conversation_no, epoch, seq",
+        "length(chunk)",
+    ),
+    (
+        "path_index",
+        "owner, version, path_hash, conversation_no, segment, depth",
+        "0",
+    ),
+];
+
+/// What a step did.
+pub(crate) struct DeletionStep {
+    /// Values outside the tree that it removed.
+    pub(crate) entries: u64,
+    /// Whether rows are left.
+    pub(crate) more: bool,
+}
+
+/// Takes a conversation out of sight; gives its number.
+pub(crate) fn mark_deleted(
+    conn: &Connection,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<u32, RowError> {
+    let conv = ConversationRow::load(conn, owner, id)?;
+    mark_row(conn, owner, conv.no, id.as_str())?;
+    Ok(conv.no)
+}
+
+fn mark_row(conn: &Connection, owner: &Owner, no: u32, id: &str) -> Result<(), RowError> {
+    // Noted before the row goes, in one transaction: a crash between the two would leave rows that
+    // nothing finds again.
+    conn.prepare_cached("INSERT INTO deletions VALUES (?, ?, ?)")?
+        .execute(params![no, owner.as_str(), id])?;
+    conn.prepare_cached("DELETE FROM conversations WHERE no = ?")?
+        .execute([no])?;
+    Ok(())
+}
+
+/// One step of any deletion that was interrupted.
+pub(crate) fn step_any(conn: &Connection) -> Result<DeletionStep, RowError> {
+    let pending: Option<u32> = conn
+        .prepare_cached("SELECT conversation_no FROM deletions LIMIT 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let Some(no) = pending else {
+        return Ok(DeletionStep {
+            entries: 0,
+            more: false,
+        });
+    };
+    delete_step(conn, no)?;
+    Ok(DeletionStep {
+        entries: 0,
+        more: true,
+    })
+}
+
+/// One step of deleting the rows of a conversation.
+pub(crate) fn delete_step(conn: &Connection, no: u32) -> Result<DeletionStep, RowError> {
+    let names: Option<(String, String)> = conn
+        .prepare_cached("SELECT owner, id FROM deletions WHERE conversation_no = ?")?
+        .query_row([no], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let mut budget = DeletionBudget {
+        rows: STEP_ROWS,
+        bytes: STEP_BYTES,
+    };
+    let mut entries = 0;
+    let Some((owner, id)) = names else {
+        return Ok(DeletionStep {
+            entries,
+            more: false,
+        });
+    };
+    // First of all, since a new conversation of the same id would see them.
+    entries += budget.delete_rows(
+        conn,
+        "key_values",
+        "no",
+        "length(value)",
+        "owner = ? AND scope_kind = 2 AND scope = ?",
+        &[&owner, &id],
+    )?;
+    // Large tables first. Once the budget is spent every further delete returns at once, and the
+    // next step goes on with what is left.
+    let (first, last) = key_range(no);
+    for (table, size) in BY_KEY {
+        budget.delete_rows(
+            conn,
+            table,
+            "id",
+            size,
+            "id BETWEEN ? AND ?",
+            &[&first, &last],
+        )?;
+    }
+    for (table, key, size) in BY_COLUMN {
+        budget.delete_rows(conn, table, key, size, "conversation_no = ?", &[&no])?;
+    }
+    // The note is removed by the step that finds nothing left to do within its budget, never
+    // earlier.
+    let more = budget.is_spent();
+    if !more {
+        conn.prepare_cached("DELETE FROM deletions WHERE conversation_no = ?")?
+            .execute([no])?;
+    }
+    Ok(DeletionStep { entries, more })
+}
+
+/// One step of erasing everything of an owner or a resource.
+pub(crate) fn erase_step(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &EraseScope,
+) -> Result<Erased, RowError> {
+    let pending: Option<u32> = conn
+        .prepare_cached("SELECT conversation_no FROM deletions WHERE owner = ? LIMIT 1")?
+        .query_row([owner.as_str()], |row| row.get(0))
+        .optional()?;
+    if let Some(no) = pending {
+        return Ok(Erased {
+            conversations: 0,
+            entries: delete_step(conn, no)?.entries,
+            more: true,
+        });
+    }
+    // Conversations are taken out of sight first and their rows removed by later steps: what was to
+    // be erased is unreadable as early as possible.
+    let conversations = mark_some(conn, owner, scope)?;
+    if conversations > 0 {
+        return Ok(Erased {
+            conversations,
+            entries: 0,
+            more: true,
+        });
+    }
+    let mut budget = DeletionBudget {
+        rows: STEP_ROWS,
+        bytes: STEP_BYTES,
+    };
+    let owner = owner.as_str();
+    let (condition, bound): (&str, Vec<&dyn ToSql>) = match scope {
+        EraseScope::Owner => ("owner = ?", vec![&owner]),
+        EraseScope::Resource(name) => (
+            "owner = ? AND scope_kind = 1 AND scope = ?",
+            vec![&owner, name],
+        ),
+    };
+    let entries =
+        budget.delete_rows(conn, "key_values", "no", "length(value)", condition, &bound)?;
+    Ok(Erased {
+        conversations: 0,
+        entries,
+        more: budget.is_spent(),
+    })
+}
+
+fn mark_some(conn: &Connection, owner: &Owner, scope: &EraseScope) -> Result<u64, RowError> {
+    let (condition, resource) = match scope {
+        EraseScope::Owner => ("", None),
+        EraseScope::Resource(name) => ("AND resource = ?3", Some(name)),
+    };
+    let sql = format!("SELECT no, id FROM conversations WHERE owner = ?1 {condition} LIMIT ?2");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut bound: Vec<&dyn ToSql> = Vec::new();
+    let text = owner.as_str();
+    bound.extend([&text as &dyn ToSql, &STEP_CONVERSATIONS]);
+    bound.extend(resource.map(|name| name as &dyn ToSql));
+    let found = statement
+        .query_map(bound.as_slice(), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<(u32, String)>, _>>()?;
+    for (no, id) in &found {
+        mark_row(conn, owner, *no, id)?;
+    }
+    Ok(found.len() as u64)
+}
+
+/// What a step may still remove.
+struct DeletionBudget {
+    rows: usize,
+    bytes: i64,
+}
+
+impl DeletionBudget {
+    /// Whether rows may be left. A step that ends exactly at its limit says so too; the next one
+    /// finds nothing.
+    fn is_spent(&self) -> bool {
+        self.rows == 0 || self.bytes <= 0
+    }
+
+    /// Deletes rows of `table` as far as the budget reaches, and gives how many. The last row may
+    /// exceed the bytes, so that a large one goes at all.
+    fn delete_rows(
+        &mut self,
+        conn: &Connection,
+        table: &str,
+        key: &str,
+        size: &str,
+        condition: &str,
+        bound: &[&dyn ToSql],
+    ) -> Result<u64, RowError> {
+        if self.is_spent() {
+            return Ok(0);
+        }
+        // Sizes are read before deleting, so that one step cannot put gigabytes into the log; a
+        // LIMIT alone would only bound rows.
+        let sql = format!("SELECT {size} FROM {table} WHERE {condition} ORDER BY {key} LIMIT ?");
+        let mut all: Vec<&dyn ToSql> = bound.to_vec();
+        let limit = i64::try_from(self.rows).unwrap_or(i64::MAX);
+        all.push(&limit);
+        let mut count = 0_i64;
+        {
+            let mut statement = conn.prepare_cached(&sql)?;
+            let mut rows = statement.query(all.as_slice())?;
+            while self.bytes > 0
+                && let Some(row) = rows.next()?
+            {
+                count += 1;
+                self.bytes -= row.get::<_, Option<i64>>(0)?.unwrap_or(0);
+            }
+        }
+        if count == 0 {
+            return Ok(0);
+        }
+        all.pop();
+        all.push(&count);
+        let sql = format!(
+            "DELETE FROM {table} WHERE ({key}) IN \
+             (SELECT {key} FROM {table} WHERE {condition} ORDER BY {key} LIMIT ?)"
+        );
+        let deleted = conn.prepare_cached(&sql)?.execute(all.as_slice())?;
+        self.rows = self.rows.saturating_sub(deleted);
+        Ok(deleted as u64)
+    }
+}

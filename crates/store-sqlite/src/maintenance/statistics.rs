@@ -1,0 +1,68 @@
+//! Counting what a conversation holds: rows and the bytes of their content, table by table.
+//!
+//! Not here: adding up conversations or owners, which the caller does.
+
+use contexture_store::{NodeKind, Statistics, StorageAmount};
+use rusqlite::{Connection, Row, ToSql};
+
+use crate::error::RowError;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::path::key_range;
+
+/// A count or a sum; the sum of nothing is `NULL`.
+pub(super) fn unsigned_column(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let number = row.get::<_, Option<i64>>(column)?.unwrap_or(0);
+    Ok(u64::try_from(number).unwrap_or(0))
+}
+
+/// Counts the rows of a conversation.
+pub(crate) fn read_statistics(
+    conn: &Connection,
+    conv: &ConversationRow,
+) -> Result<Statistics, RowError> {
+    let (first, last) = key_range(conv.no);
+    let mut statistics = Statistics::default();
+    let mut statement = conn.prepare_cached(
+        "SELECT kind, count(*), sum(length(item)) FROM nodes WHERE id BETWEEN ? AND ? GROUP BY kind",
+    )?;
+    let mut rows = statement.query([first, last])?;
+    while let Some(row) = rows.next()? {
+        let kind = row.get::<_, u8>(0)?;
+        let kind = NodeKind::from_code(kind)
+            .ok_or_else(|| conv.damaged_error("node", format!("kind {kind}"), "unknown kind"))?;
+        let amount = StorageAmount {
+            count: unsigned_column(row, 1)?,
+            bytes: unsigned_column(row, 2)?,
+        };
+        statistics.nodes.insert(kind, amount);
+    }
+    let amount = |sql: &str, bound: &[&dyn ToSql]| -> Result<StorageAmount, RowError> {
+        let read = |row: &Row<'_>| {
+            Ok(StorageAmount {
+                count: unsigned_column(row, 0)?,
+                bytes: unsigned_column(row, 1)?,
+            })
+        };
+        Ok(conn.prepare_cached(sql)?.query_row(bound, read)?)
+    };
+    let of_key = |content: &str, table: &str| {
+        let sql = format!("SELECT count(*), sum({content}) FROM {table} WHERE id BETWEEN ? AND ?");
+        amount(&sql, &[&first, &last])
+    };
+    let of_number = |content: &str, table: &str| {
+        let sql = format!("SELECT count(*), sum({content}) FROM {table} WHERE conversation_no = ?");
+        amount(&sql, &[&conv.no])
+    };
+    statistics.roots = of_key("length(body)", "roots")?;
+    statistics.values = of_number("length(value)", "state_values")?;
+    statistics.blobs = of_number("length(bytes)", "blobs")?;
+    statistics.entries = amount(
+        "SELECT count(*), sum(length(value)) FROM key_values \
+         WHERE owner = ? AND scope_kind = 2 AND scope = ? AND value IS NOT NULL",
+        &[&conv.owner.as_str(), &conv.id.as_str()],
+    )?;
+    statistics.names = of_key("0", "branches")?.count + of_number("0", "checkpoints")?.count;
+    statistics.events = of_key("0", "events")?.count;
+    statistics.segments = of_key("0", "segments")?.count;
+    Ok(statistics)
+}

@@ -1,0 +1,43 @@
+//! Giving unused pages back to the file system.
+//!
+//! `VACUUM` copies the whole database and would stop writers for as long. The database is therefore
+//! made with `auto_vacuum = incremental`, and pages are given back in short steps that other writes
+//! come in between. Only a database from before that setting is copied, once.
+
+use rusqlite::Connection;
+
+use super::statistics::unsigned_column;
+use crate::error::RowError;
+
+/// Pages that one step of compacting gives back.
+const STEP_PAGES: u32 = 256;
+
+/// The size of the database in bytes, unused pages included.
+pub(crate) fn database_bytes(conn: &Connection) -> Result<u64, RowError> {
+    let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    Ok(conn.query_row(sql, [], |row| unsigned_column(row, 0))?)
+}
+
+/// Makes the database able to give pages back step by step. Must run outside a transaction.
+pub(crate) fn enable_incremental_vacuum(conn: &Connection) -> Result<(), RowError> {
+    // Only a database from before this setting is copied, once: 2 is `incremental`.
+    let mode: u32 = conn.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+    if mode != 2 {
+        // The copy made meanwhile is as large as the database: not in memory.
+        conn.execute_batch("PRAGMA temp_store = file; PRAGMA auto_vacuum = incremental")?;
+        let vacuumed = conn.execute_batch("VACUUM");
+        // Restored before the error is returned: the connection is the writer's and goes on.
+        conn.pragma_update(None, "temp_store", "memory")?;
+        vacuumed?;
+    }
+    Ok(())
+}
+
+/// Gives some unused pages back; says whether there are more.
+pub(crate) fn vacuum_step(conn: &Connection) -> Result<bool, RowError> {
+    let mut statement = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    let left: u32 = conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(left > 0)
+}

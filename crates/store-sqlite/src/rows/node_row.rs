@@ -1,0 +1,536 @@
+//! Nodes as rows: inserting, looking up and decoding them, and reading a path.
+
+use std::sync::Arc;
+
+use contexture_ir::{Audience, ContentHash, MessageId, NodeId, Origin, ResponseId, RunId};
+use contexture_store::rules::{self, Counters, StoredItem};
+use contexture_store::{
+    EntityKind, Error, Fence, NewItem, Node, NodeKind, NodeQuery, PathPage, ReadRequest,
+};
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+
+use crate::error::RowError;
+use crate::rows::codec;
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::node_columns::{self, COLUMNS, NodeColumns, RowCheck};
+use crate::rows::path::{NodePosition, Stretch, Tip, key_range, load_stretches, packed_key};
+
+/// The version of the items' shape.
+const ITEM_VERSION: i64 = 1;
+
+/// The node of an id, as the index has it.
+// The index holds only the first four bytes of an id, which tell nearly all nodes of a conversation
+// apart at a quarter of the size; the full comparison decides.
+pub(crate) const OF_ID: &str = "substr(node_id, 1, 4) = substr(?2, 1, 4) AND node_id = ?2";
+
+/// Reads the node of an id.
+pub(crate) fn by_id_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}")
+}
+
+/// Reads the nodes of a message.
+pub(crate) fn by_message_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND message_id = ?")
+}
+
+/// Reads the node of a key.
+pub(crate) fn at_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id = ?")
+}
+
+/// Reads the nodes behind a key.
+pub(crate) fn after_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id > ? ORDER BY id")
+}
+
+/// Reads the copies of a node.
+pub(crate) fn copies_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND copied_from = ?")
+}
+
+/// Reads the nodes of a kind; the code is no parameter, so that compactions have an index.
+pub(crate) fn of_kind_sql(kind: NodeKind) -> String {
+    // A partial index serves a query only if its condition stands in the text: bound, the planner
+    // could not know it.
+    let code = kind.code();
+    format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? AND kind = {code}")
+}
+
+/// Reads a run of nodes.
+pub(crate) fn scan_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id")
+}
+
+/// Where a row goes and what it carries besides its item.
+pub(crate) struct NodeSlot {
+    pub(crate) seq: u32,
+    pub(crate) segment: u32,
+    pub(crate) counters: Counters,
+    pub(crate) root_no: u32,
+    pub(crate) fence: Option<Fence>,
+}
+
+/// Inserts a node.
+pub(crate) fn insert_node(
+    conn: &Connection,
+    conversation: u32,
+    slot: &NodeSlot,
+    item: &NewItem,
+) -> Result<(), RowError> {
+    let plain = item.json.as_bytes();
+    // Of the plain bytes: replay compares it with the hash of what a caller sends, whatever
+    // compression does here.
+    let content_hash = ContentHash::of(plain);
+    let (codec, bytes) = codec::encode_bytes(plain);
+    let fence = slot
+        .fence
+        .map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX));
+    let columns = NodeColumns {
+        numbers: [
+            Some(packed_key(conversation, slot.seq)),
+            Some(slot.segment.into()),
+            Some(small_counter(slot.counters.depth).into()),
+            Some(small_counter(slot.counters.messages).into()),
+            Some(small_counter(slot.counters.turns).into()),
+            Some(small_counter(slot.counters.compacted).into()),
+            Some(item.kind.code().into()),
+            Some(item.origin.code().into()),
+            Some(item.audience.code().into()),
+            Some(slot.root_no.into()),
+            fence,
+            Some(item.created_ms),
+            Some(ITEM_VERSION),
+            Some(codec.into()),
+            None,
+            item.step.map(i64::from),
+            None,
+        ],
+        ids: [
+            Some(item.id.as_bytes()),
+            Some(content_hash.as_bytes()),
+            item.meaning_hash.as_ref().map(ContentHash::as_bytes),
+            item.answers.as_ref().map(NodeId::as_bytes),
+            item.copied_from.as_ref().map(NodeId::as_bytes),
+            item.run.as_ref().map(RunId::as_bytes),
+            item.response.as_ref().map(ResponseId::as_bytes),
+        ],
+        message_id: item.message_id.as_ref().map(MessageId::as_str),
+        item: &bytes,
+    };
+    columns.insert_row(conn)
+}
+
+/// Counters never pass the number of positions, which is a `u32`.
+pub(crate) fn small_counter(counter: u64) -> u32 {
+    debug_assert!(u32::try_from(counter).is_ok(), "{counter}");
+    u32::try_from(counter).unwrap_or(u32::MAX)
+}
+
+/// The place after a node.
+pub(crate) fn load_tip(conn: &Connection, conversation: u32, id: NodeId) -> Result<Tip, RowError> {
+    conn.prepare_cached(&format!(
+        "SELECT rest FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}"
+    ))?
+    .query_row(params![conversation, id.as_bytes()], |row| {
+        let columns = rest_of(row, 0)?;
+        Ok(Tip {
+            position: columns.position(),
+            node: Some(id),
+            messages: columns.small_number(node_columns::MESSAGES),
+            turns: columns.small_number(node_columns::TURNS),
+            compacted: columns.small_number(node_columns::COMPACTED),
+            root_no: columns.small_number(node_columns::ROOT_NO),
+        })
+    })
+    .optional()?
+    .ok_or_else(|| Error::not_found(EntityKind::Node, id).into())
+}
+
+/// What is stored under a node id, for recognising repetitions.
+pub(crate) fn find_stored_item(
+    conn: &Connection,
+    conversation: u32,
+    id: NodeId,
+) -> Result<Option<StoredItem>, RowError> {
+    let row = conn
+        .prepare_cached(&format!(
+            "SELECT rest, redacted_ms IS NOT NULL FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}"
+        ))?
+        .query_row(params![conversation, id.as_bytes()], |row| {
+            let columns = rest_of(row, 0)?;
+            let hash = columns.ids[node_columns::CONTENT_HASH].copied();
+            Ok((hash.unwrap_or_default(), columns.position(), row.get(1)?))
+        })
+        .optional()?;
+    let Some((hash, position, redacted)) = row else {
+        return Ok(None);
+    };
+    Ok(Some(StoredItem {
+        content_hash: ContentHash::from_bytes(hash),
+        parent: parent_id(conn, conversation, position)?,
+        redacted,
+    }))
+}
+
+/// The positions of a message's nodes that anybody may see, newest first.
+pub(crate) fn seen_positions(
+    conn: &Connection,
+    conversation: u32,
+    message: &MessageId,
+) -> Result<Vec<NodePosition>, RowError> {
+    let mut statement = conn.prepare_cached(
+        "SELECT rest FROM nodes WHERE id >> 32 = ? AND message_id = ? ORDER BY id DESC",
+    )?;
+    let mut rows = statement.query(params![conversation, message.as_str()])?;
+    let mut positions = Vec::new();
+    while let Some(row) = rows.next()? {
+        let columns = rest_of(row, 0)?;
+        if columns.numbers[node_columns::AUDIENCE] != Some(0) {
+            positions.push(columns.position());
+        }
+    }
+    Ok(positions)
+}
+
+/// The packed columns of a row.
+pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<NodeColumns<'a>> {
+    let rest = row.get_ref(column)?.as_blob()?;
+    match NodeColumns::from_packed(rest) {
+        Some((columns, _)) => Ok(columns),
+        None => Err(FromSqlError::Other("the packed columns are damaged".into()).into()),
+    }
+}
+
+/// The node at a position.
+pub(crate) fn id_of(
+    conn: &Connection,
+    conversation: u32,
+    at: NodePosition,
+) -> Result<Option<NodeId>, RowError> {
+    match load_stretches(conn, conversation, at, at.depth, at.depth)?.first() {
+        Some(stretch) => id_by_seq(conn, conversation, stretch.seq),
+        None => Ok(None),
+    }
+}
+
+/// The node before a position.
+fn parent_id(
+    conn: &Connection,
+    conversation: u32,
+    position: NodePosition,
+) -> Result<Option<NodeId>, RowError> {
+    let depth = position.depth.saturating_sub(1);
+    if depth == 0 {
+        return Ok(None);
+    }
+    id_of(conn, conversation, NodePosition { depth, ..position })
+}
+
+fn id_by_seq(conn: &Connection, conversation: u32, seq: u32) -> Result<Option<NodeId>, RowError> {
+    let id = conn
+        .prepare_cached("SELECT node_id FROM nodes WHERE id = ?")?
+        .query_row([packed_key(conversation, seq)], |row| row.get(0))
+        .optional()?;
+    Ok(id.map(NodeId::from_bytes))
+}
+
+/// Part of the path to `end`.
+pub(crate) fn read_path(
+    conn: &Connection,
+    conv: &ConversationRow,
+    end: &Tip,
+    request: &ReadRequest,
+) -> Result<PathPage, RowError> {
+    let depth = end.position.depth;
+    let extent = rules::depth_range(request, &end.counters());
+    let clamp = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
+    let (from, to) = (clamp(extent.from), clamp(extent.to));
+    let mut nodes = Vec::new();
+    if from <= to {
+        let count = to - from + 1;
+        nodes.reserve(usize::try_from(count).unwrap_or(0));
+        // One node more, for the first node's parent.
+        // Parents are not stored in the rows, since on a path each is the node before. Only the
+        // first one has to be looked up.
+        let mut path = load_stretches(conn, conv.no, end.position, from.max(2) - 1, to)?;
+        let mut before = None;
+        if from > 1
+            && let Some(oldest) = path.last_mut()
+        {
+            before = id_by_seq(conn, conv.no, oldest.seq)?;
+            oldest.from += 1;
+            oldest.seq += 1;
+        }
+        for stretch in path
+            .iter()
+            .rev()
+            .filter(|stretch| stretch.from <= stretch.to)
+        {
+            scan_stretch(conn, conv, stretch, &mut before, &mut nodes)?;
+        }
+        // A missing row would otherwise shorten the path silently, and a model would be asked with
+        // a gap in its history.
+        if nodes.len() as u64 != u64::from(count) {
+            let why = format!("{} of {count} nodes are there", nodes.len());
+            return Err(conv
+                .damaged_error("path", format!("depths {from} to {to}"), why)
+                .into());
+        }
+    }
+    Ok(PathPage {
+        head: end.node,
+        depth: u64::from(depth),
+        nodes,
+        next: extent.next,
+    })
+}
+
+fn scan_stretch(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stretch: &Stretch,
+    before: &mut Option<NodeId>,
+    nodes: &mut Vec<Arc<Node>>,
+) -> Result<(), RowError> {
+    let mut statement = conn.prepare_cached(&scan_sql())?;
+    let last = stretch.seq + (stretch.to - stretch.from);
+    let mut rows =
+        statement.query([packed_key(conv.no, stretch.seq), packed_key(conv.no, last)])?;
+    let mut depth = stretch.from;
+    while let Some(row) = rows.next()? {
+        let damaged = |why: &str| conv.damaged_error("node", format!("depth {depth}"), why);
+        let (columns, check) =
+            NodeColumns::from_row(row)?.ok_or_else(|| damaged("the packed columns are damaged"))?;
+        let node = decode_or(damaged, &columns, check, *before)?;
+        let wanted = NodePosition {
+            segment: stretch.segment,
+            depth,
+        };
+        // A row whose checksum holds may still stand under a wrong key, after a damaged page was
+        // repaired, say.
+        if columns.position() != wanted {
+            return Err(damaged("it stands elsewhere").into());
+        }
+        depth += 1;
+        *before = Some(node.id);
+        nodes.push(Arc::new(node));
+    }
+    Ok(())
+}
+
+/// Nodes wherever they stand.
+pub(crate) fn find_nodes(
+    conn: &Connection,
+    conv: &ConversationRow,
+    query: &NodeQuery,
+) -> Result<Vec<Arc<Node>>, RowError> {
+    match query {
+        NodeQuery::Id(id) => match by_id(conn, conv, *id)? {
+            Some(node) => Ok(vec![node]),
+            None => Err(Error::not_found(EntityKind::Node, id).into()),
+        },
+        NodeQuery::Prefix(prefix) => by_prefix(conn, conv, prefix),
+        NodeQuery::Message(message) => by_message(conn, conv, message),
+        NodeQuery::CopiesOf(source) => {
+            // An unknown source is an error and not an empty list.
+            load_tip(conn, conv.no, *source)?;
+            query_nodes(
+                conn,
+                conv,
+                &copies_sql(),
+                params![conv.no, source.as_bytes()],
+            )
+        }
+        NodeQuery::Kind(kind) => {
+            let (first, last) = key_range(conv.no);
+            query_nodes(conn, conv, &of_kind_sql(*kind), params![first, last])
+        }
+    }
+}
+
+fn by_id(
+    conn: &Connection,
+    conv: &ConversationRow,
+    id: NodeId,
+) -> Result<Option<Arc<Node>>, RowError> {
+    let mut statement = conn.prepare_cached(&by_id_sql())?;
+    let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
+    rows.next()?
+        .map(|row| decode_single(conn, conv, row))
+        .transpose()
+}
+
+fn by_prefix(
+    conn: &Connection,
+    conv: &ConversationRow,
+    prefix: &str,
+) -> Result<Vec<Arc<Node>>, RowError> {
+    // A range of ids instead of LIKE, so that the index is used. Five candidates are enough to tell
+    // that a prefix is ambiguous.
+    let (low, high) = rules::check_prefix(prefix)?;
+    let ids = conn
+        .prepare_cached(
+            "SELECT node_id FROM nodes WHERE id >> 32 = ?1 \
+             AND substr(node_id, 1, 4) BETWEEN substr(?2, 1, 4) AND substr(?3, 1, 4) \
+             AND node_id BETWEEN ?2 AND ?3 ORDER BY node_id LIMIT 5",
+        )?
+        .query_map(params![conv.no, low, high], |row| row.get(0))?
+        .map(|id| id.map(NodeId::from_bytes))
+        .collect::<Result<Vec<NodeId>, _>>()?;
+    match ids.as_slice() {
+        [] => Err(Error::not_found(EntityKind::Node, prefix).into()),
+        [id] => find_nodes(conn, conv, &NodeQuery::Id(*id)),
+        several => Err(Error::Ambiguous {
+            what: EntityKind::Node,
+            name: prefix.to_owned(),
+            candidates: several.iter().map(NodeId::to_string).collect(),
+        }
+        .into()),
+    }
+}
+
+fn by_message(
+    conn: &Connection,
+    conv: &ConversationRow,
+    message: &MessageId,
+) -> Result<Vec<Arc<Node>>, RowError> {
+    let named = params![conv.no, message.as_str()];
+    let mut found = query_nodes(conn, conv, &by_message_sql(), named)?;
+    // A node without a message id is a message of its own.
+    if let Ok(id) = message.as_str().parse::<NodeId>() {
+        let own = by_id(conn, conv, id)?;
+        found.extend(own.filter(|node| node.message_id.is_none()));
+    }
+    if found.is_empty() {
+        return Err(Error::not_found(EntityKind::Message, message).into());
+    }
+    found.sort_by_key(|node| (node.depth, node.id));
+    Ok(found)
+}
+
+/// The nodes that a statement reads, by depth and then by id.
+fn query_nodes(
+    conn: &Connection,
+    conv: &ConversationRow,
+    sql: &str,
+    bound: &[&dyn ToSql],
+) -> Result<Vec<Arc<Node>>, RowError> {
+    let mut found = Vec::new();
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(bound)?;
+    while let Some(row) = rows.next()? {
+        found.push(decode_single(conn, conv, row)?);
+    }
+    found.sort_by_key(|node| (node.depth, node.id));
+    Ok(found)
+}
+
+/// A node read without its neighbours.
+fn decode_single(
+    conn: &Connection,
+    conv: &ConversationRow,
+    row: &Row<'_>,
+) -> Result<Arc<Node>, RowError> {
+    let Some((columns, check)) = NodeColumns::from_row(row)? else {
+        let number = row.get::<_, i64>(0)? as u32;
+        let why = "the packed columns are damaged";
+        return Err(conv
+            .damaged_error("node", format!("row {number}"), why)
+            .into());
+    };
+    let position = columns.position();
+    let damaged = |why: &str| conv.damaged_error("node", format!("depth {}", position.depth), why);
+    let before = parent_id(conn, conv.no, position)?;
+    Ok(Arc::new(decode_or(damaged, &columns, check, before)?))
+}
+
+/// The node of a row, if it is the one that was written; `damaged` makes the error.
+pub(crate) fn decode_or(
+    damaged: impl Fn(&str) -> Error,
+    columns: &NodeColumns<'_>,
+    check: RowCheck,
+    parent: Option<NodeId>,
+) -> Result<Node, RowError> {
+    let [
+        _,
+        _,
+        depth,
+        messages,
+        turns,
+        compacted,
+        kind,
+        origin,
+        audience,
+        _,
+        _,
+        created_ms,
+        _,
+        codec,
+        _,
+        step,
+        redacted_ms,
+    ] = columns.numbers;
+    let [
+        node_id,
+        content_hash,
+        meaning_hash,
+        answers,
+        copied_from,
+        run,
+        response,
+    ] = columns.ids;
+    let content_hash = content_hash.copied().map(ContentHash::from_bytes);
+    // The checksum is compared before anything is decoded: what follows may rely on the columns
+    // being those that were written.
+    let sound = match check {
+        Some(check) => columns.matches_check(check),
+        // From before compression.
+        None => content_hash == Some(ContentHash::of(columns.item)),
+    };
+    if !sound {
+        return Err(damaged("the bytes are not those that were written").into());
+    }
+    let counter = |number: Option<i64>| {
+        let number = number.and_then(|number| u64::try_from(number).ok());
+        number.ok_or_else(|| damaged("a counter is missing or negative"))
+    };
+    let code = |number: Option<i64>| number.and_then(|code| u8::try_from(code).ok());
+    let item =
+        codec::decode_bytes(code(codec).unwrap_or(u8::MAX), columns.item).map_err(&damaged)?;
+    let json = std::str::from_utf8(&item).map_err(|_| damaged("the item is not UTF-8"))?;
+    let message_id = columns.message_id.map(MessageId::new).transpose();
+    let id = node_id.ok_or_else(|| damaged("the id is missing"))?;
+    let node = Node {
+        id: NodeId::from_bytes(*id),
+        parent,
+        depth: counter(depth)?,
+        messages: counter(messages)?,
+        turns: counter(turns)?,
+        compacted: counter(compacted)?,
+        json: Arc::from(json),
+        content_hash: content_hash.ok_or_else(|| damaged("the hash is missing"))?,
+        kind: code(kind)
+            .and_then(NodeKind::from_code)
+            .ok_or_else(|| damaged("unknown kind"))?,
+        answers: answers.copied().map(NodeId::from_bytes),
+        message_id: message_id.map_err(|_| damaged("the message id breaks its rule"))?,
+        run: run.copied().map(RunId::from_bytes),
+        step: match step {
+            Some(step) => Some(u32::try_from(step).map_err(|_| damaged("unknown step"))?),
+            None => None,
+        },
+        response: response.copied().map(ResponseId::from_bytes),
+        origin: code(origin)
+            .and_then(Origin::from_code)
+            .ok_or_else(|| damaged("unknown origin"))?,
+        audience: code(audience)
+            .and_then(Audience::from_code)
+            .ok_or_else(|| damaged("unknown audience"))?,
+        copied_from: copied_from.copied().map(NodeId::from_bytes),
+        meaning_hash: meaning_hash.copied().map(ContentHash::from_bytes),
+        created_ms: created_ms.ok_or_else(|| damaged("the time is missing"))?,
+        redacted_ms,
+    };
+    Ok(node)
+}

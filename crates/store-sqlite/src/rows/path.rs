@@ -1,0 +1,164 @@
+//! Positions of nodes, segments, and the stretches of keys that a path consists of.
+//!
+//! A path is found by walking segments, never nodes: from the end's segment to its parent, and so
+//! on. Parents have smaller numbers, so each walk ends.
+
+use contexture_ir::NodeId;
+use contexture_store::rules::Counters;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::error::{RowError, corrupt_error};
+
+/// A node's place in its conversation. Depth 0 is before the first node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodePosition {
+    pub(crate) segment: u32,
+    pub(crate) depth: u32,
+}
+
+/// A place that nodes can follow: a head, a node, or the emptiness before the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tip {
+    pub(crate) position: NodePosition,
+    pub(crate) node: Option<NodeId>,
+    pub(crate) messages: u32,
+    pub(crate) turns: u32,
+    pub(crate) compacted: u32,
+    pub(crate) root_no: u32,
+}
+
+impl Tip {
+    /// The counters of the path up to here.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters {
+            depth: u64::from(self.position.depth),
+            messages: u64::from(self.messages),
+            turns: u64::from(self.turns),
+            compacted: u64::from(self.compacted),
+        }
+    }
+}
+
+/// A stretch of a path: the nodes of these depths lie at consecutive keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) segment: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// Sequence number of the node at depth `from`.
+    pub(crate) seq: u32,
+}
+
+/// The key of row `number` of a conversation.
+pub(crate) fn packed_key(conversation: u32, number: u32) -> i64 {
+    (i64::from(conversation) << 32) | i64::from(number)
+}
+
+/// First and last key of a conversation.
+pub(crate) fn key_range(conversation: u32) -> (i64, i64) {
+    (
+        packed_key(conversation, 0),
+        packed_key(conversation, u32::MAX),
+    )
+}
+
+/// A segment's row.
+struct Segment {
+    parent: u32,
+    first_depth: u32,
+    first_seq: u32,
+}
+
+fn load_segment(conn: &Connection, conversation: u32, number: u32) -> Result<Segment, RowError> {
+    let row = conn
+        .prepare_cached("SELECT parent_segment, first_depth, first_seq FROM segments WHERE id = ?")?
+        .query_row([packed_key(conversation, number)], |row| {
+            Ok(Segment {
+                parent: row.get(0)?,
+                first_depth: row.get(1)?,
+                first_seq: row.get(2)?,
+            })
+        })
+        .optional()?;
+    let broken = || {
+        corrupt_error(format!(
+            "conversation {conversation}: segment {number} is missing or wrong"
+        ))
+    };
+    let row = row.ok_or_else(broken)?;
+    // Segments are numbered in the order they are made, so a parent has a smaller number. Checking
+    // it makes every walk end even in a damaged file.
+    if row.parent >= number || row.first_depth == 0 {
+        return Err(broken());
+    }
+    Ok(row)
+}
+
+/// The stretches of the path to `end` that cover depths `from..=to`, last first.
+pub(crate) fn load_stretches(
+    conn: &Connection,
+    conversation: u32,
+    end: NodePosition,
+    from: u32,
+    to: u32,
+) -> Result<Vec<Stretch>, RowError> {
+    let mut found = Vec::new();
+    let (mut number, mut last) = (end.segment, end.depth);
+    // From the end to the beginning, since only a segment knows what is before it. Capacities
+    // double, so there are about as many steps as bits in the depth.
+    while number != 0 && last >= from {
+        let row = load_segment(conn, conversation, number)?;
+        if row.first_depth <= to && row.first_depth <= last {
+            let first = row.first_depth.max(from);
+            found.push(Stretch {
+                segment: number,
+                from: first,
+                to: last.min(to),
+                seq: row.first_seq + (first - row.first_depth),
+            });
+        }
+        last = row.first_depth - 1;
+        number = row.parent;
+    }
+    Ok(found)
+}
+
+/// Whether `position` is on the path to `end`.
+pub(crate) fn is_on_path(
+    conn: &Connection,
+    conversation: u32,
+    end: NodePosition,
+    position: NodePosition,
+) -> Result<bool, RowError> {
+    let (mut number, mut last) = (end.segment, end.depth);
+    // Parents have smaller numbers, so the walk stops at the segment of the position or below it,
+    // without reading the rest of the path.
+    while number > position.segment {
+        let row = load_segment(conn, conversation, number)?;
+        last = row.first_depth - 1;
+        number = row.parent;
+    }
+    Ok(number == position.segment && position.depth <= last)
+}
+
+/// Records a new segment.
+pub(crate) fn insert_segment(
+    conn: &Connection,
+    conversation: u32,
+    number: u32,
+    parent: NodePosition,
+    first_seq: u32,
+    capacity: u32,
+    branch: u32,
+) -> Result<(), RowError> {
+    conn.prepare_cached("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?)")?
+        .execute(params![
+            packed_key(conversation, number),
+            parent.segment,
+            parent.depth + 1,
+            first_seq,
+            capacity,
+            branch
+        ])?;
+    Ok(())
+}

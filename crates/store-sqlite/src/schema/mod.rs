@@ -1,0 +1,175 @@
+//! The schema: the format of a database file, and the migrations that lead to it.
+//!
+//! `application_id` says whose file it is, `user_version` which format it has; the table `format`
+//! says which versions of this program may still read or write it. Migrations are the numbered
+//! files in `migrations/`, each applied in the transaction that raises `user_version`, so a crash
+//! leaves either format.
+
+use std::path::Path;
+
+use contexture_store::{Error, StorageFault};
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::{Batch, Connection, TransactionBehavior};
+
+use crate::conversations::filter::fill_attributes;
+use crate::error::{RowError, from_sqlite};
+use crate::rows::node_columns::repack_rows;
+
+#[cfg(test)]
+mod tests;
+
+/// The newest format this version knows.
+pub const FORMAT: u32 = 11;
+
+/// "CTXR".
+const APPLICATION_ID: i32 = 0x4354_5852;
+
+/// One step: statements, then what SQL cannot say.
+struct Migration {
+    sql: &'static str,
+    fill: fn(&Connection) -> Result<(), RowError>,
+}
+
+/// Migration n leads from format n to format n + 1.
+const MIGRATIONS: [Migration; FORMAT as usize] = [
+    Migration {
+        sql: include_str!("../../migrations/0001_begin.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0002_contract.sql"),
+        fill: fill_attributes,
+    },
+    Migration {
+        sql: include_str!("../../migrations/0003_node_check.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0004_search.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0005_compression.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0006_streams.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0007_collecting.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0008_space.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0009_packed.sql"),
+        fill: repack_rows,
+    },
+    Migration {
+        sql: include_str!("../../migrations/0010_responses.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../../migrations/0011_live_values.sql"),
+        fill: |_| Ok(()),
+    },
+];
+
+/// What a file says of itself.
+struct FormatStamp {
+    application_id: i32,
+    format: u32,
+    empty: bool,
+}
+
+/// Brings the database to the newest format, or says why that cannot be.
+pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
+    migrate_watched(conn, path, &mut |_| ())
+}
+
+/// As [`migrate`]; `after` each statement is called.
+pub(crate) fn migrate_watched(
+    conn: &mut Connection,
+    path: &Path,
+    after: &mut dyn FnMut(&Connection),
+) -> Result<(), Error> {
+    let sql = |error| from_sqlite(error, path);
+    {
+        // In one transaction, or another process could migrate between two of the questions.
+        let tx = conn.transaction().map_err(sql)?;
+        if check_schema_version(&read_stamp(&tx).map_err(sql)?, &tx, path)? {
+            return Ok(());
+        }
+    }
+    let tx = conn
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(sql)?;
+    // Another process may have been faster.
+    let stamp = read_stamp(&tx).map_err(sql)?;
+    if check_schema_version(&stamp, &tx, path)? {
+        return Ok(());
+    }
+    let done = usize::try_from(stamp.format).unwrap_or(usize::MAX);
+    for migration in MIGRATIONS.iter().skip(done) {
+        let mut statements = Batch::new(&tx, migration.sql);
+        while let Some(mut statement) = statements.next().map_err(sql)? {
+            statement.execute([]).map_err(sql)?;
+            after(&tx);
+        }
+        (migration.fill)(&tx).map_err(|fault| fault.into_error(path))?;
+        after(&tx);
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)
+        .map_err(sql)?;
+    tx.pragma_update(None, "user_version", FORMAT)
+        .map_err(sql)?;
+    after(&tx);
+    tx.commit().map_err(sql)
+}
+
+/// Whether the database can be used as it is (`true`) or after migration (`false`).
+fn check_schema_version(
+    stamp: &FormatStamp,
+    conn: &Connection,
+    path: &Path,
+) -> Result<bool, Error> {
+    if stamp.application_id != APPLICATION_ID && !(stamp.application_id == 0 && stamp.empty) {
+        return Err(Error::Storage {
+            path: path.to_owned(),
+            fault: StorageFault::NotADatabase,
+            source: None,
+        });
+    }
+    if stamp.format == 0 {
+        return Ok(false);
+    }
+    // The newest of our kind that wrote it says who may still use it, whatever format it left.
+    let needed: u32 = conn
+        .query_row(
+            "SELECT max(min_reader, min_writer) FROM format",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap_or(stamp.format);
+    if needed <= FORMAT {
+        return Ok(stamp.format >= FORMAT);
+    }
+    Err(Error::Newer {
+        path: path.to_owned(),
+        found: needed,
+        supported: FORMAT,
+    })
+}
+
+fn read_stamp(conn: &Connection) -> rusqlite::Result<FormatStamp> {
+    Ok(FormatStamp {
+        application_id: conn.query_row("PRAGMA application_id", [], |row| row.get(0))?,
+        format: conn.query_row("PRAGMA user_version", [], |row| row.get(0))?,
+        empty: conn.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
+            row.get(0)
+        })?,
+    })
+}

@@ -1,0 +1,198 @@
+//! The index of texts: what it holds, how far it got, and the bounded steps that bring it up to date.
+//!
+//! The index is derived. `search_state` says how far it got: nodes up to `indexed_to` are in it.
+//! Whatever removes a node removes its terms (triggers, see the migration). Removed terms stay in
+//! the index's pages until those are merged, so `purge` says that this is due.
+//!
+//! Not here: when the steps of [`maintain_index`] run.
+
+use contexture_store::{Error, Node, rules};
+use rusqlite::{Connection, Row, TransactionBehavior, params};
+
+use crate::error::RowError;
+use crate::rows::node_columns::NodeColumns;
+use crate::rows::node_row;
+use crate::rows::path::packed_key;
+use crate::search::fts_rowid;
+
+/// `indexed_to` of a whole index.
+const EVERYTHING: i64 = i64::MAX;
+
+/// What one step of indexing reads at most: nodes, and about so many bytes of items.
+const STEP_NODES: usize = 1000;
+const STEP_BYTES: usize = 8 << 20;
+
+/// How many pages one step of merging writes, about.
+const STEP_PAGES: i64 = 100;
+
+/// Makes ready the index of a database that was just opened: one of another version is emptied.
+pub(crate) fn prepare_index(conn: &mut Connection) -> rusqlite::Result<()> {
+    if is_of_this_version(conn)? {
+        return Ok(());
+    }
+    // Immediate, since a transaction that began by reading could not become a writer while another
+    // process writes.
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    if !is_of_this_version(&tx)? {
+        reset_index(&tx)?;
+    }
+    tx.commit()
+}
+
+fn is_of_this_version(conn: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT terms_version = ? FROM search_state";
+    conn.query_row(sql, [rules::TERMS_VERSION], |row| row.get(0))
+}
+
+/// Empties the index; what is stored is still to be indexed.
+pub(crate) fn reset_index(conn: &Connection) -> rusqlite::Result<()> {
+    // A contentless table cannot be emptied row by row; this is its own command for it.
+    conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+    conn.execute(
+        "UPDATE search_state SET terms_version = ?1, purge = 0, \
+         indexed_to = iif(EXISTS (SELECT 1 FROM nodes), -1, ?2)",
+        params![rules::TERMS_VERSION, EVERYTHING],
+    )?;
+    Ok(())
+}
+
+/// How far the index got.
+pub(crate) struct IndexedRange(i64);
+
+impl IndexedRange {
+    pub(crate) fn load(conn: &Connection) -> Result<Self, RowError> {
+        let reach = conn
+            .prepare_cached("SELECT indexed_to FROM search_state")?
+            .query_row([], |row| row.get(0))?;
+        Ok(Self(reach))
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0 == EVERYTHING
+    }
+}
+
+/// Indexes a node that was just stored, unless a later step comes by it anyway.
+pub(crate) fn index_node(
+    conn: &Connection,
+    reach: &IndexedRange,
+    conversation: u32,
+    seq: u32,
+    terms: &str,
+) -> Result<(), RowError> {
+    let id = packed_key(conversation, seq);
+    // Nodes beyond the reach are indexed by a later step in order of their keys; indexing them here
+    // too would store their terms twice.
+    if id <= reach.0 && !terms.is_empty() {
+        insert_terms(conn, id, terms)?;
+    }
+    Ok(())
+}
+
+/// Whether the index has what it should have of a node.
+pub(crate) fn is_indexed(
+    conn: &Connection,
+    reach: &IndexedRange,
+    id: i64,
+    node: &Node,
+) -> Result<bool, RowError> {
+    if id > reach.0 || node.redacted_ms.is_some() {
+        return Ok(true);
+    }
+    let found = conn
+        .prepare_cached("SELECT 1 FROM search WHERE rowid = ?")?
+        .exists([fts_rowid::of_key(id)])?;
+    Ok(found || rules::index_terms(&rules::searchable_text(&node.json)).is_empty())
+}
+
+fn insert_terms(conn: &Connection, id: i64, terms: &str) -> Result<(), RowError> {
+    conn.prepare_cached("INSERT INTO search (rowid, terms) VALUES (?, ?)")?
+        .execute(params![fts_rowid::of_key(id), terms])?;
+    Ok(())
+}
+
+/// One step of what is due; says whether more may be.
+pub(crate) fn maintain_index(conn: &Connection) -> Result<bool, RowError> {
+    Ok(purge_removed_terms(conn)? || index_next_nodes(conn)?)
+}
+
+/// One step of indexing what is not indexed yet; says whether something was done.
+pub(crate) fn index_next_nodes(conn: &Connection) -> Result<bool, RowError> {
+    let reach = IndexedRange::load(conn)?;
+    if reach.is_everything() {
+        return Ok(false);
+    }
+    let mut last = None;
+    {
+        let mut statement = conn.prepare_cached(&node_row::after_sql())?;
+        let mut rows = statement.query([reach.0])?;
+        let (mut nodes, mut bytes) = (0, 0);
+        while nodes < STEP_NODES
+            && bytes < STEP_BYTES
+            && let Some(row) = rows.next()?
+        {
+            let id = row.get(0)?;
+            // A damaged or redacted node is passed over, not an error: otherwise one bad row would
+            // keep all others from being found.
+            if let Some(node) = decode_undamaged(row)?.filter(|node| node.redacted_ms.is_none()) {
+                let terms = rules::index_terms(&rules::searchable_text(&node.json));
+                bytes += node.json.len();
+                if !terms.is_empty() {
+                    insert_terms(conn, id, &terms)?;
+                }
+            }
+            nodes += 1;
+            last = Some(id);
+        }
+    }
+    // In the same transaction as the terms, so a crash repeats the step or goes on behind it.
+    conn.prepare_cached("UPDATE search_state SET indexed_to = ?")?
+        .execute([last.unwrap_or(EVERYTHING)])?;
+    Ok(true)
+}
+
+/// One step of merging what was removed out of the index; says whether something was done.
+pub(crate) fn purge_removed_terms(conn: &Connection) -> Result<bool, RowError> {
+    let due: u32 = conn
+        .prepare_cached("SELECT purge FROM search_state")?
+        .query_row([], |row| row.get(0))?;
+    // The first step takes all there is as one piece of work (negative), the others go on with it.
+    let (pages, next) = match due {
+        0 => return Ok(false),
+        1 => (-STEP_PAGES, 2),
+        _ => (STEP_PAGES, 2),
+    };
+    let before = total_changes(conn)?;
+    conn.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?)")?
+        .execute([pages])?;
+    // Fewer than two changes: there was nothing to merge.
+    let next = if total_changes(conn)? - before < 2 {
+        0
+    } else {
+        next
+    };
+    conn.prepare_cached("UPDATE search_state SET purge = ?")?
+        .execute([next])?;
+    Ok(true)
+}
+
+fn total_changes(conn: &Connection) -> Result<i64, RowError> {
+    Ok(conn
+        .prepare_cached("SELECT total_changes()")?
+        .query_row([], |row| row.get(0))?)
+}
+
+/// A row as a node without its parent; `None` if it is damaged. Whoever reads the node is told so;
+/// here it is one that is not found.
+pub(super) fn decode_undamaged(row: &Row<'_>) -> Result<Option<Node>, RowError> {
+    let damaged = |why: &str| Error::invalid_argument("node", why);
+    let Some((columns, check)) = NodeColumns::from_row(row)? else {
+        return Ok(None);
+    };
+    match node_row::decode_or(damaged, &columns, check, None) {
+        Ok(node) => Ok(Some(node)),
+        Err(RowError::Store(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}

@@ -1,0 +1,272 @@
+//! Searching texts: where to look, and which nodes the index proposes to the ranking.
+//!
+//! A contentless FTS5 table holds the terms of every node under the node's number (`fts_rowid`);
+//! what a query means is decided by `contexture_store::rules`, which judges what the index gives. So
+//! the index may give too much, never too little, and holds no positions.
+//!
+//! Not here: keeping the index up to date (`index`).
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::rules::{IndexCondition, Ranking, SearchCandidate};
+use contexture_store::{Limits, SearchPage, SearchRequest};
+use rusqlite::{Connection, params};
+
+use crate::error::{RowError, corrupt_error};
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::node_row;
+use crate::rows::path::{Stretch, Tip, load_stretches};
+
+mod fts_rowid;
+pub(crate) mod index;
+
+use index::decode_undamaged;
+
+/// An owner with so many conversations at most is searched where these are, others through the whole
+/// index: what it costs then depends on everybody's texts.
+const FEW_CONVERSATIONS: u32 = 256;
+
+/// The numbers of a range whose nodes have all terms.
+pub(crate) const IN_RANGE: &str =
+    "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC";
+
+/// The numbers of an owner whose nodes have all terms, of one resource or of all. What stands for
+/// the conversation in them: see `entry`.
+pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN conversations c \
+     ON c.no = iif(search.rowid < 1 << 41, search.rowid >> 10, (search.rowid - (1 << 41)) >> 32) \
+     WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
+     ORDER BY search.rowid DESC";
+
+/// Where to look, found out before anything is read.
+pub(crate) enum SearchArea {
+    /// In these conversations, on a path if there is only one.
+    Few {
+        /// By number.
+        conversations: BTreeMap<u32, ConversationId>,
+        /// Their numbers, the newest first.
+        runs: Vec<ConversationRange>,
+        path: Option<Vec<Stretch>>,
+    },
+    /// In all of the owner, of one resource or of all.
+    Many {
+        owner: Owner,
+        resource: Option<String>,
+    },
+}
+
+/// Conversations whose numbers follow each other: the index is asked for them at once.
+pub(crate) struct ConversationRange {
+    numbers: RangeInclusive<u32>,
+    /// How many nodes the longest has.
+    longest: u32,
+}
+
+impl SearchArea {
+    pub(crate) fn of_conversation(conv: &ConversationRow) -> Self {
+        Self::single_conversation(conv, None)
+    }
+
+    pub(crate) fn of_path(
+        conn: &Connection,
+        conv: &ConversationRow,
+        end: &Tip,
+    ) -> Result<Self, RowError> {
+        let mut path = load_stretches(conn, conv.no, end.position, 1, end.position.depth)?;
+        path.sort_unstable_by_key(|stretch| stretch.seq);
+        Ok(Self::single_conversation(conv, Some(path)))
+    }
+
+    fn single_conversation(conv: &ConversationRow, path: Option<Vec<Stretch>>) -> Self {
+        Self::Few {
+            conversations: [(conv.no, conv.id.clone())].into(),
+            runs: vec![ConversationRange {
+                numbers: conv.no..=conv.no,
+                longest: conv.next_seq,
+            }],
+            path,
+        }
+    }
+
+    pub(crate) fn of_owner(
+        conn: &Connection,
+        owner: &Owner,
+        resource: Option<&str>,
+    ) -> Result<Self, RowError> {
+        let mut few = conn
+            .prepare_cached(
+                "SELECT no, id, next_seq FROM conversations WHERE owner = ?1 \
+                 AND (?2 IS NULL OR resource = ?2) LIMIT ?3",
+            )?
+            .query_map(
+                params![owner.as_str(), resource, FEW_CONVERSATIONS + 1],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )?
+            .collect::<Result<Vec<(u32, String, u32)>, _>>()?;
+        // One more than allowed was read only to learn this.
+        if few.len() > FEW_CONVERSATIONS as usize {
+            return Ok(Self::Many {
+                owner: owner.clone(),
+                resource: resource.map(str::to_owned),
+            });
+        }
+        // Newest first, which is the order in which the ranking takes candidates until its limit.
+        few.sort_unstable_by_key(|(no, _, _)| std::cmp::Reverse(*no));
+        let mut conversations = BTreeMap::new();
+        let mut runs: Vec<ConversationRange> = Vec::new();
+        for (no, id, next_seq) in few {
+            conversations.insert(no, conversation_id(id)?);
+            match runs.last_mut() {
+                // Neighbouring numbers become one range: an owner that is alone in a database is
+                // one query instead of hundreds.
+                Some(run) if no.checked_add(1) == Some(*run.numbers.start()) => {
+                    run.numbers = no..=*run.numbers.end();
+                    run.longest = run.longest.max(next_seq);
+                }
+                _ => runs.push(ConversationRange {
+                    numbers: no..=no,
+                    longest: next_seq,
+                }),
+            }
+        }
+        Ok(Self::Few {
+            conversations,
+            runs,
+            path: None,
+        })
+    }
+
+    /// Goes through what the index has that fulfils `asked`: conversations and keys.
+    fn for_each_match(
+        &self,
+        conn: &Connection,
+        asked: &str,
+        mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, RowError>,
+    ) -> Result<(), RowError> {
+        match self {
+            Self::Few {
+                conversations,
+                runs,
+                path,
+            } => {
+                // One statement for all ranges: the owner is checked by the numbers, so no join is
+                // needed.
+                let mut statement = conn.prepare_cached(IN_RANGE)?;
+                let parts = |run: &ConversationRange| {
+                    fts_rowid::of_conversations(&run.numbers, run.longest)
+                };
+                for part in runs.iter().flat_map(parts) {
+                    let mut rows = statement.query(params![asked, part.start(), part.end()])?;
+                    while let Some(row) = rows.next()? {
+                        let node = fts_rowid::key_of(row.get(0)?);
+                        let no = u32::try_from(node >> 32).ok();
+                        let conversation = no.and_then(|no| conversations.get(&no));
+                        if let Some(conversation) = conversation
+                            && path.as_ref().is_none_or(|path| contains_row(path, node))
+                            && visit(conversation, node)?.is_break()
+                        {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            Self::Many { owner, resource } => {
+                let mut statement = conn.prepare_cached(OF_OWNER)?;
+                let mut rows = statement.query(params![asked, owner.as_str(), resource])?;
+                while let Some(row) = rows.next()? {
+                    let id = conversation_id(row.get(1)?)?;
+                    if visit(&id, fts_rowid::key_of(row.get(0)?))?.is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Searches.
+pub(crate) fn search_nodes(
+    conn: &Connection,
+    area: &SearchArea,
+    request: SearchRequest,
+    limits: &Limits,
+) -> Result<SearchPage, RowError> {
+    // Rare terms weigh more, so the ranking first asks how frequent the terms are, up to a limit
+    // above which the exact number does not matter.
+    let mut ranking = Ranking::new(request, &limits.search);
+    let counts = ranking.terms_to_count().into_iter();
+    let counts = counts
+        .map(|one| count_matches(conn, area, &match_expression(&[one]), ranking.count_limit()));
+    let counts = counts.collect::<Result<Vec<_>, _>>()?;
+    ranking.set_counts(&counts);
+    let asked = match_expression(&ranking.index_alternatives());
+    if !asked.is_empty() {
+        area.for_each_match(conn, &asked, |conversation, node| {
+            offer_node(conn, &mut ranking, conversation, node)
+        })?;
+    }
+    Ok(ranking.into_page())
+}
+
+/// How much the index has that fulfils `asked`; at most so much.
+fn count_matches(
+    conn: &Connection,
+    area: &SearchArea,
+    asked: &str,
+    most: usize,
+) -> Result<usize, RowError> {
+    let mut count = 0;
+    area.for_each_match(conn, asked, |_, _| {
+        count += 1;
+        Ok(match count < most {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    })?;
+    Ok(count)
+}
+
+/// Whether a node's key lies in a path's stretches, which are in order.
+fn contains_row(path: &[Stretch], id: i64) -> bool {
+    let seq = u32::try_from(id & i64::from(u32::MAX)).unwrap_or(u32::MAX);
+    let after = path.partition_point(|stretch| stretch.seq <= seq);
+    let stretch = after.checked_sub(1).and_then(|at| path.get(at));
+    stretch.is_some_and(|stretch| seq - stretch.seq <= stretch.to - stretch.from)
+}
+
+fn offer_node(
+    conn: &Connection,
+    ranking: &mut Ranking,
+    conversation: &ConversationId,
+    id: i64,
+) -> Result<ControlFlow<()>, RowError> {
+    let mut statement = conn.prepare_cached(&node_row::at_sql())?;
+    let mut rows = statement.query([id])?;
+    let node = rows.next()?.map(decode_undamaged).transpose()?.flatten();
+    let node =
+        node.filter(|node| ranking.matches_filters(node.kind, node.audience, node.created_ms));
+    Ok(match node {
+        Some(node) => ranking.examine_candidate(&SearchCandidate::from_node(conversation, &node)),
+        None => ControlFlow::Continue(()),
+    })
+}
+
+fn conversation_id(id: String) -> Result<ConversationId, RowError> {
+    ConversationId::new(id).map_err(|error| corrupt_error(error.to_string()))
+}
+
+/// The alternatives in the index's own language. Terms have no quotes, so none can end one.
+fn match_expression(alternatives: &[Vec<IndexCondition<'_>>]) -> String {
+    let conditions = |alternative: &Vec<IndexCondition<'_>>| {
+        let conditions = alternative.iter().map(|condition| {
+            let prefix = if condition.prefix { "*" } else { "" };
+            format!("\"{}\"{prefix}", condition.term)
+        });
+        format!("({})", conditions.collect::<Vec<_>>().join(" AND "))
+    };
+    // In parentheses, so that no condition is drawn into the alternative beside it.
+    let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
+    alternatives.join(" OR ")
+}

@@ -1,0 +1,89 @@
+//! [`Maintenance`] on SQLite: calls sent to a reader or to the writer.
+//!
+//! Not here: the work itself (`crate::maintenance`).
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    BackedUp, CollectRequest, Collected, Compacted, Error, Maintenance, Statistics, VerifyCursor,
+    VerifyPage,
+};
+
+use crate::key_values;
+use crate::maintenance::{backup, blob_gc, statistics, vacuum, verify};
+use crate::rows::conversation_row::ConversationRow;
+use crate::store::SqliteStore;
+
+/// Lines that SQLite's own check gives at most.
+const LINES: u32 = 100;
+
+#[async_trait]
+impl Maintenance for SqliteStore {
+    async fn verify_page(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: Option<VerifyCursor>,
+    ) -> Result<VerifyPage, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            verify::verify_page(conn, conv, after)
+        })
+        .await
+    }
+
+    async fn verify_medium(&self) -> Result<Vec<String>, Error> {
+        self.read_transaction(|conn| {
+            let mut statement = conn.prepare(&format!("PRAGMA integrity_check({LINES})"))?;
+            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+            let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
+            lines.retain(|line| line != "ok");
+            lines.extend(key_values::verify_others(conn, LINES)?);
+            Ok(lines)
+        })
+        .await
+    }
+
+    async fn read_statistics(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Statistics, Error> {
+        self.read_conversation(owner, id, statistics::read_statistics)
+            .await
+    }
+
+    async fn collect_blobs(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: CollectRequest,
+    ) -> Result<Collected, Error> {
+        let unnamed = self
+            .read_conversation(owner, id, blob_gc::find_unnamed_blobs)
+            .await?;
+        let (owner, id) = (owner.clone(), id.clone());
+        self.write_transaction(0, move |conn| {
+            let conv = ConversationRow::load(conn, &owner, &id)?;
+            blob_gc::remove_unnamed_blobs(conn, &conv, &unnamed, request)
+        })
+        .await
+    }
+
+    async fn compact_storage(&self) -> Result<Compacted, Error> {
+        let before = self.read_transaction(vacuum::database_bytes).await?;
+        self.run_outside_transaction(vacuum::enable_incremental_vacuum)
+            .await?;
+        while self.write_transaction(0, vacuum::vacuum_step).await? {}
+        self.empty_log().await?;
+        let after = self.read_transaction(vacuum::database_bytes).await?;
+        Ok(Compacted { before, after })
+    }
+
+    async fn back_up(&self, to: &Path) -> Result<BackedUp, Error> {
+        let to = to.to_owned();
+        self.read_transaction(move |conn| backup::back_up(conn, &to))
+            .await
+    }
+}

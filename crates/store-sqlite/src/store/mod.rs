@@ -1,0 +1,482 @@
+//! [`SqliteStore`]: the contract's calls, sent to the writer or to a reader.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner, ResponseId};
+use contexture_store::{
+    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    ConversationUpdate, EraseScope, Erased, Error, Event, Limits, ListConversations, Maintenance,
+    NewConversation, Node, NodeQuery, NodeState, PathIndex, PathPage, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, ResponseRecord, Search, StateRequest, StorageFault,
+    Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
+};
+use rusqlite::Connection;
+
+use crate::append;
+use crate::connection::open_connection;
+use crate::conversations;
+use crate::error::RowError;
+use crate::maintenance::{deletion, redaction};
+use crate::options::SqliteOptions;
+use crate::refs::{self, resolve_end};
+use crate::rows::conversation_row::ConversationRow;
+use crate::rows::{blob, event, node_row, response, state};
+use crate::search::index;
+use crate::worker::read_pool::ReadPool;
+use crate::worker::write_thread::WriteThread;
+
+mod key_values;
+mod maintenance;
+mod search;
+mod streams;
+
+/// An append of more bytes of items has its terms made on a thread of its own.
+const TERMS_BYTES: usize = 64 << 10;
+
+/// Conversations in one SQLite file.
+///
+/// Needs a tokio runtime. Dropping it waits for the writes that were handed over.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: Arc<PathBuf>,
+    pub(crate) limits: Arc<Limits>,
+    writer: WriteThread,
+    readers: ReadPool,
+    pub(crate) signals: StreamSignals,
+}
+
+impl SqliteStore {
+    /// Opens or makes the database at `path` with the default options.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use contexture_ir::Owner;
+    /// use contexture_store::{ListConversations, Store};
+    /// use contexture_store_sqlite::SqliteStore;
+    ///
+    /// let directory = tempfile::tempdir().unwrap();
+    /// let store = SqliteStore::open(directory.path().join("contexture.db"))?;
+    /// let page = store.list_conversations(&Owner::local(), ListConversations::default()).await?;
+    /// assert!(page.conversations.is_empty());
+    /// # Ok::<(), contexture_store::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Newer`] for a database of a later version, [`Error::Storage`] with the path for
+    /// what is not a database of ours, cannot be opened or cannot be written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, SqliteOptions::default())
+    }
+
+    /// Opens or makes the database at `path`.
+    pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, Error> {
+        let path = Arc::new(path.as_ref().to_owned());
+        let conn = open_connection(&path, &options)?;
+        let cannot_start = |source| Error::Storage {
+            path: path.to_path_buf(),
+            fault: StorageFault::Other,
+            source: Some(Box::new(source)),
+        };
+        // Deletions first, then the index: what is removed need not be indexed any more.
+        let tidy =
+            |conn: &Connection| Ok(deletion::step_any(conn)?.more || index::maintain_index(conn)?);
+        let writer =
+            WriteThread::spawn_thread(conn, &path, options.queue_bytes, options.busy_timeout, tidy)
+                .map_err(cannot_start)?;
+        Ok(Self {
+            readers: ReadPool::new(Arc::clone(&path), options.readers),
+            limits: Arc::new(options.limits),
+            signals: StreamSignals::default(),
+            writer,
+            path,
+        })
+    }
+
+    /// Where the database is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) async fn write_transaction<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.run_in_transaction(bytes, f, &self.path).await
+    }
+
+    /// Moves everything from the log into the database and empties the log, so that no old page
+    /// stays there. A read that lasts longer than a write waits keeps them: then the call is to be
+    /// repeated.
+    pub(crate) async fn empty_log(&self) -> Result<(), Error> {
+        let emptied = |conn: &Connection| {
+            let busy: bool =
+                // TRUNCATE also shortens the file to nothing: the old pages in it would still hold
+                // what was redacted.
+                conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            if busy {
+                return Err(Error::OutcomeUnknown {
+                    source: "gone for readers, but a long read keeps old pages in the log".into(),
+                }
+                .into());
+            }
+            Ok(())
+        };
+        self.writer
+            .run_outside_transaction(emptied, &self.path)
+            .await
+    }
+
+    /// Indexes again all that is stored, as after a change of the rule by which texts are found.
+    /// Nothing is lost if it is interrupted; what is searched meanwhile waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Storage`] where the database cannot be written.
+    pub async fn rebuild_search(&self) -> Result<(), Error> {
+        self.write_transaction(0, |conn| Ok(index::reset_index(conn)?))
+            .await?;
+        while self.write_transaction(0, index::index_next_nodes).await? {}
+        Ok(())
+    }
+
+    /// Runs `f` on the writer, outside any transaction.
+    pub(crate) async fn run_outside_transaction<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.run_outside_transaction(f, &self.path).await
+    }
+
+    /// Reads from all of it.
+    pub(crate) async fn read_transaction<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, RowError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.readers.run_read(f).await
+    }
+
+    /// Reads from one conversation.
+    pub(crate) async fn read_conversation<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        f: impl FnOnce(&Connection, &ConversationRow) -> Result<T, RowError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (owner, id) = (owner.clone(), id.clone());
+        self.readers
+            .run_read(move |conn| f(conn, &ConversationRow::load(conn, &owner, &id)?))
+            .await
+    }
+}
+
+/// The terms of an append's items, made before the writer's turn; on a thread of their own where
+/// that takes long.
+async fn with_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String>), Error> {
+    let bytes: usize = request.items.iter().map(|item| item.json.len()).sum();
+    let work = move || {
+        let said = request
+            .items
+            .iter()
+            .map(|item| rules::searchable_text(&item.json));
+        let terms = said.map(|text| rules::index_terms(&text)).collect();
+        (request, terms)
+    };
+    if bytes <= TERMS_BYTES {
+        return Ok(work());
+    }
+    // Nothing has been written yet.
+    let lost = |source| Error::OutcomeUnknown {
+        source: Box::new(source),
+    };
+    tokio::task::spawn_blocking(work).await.map_err(lost)
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.durable = true;
+        capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    async fn create_conversation(
+        &self,
+        owner: &Owner,
+        new: NewConversation,
+    ) -> Result<Conversation, Error> {
+        rules::check_new_conversation(&new, &self.limits)?;
+        let owner = owner.clone();
+        self.write_transaction(0, move |conn| {
+            conversations::create_conversation(conn, &owner, &new)
+        })
+        .await
+    }
+
+    async fn load_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Conversation, Error> {
+        let (owner, id) = (owner.clone(), id.clone());
+        self.readers
+            .run_read(move |conn| conversations::load_conversation(conn, &owner, &id))
+            .await
+    }
+
+    async fn list_conversations(
+        &self,
+        owner: &Owner,
+        list: ListConversations,
+    ) -> Result<ConversationPage, Error> {
+        rules::check_list(&list, &self.limits)?;
+        let owner = owner.clone();
+        self.readers
+            .run_read(move |conn| conversations::list_conversations(conn, &owner, &list))
+            .await
+    }
+
+    async fn update_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        update: ConversationUpdate,
+    ) -> Result<Conversation, Error> {
+        let wake = self.signals.wake_conversation(owner, id);
+        let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        let updated = self.write_transaction(self.limits.metadata_bytes, move |conn| {
+            let updated = conversations::update_conversation(conn, &owner, &id, update, &limits)?;
+            Ok((updated, wake))
+        });
+        Ok(updated.await?.0)
+    }
+
+    async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
+        let wake = self.signals.wake_conversation(owner, id);
+        let (owner, id, untidy) = (owner.clone(), id.clone(), self.writer.cleanup_flag());
+        let marked = self.write_transaction(0, move |conn| {
+            let no = deletion::mark_deleted(conn, &owner, &id)?;
+            // Whatever becomes of this call, somebody finishes it.
+            untidy.schedule_cleanup();
+            Ok((no, wake))
+        });
+        let (no, wake) = marked.await?;
+        drop(wake);
+        // It is deleted. What fails now is not the caller's to repeat: it is done when the writer
+        // is idle.
+        let rest = async {
+            // Each step is a call of its own, so writes of others come in between.
+            let step = move |conn: &Connection| deletion::delete_step(conn, no);
+            while self.write_transaction(0, step).await?.more {}
+            // The terms of a small index are gone at once, those of a large one soon.
+            self.write_transaction(0, index::purge_removed_terms).await
+        };
+        if let Err(error) = rest.await {
+            tracing::warn!(%error, "the rows of a deleted conversation are removed later");
+        }
+        self.writer.cleanup_flag().schedule_cleanup();
+        Ok(())
+    }
+
+    async fn append_items(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: AppendRequest,
+    ) -> Result<Appended, Error> {
+        // Checked before it queues up: a request that breaks a limit takes no room in the queue and
+        // no turn of the writer.
+        let bytes = rules::check_append(id, &request, &self.limits)?;
+        let wake = self.signals.wake_conversation(owner, id);
+        let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        // Terms are made here, on the caller's thread: the one writer of the process has time only
+        // for what needs the transaction.
+        let (request, terms) = with_terms(request).await?;
+        let appended = self.write_transaction(bytes, move |conn| {
+            let mut conv = ConversationRow::load(conn, &owner, &id)?;
+            let appended = append::append_items(conn, &mut conv, &request, &terms, &limits)?;
+            Ok((appended, wake))
+        });
+        Ok(appended.await?.0)
+    }
+
+    async fn read_path(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: ReadRequest,
+    ) -> Result<PathPage, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            let end = resolve_end(conn, conv, &request.at)?;
+            node_row::read_path(conn, conv, &end, &request)
+        })
+        .await
+    }
+
+    async fn find_nodes(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        query: NodeQuery,
+    ) -> Result<Vec<Arc<Node>>, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            node_row::find_nodes(conn, conv, &query)
+        })
+        .await
+    }
+
+    async fn read_state(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: StateRequest,
+    ) -> Result<NodeState, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            let root_no = resolve_end(conn, conv, &request.at)?.root_no;
+            state::read_state(conn, conv, root_no, &request)
+        })
+        .await
+    }
+
+    async fn list_refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+        self.read_conversation(owner, id, refs::list_refs).await
+    }
+
+    async fn change_ref(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        change: RefChange,
+        at_ms: i64,
+    ) -> Result<RefChanged, Error> {
+        let wake = self.signals.wake_conversation(owner, id);
+        let (owner, id) = (owner.clone(), id.clone());
+        let changed = self.write_transaction(0, move |conn| {
+            let mut conv = ConversationRow::load(conn, &owner, &id)?;
+            Ok((refs::change_ref(conn, &mut conv, change, at_ms)?, wake))
+        });
+        Ok(changed.await?.0)
+    }
+
+    async fn put_blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        bytes: Arc<[u8]>,
+    ) -> Result<BlobId, Error> {
+        rules::check_blob(&bytes, &self.limits)?;
+        let (owner, id) = (owner.clone(), id.clone());
+        self.write_transaction(bytes.len(), move |conn| {
+            blob::put_blob(conn, &ConversationRow::load(conn, &owner, &id)?, &bytes)
+        })
+        .await
+    }
+
+    async fn read_blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        blob: BlobId,
+    ) -> Result<Arc<[u8]>, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            blob::read_blob(conn, conv, blob)
+        })
+        .await
+    }
+
+    async fn load_response(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        response: ResponseId,
+    ) -> Result<ResponseRecord, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            response::load_response(conn, conv, response)
+        })
+        .await
+    }
+
+    async fn redact_content(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: RedactRequest,
+    ) -> Result<Redacted, Error> {
+        rules::check_redact(&request, &self.limits)?;
+        let wake = self.signals.wake_conversation(owner, id);
+        let (owner, id) = (owner.clone(), id.clone());
+        let redacted = self.write_transaction(0, move |conn| {
+            let mut conv = ConversationRow::load(conn, &owner, &id)?;
+            Ok((redaction::redact_content(conn, &mut conv, &request)?, wake))
+        });
+        // The tombstones are committed; what follows only makes sure that no copy of the old bytes
+        // is left in the file.
+        let (redacted, wake) = redacted.await?;
+        drop(wake);
+        while self
+            .write_transaction(0, index::purge_removed_terms)
+            .await?
+        {}
+        self.empty_log().await?;
+        Ok(redacted)
+    }
+
+    async fn erase_step(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let wake = self.signals.wake_scope(WakeScope::Owner(owner.clone()));
+        let (owner, scope) = (owner.clone(), scope.clone());
+        let step = self.write_transaction(0, move |conn| {
+            Ok((deletion::erase_step(conn, &owner, &scope)?, wake))
+        });
+        let (step, wake) = step.await?;
+        drop(wake);
+        if !step.more {
+            while self
+                .write_transaction(0, index::purge_removed_terms)
+                .await?
+            {}
+            self.empty_log().await?;
+        }
+        Ok(step)
+    }
+
+    async fn list_events(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Error> {
+        self.read_conversation(owner, id, move |conn, conv| {
+            event::list_events(conn, conv, after, limit)
+        })
+        .await
+    }
+
+    fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        self.signals.listen_events(owner, id)
+    }
+
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        Some(self)
+    }
+
+    fn search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn path_index(&self) -> Option<&dyn PathIndex> {
+        Some(self)
+    }
+
+    fn streams(&self) -> Option<&dyn Streams> {
+        Some(self)
+    }
+}

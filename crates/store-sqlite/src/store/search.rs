@@ -1,0 +1,93 @@
+//! [`SqliteStore`] searches: by text ([`Search`]) and by the hash of a path ([`PathIndex`]).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    Error, PathIndex, PathMark, PathMatch, PathQuery, Search, SearchPage, SearchRequest,
+    SearchScope, rules,
+};
+use rusqlite::Connection;
+
+use crate::error::RowError;
+use crate::path_index;
+use crate::refs::resolve_end;
+use crate::rows::conversation_row::ConversationRow;
+use crate::search::{self, SearchArea, index};
+use crate::store::SqliteStore;
+
+#[async_trait]
+impl Search for SqliteStore {
+    async fn search_nodes(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, Error> {
+        rules::check_search(&request, &self.limits.search)?;
+        loop {
+            let (owner, request) = (owner.clone(), request.clone());
+            let limits = Arc::clone(&self.limits);
+            let page = self.readers.run_read(move |conn| {
+                let area = resolve_scope(conn, &owner, &request.scope)?;
+                if !index::IndexedRange::load(conn)?.is_everything() {
+                    return Ok(None);
+                }
+                search::search_nodes(conn, &area, request, &limits).map(Some)
+            });
+            if let Some(page) = page.await? {
+                return Ok(page);
+            }
+            self.write_transaction(0, index::index_next_nodes).await?;
+        }
+    }
+}
+
+/// Where a search looks.
+fn resolve_scope(
+    conn: &Connection,
+    owner: &Owner,
+    scope: &SearchScope,
+) -> Result<SearchArea, RowError> {
+    let conv = |id| ConversationRow::load(conn, owner, id);
+    match scope {
+        SearchScope::Owner => SearchArea::of_owner(conn, owner, None),
+        SearchScope::Resource(resource) => SearchArea::of_owner(conn, owner, Some(resource)),
+        SearchScope::Conversation(id) => Ok(SearchArea::of_conversation(&conv(id)?)),
+        SearchScope::Path { conversation, at } => {
+            let conv = conv(conversation)?;
+            let end = resolve_end(conn, &conv, at)?;
+            SearchArea::of_path(conn, &conv, &end)
+        }
+    }
+}
+
+#[async_trait]
+impl PathIndex for SqliteStore {
+    async fn find_path_hashes(
+        &self,
+        owner: &Owner,
+        query: PathQuery,
+    ) -> Result<Vec<PathMatch>, Error> {
+        rules::check_path_hashes(query.hashes.len(), &self.limits)?;
+        let owner = owner.clone();
+        self.read_transaction(move |conn| path_index::find_path_hashes(conn, &owner, &query))
+            .await
+    }
+
+    async fn put_paths(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        version: u32,
+        marks: Vec<PathMark>,
+    ) -> Result<(), Error> {
+        rules::check_path_hashes(marks.len(), &self.limits)?;
+        let (owner, id) = (owner.clone(), id.clone());
+        self.write_transaction(std::mem::size_of_val(marks.as_slice()), move |conn| {
+            let conv = ConversationRow::load(conn, &owner, &id)?;
+            path_index::put_paths(conn, &conv, version, &marks)
+        })
+        .await
+    }
+}

@@ -1,0 +1,438 @@
+//! Streams: the records of running answers and their chunks.
+//!
+//! Not here: who is woken, and how durable a call is.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use contexture_ir::StreamId;
+use contexture_store::{
+    AppendChunks, ChunkPage, EntityKind, Error, FinishStream, ReadChunks, StreamClaim,
+    StreamCursor, StreamEnd, StreamEpoch, StreamLimits, StreamOpened, StreamRecord, rules,
+};
+use rusqlite::{Connection, Row, ToSql, params};
+use twox_hash::XxHash3_64;
+
+use crate::error::RowError;
+use crate::rows::conversation_row::{ConversationRow, next_number};
+use crate::rows::path::{key_range, packed_key};
+
+const COLUMNS: &str = "id, stream, status, cancel, first_chunk, next_chunk, bytes, opened_ms, \
+     updated_ms, message";
+
+fn decode_stream(conv: &ConversationRow, row: &Row<'_>) -> Result<StreamRecord, RowError> {
+    let count = |column| -> rusqlite::Result<u64> {
+        let count: i64 = row.get(column)?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    };
+    let epoch = StreamEpoch(u64::from(row.get::<_, i64>(0)? as u32));
+    let end = match row.get(2)? {
+        0 => None,
+        1 => Some(StreamEnd::Completed),
+        2 => Some(StreamEnd::Failed {
+            message: row.get::<_, Option<String>>(9)?.unwrap_or_default(),
+        }),
+        3 => Some(StreamEnd::Cancelled),
+        other => {
+            let why = format!("unknown status {other}");
+            return Err(conv.damaged_error("stream", epoch, why).into());
+        }
+    };
+    Ok(StreamRecord {
+        id: StreamId::from_bytes(row.get(1)?),
+        epoch,
+        end,
+        cancel_requested: row.get(3)?,
+        first: count(4)?,
+        next: count(5)?,
+        bytes: count(6)?,
+        opened_ms: row.get(7)?,
+        updated_ms: row.get(8)?,
+    })
+}
+
+fn save_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    record: &StreamRecord,
+) -> Result<(), RowError> {
+    let (status, message) = match &record.end {
+        None => (0, None),
+        Some(StreamEnd::Completed) => (1, None),
+        Some(StreamEnd::Failed { message }) => (2, Some(message)),
+        Some(StreamEnd::Cancelled) => (3, None),
+    };
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    conn.prepare_cached(&format!(
+        // The key is the epoch, which is never given twice, so replacing can only hit the same
+        // stream.
+        "INSERT OR REPLACE INTO streams ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    ))?
+    .execute(params![
+        row_key(conv, record),
+        record.id.as_bytes(),
+        status,
+        record.cancel_requested,
+        count(record.first),
+        count(record.next),
+        count(record.bytes),
+        record.opened_ms,
+        record.updated_ms,
+        message
+    ])?;
+    Ok(())
+}
+
+fn row_key(conv: &ConversationRow, record: &StreamRecord) -> i64 {
+    packed_key(conv.no, epoch_no(record.epoch))
+}
+
+/// Stored epochs are below 2^32.
+fn epoch_no(epoch: StreamEpoch) -> u32 {
+    u32::try_from(epoch.0).unwrap_or(u32::MAX)
+}
+
+/// The streams of a conversation, the latest opened last.
+pub(crate) fn list_streams(
+    conn: &Connection,
+    conv: &ConversationRow,
+) -> Result<Vec<StreamRecord>, RowError> {
+    let mut statement = conn.prepare_cached(&list_sql())?;
+    let (first, last) = key_range(conv.no);
+    let mut rows = statement.query([first, last])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(decode_stream(conv, row)?);
+    }
+    Ok(all)
+}
+
+pub(crate) fn list_sql() -> String {
+    format!("SELECT {COLUMNS} FROM streams WHERE id BETWEEN ? AND ? ORDER BY id")
+}
+
+fn find_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stream: StreamId,
+) -> Result<StreamRecord, RowError> {
+    // A conversation keeps few streams (running ones and a bounded number of ended ones), so a scan
+    // of its range beats an index that every write would have to keep.
+    let all = list_streams(conn, conv)?;
+    let found = all.into_iter().find(|one| one.id == stream);
+    found.ok_or_else(|| Error::not_found(EntityKind::Stream, stream).into())
+}
+
+/// Opens a stream with a new epoch.
+pub(crate) fn open_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stream: StreamId,
+    at_ms: i64,
+    limits: &StreamLimits,
+) -> Result<StreamOpened, RowError> {
+    let (same, others): (Vec<_>, Vec<_>) = list_streams(conn, conv)?
+        .into_iter()
+        .partition(|one| one.id == stream);
+    let (ended, running): (Vec<_>, Vec<_>) = others.iter().partition(|one| one.end.is_some());
+    // Streams of the same id do not count: they are replaced by the one that is opened.
+    rules::check_running(running.len(), limits)?;
+    // In the order of epochs, so the streams that were opened first go first.
+    let surplus = ended.len().saturating_sub(limits.ended);
+    for gone in same.iter().chain(ended.into_iter().take(surplus)) {
+        remove_stream(conn, conv, gone)?;
+    }
+    let stream = StreamRecord::new(stream, next_epoch(conn, conv)?, at_ms);
+    save_stream(conn, conv, &stream)?;
+    let before = same.into_iter().next();
+    Ok(StreamOpened { stream, before })
+}
+
+fn next_epoch(conn: &Connection, conv: &ConversationRow) -> Result<StreamEpoch, RowError> {
+    // Epochs are counted per conversation, not per stream: a deleted stream that is opened again
+    // under its id must not reuse an epoch, or cursors of its old readers would fit the new chunks.
+    let mut next: u32 = conn
+        .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
+        .query_row([conv.no], |row| row.get(0))?;
+    let epoch = next_number(&mut next, 1, "epochs")?;
+    conn.prepare_cached("UPDATE conversations SET next_epoch = ? WHERE no = ?")?
+        .execute([next, conv.no])?;
+    Ok(StreamEpoch(u64::from(epoch)))
+}
+
+/// Appends chunks; `append` is within the limits of one call already.
+pub(crate) fn append_chunks(
+    conn: &Connection,
+    conv: &ConversationRow,
+    append: &AppendChunks,
+    limits: &StreamLimits,
+) -> Result<StreamRecord, RowError> {
+    let mut stream = find_stream(conn, conv, append.claim.stream)?;
+    // A repeated call carries chunks that are stored already. They are compared, so that a
+    // repetition is told from a second writer.
+    let known = load_chunks(
+        conn,
+        conv,
+        &stream,
+        rules::stored_chunk_range(&stream, append),
+    )?;
+    let known = rules::check_chunk_append(&stream, append, &known, limits)?;
+    let new = append.chunks.get(known..).unwrap_or_default();
+    if new.is_empty() {
+        return Ok(stream);
+    }
+    let mut statement = conn.prepare_cached("INSERT INTO stream_chunks VALUES (?, ?, ?, ?, ?)")?;
+    for chunk in new {
+        statement.execute(params![
+            conv.no,
+            epoch_no(stream.epoch),
+            i64::try_from(stream.next).unwrap_or(i64::MAX),
+            chunk_checksum(&stream, stream.next, chunk),
+            chunk
+        ])?;
+        stream.next += 1;
+        stream.bytes += chunk.len() as u64;
+    }
+    stream.updated_ms = append.at_ms;
+    save_stream(conn, conv, &stream)?;
+    Ok(stream)
+}
+
+/// Ends a stream.
+pub(crate) fn finish_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    finish: &FinishStream,
+) -> Result<StreamRecord, RowError> {
+    let mut stream = find_stream(conn, conv, finish.claim.stream)?;
+    if rules::check_stream_end(&stream, finish)? {
+        stream.end = Some(finish.end.clone());
+        stream.updated_ms = finish.at_ms;
+        save_stream(conn, conv, &stream)?;
+    }
+    Ok(stream)
+}
+
+/// Asks the writer to stop.
+pub(crate) fn cancel_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stream: StreamId,
+    at_ms: i64,
+) -> Result<StreamRecord, RowError> {
+    let mut stream = find_stream(conn, conv, stream)?;
+    if stream.end.is_none() && !stream.cancel_requested {
+        stream.cancel_requested = true;
+        stream.updated_ms = at_ms;
+        save_stream(conn, conv, &stream)?;
+    }
+    Ok(stream)
+}
+
+/// The answer is in the tree: its chunks go.
+pub(crate) fn complete_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    claim: StreamClaim,
+    at_ms: i64,
+) -> Result<(), RowError> {
+    let mut stream = find_stream(conn, conv, claim.stream)?;
+    rules::check_claim(&stream, claim)?;
+    // `first` moves to the end with them: a reader that is behind learns that the chunks are gone
+    // and reads the node instead.
+    remove_chunks(conn, conv, &stream)?;
+    stream.first = stream.next;
+    stream.bytes = 0;
+    stream.end.get_or_insert(StreamEnd::Completed);
+    stream.updated_ms = at_ms;
+    save_stream(conn, conv, &stream)
+}
+
+/// Chunks from a place on.
+pub(crate) fn read_chunks(
+    conn: &Connection,
+    conv: &ConversationRow,
+    read: &ReadChunks,
+) -> Result<ChunkPage, RowError> {
+    let stream = find_stream(conn, conv, read.stream)?;
+    let range = rules::chunk_range(&stream, read)?;
+    let next = StreamCursor {
+        epoch: stream.epoch,
+        seq: range.end,
+    };
+    Ok(ChunkPage {
+        chunks: load_chunks(conn, conv, &stream, range)?,
+        next,
+        stream,
+    })
+}
+
+/// Deletes a stream, readable or not.
+pub(crate) fn delete_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stream: StreamId,
+) -> Result<(), RowError> {
+    match remove_those(conn, conv, "stream = ?3", stream.as_bytes())? {
+        0 => Err(Error::not_found(EntityKind::Stream, stream).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes all that have ended, readable or not.
+pub(crate) fn remove_ended_streams(
+    conn: &Connection,
+    conv: &ConversationRow,
+) -> Result<(), RowError> {
+    remove_those(conn, conv, "status <> ?3", &0).map(drop)
+}
+
+fn remove_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stream: &StreamRecord,
+) -> Result<(), RowError> {
+    remove_those(conn, conv, "id = ?3", &row_key(conv, stream)).map(drop)
+}
+
+/// Removes streams with their chunks; says how many.
+fn remove_those(
+    conn: &Connection,
+    conv: &ConversationRow,
+    condition: &str,
+    bound: &dyn ToSql,
+) -> Result<usize, RowError> {
+    let (first, last) = key_range(conv.no);
+    // Chunks before streams: the streams that are selected say which chunks go.
+    let those = format!("FROM streams WHERE id BETWEEN ?1 AND ?2 AND {condition}");
+    let bound = params![first, last, bound];
+    conn.prepare_cached(&format!(
+        "DELETE FROM stream_chunks WHERE conversation_no = ?1 >> 32 \
+         AND epoch IN (SELECT id & 0xffffffff {those})"
+    ))?
+    .execute(bound)?;
+    Ok(conn
+        .prepare_cached(&format!("DELETE {those}"))?
+        .execute(bound)?)
+}
+
+fn remove_chunks(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stream: &StreamRecord,
+) -> Result<(), RowError> {
+    conn.prepare_cached("DELETE FROM stream_chunks WHERE conversation_no = ? AND epoch = ?")?
+        .execute([conv.no, epoch_no(stream.epoch)])?;
+    Ok(())
+}
+
+/// Streams between two keys, to be checked.
+pub(crate) const VERIFY: &str = "SELECT id, stream, status, cancel, first_chunk, next_chunk, bytes, \
+     opened_ms, updated_ms, message FROM streams WHERE id > ? AND id <= ? ORDER BY id LIMIT ?";
+
+/// Checks a stream of [`VERIFY`] and every chunk of it.
+pub(crate) fn verify_stream(
+    conn: &Connection,
+    conv: &ConversationRow,
+    row: &Row<'_>,
+) -> Result<(), RowError> {
+    let stream = decode_stream(conv, row)?;
+    let damaged =
+        |place: String, why: &str| RowError::from(conv.damaged_error("stream", place, why));
+    let whole = |why| damaged(format!("epoch {}", stream.epoch), why);
+    let given: u32 = conn
+        .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
+        .query_row([conv.no], |row| row.get(0))?;
+    // An epoch that was never given would be given again one day and bring two streams under one
+    // key.
+    if epoch_no(stream.epoch) >= given {
+        return Err(whole("its epoch was never given"));
+    }
+    let mut statement = conn.prepare_cached(
+        "SELECT seq, chunk_check, chunk FROM stream_chunks \
+         WHERE conversation_no = ? AND epoch = ? ORDER BY seq",
+    )?;
+    let mut rows = statement.query([conv.no, epoch_no(stream.epoch)])?;
+    let (mut next, mut bytes) = (stream.first, 0);
+    while let Some(row) = rows.next()? {
+        let seq = row.get::<_, i64>(0)?;
+        let seq = u64::try_from(seq).unwrap_or(u64::MAX);
+        let place = |seq: u64| format!("epoch {} chunk {seq}", stream.epoch);
+        if seq != next {
+            return Err(damaged(place(next.min(seq)), "missing, or one too many"));
+        }
+        let chunk = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+        if row.get::<_, [u8; 8]>(1)? != chunk_checksum(&stream, seq, chunk) {
+            return Err(damaged(place(seq), "its bytes do not match their check"));
+        }
+        next += 1;
+        bytes += chunk.len() as u64;
+    }
+    if next != stream.next || bytes != stream.bytes {
+        return Err(whole("its chunks are not those that are counted"));
+    }
+    Ok(())
+}
+
+/// Looks for chunks of no stream.
+pub(crate) fn check_stray_chunks(
+    conn: &Connection,
+    conv: &ConversationRow,
+) -> Result<(), RowError> {
+    let (first, last) = key_range(conv.no);
+    let stray = conn
+        .prepare_cached(
+            "SELECT 1 FROM stream_chunks WHERE conversation_no = ?1 >> 32 AND epoch NOT IN \
+             (SELECT id & 0xffffffff FROM streams WHERE id BETWEEN ?1 AND ?2)",
+        )?
+        .exists([first, last])?;
+    if stray {
+        let why = "there are chunks of no stream";
+        return Err(conv.damaged_error("stream", "its chunks", why).into());
+    }
+    Ok(())
+}
+
+/// The chunks of these numbers, if they are what was stored.
+fn load_chunks(
+    conn: &Connection,
+    conv: &ConversationRow,
+    stream: &StreamRecord,
+    seqs: Range<u64>,
+) -> Result<Vec<Arc<[u8]>>, RowError> {
+    let mut chunks = Vec::new();
+    if seqs.is_empty() {
+        return Ok(chunks);
+    }
+    let damaged = |seq: u64, why: &str| {
+        let place = format!("epoch {} chunk {seq}", stream.epoch);
+        RowError::from(conv.damaged_error("stream", place, why))
+    };
+    let bound = |seq: u64| i64::try_from(seq).unwrap_or(i64::MAX);
+    let mut statement = conn.prepare_cached(CHUNKS)?;
+    let mut rows = statement.query(params![
+        conv.no,
+        epoch_no(stream.epoch),
+        bound(seqs.start),
+        bound(seqs.end)
+    ])?;
+    for seq in seqs {
+        let row = rows.next()?.ok_or_else(|| damaged(seq, "missing"))?;
+        let chunk = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        if row.get::<_, [u8; 8]>(0)? != chunk_checksum(stream, seq, chunk) {
+            return Err(damaged(seq, "its bytes do not match their check"));
+        }
+        chunks.push(Arc::from(chunk));
+    }
+    Ok(chunks)
+}
+
+pub(crate) const CHUNKS: &str = "SELECT chunk_check, chunk FROM stream_chunks \
+     WHERE conversation_no = ? AND epoch = ? AND seq >= ? AND seq < ? ORDER BY seq";
+
+/// Tells damage: another chunk's bytes do not pass in this one's place.
+fn chunk_checksum(stream: &StreamRecord, seq: u64, chunk: &[u8]) -> [u8; 8] {
+    // The place is part of the hash, as the seed: intact bytes at the wrong place are damage too.
+    let seed = stream.epoch.0.rotate_left(32) ^ seq;
+    XxHash3_64::oneshot_with_seed(seed, chunk).to_le_bytes()
+}

@@ -1,0 +1,118 @@
+//! The write lock queue: makes the processes that write to one file take turns.
+//!
+//! SQLite lets one process write at a time and keeps no queue: whoever waits asks again after a
+//! pause. A process that has much to write finds the database free each time, since it alone comes
+//! back at once, and on a busy machine the others starve.
+//!
+//! So there is a queue beside the database, the lock of an empty file that ends in `-turn`. Whoever
+//! wants to write takes that lock, asks until the database is free, and gives the lock back as soon
+//! as the transaction has begun. The operating system gives it to whoever has waited longest, and
+//! who has just written stands behind them.
+//!
+//! What is not here: safety, which is SQLite's own lock. Where the file cannot be made or locked,
+//! or somebody does not know of it, everybody just asks.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode};
+
+/// How long whoever is first in the queue pauses before it asks again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// One process's part in taking turns.
+#[derive(Debug)]
+pub(crate) struct WriteLockQueue {
+    /// The queue's file; `None`: the database cannot be found by its name.
+    queue: Option<PathBuf>,
+    /// The file, open and not locked.
+    idle: Option<File>,
+    /// How long to wait at most.
+    patience: Duration,
+}
+
+impl WriteLockQueue {
+    pub(crate) fn new(database: &Path, patience: Duration) -> Self {
+        // Two names of one database have one queue.
+        let queue = database.canonicalize().ok().map(|database| {
+            let mut queue = database.into_os_string();
+            queue.push("-turn");
+            PathBuf::from(queue)
+        });
+        Self {
+            queue,
+            idle: None,
+            patience,
+        }
+    }
+
+    /// Begins a writing transaction.
+    pub(crate) fn begin_write(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+        let since = Instant::now();
+        let first = self.queue_up(since);
+        // SQLite's own waiting is for what happens inside a transaction.
+        conn.busy_timeout(Duration::ZERO)?;
+        let begun = self.begin_immediate(conn, since);
+        conn.busy_timeout(self.patience)?;
+        self.idle = first.filter(|file| file.unlock().is_ok());
+        begun
+    }
+
+    /// Waits until this process is first in the queue. `None`: there is no queue, or it took too
+    /// long.
+    fn queue_up(&mut self, since: Instant) -> Option<File> {
+        let file = match self.idle.take() {
+            Some(file) => file,
+            None => {
+                let queue = self.queue.as_ref()?;
+                File::options().append(true).create(true).open(queue).ok()?
+            }
+        };
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(_)) => return None,
+        }
+        let left = self.remaining_patience(since);
+        if left.is_zero() {
+            self.idle = Some(file);
+            return None;
+        }
+        // Such a wait has no end of its own, so it is another thread's. If the lock comes too late
+        // nobody takes the file, and closing it gives the lock to the next.
+        let (give, given) = sync_channel(1);
+        let wait = move || {
+            if file.lock().is_ok() {
+                let _ = give.send(file);
+            }
+        };
+        let name = "contexture-queue".to_owned();
+        let spawned = std::thread::Builder::new().name(name).spawn(wait);
+        spawned.ok().and_then(|_| given.recv_timeout(left).ok())
+    }
+
+    fn begin_immediate(&self, conn: &Connection, since: Instant) -> rusqlite::Result<()> {
+        loop {
+            let begun = conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]);
+            match begun {
+                Err(error) if is_busy(&error) && !self.remaining_patience(since).is_zero() => {
+                    std::thread::sleep(PAUSE);
+                }
+                begun => return begun.map(drop),
+            }
+        }
+    }
+
+    fn remaining_patience(&self, since: Instant) -> Duration {
+        self.patience.saturating_sub(since.elapsed())
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}

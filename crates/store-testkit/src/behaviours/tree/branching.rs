@@ -1,0 +1,316 @@
+//! Branches and checkpoints.
+
+use std::sync::Arc;
+
+use contexture_ir::CheckpointName;
+use contexture_store::{
+    Activation, BranchLabel, EntityKind, Error, EventKind, PathEnd, ReadRequest, RefChange,
+    RefChanged, Store,
+};
+
+use crate::chat::{Chat, branch, branch_end, new_branch, node};
+
+type Tested = Arc<dyn Store>;
+
+pub(in crate::behaviours) async fn automatic_names_follow_the_formula(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a"]).await;
+    // The sequence of the reference: rewind, rewind, back to main, to main-v2, to main.
+    for (from, expected) in [
+        ("main", "main-v2"),
+        ("main-v2", "main-v2-v2"),
+        ("main", "main-v4"),
+        ("main-v2", "main-v2-v3"),
+        ("main", "main-v6"),
+    ] {
+        assert_eq!(chat.rewind(from, "a", Activation::Activate).await, expected);
+        assert!(chat.branch_record(expected).await.active);
+    }
+    // A name somebody chose is not chosen again, and one that only looks alike is not counted.
+    for name in ["other-v3", "other", "otherwise"] {
+        let label = BranchLabel::Named(branch(name));
+        let new = new_branch(Some("a"), label, Activation::Keep);
+        chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
+    }
+    assert_eq!(
+        chat.rewind("other", "a", Activation::Keep).await,
+        "other-v4"
+    );
+    assert_eq!(
+        chat.rewind("otherwise", "a", Activation::Keep).await,
+        "otherwise-v2"
+    );
+}
+
+pub(in crate::behaviours) async fn asides_count_on(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a"]).await;
+    for expected in ["main-v2", "main-v3", "main-v4"] {
+        assert_eq!(chat.rewind("main", "a", Activation::Keep).await, expected);
+    }
+    assert!(chat.branch_record("main").await.active);
+    let order = ["main", "main-v2", "main-v3", "main-v4"];
+    assert_eq!(chat.branch_names().await, order);
+}
+
+pub(in crate::behaviours) async fn rewinds_in_a_row_nest(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a"]).await;
+    let mut from = "main".to_owned();
+    for _ in 0..10 {
+        let name = chat.rewind(&from, "a", Activation::Activate).await;
+        assert_eq!(name, format!("{from}-v2"));
+        from = name;
+    }
+}
+
+pub(in crate::behaviours) async fn names_never_outgrow_their_rule(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a"]).await;
+    let mut from = "main".to_owned();
+    for _ in 0..120 {
+        from = chat.rewind(&from, "a", Activation::Keep).await;
+    }
+    assert_eq!(chat.branch_names().await.len(), 121);
+}
+
+pub(in crate::behaviours) async fn both_sides_of_a_fork_grow(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b"]).await;
+    chat.rewind("main", "b", Activation::Keep).await;
+    // At one head: whoever goes first, both go on from it.
+    chat.append_messages("main-v2", &["x"]).await;
+    chat.append_messages("main", &["c"]).await;
+    chat.append_messages("main-v2", &["y"]).await;
+    chat.append_messages("main", &["d"]).await;
+    chat.expect_path("main", &["a", "b", "c", "d"]).await;
+    chat.expect_path("main-v2", &["a", "b", "x", "y"]).await;
+}
+
+pub(in crate::behaviours) async fn a_fork_at_a_fork(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b", "c"]).await;
+    assert_eq!(chat.rewind("main", "b", Activation::Keep).await, "main-v2");
+    chat.append_messages("main-v2", &["x", "y"]).await;
+    // At the last shared node, at the first own node, at the root.
+    for (base, name, word, path) in [
+        ("b", "p", "1", vec!["a", "b", "1"]),
+        ("x", "q", "2", vec!["a", "b", "x", "2"]),
+        ("a", "r", "3", vec!["a", "3"]),
+    ] {
+        let label = BranchLabel::Named(branch(name));
+        let new = new_branch(Some(base), label, Activation::Keep);
+        chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
+        chat.append_messages(name, &[word]).await;
+        chat.expect_path(name, &path).await;
+    }
+    chat.expect_path("main", &["a", "b", "c"]).await;
+    chat.expect_path("main-v2", &["a", "b", "x", "y"]).await;
+}
+
+pub(in crate::behaviours) async fn alternating_growth_reads_back(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["root"]).await;
+    for name in ["p", "q", "r"] {
+        let label = BranchLabel::Named(branch(name));
+        let new = new_branch(Some("root"), label, Activation::Keep);
+        chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
+    }
+    let words = |name: &str| -> Vec<String> {
+        let own = (0..150).map(|n| format!("{name}{n}"));
+        std::iter::once("root".to_owned()).chain(own).collect()
+    };
+    for n in 0..150 {
+        for name in ["p", "q", "r"] {
+            chat.append_messages(name, &[&format!("{name}{n}")]).await;
+        }
+    }
+    for name in ["p", "q", "r"] {
+        let words = words(name);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        chat.expect_path(name, &words).await;
+        for (depth, word) in words.iter().enumerate().step_by(37) {
+            let part = chat
+                .read_path(ReadRequest::last_nodes(PathEnd::Node(node(word)), 3))
+                .await
+                .unwrap();
+            let got: Vec<_> = part.nodes.iter().map(|node| node.id).collect();
+            let from = (depth + 1).saturating_sub(3);
+            let wanted: Vec<_> = words[from..=depth].iter().map(|word| node(word)).collect();
+            assert_eq!(got, wanted);
+        }
+    }
+}
+
+pub(in crate::behaviours) async fn deletion_frees_the_name_only(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b"]).await;
+    chat.rewind("main", "a", Activation::Keep).await;
+    chat.append_messages("main-v2", &["x"]).await;
+    let deleted = chat
+        .change_ref(RefChange::DeleteBranch(branch("main-v2")))
+        .await;
+    assert_eq!(deleted.unwrap(), RefChanged::Deleted);
+    assert_eq!(chat.branch_names().await, ["main"]);
+    assert!(matches!(
+        chat.read_path(ReadRequest::whole_path(branch_end("main-v2")))
+            .await
+            .unwrap_err(),
+        Error::NotFound {
+            what: EntityKind::Branch,
+            ..
+        }
+    ));
+    let path = chat.path_nodes(PathEnd::Node(node("x"))).await;
+    assert_eq!(path.len(), 2);
+    // A replay onto it is still one, on no branch.
+    let label = BranchLabel::Named(branch("main-v2"));
+    let new = new_branch(Some("x"), label, Activation::Keep);
+    let replayed = chat.append_messages("main", &["x"]).await;
+    assert_eq!((replayed.replayed, replayed.branch), (true, None));
+    // The name is free, the nodes can be gone on from, their segment has no owner.
+    chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
+    chat.append_messages("main-v2", &["y"]).await;
+    chat.expect_path("main-v2", &["a", "x", "y"]).await;
+}
+
+pub(in crate::behaviours) async fn the_active_branch_stays(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a"]).await;
+    let error = chat
+        .change_ref(RefChange::DeleteBranch(branch("main")))
+        .await;
+    assert!(matches!(error.unwrap_err(), Error::Invalid { .. }));
+    let name = chat.rewind("main", "a", Activation::Activate).await;
+    chat.change_ref(RefChange::DeleteBranch(branch("main")))
+        .await
+        .unwrap();
+    let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
+    assert_eq!(refs.active_branch().unwrap().name, branch(&name));
+    let record = chat
+        .store
+        .load_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!((record.active, record.branches), (branch(&name), 1));
+}
+
+pub(in crate::behaviours) async fn unknown_names_are_not_found(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a"]).await;
+    let never = CheckpointName::new("never").unwrap();
+    for change in [
+        RefChange::Activate(branch("never")),
+        RefChange::DeleteBranch(branch("never")),
+        RefChange::Claim(branch("never")),
+        RefChange::DeleteCheckpoint(never.clone()),
+        RefChange::SetCheckpoint {
+            name: never,
+            node: node("never"),
+        },
+        RefChange::CreateBranch(new_branch(
+            Some("never"),
+            BranchLabel::After(branch("main")),
+            Activation::Activate,
+        )),
+    ] {
+        let error = chat.change_ref(change.clone()).await.unwrap_err();
+        assert!(
+            matches!(error, Error::NotFound { .. }),
+            "{change:?}: {error}"
+        );
+    }
+    let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
+    assert_eq!((refs.branches.len(), refs.checkpoints.len()), (1, 0));
+}
+
+pub(in crate::behaviours) async fn checkpoints_are_set_moved_and_deleted(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b", "c"]).await;
+    let set = async |name: &str, at: &str| {
+        let change = RefChange::SetCheckpoint {
+            name: CheckpointName::new(name).unwrap(),
+            node: node(at),
+        };
+        match chat.change_ref(change).await.unwrap() {
+            RefChanged::Checkpoint(checkpoint) => assert_eq!(checkpoint.node, node(at)),
+            other => panic!("{other:?}"),
+        }
+    };
+    set("z: vor der Änderung", "b").await;
+    set("a", "c").await;
+    set("z: vor der Änderung", "a").await;
+    let refs = chat.store.list_refs(&chat.owner, &chat.id).await.unwrap();
+    let got: Vec<_> = refs
+        .checkpoints
+        .iter()
+        .map(|checkpoint| (checkpoint.name.as_str(), checkpoint.node))
+        .collect();
+    assert_eq!(got, [("a", node("c")), ("z: vor der Änderung", node("a"))]);
+    let name = CheckpointName::new("a").unwrap();
+    chat.append_messages("main", &["d"]).await;
+    assert_eq!(
+        chat.path_nodes(PathEnd::Checkpoint(name.clone()))
+            .await
+            .len(),
+        3
+    );
+    chat.change_ref(RefChange::DeleteCheckpoint(name.clone()))
+        .await
+        .unwrap();
+    let gone = chat
+        .read_path(ReadRequest::whole_path(PathEnd::Checkpoint(name)))
+        .await;
+    assert!(matches!(
+        gone.unwrap_err(),
+        Error::NotFound {
+            what: EntityKind::Checkpoint,
+            ..
+        }
+    ));
+}
+
+pub(in crate::behaviours) async fn a_renamed_branch_is_the_same_branch(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.append_messages("main", &["a", "b"]).await;
+    chat.change_ref(RefChange::Claim(branch("main")))
+        .await
+        .unwrap();
+    let side = chat.rewind("main", "a", Activation::Keep).await;
+    let rename = |from: &str, to: &str| RefChange::RenameBranch {
+        from: branch(from),
+        to: branch(to),
+    };
+    let before = chat.branch_record("main").await;
+    let changed = chat.change_ref(rename("main", "trunk")).await.unwrap();
+    let mut expected = before;
+    expected.name = branch("trunk");
+    assert_eq!(changed, RefChanged::Branch(expected));
+    assert_eq!(chat.branch_names().await, ["trunk", &*side]);
+    chat.append_messages("trunk", &["c"]).await;
+    chat.expect_path("trunk", &["a", "b", "c"]).await;
+    let record = chat.store.load_conversation(&chat.owner, &chat.id).await;
+    assert_eq!(record.unwrap().active, branch("trunk"));
+    let told = EventKind::BranchRenamed {
+        from: branch("main"),
+        to: branch("trunk"),
+    };
+    assert!(chat.event_kinds().await.contains(&told));
+
+    let seen = chat.snapshot_text().await;
+    for (from, to, kind) in [
+        ("main", "other", "not_found"),
+        ("never", "trunk", "not_found"),
+        ("trunk", &*side, "already_exists"),
+        ("trunk", "trunk", "already_exists"),
+    ] {
+        let refused = chat.change_ref(rename(from, to)).await.unwrap_err();
+        assert_eq!(refused.kind(), kind, "{from} to {to}");
+    }
+    assert_eq!(chat.snapshot_text().await, seen);
+    // The old name is free.
+    let label = BranchLabel::Named(branch("main"));
+    let new = new_branch(Some("a"), label, Activation::Keep);
+    chat.change_ref(RefChange::CreateBranch(new)).await.unwrap();
+    chat.change_ref(rename("main", "main-v2x")).await.unwrap();
+}

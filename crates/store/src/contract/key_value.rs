@@ -1,0 +1,123 @@
+//! Key-value entries: values outside the tree, which do not rewind with it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+
+use crate::contract::Error;
+
+/// What a value belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyScope {
+    /// The owner.
+    Owner,
+    /// A resource of the owner.
+    Resource(String),
+    /// A conversation; deleted with it.
+    Conversation(ConversationId),
+}
+
+/// A stored value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyValueEntry {
+    /// Its key, 1 to 255 bytes.
+    pub key: String,
+    /// The value.
+    pub value: Arc<[u8]>,
+    /// Grows with each write of the key, deletions included, so that no version returns.
+    pub version: u64,
+    /// When it was written.
+    pub at_ms: i64,
+}
+
+/// Which version a write replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedVersion {
+    /// Whatever there is.
+    Any,
+    /// Nothing.
+    Absent,
+    /// This version.
+    Version(u64),
+}
+
+/// Which values to list.
+#[derive(Clone, Debug, Default)]
+pub struct ListEntries {
+    /// Only those of this scope; `None`: of all the owner's scopes.
+    pub scope: Option<KeyScope>,
+    /// Only those whose key begins with this; empty: all.
+    pub prefix: String,
+    /// At most this many; default (`None`) 1,000.
+    pub limit: Option<usize>,
+    /// Go on after the page that ended here.
+    pub after: Option<EntryCursor>,
+}
+
+impl ListEntries {
+    /// How many values a page has where none is said.
+    pub const DEFAULT_LIMIT: usize = 1000;
+
+    /// The values of `scope` whose key begins with `prefix`.
+    #[must_use]
+    pub fn in_scope(scope: KeyScope, prefix: impl Into<String>) -> Self {
+        Self {
+            scope: Some(scope),
+            prefix: prefix.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Where a page of values ended. Values written between two pages may be missed, none that was
+/// there all the time is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryCursor {
+    /// The last value's scope.
+    pub scope: KeyScope,
+    /// Its key.
+    pub key: String,
+}
+
+/// A page of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryPage {
+    /// By scope (the owner's, resources by name, conversations by id), then by key.
+    pub entries: Vec<(KeyScope, KeyValueEntry)>,
+    /// Where to go on, if there is more.
+    pub next: Option<EntryCursor>,
+}
+
+/// A write of one value.
+#[derive(Clone, Debug)]
+pub struct PutEntry {
+    /// The key, 1 to 255 bytes.
+    pub key: String,
+    /// The value; `None` deletes it.
+    pub value: Option<Arc<[u8]>>,
+    /// What must be there now, or [`Error::VersionConflict`].
+    pub expect: ExpectedVersion,
+    /// Milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// Versioned values by key, written by compare-and-set.
+#[async_trait]
+pub trait KeyValues: Send + Sync {
+    /// The value of a key, if there is one.
+    async fn get_entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        key: &str,
+    ) -> Result<Option<KeyValueEntry>, Error>;
+
+    /// Values of one scope or of all of the owner's, by scope and then by key.
+    async fn list_entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error>;
+
+    /// Writes or deletes one value and gives its new version. A conversation's scope requires the
+    /// conversation.
+    async fn put_entry(&self, owner: &Owner, scope: &KeyScope, put: PutEntry)
+    -> Result<u64, Error>;
+}

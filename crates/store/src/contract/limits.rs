@@ -1,0 +1,68 @@
+//! Limits: how much one call may carry before it is refused.
+//!
+//! Exceeding a limit is [`Error::Limit`](crate::Error::Limit), which names it; nothing is ever cut
+//! short silently. The defaults bound what one call can hold the writer for: a longer import is a
+//! series of appends, which a backend's group commit makes about as cheap as one.
+
+use crate::contract::{SearchLimits, StreamLimits};
+
+/// The limits of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one item. Default 16 MiB.
+    pub item_bytes: usize,
+    /// Items of one append. Default 4,096.
+    pub append_items: usize,
+    /// Values outside the tree of one append. Default 1,024.
+    pub append_entries: usize,
+    /// Bytes of one append: items, blobs, state values, the answer and values outside the tree
+    /// together. Default 64 MiB.
+    pub append_bytes: usize,
+    /// Bytes of a conversation's metadata, as compact JSON. Default 64 KiB.
+    pub metadata_bytes: usize,
+    /// Keys of a conversation's metadata. Default 256.
+    pub metadata_keys: usize,
+    /// Bytes of a title or a resource. Default 1 KiB.
+    pub title_bytes: usize,
+    /// Bytes of one state value. Default 1 MiB.
+    pub state_value_bytes: usize,
+    /// Keys of one state root. Default 4,096.
+    pub state_keys: usize,
+    /// Bytes of one blob. Default 64 MiB.
+    pub blob_bytes: usize,
+    /// Bytes of what is kept of one answer beside its items. Default 16 MiB.
+    pub response_bytes: usize,
+    /// Bytes of one value outside the tree. Default 1 MiB.
+    pub entry_bytes: usize,
+    /// Nodes, state values and blobs of one redaction, together. Default 4,096.
+    pub redact_items: usize,
+    /// Hashes of histories of one look-up, or stored at once. Default 65,536.
+    pub path_hashes: usize,
+    /// What one search may cost.
+    pub search: SearchLimits,
+    /// How much streams may hold.
+    pub streams: StreamLimits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            item_bytes: 16 << 20,
+            append_items: 4096,
+            append_entries: 1024,
+            append_bytes: 64 << 20,
+            metadata_bytes: 64 << 10,
+            metadata_keys: 256,
+            title_bytes: 1 << 10,
+            state_value_bytes: 1 << 20,
+            state_keys: 4096,
+            blob_bytes: 64 << 20,
+            response_bytes: 16 << 20,
+            entry_bytes: 1 << 20,
+            redact_items: 4096,
+            path_hashes: 65_536,
+            search: SearchLimits::default(),
+            streams: StreamLimits::default(),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Maintenance: the calls that check, count, clean up and copy what is stored.
+//!
+//! A capability, not part of [`Store`](crate::Store):
+//! [`Store::maintenance`](crate::Store::maintenance) gives it where a backend keeps something that
+//! can be damaged, grow or be copied. Everything here may run beside readers and writers.
+//!
+//! Not here: deleting and redacting, which are part of the contract; interrupted deletions, which
+//! the store goes on with by itself.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+
+use crate::contract::{Error, NodeKind};
+
+/// A store that can be looked after.
+#[async_trait]
+pub trait Maintenance: Send + Sync {
+    /// Checks a part of a conversation: its nodes against their hashes, places, counters and state, its
+    /// state, blobs, streams, values, records of answers and names, and whether search knows of its nodes. What is
+    /// damaged is a finding, and the check goes on behind it. Begin without a cursor, go on with
+    /// [`VerifyPage::next`]; or use [`verify_conversation`].
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or reading is not possible at all.
+    async fn verify_page(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: Option<VerifyCursor>,
+    ) -> Result<VerifyPage, Error>;
+
+    /// What the medium itself says is wrong with it, one line each; none: nothing. Reads all of it. A
+    /// backend may add what is wrong with values that belong to no conversation.
+    ///
+    /// # Errors
+    /// [`Error::NotOffered`] where it cannot be asked.
+    async fn verify_medium(&self) -> Result<Vec<String>, Error>;
+
+    /// What a conversation takes, as it is stored. Costs a look at each of its rows.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    async fn read_statistics(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Statistics, Error>;
+
+    /// Removes a conversation's blobs that no item and no state names. (State values need none of
+    /// this: each hangs off a node, and nodes stay.)
+    ///
+    /// A blob may be stored a while before the item that names it, so one is removed only when a
+    /// collection finds it unnamed that an earlier one, at least [`CollectRequest::grace_ms`]
+    /// before, had found unnamed too, and that was not stored again since.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Busy`] if the conversation was written to meanwhile: nothing
+    /// was removed, try again.
+    async fn collect_blobs(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: CollectRequest,
+    ) -> Result<Collected, Error>;
+
+    /// Gives space that is not used back to the file system, a bounded step at a time, until none is
+    /// left that can be given back while others read and write.
+    async fn compact_storage(&self) -> Result<Compacted, Error>;
+
+    /// Copies everything to a new file, as it is at one instant: all that was acknowledged before this
+    /// call is in it. Writers go on meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NotOffered`] where the database has a program of its own for this.
+    /// [`Error::AlreadyExists`] if there is a file: nothing is overwritten.
+    /// [`Error::Storage`] if it cannot be written; then there is no half of one.
+    async fn back_up(&self, to: &Path) -> Result<BackedUp, Error>;
+}
+
+/// Where a check goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifyCursor {
+    /// The part of the conversation; the backend's own number.
+    pub part: u8,
+    /// The last row of it that was checked.
+    pub after: i64,
+}
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct VerifyPage {
+    /// Each an [`Error::Damaged`] that names the place.
+    pub findings: Vec<Error>,
+    /// Rows that were checked.
+    pub checked: u64,
+    /// Where to go on; `None`: the conversation is checked.
+    pub next: Option<VerifyCursor>,
+}
+
+/// Checks a whole conversation, page by page.
+///
+/// # Errors
+/// As [`Maintenance::verify_page`].
+pub async fn verify_conversation(
+    store: &dyn Maintenance,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<VerifyPage, Error> {
+    let mut whole = VerifyPage::default();
+    let mut after = None;
+    loop {
+        let page = store.verify_page(owner, id, after).await?;
+        whole.findings.extend(page.findings);
+        whole.checked += page.checked;
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(whole),
+        }
+    }
+}
+
+/// Rows and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StorageAmount {
+    /// How many.
+    pub count: u64,
+    /// The bytes of their content as stored, compressed where it is.
+    pub bytes: u64,
+}
+
+/// What a conversation takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Nodes by kind.
+    pub nodes: BTreeMap<NodeKind, StorageAmount>,
+    /// State roots.
+    pub roots: StorageAmount,
+    /// State values that stand beside their hash; larger ones are blobs.
+    pub values: StorageAmount,
+    /// Blobs.
+    pub blobs: StorageAmount,
+    /// Values outside the tree.
+    pub entries: StorageAmount,
+    /// Branches and checkpoints.
+    pub names: u64,
+    /// Events.
+    pub events: u64,
+    /// Unforked runs of nodes.
+    pub segments: u64,
+}
+
+/// How to collect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectRequest {
+    /// Now, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+    /// How long a blob must be known as unnamed. Default one hour.
+    pub grace_ms: i64,
+    /// At most so many blobs are removed. Default 1,000.
+    pub limit: usize,
+}
+
+impl CollectRequest {
+    /// Collects with the defaults.
+    #[must_use]
+    pub fn new(now_ms: i64) -> Self {
+        Self {
+            now_ms,
+            grace_ms: 3_600_000,
+            limit: 1000,
+        }
+    }
+}
+
+/// What a collection did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Blobs removed.
+    pub blobs: StorageAmount,
+    /// Blobs that nothing names, and whose time has not come.
+    pub waiting: u64,
+    /// Whether the limit left something.
+    pub more: bool,
+}
+
+/// What compacting gained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Bytes before.
+    pub before: u64,
+    /// Bytes after.
+    pub after: u64,
+}
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackedUp {
+    /// Bytes of the copy.
+    pub bytes: u64,
+}

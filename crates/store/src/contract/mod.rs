@@ -1,0 +1,80 @@
+//! The contract: the traits a backend implements, and the records, requests and errors they speak of.
+//!
+//! [`Store`] is the conversation tree: conversations, nodes, branches and checkpoints, state, blobs,
+//! responses and events. Values outside the tree are [`KeyValues`]; [`Search`], [`PathIndex`],
+//! [`Streams`] and [`Maintenance`] are capabilities that a backend may lack.
+//!
+//! The vocabulary, one file each:
+//!
+//! * A *node* carries one item and never changes; its *path* is the nodes from the beginning to it.
+//! * A *ref* is a name for a node: a branch, whose head moves with appends, or a checkpoint.
+//! * An *append* adds items at an [`AppendPoint`] and is recognised when it is repeated.
+//! * *State* hangs off nodes as a root: keys with the hashes of their values.
+//! * *Removal* is redaction (content goes, the node stays) and erasure (everything goes).
+//! * A *stream* is a running answer in chunks, before it becomes a node.
+//!
+//! What always holds: every call names its owner, ids and times are parameters, and a call that
+//! fails has changed nothing unless its error is [`Error::OutcomeUnknown`].
+//!
+//! What is not here: decisions that backends must take alike ([`rules`](crate::rules)), and
+//! anything that needs more than one call ([`queries`](crate::queries), [`tail`](crate::tail)).
+
+mod append;
+mod blob;
+mod conversation;
+mod error;
+mod event;
+mod filter;
+mod key_value;
+mod limits;
+mod maintenance;
+mod node;
+mod path_index;
+mod read;
+mod refs;
+mod removal;
+mod response;
+mod search;
+mod state;
+mod store;
+mod stream;
+
+pub use append::{AppendPoint, AppendRequest, Appended, OnMoved};
+pub use blob::BlobId;
+pub use conversation::{
+    Conversation, ConversationCursor, ConversationPage, ConversationUpdate, ListConversations,
+    Metadata, MetadataChange, NewConversation, TitleChange,
+};
+pub use error::{ChunkConflict, EntityKind, Error, IdConflict, StorageFault};
+pub use event::{Event, EventKind};
+pub use filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
+pub use key_value::{
+    EntryCursor, EntryPage, ExpectedVersion, KeyScope, KeyValueEntry, KeyValues, ListEntries,
+    PutEntry,
+};
+pub use limits::Limits;
+pub use maintenance::{
+    BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, StorageAmount,
+    VerifyCursor, VerifyPage, verify_conversation,
+};
+pub use node::{NewItem, Node, NodeKind};
+pub use path_index::{PathIndex, PathMark, PathMatch, PathQuery};
+pub use read::{NodeQuery, PathEnd, PathPage, ReadRequest, Span};
+pub use refs::{
+    Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
+};
+pub use removal::{EraseScope, Erased, RedactRequest, Redacted};
+pub use response::{ResponseInputs, ResponseRecord, ResponseStatus};
+pub use search::{
+    HiddenContent, Hit, MatchMode, Search, SearchCoverage, SearchCursor, SearchLimits, SearchPage,
+    SearchRequest, SearchScope, Snippet,
+};
+pub use state::{
+    NodeState, StateChange, StateEntry, StateExpectation, StateKey, StateOp, StatePatch,
+    StateRequest, StateRoot, StateValues,
+};
+pub use store::{Capabilities, Store};
+pub use stream::{
+    AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamClaim, StreamCursor, StreamEnd,
+    StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Streams,
+};

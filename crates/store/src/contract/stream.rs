@@ -1,0 +1,332 @@
+//! Streams: the logs of answers that are still running.
+//!
+//! A capability, not part of [`Store`](crate::Store): [`Store::streams`](crate::Store::streams)
+//! gives it where a backend has it. A node is stored when its item is final; until then what
+//! arrives goes into a stream, so that readers can follow, leave and come back, and another process
+//! sees what a crashed one left.
+//!
+//! A stream is a log of chunks, opaque bytes numbered from 0. Whoever opens it begins a new epoch:
+//! the chunks of the one before are gone and its writer is refused from then on. So no reader ever
+//! sees the text of two writers mixed. An append that stores the final item removes the chunks in
+//! the same transaction ([`AppendRequest::ends_stream`](crate::AppendRequest::ends_stream)).
+//!
+//! Not here: following a stream ([`StreamTail`](crate::StreamTail)), gathering small chunks
+//! ([`ChunkWriter`](crate::ChunkWriter)), what the bytes mean.
+
+use crate::contract::Error;
+use crate::wake::StreamSignal;
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner, StreamId};
+use std::fmt;
+use std::sync::Arc;
+
+/// A store that keeps the logs of running answers.
+///
+/// What [`Store`](crate::Store) promises holds here too: a call is a transaction, and what was
+/// acknowledged is as durable as a node.
+///
+/// Streams leave no events and do not make a conversation recent. A stream that ended stays until
+/// it is deleted, its conversation is, something in its conversation is redacted, or
+/// [`StreamLimits::ended`] streams of the conversation ended after it.
+#[async_trait]
+pub trait Streams: Send + Sync {
+    /// Opens a stream: a new one, or one that is there with a new epoch. Its chunks are gone from
+    /// then on, whether it had ended or not; whoever wants them reads first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] if too many streams of the conversation are running.
+    async fn open_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamOpened, Error>;
+
+    /// Appends chunks; all or nothing.
+    ///
+    /// A chunk that is there already, with the same number and bytes, is passed over: the same
+    /// call again changes nothing, and a call with more chunks than the one before stores the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StaleEpoch`] after somebody else opened the stream, [`Error::StreamEnded`] after
+    /// its end, [`Error::ChunkConflict`] for other bytes or a gap, [`Error::Limit`].
+    async fn append_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        append: AppendChunks,
+    ) -> Result<StreamRecord, Error>;
+
+    /// Ends a stream; in the same way once more is no change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::StaleEpoch`], [`Error::StreamEnded`] if it ended in another way,
+    /// [`Error::Limit`] for a long message.
+    async fn finish_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        finish: FinishStream,
+    ) -> Result<StreamRecord, Error>;
+
+    /// Asks the writer to stop, whoever it is. It learns that from what its next call returns, and
+    /// is woken. No change if the stream has ended: the record says so.
+    async fn cancel_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamRecord, Error>;
+
+    /// Chunks from a place on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EpochChanged`] for a cursor of another epoch: what was read before is no part of
+    /// this answer. [`Error::ChunksGone`] if the chunks were removed: the final item is in the
+    /// tree. [`Error::Invalid`] for a cursor beyond the end.
+    async fn read_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        read: ReadChunks,
+    ) -> Result<ChunkPage, Error>;
+
+    /// All streams of a conversation, the latest opened last. Those without an end are running, or
+    /// were left by a writer that died.
+    async fn list_streams(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Vec<StreamRecord>, Error>;
+
+    /// Deletes a stream; its writer and readers get [`Error::NotFound`].
+    async fn delete_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+    ) -> Result<(), Error>;
+
+    /// Wakes whoever waits for a change of a stream that is made through this store. Default:
+    /// never, so that waiting readers have to look by themselves.
+    fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
+        let _ = (owner, id, stream);
+        StreamSignal::never()
+    }
+}
+
+/// A stream as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamRecord {
+    /// Its id, unique within the conversation.
+    pub id: StreamId,
+    /// Its epoch.
+    pub epoch: StreamEpoch,
+    /// How it ended; `None`: it is running.
+    pub end: Option<StreamEnd>,
+    /// Whether somebody asked the writer to stop.
+    pub cancel_requested: bool,
+    /// The number of the first chunk that is kept: 0, or `next` once they were removed.
+    pub first: u64,
+    /// The number of the next chunk.
+    pub next: u64,
+    /// Bytes of the chunks that are kept.
+    pub bytes: u64,
+    /// When this epoch began, in milliseconds since the Unix epoch, as the opener said.
+    pub opened_ms: i64,
+    /// The time given with the latest write.
+    pub updated_ms: i64,
+}
+
+impl StreamRecord {
+    /// A stream that was just opened.
+    #[must_use]
+    pub fn new(id: StreamId, epoch: StreamEpoch, at_ms: i64) -> Self {
+        Self {
+            id,
+            epoch,
+            end: None,
+            cancel_requested: false,
+            first: 0,
+            next: 0,
+            bytes: 0,
+            opened_ms: at_ms,
+            updated_ms: at_ms,
+        }
+    }
+
+    /// What its writer holds.
+    #[must_use]
+    pub fn claim(&self) -> StreamClaim {
+        StreamClaim {
+            stream: self.id,
+            epoch: self.epoch,
+        }
+    }
+}
+
+/// What opening a stream found and made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamOpened {
+    /// The stream as it is now.
+    pub stream: StreamRecord,
+    /// The stream as it was.
+    pub before: Option<StreamRecord>,
+}
+
+/// Chunks to be appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppendChunks {
+    /// The writer's claim.
+    pub claim: StreamClaim,
+    /// The number of the first of the chunks.
+    pub seq: u64,
+    /// The chunks, in order.
+    pub chunks: Vec<Arc<[u8]>>,
+    /// Milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// An end to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinishStream {
+    /// The writer's claim.
+    pub claim: StreamClaim,
+    /// How it ends.
+    pub end: StreamEnd,
+    /// Milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// Which chunks to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadChunks {
+    /// The stream.
+    pub stream: StreamId,
+    /// From here on; `None`: from the first chunk that is kept, of whatever epoch there is.
+    pub from: Option<StreamCursor>,
+    /// At most so many. Default 256.
+    pub limit: usize,
+}
+
+impl ReadChunks {
+    /// Reads a stream from its beginning.
+    #[must_use]
+    pub fn new(stream: StreamId) -> Self {
+        Self {
+            stream,
+            from: None,
+            limit: 256,
+        }
+    }
+}
+
+/// Some chunks of a stream, with the stream's record at the same instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkPage {
+    /// The chunks, in order.
+    pub chunks: Vec<Arc<[u8]>>,
+    /// Where to go on.
+    pub next: StreamCursor,
+    /// The stream.
+    pub stream: StreamRecord,
+}
+
+impl ChunkPage {
+    /// How the stream ended, if there is nothing left to read.
+    #[must_use]
+    pub fn end_if_complete(&self) -> Option<&StreamEnd> {
+        let all = self.next.seq >= self.stream.next;
+        self.stream.end.as_ref().filter(|_| all)
+    }
+}
+
+/// How much streams may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// Bytes of one chunk. Default 256 KiB.
+    pub chunk_bytes: usize,
+    /// Chunks of one append. Default 1,024.
+    pub append_chunks: usize,
+    /// Bytes of all chunks of a stream. Default 16 MiB.
+    pub bytes: usize,
+    /// Streams of a conversation that run at the same time. Default 16.
+    pub running: usize,
+    /// Streams of a conversation that are kept after their end; opening one more removes the one
+    /// that was opened first. Default 16.
+    pub ended: usize,
+    /// Bytes of the message of [`StreamEnd::Failed`]. Default 4 KiB.
+    pub message_bytes: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self {
+            chunk_bytes: 256 << 10,
+            append_chunks: 1024,
+            bytes: 16 << 20,
+            running: 16,
+            ended: 16,
+            message_bytes: 4 << 10,
+        }
+    }
+}
+
+/// Which opening of a stream: larger is newer. A conversation never gives a number twice, not even
+/// to another stream or after a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamEpoch(pub u64);
+
+impl fmt::Display for StreamEpoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// What a writer holds after it opened a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamClaim {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its epoch as the writer knows it.
+    pub epoch: StreamEpoch,
+}
+
+/// A reader's place: the next chunk it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamCursor {
+    /// The epoch it reads.
+    pub epoch: StreamEpoch,
+    /// The number of the chunk, from 0.
+    pub seq: u64,
+}
+
+/// How a stream ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The answer is whole.
+    Completed,
+    /// The answer broke off.
+    Failed {
+        /// Why, for people.
+        message: String,
+    },
+    /// The answer was called off.
+    Cancelled,
+}
+
+impl fmt::Display for StreamEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Completed => f.write_str("completed"),
+            Self::Failed { message } => write!(f, "failed: {message}"),
+            Self::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}

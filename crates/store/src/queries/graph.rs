@@ -1,0 +1,96 @@
+//! Loads the whole tree, as far as branches and checkpoints reach it.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{ConversationId, NodeId, Owner};
+
+use crate::contract::{Error, NodeKind, PathEnd, ReadRequest, Refs, Span, Store};
+
+/// A conversation's tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// Every node that a branch or checkpoint reaches, parents before children.
+    pub nodes: Vec<GraphNode>,
+    /// The names.
+    pub refs: Refs,
+}
+
+/// A node without its item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphNode {
+    /// Its id.
+    pub id: NodeId,
+    /// The node before it.
+    pub parent: Option<NodeId>,
+    /// Its place on its path.
+    pub depth: u64,
+    /// What kind of item it holds.
+    pub kind: NodeKind,
+}
+
+/// Nodes read at a time: first a few, since most names leave a known path soon, then more.
+const FIRST_PAGE: u64 = 8;
+const PAGE: u64 = 512;
+
+/// Reads the tree, each node once: from each name back to the first node that is known already.
+pub async fn load_graph(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<Graph, Error> {
+    let refs = store.list_refs(owner, id).await?;
+    let branches = refs.branches.iter().filter_map(|branch| branch.head);
+    let checkpoints = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
+    let ends: Vec<NodeId> = branches.chain(checkpoints).collect();
+    let mut known: BTreeMap<NodeId, GraphNode> = BTreeMap::new();
+    let mut nodes = Vec::new();
+    for end in ends {
+        let fresh = read_unknown_nodes(store, owner, id, end, &known).await?;
+        known.extend(fresh.iter().map(|node| (node.id, node.clone())));
+        nodes.extend(fresh);
+    }
+    Ok(Graph { nodes, refs })
+}
+
+/// The nodes of the path to `end` that are not known, oldest first.
+async fn read_unknown_nodes(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+    end: NodeId,
+    known: &BTreeMap<NodeId, GraphNode>,
+) -> Result<Vec<GraphNode>, Error> {
+    let mut newest_first = Vec::new();
+    let mut to = u64::MAX;
+    let mut count = FIRST_PAGE;
+    loop {
+        let request = ReadRequest {
+            at: PathEnd::Node(end),
+            span: match to {
+                u64::MAX => Span::Last(count),
+                to => Span::Between((to + 1).saturating_sub(count).max(1), to),
+            },
+            limit: None,
+        };
+        count = (count * 4).min(PAGE);
+        let page = store.read_path(owner, id, request).await?;
+        for node in page.nodes.iter().rev() {
+            if known.contains_key(&node.id) {
+                newest_first.reverse();
+                return Ok(newest_first);
+            }
+            newest_first.push(GraphNode {
+                id: node.id,
+                parent: node.parent,
+                depth: node.depth,
+                kind: node.kind,
+            });
+        }
+        match page.nodes.first() {
+            Some(first) if first.depth > 1 => to = first.depth - 1,
+            _ => break,
+        }
+    }
+    newest_first.reverse();
+    Ok(newest_first)
+}

@@ -1,0 +1,48 @@
+//! Queries: what any store answers in several calls, written once for all backends.
+//!
+//! Everything here uses only the [`Store`] trait, holds no state between calls and may be dropped at
+//! any point. What was written meanwhile may or may not be part of an answer; each function says
+//! what it promises then.
+//!
+//! * `divergence` finds the last node that two paths share.
+//! * `branch_diff` compares two paths from there.
+//! * `graph` loads the whole tree, each node once.
+//! * `list_all` lists every conversation of an owner while others write.
+//! * `redaction_closure` finds everything that repeats the content of the nodes to be redacted.
+//! * [`erase_all`] repeats a bounded erasure until nothing is left.
+
+use contexture_ir::Owner;
+
+use crate::contract::{EraseScope, Erased, Error, Store};
+
+mod branch_diff;
+mod divergence;
+mod graph;
+mod list_all;
+mod redaction_closure;
+
+pub use branch_diff::{BranchDiff, diff_branches};
+pub use divergence::{Divergence, find_divergence};
+pub use graph::{Graph, GraphNode, load_graph};
+pub use list_all::list_all;
+pub use redaction_closure::compute_redaction_closure;
+
+/// Calls [`Store::erase_step`] until nothing is left; gives what was removed. May be dropped and called
+/// again: it goes on where it was.
+pub async fn erase_all(
+    store: &dyn Store,
+    owner: &Owner,
+    scope: &EraseScope,
+) -> Result<Erased, Error> {
+    let mut total = Erased::default();
+    loop {
+        // Each step commits for itself: an erasure that is interrupted has erased something and is
+        // begun again anywhere.
+        let step = store.erase_step(owner, scope).await?;
+        total.conversations += step.conversations;
+        total.entries += step.entries;
+        if !step.more {
+            return Ok(total);
+        }
+    }
+}

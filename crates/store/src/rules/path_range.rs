@@ -1,0 +1,112 @@
+//! Ranges of depths on a path: what a read covers, and from where on a path shows a redacted node.
+
+use crate::contract::{ReadRequest, Span};
+
+use super::counters::Counters;
+
+/// Depths to be read: `from..=to`, empty if `from > to`, and where the next page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DepthRange {
+    /// The first depth.
+    pub from: u64,
+    /// The last depth.
+    pub to: u64,
+    /// The first depth of the next page, if the limit cut.
+    pub next: Option<u64>,
+}
+
+/// The depths that `request` covers on a path whose end has these counters.
+#[must_use]
+pub fn depth_range(request: &ReadRequest, end: &Counters) -> DepthRange {
+    let depth = end.depth;
+    let (from, to) = match request.span {
+        Span::Whole => (1, depth),
+        Span::Last(count) => (depth.saturating_sub(count) + 1, depth),
+        Span::From(from) => (from.max(1), depth),
+        Span::Between(from, to) => (from.max(1), to.min(depth)),
+        // Including the compaction itself, which stands for everything before it.
+        Span::SinceCompaction => (end.compacted.max(1), depth),
+    };
+    let Some(limit) = request.limit else {
+        return DepthRange {
+            from,
+            to,
+            next: None,
+        };
+    };
+    // From the oldest on: pages of a path are read forwards, and a cursor stays valid when the head
+    // moves.
+    let end = from.saturating_add(limit as u64);
+    if end > to {
+        return DepthRange {
+            from,
+            to,
+            next: None,
+        };
+    }
+    DepthRange {
+        from,
+        to: end - 1,
+        next: Some(end),
+    }
+}
+
+/// Where a path passes one of some places, first: `path` as stretches `(segment, from, to)` of depths,
+/// places as `(segment, depth)`. An answer computed from that depth or a later one on the path has
+/// seen it.
+#[must_use]
+pub fn first_on_path<N: Copy + Ord>(path: &[(N, N, N)], places: &[(N, N)]) -> Option<N> {
+    let on_path = |(segment, depth): &&(N, N)| {
+        let mut stretches = path.iter();
+        stretches.any(|(of, from, to)| of == segment && from <= depth && depth <= to)
+    };
+    places.iter().filter(on_path).map(|(_, depth)| *depth).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::PathEnd;
+    use contexture_ir::BranchName;
+
+    #[test]
+    fn spans_stay_on_the_path() {
+        let check_on = |compacted, span, limit, expected: (u64, u64, Option<u64>)| {
+            let request = ReadRequest {
+                at: PathEnd::Branch(BranchName::main()),
+                span,
+                limit,
+            };
+            let end = Counters {
+                depth: 10,
+                compacted,
+                ..Counters::default()
+            };
+            let got = depth_range(&request, &end);
+            assert_eq!((got.from, got.to, got.next), expected, "{span:?} {limit:?}");
+        };
+        let check = |span, limit, expected| check_on(4, span, limit, expected);
+        check(Span::SinceCompaction, None, (4, 10, None));
+        check(Span::SinceCompaction, Some(2), (4, 5, Some(6)));
+        check_on(0, Span::SinceCompaction, None, (1, 10, None));
+        check(Span::Whole, None, (1, 10, None));
+        check(Span::Whole, Some(4), (1, 4, Some(5)));
+        check(Span::Whole, Some(10), (1, 10, None));
+        check(Span::Last(3), None, (8, 10, None));
+        check(Span::Last(30), None, (1, 10, None));
+        check(Span::Last(0), None, (11, 10, None));
+        check(Span::From(0), Some(usize::MAX), (1, 10, None));
+        check(Span::From(12), Some(1), (12, 10, None));
+        check(Span::Between(3, 99), Some(2), (3, 4, Some(5)));
+        check(Span::Between(5, 4), None, (5, 4, None));
+        check(Span::From(3), Some(0), (3, 2, Some(3)));
+    }
+
+    #[test]
+    fn a_place_counts_where_the_path_passes_it() {
+        let path = [(3, 5, 9), (1, 1, 4)];
+        assert_eq!(first_on_path(&path, &[(3, 7), (1, 4)]), Some(4));
+        assert_eq!(first_on_path(&path, &[(3, 9)]), Some(9));
+        assert_eq!(first_on_path(&path, &[(1, 5), (2, 3), (3, 10)]), None);
+    }
+}

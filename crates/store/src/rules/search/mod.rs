@@ -1,0 +1,31 @@
+//! Search rules: which texts a node is found by, what a query means, how matches are ranked.
+//!
+//! Backends differ in the index they have (FTS5, GIN, a plain list), so an index only *proposes*
+//! nodes; these rules decide. Every backend therefore finds the same nodes in the same order.
+//!
+//! The steps of a search, each a file:
+//!
+//! 1. `searchable_text` is the text of an item that counts, `terms` cuts it into index terms. Both
+//!    are versioned by [`TERMS_VERSION`]: a backend indexes again when the version changes.
+//! 2. `query` parses the request's text into phrases and gives [`IndexCondition`]s, a superset of
+//!    what matches, in the index's vocabulary.
+//! 3. `rank` takes the proposed nodes one by one as [`SearchCandidate`]s, newest first, asks
+//!    `match_text` whether and where they match, weighs rare terms by `idf`, and cuts the page.
+//! 4. `snippet` cuts the excerpt that a hit shows.
+//!
+//! What is not here: SQL, the index itself, and the order in which a backend proposes.
+
+mod idf;
+mod match_text;
+mod query;
+mod rank;
+mod searchable_text;
+mod snippet;
+mod terms;
+
+pub use match_text::{TextMatch, match_all, phrases_with_all_terms};
+pub use query::{IndexCondition, Query};
+pub use rank::{Ranking, SearchCandidate, check_search};
+pub use searchable_text::{SAID_BYTES, searchable_text};
+pub use snippet::build_snippet;
+pub use terms::{Purpose, TERM_BYTES, TERMS_VERSION, Term, TermShape, index_terms, visit_terms};

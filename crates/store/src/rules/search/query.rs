@@ -1,0 +1,235 @@
+//! Parses the text of a query into phrases, and gives the conditions that an index can check.
+//!
+//! Text separated by white space is looked for piece by piece; each piece must be there, or any, as
+//! the request says. Within a piece, and within double quotes, the terms must stand side by side. A `*` at the end of a piece
+//! or behind a closing quote makes the last word a beginning. Nothing else means anything: there is
+//! no syntax to get wrong.
+//!
+//! Not here: looking ([`match_text`](super::match_text)).
+
+use std::collections::BTreeSet;
+
+use super::terms::{Purpose, TermShape, visit_terms};
+
+/// The most conditions an index is asked; whatever else a long query says is checked on what these
+/// find.
+const INDEX_CONDITIONS: usize = 64;
+
+/// A query, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    pub(super) pieces: Vec<QueryPhrase>,
+}
+
+/// Terms that stand side by side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct QueryPhrase {
+    /// Never empty; the first has the offset 0.
+    pub(super) terms: Vec<QueryTerm>,
+}
+
+/// A term of a piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct QueryTerm {
+    pub(super) offset: u32,
+    pub(super) text: String,
+    pub(super) extent: TermExtent,
+}
+
+/// How much of a term in the text the wanted one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TermExtent {
+    /// All of it.
+    Whole,
+    /// Its beginning; the reader sees the whole word marked.
+    Beginning,
+    /// Its first character, of a script without spaces.
+    FirstCharacter,
+}
+
+/// What an index can be asked: a term that a text must have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IndexCondition<'a> {
+    /// The term.
+    pub term: &'a str,
+    /// Whether a longer term that begins like this will do.
+    pub prefix: bool,
+}
+
+impl Query {
+    /// Reads any text.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut query = Self::default();
+        let mut rest = text;
+        // There is no syntax error: whatever people and models type is a query, and quotes left
+        // open end with the text.
+        while let Some((piece, prefix, after)) = next_phrase(rest) {
+            query.add_phrase(piece, prefix);
+            rest = after;
+        }
+        query
+    }
+
+    /// Whether there is nothing to look for: no text, or punctuation only. Then nothing is found.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// What every text that is found has. A text that has it all is not found for sure: side by
+    /// side is not asked.
+    #[must_use]
+    pub fn index_conditions(&self) -> Vec<IndexCondition<'_>> {
+        collect_conditions(&self.pieces)
+    }
+
+    /// The same of each piece: what every text has in which it stands.
+    #[must_use]
+    pub fn phrase_conditions(&self) -> Vec<Vec<IndexCondition<'_>>> {
+        let pieces = self.pieces.iter();
+        pieces.map(|piece| collect_conditions([piece])).collect()
+    }
+
+    fn add_phrase(&mut self, text: &str, prefix: bool) {
+        let mut piece = QueryPhrase::default();
+        let mut first = None;
+        let mut last = TermShape::Word;
+        visit_terms(text, Purpose::Query, |term| {
+            // Offsets are relative to the first term, since a phrase may begin anywhere in a text.
+            let first = *first.get_or_insert(term.position);
+            last = term.shape;
+            piece.terms.push(QueryTerm {
+                offset: term.position - first,
+                text: term.text.to_owned(),
+                extent: match term.shape {
+                    TermShape::Character => TermExtent::FirstCharacter,
+                    TermShape::Word | TermShape::Pair | TermShape::Symbol => TermExtent::Whole,
+                },
+            });
+        });
+        // Only a word can be a beginning: pairs of characters overlap, so their prefix is another
+        // pair.
+        if let Some(wanted) = piece.terms.last_mut()
+            && prefix
+            && last == TermShape::Word
+        {
+            wanted.extent = TermExtent::Beginning;
+        }
+        // A repeated phrase would count twice in the score without saying more.
+        if !piece.terms.is_empty() && !self.pieces.contains(&piece) {
+            self.pieces.push(piece);
+        }
+    }
+}
+
+fn collect_conditions<'a>(
+    pieces: impl IntoIterator<Item = &'a QueryPhrase>,
+) -> Vec<IndexCondition<'a>> {
+    let wanted = pieces.into_iter().flat_map(|piece| &piece.terms);
+    let all: BTreeSet<IndexCondition<'_>> = wanted
+        .map(|wanted| IndexCondition {
+            term: &wanted.text,
+            prefix: wanted.extent != TermExtent::Whole,
+        })
+        .collect();
+    // Leaving conditions out only proposes more; the rules examine each proposal against the whole
+    // query.
+    all.into_iter().take(INDEX_CONDITIONS).collect()
+}
+
+/// The next piece, whether its last word is a beginning, and what follows it.
+fn next_phrase(text: &str) -> Option<(&str, bool, &str)> {
+    let text = text.trim_start();
+    let first = text.chars().next()?;
+    if is_quote(first) {
+        let inside = text.get(first.len_utf8()..).unwrap_or_default();
+        let (piece, after) = split_or_end(inside, inside.find(is_quote));
+        let after = after.strip_prefix(is_quote).unwrap_or(after);
+        return Some(match after.strip_prefix('*') {
+            Some(after) => (piece, true, after),
+            None => (piece, false, after),
+        });
+    }
+    let end = text.find(|c: char| c.is_whitespace() || is_quote(c));
+    let (piece, after) = split_or_end(text, end);
+    Some((piece, piece.ends_with('*'), after))
+}
+
+fn split_or_end(text: &str, at: Option<usize>) -> (&str, &str) {
+    text.split_at(at.unwrap_or(text.len()))
+}
+
+/// Straight or typographic: keyboards of phones write the latter.
+fn is_quote(c: char) -> bool {
+    matches!(c, '"' | '\u{201C}' | '\u{201D}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces in brackets, beginnings with `*`, first characters with `^`.
+    fn shown(text: &str) -> String {
+        let show = |wanted: &QueryTerm| {
+            let mark = match wanted.extent {
+                TermExtent::Whole => "",
+                TermExtent::Beginning => "*",
+                TermExtent::FirstCharacter => "^",
+            };
+            format!("{}{}{mark}", wanted.offset, wanted.text)
+        };
+        let piece = |piece: &QueryPhrase| {
+            let terms: Vec<String> = piece.terms.iter().map(show).collect();
+            format!("[{}]", terms.join(" "))
+        };
+        Query::parse(text).pieces.iter().map(piece).collect()
+    }
+
+    #[test]
+    fn any_text_is_a_query() {
+        for (text, expected) in [
+            ("", ""),
+            (" \n", ""),
+            ("\"", ""),
+            ("* ( && \"\" -", ""),
+            ("foo bar foo", "[0foo][0bar]"),
+            ("foo-bar", "[0foo 1bar]"),
+            ("\"Foo bar\" baz", "[0foo 1bar][0baz]"),
+            ("“foo bar” baz", "[0foo 1bar][0baz]"),
+            ("say\"foo bar", "[0say][0foo 1bar]"),
+            ("fo* \"foo ba\"*", "[0fo*][0foo 1ba*]"),
+            ("\"foo*\" *", "[0foo]"),
+            ("a AND b OR NOT c", "[0a][0and][0b][0or][0not][0c]"),
+            ("col:x NEAR(a, 2)", "[0col 1x][0near 1a][02]"),
+            ("c++ C#", "[0c++][0c#]"),
+            ("東 東京* 京都大学", "[0東^][0東京][0京都 1都大 2大学]"),
+            ("v1東b", "[0v1 1東^ 2b]"),
+            ("👍*", "[0👍]"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_index_is_asked_for_each_term_once() {
+        let query = Query::parse("b a-b a* 東");
+        let asked: Vec<(&str, bool)> = query
+            .index_conditions()
+            .iter()
+            .map(|condition| (condition.term, condition.prefix))
+            .collect();
+        assert_eq!(
+            asked,
+            [("a", false), ("a", true), ("b", false), ("東", true)]
+        );
+        let alone = Query::parse("b-a a*");
+        let alone: Vec<usize> = alone.phrase_conditions().iter().map(Vec::len).collect();
+        assert_eq!(alone, [2, 1]);
+        let long: String = (0..1000).map(|n| format!("w{n} ")).collect();
+        assert_eq!(
+            Query::parse(&long).index_conditions().len(),
+            INDEX_CONDITIONS
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! Ranking: takes candidates one by one and keeps the best as a page of hits.
+//!
+//! A backend offers what its index gave, newer nodes first ([`SearchCoverage::Newest`] says what that is);
+//! here is decided what is a hit, which are the best, and when enough was looked at.
+//!
+//! Not here: whose conversations may be looked at.
+
+use std::cmp::{Ordering, Reverse};
+use std::ops::ControlFlow;
+
+use contexture_ir::{Audience, ConversationId, MessageId, NodeId};
+
+use super::idf::{IdfWeight, idf_weights};
+use super::match_text::{TextMatch, match_all, match_any};
+use super::query::{IndexCondition, Query};
+use super::searchable_text::searchable_text;
+use super::snippet::build_snippet;
+use crate::contract::{
+    Error, HiddenContent, Hit, MatchMode, Node, NodeKind, SearchCoverage, SearchCursor,
+    SearchLimits, SearchPage, SearchRequest,
+};
+use crate::rules::check::check_limit;
+
+/// Whether a search is within the limits.
+pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<(), Error> {
+    check_limit(
+        "search_query_bytes",
+        limits.query_bytes,
+        request.query.len(),
+    )?;
+    if request.words == MatchMode::Any {
+        // Each phrase is counted in the index by a query of its own, so their number has a limit
+        // apart from the bytes.
+        let words = Query::parse(&request.query).phrase_conditions().len();
+        check_limit("search_any_words", limits.any_words, words)?;
+    }
+    check_limit("search_hits", limits.hits, request.limit)
+}
+
+/// A node that may be a hit.
+#[derive(Clone, Debug)]
+pub struct SearchCandidate<'a> {
+    /// Its conversation.
+    pub conversation: &'a ConversationId,
+    /// Its id.
+    pub node: NodeId,
+    /// Its message's id, if it has one.
+    pub message_id: Option<MessageId>,
+    /// Its kind.
+    pub kind: NodeKind,
+    /// Its time.
+    pub created_ms: i64,
+    /// Its item.
+    pub json: &'a str,
+}
+
+impl<'a> SearchCandidate<'a> {
+    /// A stored node.
+    #[must_use]
+    pub fn from_node(conversation: &'a ConversationId, node: &'a Node) -> Self {
+        Self {
+            conversation,
+            node: node.id,
+            message_id: node.message_id.clone(),
+            kind: node.kind,
+            created_ms: node.created_ms,
+            json: &node.json,
+        }
+    }
+}
+
+/// A search under way.
+#[derive(Debug)]
+pub struct Ranking {
+    request: SearchRequest,
+    limits: SearchLimits,
+    query: Query,
+    /// What its pieces are worth, if any will do.
+    weights: Vec<IdfWeight>,
+    /// Best first, one more than asked for.
+    hits: Vec<Hit>,
+    nodes: usize,
+    bytes: usize,
+    coverage: SearchCoverage,
+}
+
+impl Ranking {
+    /// Begins; `request` is within the limits already.
+    #[must_use]
+    pub fn new(request: SearchRequest, limits: &SearchLimits) -> Self {
+        Self {
+            query: Query::parse(&request.query),
+            weights: Vec::new(),
+            limits: limits.clone(),
+            request,
+            hits: Vec::new(),
+            nodes: 0,
+            bytes: 0,
+            coverage: SearchCoverage::Whole,
+        }
+    }
+
+    /// What is looked for.
+    #[must_use]
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// What is to be counted before anything is offered: in how many nodes of the scope each of these
+    /// stands, all its conditions. Nothing where all must be there.
+    #[must_use]
+    pub fn terms_to_count(&self) -> Vec<Vec<IndexCondition<'_>>> {
+        match self.request.words {
+            MatchMode::All => Vec::new(),
+            MatchMode::Any => self.query.phrase_conditions(),
+        }
+    }
+
+    /// How far is counted: what is more frequent need not be known.
+    #[must_use]
+    pub fn count_limit(&self) -> usize {
+        // One more than is ever examined: from there on a term is too frequent to be looked for,
+        // whatever the exact number.
+        self.limits.any_nodes.saturating_add(1)
+    }
+
+    /// Takes what was counted, in the order of [`Ranking::terms_to_count`].
+    pub fn set_counts(&mut self, counts: &[usize]) {
+        self.weights = idf_weights(counts, self.limits.any_nodes);
+    }
+
+    /// What an index is asked for: texts that have all conditions of one of these. Nothing: there is
+    /// nothing to find.
+    #[must_use]
+    pub fn index_alternatives(&self) -> Vec<Vec<IndexCondition<'_>>> {
+        // Nothing asked is nothing found; the other answer, everything, would be a list and no
+        // search.
+        if self.query.is_empty() {
+            return Vec::new();
+        }
+        match self.request.words {
+            MatchMode::All => vec![self.query.index_conditions()],
+            MatchMode::Any => {
+                let both = self
+                    .query
+                    .phrase_conditions()
+                    .into_iter()
+                    .zip(&self.weights);
+                // Frequent words are not looked for, only scored on what the rare ones find: else a
+                // stop word would fill the limit with the newest nodes.
+                let wanted = both.filter(|(_, weight)| weight.looked_for);
+                wanted.map(|(conditions, _)| conditions).collect()
+            }
+        }
+    }
+
+    /// The same question without an index, of a text that has these of [`Ranking::terms_to_count`].
+    #[must_use]
+    pub fn should_examine(&self, has: &[bool]) -> bool {
+        let mut both = has.iter().zip(&self.weights);
+        both.any(|(has, weight)| *has && weight.looked_for)
+    }
+
+    /// How many nodes are judged at most.
+    #[must_use]
+    pub fn node_limit(&self) -> usize {
+        match self.request.words {
+            MatchMode::All => self.limits.nodes,
+            MatchMode::Any => self.limits.any_nodes,
+        }
+    }
+
+    /// Whether the request is about such nodes at all; only those are to be offered.
+    #[must_use]
+    pub fn matches_filters(&self, kind: NodeKind, audience: Audience, created_ms: i64) -> bool {
+        let SearchRequest {
+            kinds,
+            hidden,
+            since_ms,
+            before_ms,
+            ..
+        } = &self.request;
+        (kinds.is_empty() || kinds.contains(&kind))
+            && (*hidden == HiddenContent::Include || audience.user)
+            && since_ms.is_none_or(|since| created_ms >= since)
+            && before_ms.is_none_or(|before| created_ms < before)
+    }
+
+    /// Looks at a candidate; says when to stop.
+    pub fn examine_candidate(&mut self, candidate: &SearchCandidate<'_>) -> ControlFlow<()> {
+        // Checked before the candidate is examined: reaching the limit exactly, with nothing left,
+        // is still a complete search.
+        if self.nodes >= self.node_limit() || self.bytes >= self.limits.bytes {
+            self.coverage = SearchCoverage::Newest;
+            return ControlFlow::Break(());
+        }
+        self.nodes += 1;
+        self.bytes = self.bytes.saturating_add(candidate.json.len());
+        // Computed from the item on every search, not stored: changing the rule needs no rewriting
+        // of what is stored.
+        let text = searchable_text(candidate.json);
+        let found = match self.request.words {
+            MatchMode::All => match_all(&self.query, &text),
+            MatchMode::Any => match_any(&self.query, &self.weights, &text),
+        };
+        if let Some(found) = found {
+            self.insert_hit(candidate, &text, &found);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Keeps a hit if it belongs to the page.
+    fn insert_hit(&mut self, candidate: &SearchCandidate<'_>, text: &str, found: &TextMatch) {
+        let mut hit = Hit {
+            conversation: candidate.conversation.clone(),
+            node: candidate.node,
+            message_id: candidate.message_id.clone(),
+            kind: candidate.kind,
+            score: found.score,
+            snippet: Default::default(),
+            created_ms: candidate.created_ms,
+        };
+        // A page is cut from the same ranking again, so a cursor is a position in the order and no
+        // state is kept between pages.
+        let before = self.request.after.as_ref();
+        if before
+            .is_some_and(|after| compare_cursors(&hit_cursor(&hit), after) != Ordering::Greater)
+        {
+            return;
+        }
+        let place = hit_cursor(&hit);
+        let at = self
+            .hits
+            .partition_point(|other| compare_cursors(&hit_cursor(other), &place) == Ordering::Less);
+        // The hit beyond the page is kept, to know that there is a next page; what comes after it
+        // is not.
+        if at > self.request.limit {
+            return;
+        }
+        // Only for hits that are kept: cutting a snippet costs more than ranking.
+        hit.snippet = build_snippet(text, &found.places);
+        self.hits.insert(at, hit);
+        self.hits.truncate(self.request.limit.saturating_add(1));
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn into_page(self) -> SearchPage {
+        let mut hits = self.hits;
+        // The one hit beyond the page exists only to answer this.
+        let more = hits.len() > self.request.limit;
+        hits.truncate(self.request.limit);
+        SearchPage {
+            next: hits.last().filter(|_| more).map(hit_cursor),
+            hits,
+            coverage: self.coverage,
+        }
+    }
+}
+
+fn hit_cursor(hit: &Hit) -> SearchCursor {
+    SearchCursor {
+        score: hit.score,
+        created_ms: hit.created_ms,
+        conversation: hit.conversation.clone(),
+        node: hit.node,
+    }
+}
+
+/// Best first, then newest first, then by conversation and id.
+fn compare_cursors(a: &SearchCursor, b: &SearchCursor) -> Ordering {
+    let key = |place: &SearchCursor| (Reverse(place.score), Reverse(place.created_ms));
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| a.conversation.cmp(&b.conversation))
+        // Down to the id, so that the order is total: without it a page could repeat or skip nodes
+        // of equal score and time.
+        .then_with(|| a.node.cmp(&b.node))
+}

@@ -1,0 +1,150 @@
+//! Decides from the record of a stream what may be done with it.
+//!
+//! Not here: which streams there are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::check::check_limit;
+use crate::contract::{
+    AppendChunks, ChunkConflict, Error, FinishStream, ReadChunks, StreamClaim, StreamEnd,
+    StreamLimits, StreamRecord,
+};
+
+/// Whether chunks are within the limits; gives their size in bytes.
+pub fn check_chunks(append: &AppendChunks, limits: &StreamLimits) -> Result<usize, Error> {
+    if append.chunks.is_empty() {
+        return Err(Error::invalid_argument("chunks", "none"));
+    }
+    check_limit(
+        "stream_append_chunks",
+        limits.append_chunks,
+        append.chunks.len(),
+    )?;
+    let mut bytes = 0;
+    for chunk in &append.chunks {
+        check_limit("stream_chunk_bytes", limits.chunk_bytes, chunk.len())?;
+        bytes += chunk.len();
+    }
+    check_limit("stream_bytes", limits.bytes, bytes)?;
+    Ok(bytes)
+}
+
+/// Whether an end is within the limits.
+pub fn check_finish(finish: &FinishStream, limits: &StreamLimits) -> Result<(), Error> {
+    let message = match &finish.end {
+        StreamEnd::Failed { message } => message.len(),
+        StreamEnd::Completed | StreamEnd::Cancelled => 0,
+    };
+    check_limit("stream_message_bytes", limits.message_bytes, message)
+}
+
+/// Whether one more stream may run beside `running` others.
+pub fn check_running(running: usize, limits: &StreamLimits) -> Result<(), Error> {
+    check_limit("streams_running", limits.running, running.saturating_add(1))
+}
+
+/// Whether the claim is the newest.
+pub fn check_claim(record: &StreamRecord, claim: StreamClaim) -> Result<(), Error> {
+    if record.epoch == claim.epoch {
+        return Ok(());
+    }
+    Err(Error::StaleEpoch {
+        stream: record.id,
+        held: claim.epoch,
+        current: record.epoch,
+    })
+}
+
+/// The numbers of the chunks of an append that are there already: their bytes are asked for by
+/// [`check_chunk_append`].
+#[must_use]
+pub fn stored_chunk_range(record: &StreamRecord, append: &AppendChunks) -> Range<u64> {
+    let end = append.seq.saturating_add(append.chunks.len() as u64);
+    let first = append.seq.max(record.first);
+    first..end.min(record.next).max(first)
+}
+
+/// How many chunks of an append, from its front, are there already. `known`: what is stored under
+/// [`stored_chunk_range`]. `append` is within the limits already.
+pub fn check_chunk_append(
+    record: &StreamRecord,
+    append: &AppendChunks,
+    known: &[Arc<[u8]>],
+    limits: &StreamLimits,
+) -> Result<usize, Error> {
+    check_claim(record, append.claim)?;
+    let conflict = |seq, why| {
+        Err(Error::ChunkConflict {
+            stream: record.id,
+            seq,
+            why,
+        })
+    };
+    if append.seq > record.next {
+        return conflict(append.seq, ChunkConflict::Gap { next: record.next });
+    }
+    let whole = append.seq >= record.first;
+    if let Some(end) = &record.end
+        && (!whole || known.len() < append.chunks.len())
+    {
+        return Err(stream_ended_error(record, end));
+    }
+    for (seq, (chunk, stored)) in (append.seq..).zip(append.chunks.iter().zip(known)) {
+        if chunk != stored {
+            return conflict(seq, ChunkConflict::OtherBytes);
+        }
+    }
+    let new = append.chunks.iter().skip(known.len());
+    let bytes: usize = new.map(|chunk| chunk.len()).sum();
+    let held = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+    check_limit("stream_bytes", limits.bytes, held.saturating_add(bytes))?;
+    Ok(known.len())
+}
+
+/// Whether an end changes the stream.
+pub fn check_stream_end(record: &StreamRecord, finish: &FinishStream) -> Result<bool, Error> {
+    check_claim(record, finish.claim)?;
+    match &record.end {
+        None => Ok(true),
+        Some(end) if *end == finish.end => Ok(false),
+        Some(end) => Err(stream_ended_error(record, end)),
+    }
+}
+
+/// The numbers of the chunks that a read gives.
+pub fn chunk_range(record: &StreamRecord, read: &ReadChunks) -> Result<Range<u64>, Error> {
+    let from = match read.from {
+        None => record.first,
+        Some(cursor) if cursor.epoch != record.epoch => {
+            return Err(Error::EpochChanged {
+                stream: record.id,
+                asked: cursor.epoch,
+                current: record.epoch,
+            });
+        }
+        Some(cursor) => cursor.seq,
+    };
+    if from > record.next {
+        return Err(Error::invalid_argument(
+            "cursor",
+            format!("chunk {from} of a stream of {}", record.next),
+        ));
+    }
+    if from < record.first {
+        return Err(Error::ChunksGone {
+            stream: record.id,
+            seq: from,
+            first: record.first,
+        });
+    }
+    let end = from.saturating_add(read.limit as u64).min(record.next);
+    Ok(from..end)
+}
+
+fn stream_ended_error(record: &StreamRecord, end: &StreamEnd) -> Error {
+    Error::StreamEnded {
+        stream: record.id,
+        end: end.clone(),
+    }
+}
