@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use contexture_ir::{BranchName, ConversationId, Owner, Raw};
 use contexture_store::{ConversationUpdate, Error as StoreError, MetadataChange, NewConversation};
 
-use crate::conversation::Conversation;
-use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::handle::{Conversation, Engine};
 
 /// A conversation's name and what it should have; see [`Engine::conversation`].
 #[derive(Debug)]
@@ -21,15 +20,8 @@ pub struct ConversationBuilder {
     branch: Option<String>,
 }
 
-impl Engine {
-    /// Names a conversation, to be opened or found.
-    pub fn conversation(&self, id: impl AsRef<str>) -> ConversationBuilder {
-        ConversationBuilder::new(self.clone(), id.as_ref())
-    }
-}
-
 impl ConversationBuilder {
-    fn new(engine: Engine, id: &str) -> Self {
+    pub(crate) fn new(engine: Engine, id: &str) -> Self {
         Self {
             engine,
             id: id.to_owned(),

@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+
+use contexture_store::{MemoryStore, Store};
+use contexture_store_sqlite::SqliteStore;
 
 use crate::error::EngineError;
 
@@ -36,6 +40,17 @@ impl FromStr for Database {
             _ => Ok(Self::Sqlite(address.into())),
         }
     }
+}
+
+/// Opens the store at an address: a path or `sqlite:<path>`, which is created if absent, or `memory:`.
+///
+/// # Errors
+/// [`EngineError::UnsupportedDatabase`], or the backend's error.
+pub(crate) async fn open_store(address: &str) -> Result<Arc<dyn Store>, EngineError> {
+    Ok(match address.parse()? {
+        Database::Memory => Arc::new(MemoryStore::default()),
+        Database::Sqlite(path) => Arc::new(SqliteStore::open(path)?),
+    })
 }
 
 /// The address without what may be a password.

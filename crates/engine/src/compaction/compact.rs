@@ -10,21 +10,21 @@ use contexture_store::{NewItem, NodeKind, NodeQuery};
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::Format;
 
-use super::breaker::CircuitBreakerPolicy;
+use super::branch_snapshot::{BranchSnapshot, load_snapshot};
 use super::compactor::{CompactRequest, Compactor, ManifestOnly};
-use super::cover::{CoverEntry, Covers};
-use super::provenance::{encode_provenance, parse_provenance};
-use super::snapshot::BranchSnapshot;
 use super::trigger::percent_of;
-use crate::conversation::Conversation;
-use crate::engine::Engine;
+use crate::append::{append_state, append_states};
+use crate::call::{CompileOptions, compile_call};
 use crate::error::EngineError;
-use crate::events::EngineEventKind;
-use crate::ledger::SideUsageTracker;
+use crate::handle::{
+    CircuitBreakerPolicy, Conversation, Engine, EngineEventKind, SideUsageTracker, load_state_list,
+};
 use crate::path::parse_node_item;
+use crate::state::{CoverEntry, Covers, encode_provenance, parse_provenance};
 
 /// The least a manifest may take, in tokens.
 pub(super) const LEAST: u64 = 256;
+
 /// How large it may be otherwise, in per cent of the tokens of what it stands for.
 pub(super) const MANIFEST: u8 = 15;
 
@@ -118,305 +118,302 @@ pub struct Compacted {
     pub draft: CompactionDraft,
 }
 
-impl Conversation {
-    /// Compacts this branch: what is older is stood for by a manifest, and by a summary if the compactor
-    /// makes one. The nodes stay; [`Self::uncompact`] takes it back.
-    ///
-    /// # Errors
-    /// [`EngineError::NothingToCompact`], [`EngineError::CoverOverlap`], the store's `StateConflict` if
-    /// somebody compacted meanwhile (nothing is stored then), or its other errors.
-    pub async fn compact(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-    ) -> Result<Compacted, EngineError> {
-        let draft = self.draft_compaction(target, options).await?;
-        self.store_compaction(draft).await
-    }
+/// Compacts this branch: what is older is stood for by a manifest, and by a summary if the compactor
+/// makes one. The nodes stay; [`Self::uncompact`] takes it back.
+pub(crate) async fn compact_branch(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+) -> Result<Compacted, EngineError> {
+    let draft = draft_compaction(chat, target, options).await?;
+    store_compaction(chat, draft).await
+}
 
-    /// What [`Self::compact`] would store. Asks the compactor, stores nothing.
-    ///
-    /// # Errors
-    /// As [`Self::compact`].
-    pub async fn draft_compaction(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-    ) -> Result<CompactionDraft, EngineError> {
-        let advice = match (options.span, self.compile(target)) {
-            (CompactSpan::Older, compiling) => match compiling.await {
-                Ok(call) => call.advice.compact,
-                // A history that cannot be sent needs it all the more.
-                Err(EngineError::Refused(_)) => None,
-                Err(error) => return Err(error),
-            },
-            (CompactSpan::Nodes { .. }, _) => None,
-        };
-        self.draft_with_advice(target, options, advice).await
-    }
+/// What [`Self::compact`] would store. Asks the compactor, stores nothing.
+pub(crate) async fn draft_compaction(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+) -> Result<CompactionDraft, EngineError> {
+    let advice = match (
+        options.span,
+        compile_call(chat, target.into(), CompileOptions::default()),
+    ) {
+        (CompactSpan::Older, compiling) => match compiling.await {
+            Ok(call) => call.advice.compact,
+            // A history that cannot be sent needs it all the more.
+            Err(EngineError::Refused(_)) => None,
+            Err(error) => return Err(error),
+        },
+        (CompactSpan::Nodes { .. }, _) => None,
+    };
+    draft_with_advice(chat, target, options, advice).await
+}
 
-    /// As [`Self::compact`], with the advice of a compile that was made already.
-    pub(crate) async fn compact_with_advice(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-        advice: Option<CompactAdvice>,
-    ) -> Result<Compacted, EngineError> {
-        let draft = self.draft_with_advice(target, options, advice).await?;
-        self.store_compaction(draft).await
-    }
+/// As [`Self::compact`], with the advice of a compile that was made already.
+pub(crate) async fn compact_with_advice(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+    advice: Option<CompactAdvice>,
+) -> Result<Compacted, EngineError> {
+    let draft = draft_with_advice(chat, target, options, advice).await?;
+    store_compaction(chat, draft).await
+}
 
-    #[tracing::instrument(
-        name = "contexture.compact",
-        skip_all,
-        fields(gen_ai.conversation.id = self.id().as_str())
-    )]
-    async fn draft_with_advice(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-        advice: Option<CompactAdvice>,
-    ) -> Result<CompactionDraft, EngineError> {
-        let snapshot = self.load_snapshot(self.current_position()).await?;
-        let spec = self.engine().catalogue().resolve(target.model())?;
-        let counter = counter_for(spec.encoding);
-        let request = target.build_request(self.engine().catalogue())?;
-        let space = request.window.saturating_sub(request.reserve);
-        let shown = snapshot.positions_in_view(target.format());
-        let weights = snapshot.token_weights(&shown, counter);
-        let span = match options.span {
-            CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
-            CompactSpan::Older => {
-                let keep = percent_of(space, options.keep).min(weights.iter().sum::<u64>() / 2);
-                snapshot.older_span(advice, &weights, keep)?
-            }
-        };
-        self.draft_span(&snapshot, span, &shown, target.format(), options, counter)
-            .await
-    }
-
-    /// Stores a draft: the item and what it stands for, in one transaction.
-    ///
-    /// # Errors
-    /// The store's; `StateConflict` if somebody compacted since the draft was made.
-    pub async fn store_compaction(&self, draft: CompactionDraft) -> Result<Compacted, EngineError> {
-        let now = self.engine().now_ms();
-        let item = Item::from(draft.item.clone());
-        let node = match draft.node {
-            Some(node) => node,
-            None => Engine::node_id(&self.engine().new_key(), 0),
-        };
-        let new = NewItem {
-            origin: Origin::System,
-            audience: Audience::MODEL,
-            ..NewItem::new(node, &item, item.to_json(), now)
-        };
-        let mut entries = draft.covers.entries.clone();
-        entries.push(CoverEntry {
-            compaction: node,
-            first: draft.first,
-            last: draft.last,
-        });
-        let change = draft.covers.replacement_change(&entries)?;
-        let counted = draft
-            .ledger
-            .as_ref()
-            .and_then(|ledger| ledger.pending_change());
-        let changes = std::iter::once(change).chain(counted).collect();
-        let head = self.append_states(Some(new), changes).await?;
-        if let Some(ledger) = &draft.ledger {
-            ledger.mark_stored();
+#[tracing::instrument(
+    name = "contexture.compact",
+    skip_all,
+    fields(gen_ai.conversation.id = chat.id().as_str())
+)]
+async fn draft_with_advice(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+    advice: Option<CompactAdvice>,
+) -> Result<CompactionDraft, EngineError> {
+    let snapshot = load_snapshot(chat, chat.current_position()).await?;
+    let spec = chat.engine().catalogue().resolve(target.model())?;
+    let counter = counter_for(spec.encoding);
+    let request = target.build_request(chat.engine().catalogue())?;
+    let space = request.window.saturating_sub(request.reserve);
+    let shown = snapshot.positions_in_view(target.format());
+    let weights = snapshot.token_weights(&shown, counter);
+    let span = match options.span {
+        CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
+        CompactSpan::Older => {
+            let keep = percent_of(space, options.keep).min(weights.iter().sum::<u64>() / 2);
+            snapshot.older_span(advice, &weights, keep)?
         }
-        contexture_telemetry::count_compaction();
-        self.publish(|| EngineEventKind::Compacted { compaction: node });
-        Ok(Compacted { node, head, draft })
+    };
+    draft_span(
+        chat,
+        &snapshot,
+        span,
+        &shown,
+        target.format(),
+        options,
+        counter,
+    )
+    .await
+}
+
+/// Stores a draft: the item and what it stands for, in one transaction.
+pub(crate) async fn store_compaction(
+    chat: &Conversation,
+    draft: CompactionDraft,
+) -> Result<Compacted, EngineError> {
+    let now = chat.engine().now_ms();
+    let item = Item::from(draft.item.clone());
+    let node = match draft.node {
+        Some(node) => node,
+        None => Engine::node_id(&chat.engine().new_key(), 0),
+    };
+    let new = NewItem {
+        origin: Origin::System,
+        audience: Audience::MODEL,
+        ..NewItem::new(node, &item, item.to_json(), now)
+    };
+    let mut entries = draft.covers.entries.clone();
+    entries.push(CoverEntry {
+        compaction: node,
+        first: draft.first,
+        last: draft.last,
+    });
+    let change = draft.covers.replacement_change(&entries)?;
+    let counted = draft
+        .ledger
+        .as_ref()
+        .and_then(|ledger| ledger.pending_change());
+    let changes = std::iter::once(change).chain(counted).collect();
+    let head = append_states(chat, Some(new), changes).await?;
+    if let Some(ledger) = &draft.ledger {
+        ledger.mark_stored();
     }
+    contexture_telemetry::count_compaction();
+    chat.publish(|| EngineEventKind::Compacted { compaction: node });
+    Ok(Compacted { node, head, draft })
+}
 
-    /// Takes a compaction back: what it stands for is shown again on this branch. The item stays.
-    ///
-    /// # Errors
-    /// [`EngineError::NotInEffect`] if it stands for nothing here, or the store's.
-    pub async fn uncompact(&self, compaction: NodeId) -> Result<(), EngineError> {
-        let covers: Covers = self.load_state_list(self.current_position()).await?;
-        let is_it = |entry: &CoverEntry| entry.compaction == compaction;
-        if !covers.entries.iter().any(is_it) {
-            return Err(EngineError::NotInEffect { compaction });
-        }
-        let entries: Vec<CoverEntry> = covers
-            .entries
-            .iter()
-            .filter(|entry| !is_it(entry))
-            .copied()
-            .collect();
-        self.append_state(None, covers.replacement_change(&entries)?)
-            .await?;
-        self.publish(|| EngineEventKind::Uncompacted { compaction });
-        Ok(())
+/// Takes a compaction back: what it stands for is shown again on this branch. The item stays.
+pub(crate) async fn undo_compaction(
+    chat: &Conversation,
+    compaction: NodeId,
+) -> Result<(), EngineError> {
+    let covers: Covers = load_state_list(chat, chat.current_position()).await?;
+    let is_it = |entry: &CoverEntry| entry.compaction == compaction;
+    if !covers.entries.iter().any(is_it) {
+        return Err(EngineError::NotInEffect { compaction });
     }
+    let entries: Vec<CoverEntry> = covers
+        .entries
+        .iter()
+        .filter(|entry| !is_it(entry))
+        .copied()
+        .collect();
+    append_state(chat, None, covers.replacement_change(&entries)?).await?;
+    chat.publish(|| EngineEventKind::Uncompacted { compaction });
+    Ok(())
+}
 
-    /// The compactions in effect on this branch, as they were stored.
-    ///
-    /// # Errors
-    /// [`EngineError::StoredState`] if the entry cannot be read, or the store's.
-    pub async fn compactions(&self) -> Result<Vec<CoverEntry>, EngineError> {
-        let covers: Covers = self.load_state_list(self.current_position()).await?;
-        Ok(covers.entries)
-    }
+/// The compactions in effect on this branch, as they were stored.
+pub(crate) async fn list_compactions(chat: &Conversation) -> Result<Vec<CoverEntry>, EngineError> {
+    let covers: Covers = load_state_list(chat, chat.current_position()).await?;
+    Ok(covers.entries)
+}
 
-    async fn draft_span(
-        &self,
-        snapshot: &BranchSnapshot,
-        span: RangeInclusive<usize>,
-        shown: &[usize],
-        target: Format,
-        options: &CompactOptions,
-        counter: &dyn TokenCounter,
-    ) -> Result<CompactionDraft, EngineError> {
-        let (first, last) = snapshot.span_ends(&span)?;
-        let (gone, stays) = snapshot.partition_span(&span, target);
-        let goes =
-            |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
-        let in_span = snapshot.readable_items(shown.iter().filter(goes));
-        let texts = in_span.iter().map(|one| one.item.text());
-        let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
+async fn draft_span(
+    chat: &Conversation,
+    snapshot: &BranchSnapshot,
+    span: RangeInclusive<usize>,
+    shown: &[usize],
+    target: Format,
+    options: &CompactOptions,
+    counter: &dyn TokenCounter,
+) -> Result<CompactionDraft, EngineError> {
+    let (first, last) = snapshot.span_ends(&span)?;
+    let (gone, stays) = snapshot.partition_span(&span, target);
+    let goes = |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
+    let in_span = snapshot.readable_items(shown.iter().filter(goes));
+    let texts = in_span.iter().map(|one| one.item.text());
+    let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
 
-        let hash = snapshot.content_hash(&gone);
-        let instructions = options
-            .instructions
-            .as_deref()
-            .map(str::trim)
-            .filter(|text| !text.is_empty());
-        let configuration = match instructions {
-            None => options.compactor.configuration(),
-            Some(text) => format!(
-                "{} {}",
-                options.compactor.configuration(),
-                ContentHash::of(text.as_bytes())
-            ),
-        };
-        let mut failure = None;
-        let earlier = self.find_earlier_summary(hash, &configuration).await?;
-        let reused = earlier.is_some();
-        let summary = match earlier {
-            Some(summary) => Some(summary),
-            None => {
-                let request = CompactRequest {
-                    span: &in_span,
-                    instructions,
-                    catalogue: self.engine().catalogue(),
-                    ledger: options.ledger.as_deref(),
-                };
-                match self.run_compactor(request, &configuration, options).await {
-                    Ok(summary) => summary,
-                    Err(why) => {
-                        failure = Some(why);
-                        None
-                    }
+    let hash = snapshot.content_hash(&gone);
+    let instructions = options
+        .instructions
+        .as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
+    let configuration = match instructions {
+        None => options.compactor.configuration(),
+        Some(text) => format!(
+            "{} {}",
+            options.compactor.configuration(),
+            ContentHash::of(text.as_bytes())
+        ),
+    };
+    let mut failure = None;
+    let earlier = find_earlier_summary(chat, hash, &configuration).await?;
+    let reused = earlier.is_some();
+    let summary = match earlier {
+        Some(summary) => Some(summary),
+        None => {
+            let request = CompactRequest {
+                span: &in_span,
+                instructions,
+                catalogue: chat.engine().catalogue(),
+                ledger: options.ledger.as_deref(),
+            };
+            match run_compactor(chat, request, &configuration, options).await {
+                Ok(summary) => summary,
+                Err(why) => {
+                    failure = Some(why);
+                    None
                 }
             }
-        };
-        let most = percent_of(tokens, options.manifest).max(LEAST);
-        let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
-            .without_identifiers(&snapshot.readable_items(&stays))
-            .render(TextBudget::Tokens(most, counter))
-            .text;
-        let summarised = summary.is_some();
-        let summary: Vec<String> = summary.into_iter().chain([manifest]).collect();
-        let summary_tokens = summary
+        }
+    };
+    let most = percent_of(tokens, options.manifest).max(LEAST);
+    let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
+        .without_identifiers(&snapshot.readable_items(&stays))
+        .render(TextBudget::Tokens(most, counter))
+        .text;
+    let summarised = summary.is_some();
+    let summary: Vec<String> = summary.into_iter().chain([manifest]).collect();
+    let summary_tokens = summary
+        .iter()
+        .map(|text| counter.count(text).count)
+        .sum::<u64>();
+    if summary_tokens >= tokens {
+        return Err(EngineError::NothingToCompact {
+            why: "what would stand for it is no shorter",
+        });
+    }
+    let mut item = Compaction {
+        summary: summary
             .iter()
-            .map(|text| counter.count(text).count)
-            .sum::<u64>();
-        if summary_tokens >= tokens {
-            return Err(EngineError::NothingToCompact {
-                why: "what would stand for it is no shorter",
-            });
+            .map(|text| Part::SummaryText(TextPart::new(text)))
+            .collect(),
+        ..Compaction::default()
+    };
+    item.extra.set(
+        COVERS,
+        encode_provenance(first, last, hash, summarised.then_some(&configuration))?,
+    );
+    Ok(CompactionDraft {
+        first,
+        last,
+        items: gone.len(),
+        tokens,
+        summary_tokens,
+        summary,
+        reused,
+        failure,
+        covers: snapshot.covers.clone(),
+        item,
+        ledger: options.ledger.clone(),
+        // Two rounds of one call may be about the same span.
+        node: options.key.map(|key| {
+            let head = snapshot.path.head.map(|head| *head.as_bytes());
+            NodeId::derive("compaction", &[&key, &head.unwrap_or_default()])
+        }),
+    })
+}
+
+/// Asks the compactor, unless its breaker is open.
+async fn run_compactor(
+    chat: &Conversation,
+    request: CompactRequest<'_>,
+    configuration: &str,
+    options: &CompactOptions,
+) -> Result<Option<String>, String> {
+    let breakers = chat.engine().circuit_breakers();
+    let compactor = options.compactor.configuration();
+    if !breakers.can_try(&compactor, options.breaker, chat.engine().now_ms()) {
+        return Err(format!(
+            "left alone after {} failures",
+            options.breaker.failures
+        ));
+    }
+    debug_assert!(
+        configuration.starts_with(&compactor),
+        "the breaker's name is the compactor's"
+    );
+    match options.compactor.summarise(request).await {
+        Ok(summary) => {
+            breakers.record_success(&compactor);
+            Ok(summary.filter(|text| !text.trim().is_empty()))
         }
-        let mut item = Compaction {
-            summary: summary
-                .iter()
-                .map(|text| Part::SummaryText(TextPart::new(text)))
-                .collect(),
-            ..Compaction::default()
+        Err(error) => {
+            breakers.record_failure(&compactor, chat.engine().now_ms());
+            Err(error.to_string())
+        }
+    }
+}
+
+/// A compactor's summary of the same content, made with the same configuration, wherever it stands in
+/// this conversation.
+async fn find_earlier_summary(
+    chat: &Conversation,
+    hash: ContentHash,
+    configuration: &str,
+) -> Result<Option<String>, EngineError> {
+    let query = NodeQuery::Kind(NodeKind::Compaction);
+    let nodes = chat
+        .store()
+        .find_nodes(chat.owner(), chat.id(), query)
+        .await?;
+    for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
+        let Item::Compaction(compaction) = parse_node_item(node)? else {
+            continue;
         };
-        item.extra.set(
-            COVERS,
-            encode_provenance(first, last, hash, summarised.then_some(&configuration))?,
-        );
-        Ok(CompactionDraft {
-            first,
-            last,
-            items: gone.len(),
-            tokens,
-            summary_tokens,
-            summary,
-            reused,
-            failure,
-            covers: snapshot.covers.clone(),
-            item,
-            ledger: options.ledger.clone(),
-            // Two rounds of one call may be about the same span.
-            node: options.key.map(|key| {
-                let head = snapshot.path.head.map(|head| *head.as_bytes());
-                NodeId::derive("compaction", &[&key, &head.unwrap_or_default()])
-            }),
-        })
-    }
-
-    /// Asks the compactor, unless its breaker is open.
-    async fn run_compactor(
-        &self,
-        request: CompactRequest<'_>,
-        configuration: &str,
-        options: &CompactOptions,
-    ) -> Result<Option<String>, String> {
-        let breakers = self.engine().circuit_breakers();
-        let compactor = options.compactor.configuration();
-        if !breakers.can_try(&compactor, options.breaker, self.engine().now_ms()) {
-            return Err(format!(
-                "left alone after {} failures",
-                options.breaker.failures
-            ));
-        }
-        debug_assert!(
-            configuration.starts_with(&compactor),
-            "the breaker's name is the compactor's"
-        );
-        match options.compactor.summarise(request).await {
-            Ok(summary) => {
-                breakers.record_success(&compactor);
-                Ok(summary.filter(|text| !text.trim().is_empty()))
-            }
-            Err(error) => {
-                breakers.record_failure(&compactor, self.engine().now_ms());
-                Err(error.to_string())
-            }
+        if parse_provenance(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
+            return Ok(compaction
+                .summary
+                .first()
+                .and_then(Part::as_text)
+                .map(str::to_owned));
         }
     }
-
-    /// A compactor's summary of the same content, made with the same configuration, wherever it stands in
-    /// this conversation.
-    async fn find_earlier_summary(
-        &self,
-        hash: ContentHash,
-        configuration: &str,
-    ) -> Result<Option<String>, EngineError> {
-        let query = NodeQuery::Kind(NodeKind::Compaction);
-        let nodes = self
-            .store()
-            .find_nodes(self.owner(), self.id(), query)
-            .await?;
-        for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
-            let Item::Compaction(compaction) = parse_node_item(node)? else {
-                continue;
-            };
-            if parse_provenance(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
-                return Ok(compaction
-                    .summary
-                    .first()
-                    .and_then(Part::as_text)
-                    .map(str::to_owned));
-            }
-        }
-        Ok(None)
-    }
+    Ok(None)
 }

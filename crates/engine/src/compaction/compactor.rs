@@ -10,7 +10,7 @@ use contexture_ir::ContentHash;
 use contexture_models::ModelError;
 use contexture_wire::{Format, WireError};
 
-use crate::ledger::SideUsageTracker;
+use crate::handle::SideUsageTracker;
 
 /// What a compactor is asked.
 #[derive(Clone, Copy, Debug)]

@@ -1,30 +1,22 @@
-//! Compaction: a part of the history is stood for by an item, reversibly.
-//!
-//! A [`Compactor`] makes the text, the tree takes it as a compaction item, and the state entry `@cover` says
-//! what it stands for on this branch. Nothing is deleted: taking the entry away, forking inside the span or
-//! rewinding before the compaction brings the originals back.
-//!
-//! Not here: what a manifest or a summary says (`contexture-compile`), models over HTTP.
+//! TODO.
 
-mod breaker;
+mod auto_compact;
+mod branch_snapshot;
 mod compact;
 mod compactor;
-mod cover;
 mod model;
 mod native;
-mod prepare;
-mod provenance;
-mod reported;
-mod snapshot;
+mod reported_usage;
 mod span;
 mod trigger;
 
-pub use breaker::CircuitBreakerPolicy;
-pub(crate) use breaker::CircuitBreakers;
+pub(crate) use auto_compact::prepare_call;
+pub use auto_compact::{PrepareOptions, Prepared};
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
+pub(crate) use compact::{
+    compact_branch, draft_compaction, list_compactions, store_compaction, undo_compaction,
+};
 pub use compactor::{CompactRequest, Compactor, CompactorError, GivenSummary, ManifestOnly};
-pub use cover::CoverEntry;
-pub(crate) use cover::Covers;
 pub use model::ModelCompactor;
-pub use prepare::{PrepareOptions, Prepared};
+pub(crate) use native::adopt_compactions;
 pub use trigger::{ReportedUsage, Trigger, UsagePreference};

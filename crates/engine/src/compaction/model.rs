@@ -13,13 +13,12 @@ use contexture_models::{Model, ModelRequest};
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{DocumentKind, lift};
 
-use crate::asked::call_model;
-
 use super::compactor::{CompactRequest, Compactor, CompactorError};
-use crate::ledger::COMPACTION;
+use crate::handle::{COMPACTION, call_model};
 
 /// Of the space of a request the lines take at most so many per cent: counts may be estimates.
 const FILL: u64 = 80;
+
 /// A request that is refused for its length is told in halves, so many times.
 const HALVINGS: usize = 8;
 

@@ -3,13 +3,13 @@
 //! A path can be cut between blocks, and nowhere where a call would lose its output or an earlier
 //! compaction a part of what it stands for.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use contexture_compile::{Cover, PathItem};
 use contexture_ir::{Item, NodeId};
 use contexture_store::Node;
-use std::collections::BTreeMap;
 
 /// Where a path can be cut: `legal[i]` is the cut before its item `i`.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_sessions::Session;
 
+use super::dedup::Alignment;
 use super::options::DivergedSession;
-use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::known::Alignment;
+use crate::handle::Engine;
 
 /// One import under way.
 pub(super) struct ImportJob<'a> {

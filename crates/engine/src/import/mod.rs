@@ -8,68 +8,61 @@
 //!
 //! Not here: what says the same, which is `known`.
 
-mod chain;
+mod append_branch;
+mod dedup;
 mod job;
-mod meet;
 mod names;
+mod open_or_create;
 mod options;
+
+pub use options::{DivergedSession, ImportOptions, Imported};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_sessions::{Session, SessionHead};
 
-pub(crate) use self::chain::split_by_limits;
-pub use self::options::{DivergedSession, ImportOptions, Imported};
-
-use self::chain::UnstoredBranch;
+use self::append_branch::UnstoredBranch;
 use self::job::ImportJob;
 use self::names::conversation_id;
-use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::origin::node_key_base;
+use crate::handle::Engine;
+use crate::state::node_key_base;
 
-impl Engine {
-    /// Keeps a session as a conversation.
-    ///
-    /// # Errors
-    /// [`EngineError::ConversationExists`] if the id is taken by a conversation that does not begin
-    /// like this session, [`EngineError::OtherResource`] if it is about another resource than the named one,
-    /// or the store's.
-    pub async fn import(
-        &self,
-        session: &Session,
-        options: &ImportOptions,
-    ) -> Result<Imported, EngineError> {
-        let id = match &options.conversation {
-            Some(id) => id.clone(),
-            None => {
-                let own = session.info.conversation.as_ref();
-                conversation_id(own.unwrap_or(&session.source_id))?
-            }
-        };
-        let first = session.tree.iter().find_map(|node| node.created_at);
-        let first = session.info.created_at.or(first);
-        let redacted = self
-            .secrets()
-            .map(|secrets| secrets.redact_session(session));
-        let import = ImportJob {
-            engine: self,
-            session: redacted.as_ref().unwrap_or(session),
-            unredacted: session,
-            owner: &options.owner,
-            named: options.conversation.is_some(),
-            resource: options.resource.as_deref(),
-            id,
-            key: node_key_base(&session.source_id),
-            created_ms: first.unwrap_or_else(|| self.now_ms()),
-            existed: false,
-            alignments: Vec::new(),
-            nodes: BTreeMap::new(),
-            branches: Vec::new(),
-            diverged: None,
-        };
-        import.run_import().await
-    }
+/// Keeps a session as a conversation.
+pub(crate) async fn import_session(
+    engine: &Engine,
+    session: &Session,
+    options: &ImportOptions,
+) -> Result<Imported, EngineError> {
+    let id = match &options.conversation {
+        Some(id) => id.clone(),
+        None => {
+            let own = session.info.conversation.as_ref();
+            conversation_id(own.unwrap_or(&session.source_id))?
+        }
+    };
+    let first = session.tree.iter().find_map(|node| node.created_at);
+    let first = session.info.created_at.or(first);
+    let redacted = engine
+        .secrets()
+        .map(|secrets| secrets.redact_session(session));
+    let import = ImportJob {
+        engine,
+        session: redacted.as_ref().unwrap_or(session),
+        unredacted: session,
+        owner: &options.owner,
+        named: options.conversation.is_some(),
+        resource: options.resource.as_deref(),
+        id,
+        key: node_key_base(&session.source_id),
+        created_ms: first.unwrap_or_else(|| engine.now_ms()),
+        existed: false,
+        alignments: Vec::new(),
+        nodes: BTreeMap::new(),
+        branches: Vec::new(),
+        diverged: None,
+    };
+    import.run_import().await
 }
 
 impl ImportJob<'_> {

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use contexture_ir::NodeId;
 
-use crate::compaction::CoverEntry;
-
-use super::entry::TreeEntries;
+use super::entry::{TreeEntries, TreeEntry};
 use super::layout::TreeRow;
 use super::load::ConversationTree;
+use crate::state::CoverEntry;
 
 /// By entry: the compaction that stands for it, the outermost of several.
 #[derive(Debug, Default)]
@@ -57,7 +56,7 @@ impl CoveredEntries {
             let folded = match row {
                 TreeRow::Entry { lane, entry } => self
                     .covering_compaction(entry)
-                    .filter(|_| entries.0.get(entry).is_some_and(super::TreeEntry::is_plain))
+                    .filter(|_| entries.0.get(entry).is_some_and(TreeEntry::is_plain))
                     .map(|_| (lane, entry)),
                 _ => None,
             };

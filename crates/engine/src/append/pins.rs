@@ -1,0 +1,56 @@
+//! Pinned nodes: their rounds are sent whole in every call, whatever else is cleared or cut.
+//!
+//! They are the state entry `@pins`, a JSON array of node ids (version 1), so they rewind and fork with
+//! the path.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::NodeId;
+use contexture_store::NodeQuery;
+
+use super::state::append_state;
+use crate::error::EngineError;
+use crate::handle::{Conversation, load_state_list};
+use crate::state::{Pin, Pins};
+
+/// Pins a node on this branch: the round it is in is never cleared, previewed or cut. A pinned node
+/// stays pinned.
+pub(crate) async fn pin_node(chat: &Conversation, node: NodeId) -> Result<(), EngineError> {
+    let query = NodeQuery::Id(node);
+    chat.store()
+        .find_nodes(chat.owner(), chat.id(), query)
+        .await?;
+    let pins = load_state_list(chat, chat.current_position()).await?;
+    let mut nodes = pins.node_ids();
+    if nodes.insert(node) {
+        store_pins(chat, &pins, nodes).await?;
+    }
+    Ok(())
+}
+
+/// Takes a pin back, and says whether there was one.
+pub(crate) async fn unpin_node(chat: &Conversation, node: NodeId) -> Result<bool, EngineError> {
+    let pins = load_state_list(chat, chat.current_position()).await?;
+    let mut nodes = pins.node_ids();
+    let was = nodes.remove(&node);
+    if was {
+        store_pins(chat, &pins, nodes).await?;
+    }
+    Ok(was)
+}
+
+/// What is pinned on this branch.
+pub(crate) async fn load_pins(chat: &Conversation) -> Result<BTreeSet<NodeId>, EngineError> {
+    let pins: Pins = load_state_list(chat, chat.current_position()).await?;
+    Ok(pins.node_ids())
+}
+
+async fn store_pins(
+    chat: &Conversation,
+    pins: &Pins,
+    nodes: BTreeSet<NodeId>,
+) -> Result<(), EngineError> {
+    let entries: Vec<Pin> = nodes.into_iter().map(Pin).collect();
+    append_state(chat, None, pins.replacement_change(&entries)?).await?;
+    Ok(())
+}

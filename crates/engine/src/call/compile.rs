@@ -1,0 +1,207 @@
+//! Compiling a conversation for one model call.
+
+use std::sync::Arc;
+
+use ::contexture_telemetry as telemetry;
+use contexture_compile::{
+    Advice, Band, CalibratedRange, CompileRequest, Compiled, Content, Contribution, Payload, Plan,
+    Refusal, Report, Rewriting,
+};
+use contexture_ir::{BranchName, ContentHash, NodeId};
+use contexture_layers::{HookOutcome, LayerEvent};
+use contexture_render::{Renderer, XmlRenderer};
+use contexture_store::PathEnd;
+use contexture_telemetry::Operation;
+use contexture_wire::{Format, ToolNameMap};
+use tracing::Instrument;
+
+use super::calibration::compile_calibrated;
+use super::inputs::{CallInputs, TreeInputs};
+use super::layer_contributions::recall_layers;
+use super::options::CompileOptions;
+use crate::error::EngineError;
+use crate::handle::{
+    Conversation, EngineEventKind, TargetChoice, compile_span, instructions_from_state, load_state,
+    read_full_path, resolve_target,
+};
+use crate::hooks::{SessionPosition, load_session};
+use crate::state::Instructions;
+
+/// A compiled call: what to send, why it looks so, and what is needed to store the answer.
+#[derive(Clone, Debug)]
+pub struct CompiledCall {
+    /// The request to send.
+    pub payload: Payload,
+    /// What is in it and why.
+    pub report: Report,
+    /// What to consider before the next call.
+    pub advice: Advice,
+    /// What became of each layer's words.
+    pub outcomes: Vec<HookOutcome>,
+    /// What layers told: which notes are shown, say.
+    pub told: Vec<LayerEvent>,
+    pub(crate) plan: Plan,
+    pub(crate) plan_key: String,
+    pub(crate) base: Option<NodeId>,
+    pub(crate) branch: BranchName,
+    pub(crate) format: Format,
+    pub(crate) renames: ToolNameMap,
+    pub(crate) inputs: Arc<CallInputs>,
+}
+
+impl CompiledCall {
+    pub(crate) fn new(
+        compiled: Compiled,
+        inputs: CallInputs,
+        plan_key: String,
+        branch: BranchName,
+        base: Option<NodeId>,
+    ) -> Self {
+        Self {
+            payload: compiled.payload,
+            report: compiled.report,
+            advice: compiled.advice,
+            outcomes: Vec::new(),
+            told: Vec::new(),
+            plan: compiled.plan,
+            plan_key,
+            base,
+            branch,
+            format: inputs.request.dialect.format,
+            renames: compiled.renames,
+            inputs: Arc::new(inputs),
+        }
+    }
+
+    /// The format of the request, and of the answer.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The tools that the provider knows by other names, as it refuses those that were given. An answer calls them by
+    /// the names that were sent.
+    #[must_use]
+    pub const fn tool_names(&self) -> &ToolNameMap {
+        &self.renames
+    }
+
+    /// How its counts were narrowed by what was learned of the model; `None`: they were not.
+    #[must_use]
+    pub fn calibrated_range(&self) -> Option<CalibratedRange> {
+        self.inputs.request.narrowing
+    }
+
+    /// The head the call was compiled against.
+    #[must_use]
+    pub const fn base(&self) -> Option<NodeId> {
+        self.base
+    }
+}
+
+/// As [`Self::compile`], saying this too, or until it is called off.
+pub(crate) async fn compile_call(
+    chat: &Conversation,
+    target: TargetChoice<'_>,
+    options: CompileOptions<'_>,
+) -> Result<CompiledCall, EngineError> {
+    let target = resolve_target(chat.engine(), target)?;
+    let mut request = target.build_request(chat.engine().catalogue())?;
+    request = request.with_cache_key(cache_key(chat));
+    let model = chat.engine().catalogue().resolve(target.model())?;
+    let branch = chat.branch();
+    let path = read_full_path(chat, PathEnd::Branch(branch.clone())).await?;
+    // Everything else is read at the node the path ended at, so that all of it is of one instant.
+    let at = path
+        .head
+        .map_or(PathEnd::Branch(branch.clone()), PathEnd::Node);
+    let state = load_state(chat, at, "").await?;
+    let mut before = instructions_from_state(chat, &state)?;
+    if let Some(messages) = options.instructions {
+        before.messages = messages.to_vec();
+    }
+    let mut contributions = leading_contributions(&before)?;
+    contributions.extend(
+        chat.call_context()
+            .build_contributions(&model.capabilities)?,
+    );
+    contributions.extend_from_slice(options.also);
+    let plan_key = format!("@plan/{}/{}", target.format(), target.model());
+    let given = TreeInputs::from_path(&path, &state, &plan_key)?;
+    if let Some(tools) = options.tools {
+        request = tools.add_to_request(request, given.plan.tools.as_ref(), model);
+    }
+    let own;
+    let session = match options.layers {
+        Some(session) => session,
+        None => {
+            own = load_session(chat, SessionPosition::from_path(&path), &state, None).await?;
+            &own
+        }
+    };
+    let said = recall_layers(chat, session, &given, &mut request, model).await?;
+    contributions.extend(said.contributions);
+    let mut inputs = CallInputs {
+        request,
+        contributions,
+        encoding: model.encoding,
+        passes: said.passes,
+    };
+    chat.publish(|| EngineEventKind::CompileStart {
+        model: inputs.request.model.clone(),
+    });
+    let (format, model) = (inputs.request.dialect.format, inputs.request.model.clone());
+    let span = compile_span(chat, &inputs.request);
+    let operation = Operation::for_compile(format, &model, span.clone());
+    let compiling = compile_calibrated(chat, &mut inputs, &given, options.cancel);
+    let compiled = compiling.instrument(span.clone()).await;
+    operation.end(compiled.as_ref().err().map(Refusal::kind));
+    let compiled = compiled?;
+    span.record("ctx.compile.tokens", compiled.report.totals.tokens);
+    let segments = compiled.report.segments.iter();
+    let omitted = segments.map(|segment| segment.omitted_tokens).sum();
+    telemetry::record_compile(format, &model, compiled.report.totals.tokens, omitted);
+    chat.publish(|| compile_done_event(&inputs.request, &compiled.report));
+    Ok(CompiledCall {
+        outcomes: said.outcomes,
+        told: session.drain_events(),
+        ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
+    })
+}
+
+/// By what a provider shall know calls of one conversation, whose prefixes are alike. A hash, as names may
+/// say more than a provider need know.
+fn cache_key(chat: &Conversation) -> ContentHash {
+    let name = format!("prompt cache\n{}\n{}", chat.owner(), chat.id());
+    ContentHash::of(name.as_bytes())
+}
+
+/// What is said before the history, as contributions: an imported history's own messages, then the
+/// fragments as XML.
+fn leading_contributions(instructions: &Instructions) -> Result<Vec<Contribution>, EngineError> {
+    let mut contributions = Vec::new();
+    if !instructions.messages.is_empty() {
+        let content = Content::Instructions(instructions.messages.clone());
+        contributions.push(Contribution::new("instructions", Band::System, content));
+    }
+    let text = XmlRenderer::default().render(&instructions.fragments)?;
+    if !text.is_empty() {
+        contributions.push(Contribution::system("fragments", text));
+    }
+    Ok(contributions)
+}
+
+fn compile_done_event(request: &CompileRequest, report: &Report) -> EngineEventKind {
+    let epoch = &report.epoch;
+    let rewritten = report.rewritten.iter();
+    EngineEventKind::CompileDone {
+        model: request.model.clone(),
+        tokens: report.totals.tokens,
+        epoch: epoch.number,
+        opened: epoch.opened.then_some(epoch.reason),
+        cache_read: report.cache.predicted.read,
+        previewed: rewritten
+            .filter(|one| one.how == Rewriting::Previewed)
+            .count(),
+    }
+}

@@ -1,0 +1,115 @@
+//! Moving about in the tree: rewind, aside, switch, checkpoint, restore, clear.
+//!
+//! Every one of them makes or moves a name. Nothing is deleted, and layer state comes back with the
+//! node a name points to.
+
+use contexture_ir::{BranchName, NodeId};
+use contexture_store::{Branch, Checkpoint, Graph, Refs};
+
+use crate::error::EngineError;
+use crate::handle::Conversation;
+use crate::refs::{
+    create_branch, create_branch_at, delete_branch, delete_checkpoint, handle_for_branch,
+    list_refs, load_head, load_node_graph, open_empty_branch, open_side_branch, restore_checkpoint,
+    rewind_to_message, rewind_to_node, set_checkpoint, switch_branch,
+};
+
+impl Conversation {
+    /// All branches and checkpoints, with counts.
+    pub async fn refs(&self) -> Result<Refs, EngineError> {
+        list_refs(self).await
+    }
+
+    /// The whole tree: nodes with their parents, and the names that point to them.
+    pub async fn tree(&self) -> Result<Graph, EngineError> {
+        load_node_graph(self).await
+    }
+
+    /// Goes back to a message: a new branch whose last message it is, made active, and this handle on
+    /// it. The branch left behind stays as it is.
+    ///
+    /// The message is looked for on this handle's branch first, then anywhere in the conversation.
+    ///
+    /// # Errors
+    /// The store's `NotFound`, or `Ambiguous` if it is not on this branch but on several others.
+    pub async fn rewind(&self, message: impl AsRef<str>) -> Result<Branch, EngineError> {
+        rewind_to_message(self, message.as_ref()).await
+    }
+
+    /// As [`Self::rewind`], to a node.
+    pub async fn rewind_to(&self, node: NodeId) -> Result<Branch, EngineError> {
+        rewind_to_node(self, node).await
+    }
+
+    /// Opens a branch at the head for a question aside. This handle stays where it is.
+    ///
+    /// # Errors
+    /// [`EngineError::EmptyBranch`] if there is nothing to branch from.
+    pub async fn open_side_branch(&self) -> Result<Branch, EngineError> {
+        open_side_branch(self).await
+    }
+
+    /// Starts anew on an empty branch, made active. Everything said so far stays on its branch.
+    pub async fn clear(&self) -> Result<Branch, EngineError> {
+        open_empty_branch(self).await
+    }
+
+    /// Makes a branch of this name at the head, without switching to it.
+    pub async fn create_branch(&self, name: &str) -> Result<Branch, EngineError> {
+        create_branch(self, name).await
+    }
+
+    /// As [`Self::create_branch`], at a node; `None`: an empty one.
+    pub async fn create_branch_at(
+        &self,
+        name: &str,
+        base: Option<NodeId>,
+    ) -> Result<Branch, EngineError> {
+        create_branch_at(self, name, base).await
+    }
+
+    /// Puts this handle on another branch and makes that the active one.
+    ///
+    /// # Errors
+    /// The store's `NotFound`.
+    pub async fn switch_branch(&self, name: &str) -> Result<Branch, EngineError> {
+        switch_branch(self, name).await
+    }
+
+    /// Deletes a branch's name; its nodes stay.
+    pub async fn delete_branch(&self, name: &str) -> Result<(), EngineError> {
+        delete_branch(self, name).await
+    }
+
+    /// Names the head, replacing a checkpoint of that name.
+    ///
+    /// # Errors
+    /// [`EngineError::EmptyBranch`] if there is nothing to name.
+    pub async fn checkpoint(&self, name: &str) -> Result<Checkpoint, EngineError> {
+        set_checkpoint(self, name).await
+    }
+
+    /// Goes back to a checkpoint: a new branch at its node, made active, and this handle on it.
+    ///
+    /// # Errors
+    /// The store's `NotFound`.
+    pub async fn restore(&self, name: &str) -> Result<Branch, EngineError> {
+        restore_checkpoint(self, name).await
+    }
+
+    /// Deletes a checkpoint's name.
+    pub async fn delete_checkpoint(&self, name: &str) -> Result<(), EngineError> {
+        delete_checkpoint(self, name).await
+    }
+
+    /// The head of this handle's branch; `None` while it is empty.
+    pub async fn head(&self) -> Result<Option<NodeId>, EngineError> {
+        load_head(self).await
+    }
+
+    /// Another handle with the layers of this one, on a branch that is there.
+    #[must_use]
+    pub fn for_branch(&self, branch: BranchName) -> Self {
+        handle_for_branch(self, branch)
+    }
+}

@@ -1,0 +1,91 @@
+//! Compacting a branch on demand, and taking it back.
+
+use contexture_compile::Target;
+use contexture_ir::NodeId;
+
+use crate::call::CompileOptions;
+use crate::compaction::{
+    CompactOptions, Compacted, CompactionDraft, PrepareOptions, Prepared, compact_branch,
+    draft_compaction, list_compactions, prepare_call, store_compaction, undo_compaction,
+};
+use crate::error::EngineError;
+use crate::handle::Conversation;
+use crate::state::CoverEntry;
+
+impl Conversation {
+    /// Compacts this branch: what is older is stood for by a manifest, and by a summary if the compactor
+    /// makes one. The nodes stay; [`Self::uncompact`] takes it back.
+    ///
+    /// # Errors
+    /// [`EngineError::NothingToCompact`], [`EngineError::CoverOverlap`], the store's `StateConflict` if
+    /// somebody compacted meanwhile (nothing is stored then), or its other errors.
+    pub async fn compact(
+        &self,
+        target: &Target,
+        options: &CompactOptions,
+    ) -> Result<Compacted, EngineError> {
+        compact_branch(self, target, options).await
+    }
+
+    /// What [`Self::compact`] would store. Asks the compactor, stores nothing.
+    ///
+    /// # Errors
+    /// As [`Self::compact`].
+    pub async fn draft_compaction(
+        &self,
+        target: &Target,
+        options: &CompactOptions,
+    ) -> Result<CompactionDraft, EngineError> {
+        draft_compaction(self, target, options).await
+    }
+
+    /// Stores a draft: the item and what it stands for, in one transaction.
+    ///
+    /// # Errors
+    /// The store's; `StateConflict` if somebody compacted since the draft was made.
+    pub async fn store_compaction(&self, draft: CompactionDraft) -> Result<Compacted, EngineError> {
+        store_compaction(self, draft).await
+    }
+
+    /// Takes a compaction back: what it stands for is shown again on this branch. The item stays.
+    ///
+    /// # Errors
+    /// [`EngineError::NotInEffect`] if it stands for nothing here, or the store's.
+    pub async fn uncompact(&self, compaction: NodeId) -> Result<(), EngineError> {
+        undo_compaction(self, compaction).await
+    }
+
+    /// The compactions in effect on this branch, as they were stored.
+    ///
+    /// # Errors
+    /// [`EngineError::StoredState`] if the entry cannot be read, or the store's.
+    pub async fn compactions(&self) -> Result<Vec<CoverEntry>, EngineError> {
+        list_compactions(self).await
+    }
+
+    /// Compiles a call, and compacts the history first if it has grown too large: compile, compact, compile
+    /// again, a few times at most. Where nothing can be compacted the call is as [`Self::compile`] makes it.
+    ///
+    /// # Errors
+    /// As [`Self::compile`] and [`Self::compact`]; what others stored meanwhile is no error.
+    pub async fn prepare(
+        &self,
+        target: &Target,
+        options: &PrepareOptions,
+    ) -> Result<Prepared, EngineError> {
+        prepare_call(self, target, options, CompileOptions::default()).await
+    }
+
+    /// As [`Self::prepare`], with what a call says and heeds beside its conversation.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn prepare_with(
+        &self,
+        target: &Target,
+        options: &PrepareOptions,
+        compile: CompileOptions<'_>,
+    ) -> Result<Prepared, EngineError> {
+        prepare_call(self, target, options, compile).await
+    }
+}

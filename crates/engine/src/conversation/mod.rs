@@ -1,0 +1,8 @@
+//! TODO.
+
+mod branches;
+mod call;
+mod compaction;
+mod layers;
+mod read;
+mod write;

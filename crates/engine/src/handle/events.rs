@@ -1,0 +1,177 @@
+//! What an engine is doing, for whoever wants to watch.
+//!
+//! A watcher reads small owned values from a queue of its own; nothing of it runs where calls are
+//! compiled. So one that panics harms itself alone, and one that is slow misses events, is told how
+//! many, and makes nobody wait. The engine's own events have no content: ids, names, figures.
+//!
+//! Not here: what is stored ([`contexture_store::Event`]), which nobody misses; spans for tracing, which
+//! stand where the work is done.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use contexture_compile::EpochReason;
+use contexture_ir::{ConversationId, NodeId, Owner, ResponseId, Usage};
+use contexture_layers::LayerEvent;
+
+use super::output_copies::CopyReport;
+
+/// How many events wait for a watcher at most.
+const QUEUE: usize = 1_024;
+
+/// Something happened in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineEvent {
+    /// Whose conversation.
+    pub owner: Owner,
+    /// Which.
+    pub conversation: ConversationId,
+    /// What.
+    pub what: EngineEventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EngineEventKind {
+    /// A compile begins.
+    CompileStart {
+        /// The model.
+        model: String,
+    },
+    /// A compile gave a payload. One that was refused ends without this.
+    CompileDone {
+        /// The model.
+        model: String,
+        /// The payload's tokens, as budgeted.
+        tokens: u64,
+        /// The epoch of the payload.
+        epoch: u64,
+        /// Why it began, if it began with this compile.
+        opened: Option<EpochReason>,
+        /// Tokens that the provider is expected to read from its cache.
+        cache_read: u64,
+        /// How many outputs are shown as previews.
+        previewed: usize,
+    },
+    /// An answer was stored.
+    Recorded {
+        /// Its id.
+        response: ResponseId,
+        /// What it used, as reported.
+        usage: Option<Usage>,
+    },
+    /// A span is stood for by a compaction.
+    Compacted {
+        /// The compaction.
+        compaction: NodeId,
+    },
+    /// A compaction was taken back.
+    Uncompacted {
+        /// The compaction.
+        compaction: NodeId,
+    },
+    /// Long outputs were copied to where [`Engine::with_offload`](crate::Engine::with_offload) says.
+    Copied {
+        /// How many, and how many could not be.
+        report: CopyReport,
+    },
+    /// A layer told something: which note changed, say. Its facts may quote what the conversation says.
+    Layer(LayerEvent),
+    /// A model read again what it was shown in part.
+    ContextRead,
+}
+
+/// A watcher's queue; see [`Engine::subscribe`](crate::Engine::subscribe). Dropping it ends the watch.
+#[derive(Debug)]
+pub struct Events {
+    queue: Receiver<EngineEvent>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Events {
+    /// The next event, if one waits.
+    #[must_use]
+    pub fn try_next(&self) -> Option<EngineEvent> {
+        self.queue.try_recv().ok()
+    }
+
+    /// How many events found the queue full and were lost.
+    #[must_use]
+    pub fn missed_count(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+}
+
+/// Who watches.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers(Mutex<Vec<Watcher>>);
+
+#[derive(Debug)]
+struct Watcher {
+    queue: SyncSender<EngineEvent>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Watchers {
+    pub(crate) fn subscribe(&self) -> Events {
+        let (sender, queue) = sync_channel(QUEUE);
+        let missed = Arc::new(AtomicU64::new(0));
+        let watcher = Watcher {
+            queue: sender,
+            missed: Arc::clone(&missed),
+        };
+        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.push(watcher);
+        Events { queue, missed }
+    }
+
+    /// Tells everybody; the event is made only if somebody watches.
+    pub(crate) fn publish(&self, event: impl FnOnce() -> EngineEvent) {
+        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if watchers.is_empty() {
+            return;
+        }
+        let event = event();
+        watchers.retain(|watcher| match watcher.queue.try_send(event.clone()) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                watcher.missed.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => false,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> EngineEvent {
+        EngineEvent {
+            owner: Owner::local(),
+            conversation: "c".parse().unwrap(),
+            what: EngineEventKind::ContextRead,
+        }
+    }
+
+    #[test]
+    fn a_slow_watcher_misses_events_and_holds_nobody_up() {
+        let watchers = Watchers::default();
+        watchers.publish(|| panic!("nobody watches"));
+        let (slow, gone) = (watchers.subscribe(), watchers.subscribe());
+        drop(gone);
+        for _ in 0..QUEUE + 7 {
+            watchers.publish(event);
+        }
+        assert_eq!(slow.missed_count(), 7);
+        assert_eq!(std::iter::from_fn(|| slow.try_next()).count(), QUEUE);
+        watchers.publish(event);
+        assert_eq!(slow.try_next(), Some(event()));
+        drop(slow);
+        watchers.publish(event);
+        watchers.publish(|| panic!("nobody watches any more"));
+    }
+}

@@ -1,0 +1,127 @@
+//! What a handle knows of how models' tokens are counted.
+//!
+//! Not here: where it comes from, and when it is applied (`calibrating`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use contexture_compile::{Calibration, Scratch};
+use contexture_ir::{ConversationId, Owner};
+use indexmap::IndexMap;
+
+use super::read_path::PathCache;
+
+/// What a handle knows of models, by key.
+#[derive(Debug, Default)]
+pub(crate) struct CalibrationCache(Mutex<BTreeMap<String, CachedCalibration>>);
+
+/// What is known of one model, and as which version it is stored.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CachedCalibration {
+    pub(crate) calibration: Calibration,
+    pub(crate) version: Option<u64>,
+}
+
+impl CalibrationCache {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, CachedCalibration>> {
+        // Each change is one insertion or removal.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many are kept at most, however small they are.
+const MOST: usize = 256;
+
+/// A text that was read is held as JSON, as an item, as what was lowered of it, and as part of a history.
+const COPIES: usize = 4;
+
+/// The part of all that the memory of one conversation's compiles may have.
+const SHARE: usize = 8;
+
+/// What is saved of one conversation.
+#[derive(Debug, Default)]
+pub(crate) struct HandleCache {
+    pub(crate) scratch: Mutex<Scratch>,
+    pub(crate) path_cache: PathCache,
+}
+
+/// What is saved of the conversations that were used last.
+#[derive(Debug)]
+pub(crate) struct HandleCaches {
+    bytes: usize,
+    /// The last is the newest.
+    caches: Mutex<IndexMap<(Owner, ConversationId), Arc<HandleCache>>>,
+}
+
+impl HandleCache {
+    /// About how many bytes it holds.
+    fn estimated_bytes(&self) -> usize {
+        self.path_cache.json_bytes().saturating_mul(COPIES)
+    }
+}
+
+impl HandleCaches {
+    /// Keeps about so many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            bytes,
+            caches: Mutex::default(),
+        }
+    }
+
+    /// What is saved of a conversation, from now on the newest. The oldest go, if there is too much without this one.
+    pub(crate) fn cache_for(&self, owner: &Owner, id: &ConversationId) -> Arc<HandleCache> {
+        let key = (owner.clone(), id.clone());
+        // Each change is one removal or insertion.
+        let mut kept = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.shift_remove(&key);
+        let mut held: usize = kept.values().map(|one| one.estimated_bytes()).sum();
+        while held > self.bytes || kept.len() >= MOST {
+            let Some((_, oldest)) = kept.shift_remove_index(0) else {
+                break;
+            };
+            held -= oldest.estimated_bytes().min(held);
+        }
+        let warm = known.unwrap_or_else(|| {
+            Arc::new(HandleCache {
+                scratch: Mutex::new(Scratch::with_capacity(self.bytes / SHARE)),
+                path_cache: PathCache::default(),
+            })
+        });
+        kept.insert(key, Arc::clone(&warm));
+        warm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handle::{Engine, read_full_path};
+    use contexture_store::PathEnd;
+
+    /// Whether two handles, opened one after the other, save work together.
+    async fn is_shared(engine: &Engine, between: &[&str]) -> bool {
+        let text = contexture_ir::user("x".repeat(1_000));
+        let first = engine.conversation("a").open().await.unwrap();
+        first.save([text.clone()]).await.unwrap();
+        read_full_path(&first, PathEnd::Branch(first.branch()))
+            .await
+            .unwrap();
+        for id in between {
+            let other = engine.conversation(*id).open().await.unwrap();
+            other.save([text.clone()]).await.unwrap();
+            read_full_path(&other, PathEnd::Branch(other.branch()))
+                .await
+                .unwrap();
+        }
+        let second = engine.conversation("a").open().await.unwrap();
+        second.path_cache().json_bytes() > 0
+    }
+
+    #[tokio::test]
+    async fn handle_cache_if_enabled_keeps_recently_used_conversations() {
+        let engine = Engine::in_memory();
+        assert!(!is_shared(&engine, &[]).await);
+        assert!(is_shared(&engine.clone().with_handle_cache(16_000), &["b", "c"]).await);
+        assert!(!is_shared(&engine.with_handle_cache(8_000), &["b", "c", "d"]).await);
+    }
+}

@@ -1,0 +1,110 @@
+//! The handle on one conversation.
+//!
+//! Cheap to clone, shared between tasks, `&self` throughout. The handle remembers three things of its
+//! own: the branch it works on, and the fragments and the asides a program set on it. Everything else is read from
+//! the store when asked, so two handles never disagree about what happened.
+
+use contexture_ir::Fragment;
+use contexture_store::{NodeState, PathEnd, StateChange, StateRequest};
+
+use super::conversation::Conversation;
+use crate::error::EngineError;
+use crate::state::{
+    INSTRUCTIONS_PREFIX, Instructions, StateList, StateListEntry, fragments_change,
+    require_data_fragments,
+};
+
+/// Replaces the handle's fragments: what the model is told before the history.
+pub(crate) fn set_fragments(
+    chat: &Conversation,
+    fragments: impl IntoIterator<Item = Fragment>,
+) -> Result<(), EngineError> {
+    let fragments: Vec<Fragment> = fragments.into_iter().collect();
+    require_data_fragments(&fragments)?;
+    chat.lock_state().fragments = Some(fragments);
+    Ok(())
+}
+
+/// Adds fragments behind those of the handle.
+pub(crate) fn add_fragments(
+    chat: &Conversation,
+    fragments: impl IntoIterator<Item = Fragment>,
+) -> Result<(), EngineError> {
+    let fragments: Vec<Fragment> = fragments.into_iter().collect();
+    require_data_fragments(&fragments)?;
+    chat.lock_state()
+        .fragments
+        .get_or_insert_default()
+        .extend(fragments);
+    Ok(())
+}
+
+/// Removes the handle's fragments with this id and says how many there were.
+pub(crate) fn remove_fragments(chat: &Conversation, id: &str) -> usize {
+    let mut local = chat.lock_state();
+    let Some(fragments) = &mut local.fragments else {
+        return 0;
+    };
+    let before = fragments.len();
+    fragments.retain(|fragment| fragment.id.as_deref() != Some(id));
+    before - fragments.len()
+}
+
+/// The handle's fragments; empty until something is set.
+pub(crate) fn list_fragments(chat: &Conversation) -> Vec<Fragment> {
+    chat.lock_state().fragments.clone().unwrap_or_default()
+}
+
+/// What is said before the history: the handle's fragments if any were set, else what the path
+/// carries; imported leading messages in any case.
+pub(crate) async fn instructions_at_position(
+    chat: &Conversation,
+    at: PathEnd,
+) -> Result<Instructions, EngineError> {
+    instructions_from_state(chat, &load_state(chat, at, INSTRUCTIONS_PREFIX).await?)
+}
+
+/// The same, of a state that was read.
+pub(crate) fn instructions_from_state(
+    chat: &Conversation,
+    state: &NodeState,
+) -> Result<Instructions, EngineError> {
+    let mut instructions = Instructions::from_state(state)?;
+    if let Some(fragments) = chat.lock_state().fragments.clone() {
+        instructions.fragments = fragments;
+    }
+    Ok(instructions)
+}
+
+/// The state change that goes with every append of this handle.
+pub(crate) fn fragment_change(chat: &Conversation) -> Result<Option<StateChange>, EngineError> {
+    chat.lock_state()
+        .fragments
+        .as_deref()
+        .map(fragments_change)
+        .transpose()
+}
+
+/// The entries whose keys begin so, with their values.
+pub(crate) async fn load_state(
+    chat: &Conversation,
+    at: PathEnd,
+    prefix: &str,
+) -> Result<NodeState, EngineError> {
+    let request = StateRequest {
+        prefix: prefix.to_owned(),
+        ..StateRequest::all_entries(at)
+    };
+    Ok(chat
+        .store()
+        .read_state(chat.owner(), chat.id(), request)
+        .await?)
+}
+
+/// A list at a node.
+pub(crate) async fn load_state_list<T: StateListEntry>(
+    chat: &Conversation,
+    at: PathEnd,
+) -> Result<StateList<T>, EngineError> {
+    StateList::from_state(&load_state(chat, at, T::KEY).await?)
+}
