@@ -1,4 +1,4 @@
-//! Naming a conversation before it is opened.
+//! Naming a conversation before it is opened: owner, title, resource, metadata, branch.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
-//! Naming a conversation before it is opened.
+//! The public methods of [`Engine`]: construction, options, conversations, targets, sessions of other programs.
+//!
+//! Each calls the free function of the module that owns the rule. The fields and the getters are in `handle`.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What can go wrong between a program and its conversations.
+//! Errors of the engine, with a stable word for each and whether a retry can help.
 
 use contexture_ir::{CodecError, FragmentError};
 use contexture_wire::{Format, WireError};

@@ -1,8 +1,13 @@
-//! Conversations that are kept, resolved and compiled.
+//! Conversations that are stored as trees, resolved to messages and compiled for models.
 //!
-//! An [`Engine`] joins a store, a clock, a source of ids and a catalogue of models. It opens
-//! [`Conversation`] handles: set fragments on one, put messages into a [`Draft`] and commit it,
-//! resolve or compile what the model shall see, record its answer, move about in the tree.
+//! An [`Engine`] joins a store, a clock, a source of ids and a catalogue of models. It opens [`Conversation`] handles: set
+//! fragments on one, put messages into a [`Draft`] and commit it, resolve or compile what the model shall see, record its
+//! answer, move to another branch.
+//!
+//! The modules, from the bottom up: `error`, `path` (nodes read from a store), `state` (typed entries of state), `handle`
+//! (what engine and conversation hold), `refs` and `search`, `append` (the one way into the store), `hooks` (layers around
+//! an append), `view`, `draft`, `call`, `compaction`, `record`, `import`, `ingest`, `tree`; on top `conversation`, `engine`
+//! and `builder`, which only delegate. A module uses those below it and none above.
 //!
 //! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
 

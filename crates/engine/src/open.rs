@@ -1,4 +1,4 @@
-//! Databases by address.
+//! Opening a database by its address.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! A stored path, read back as items.
+//! Stored paths, read back as items.
 
 use std::sync::Arc;
 

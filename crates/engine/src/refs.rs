@@ -1,7 +1,6 @@
-//! Moving about in the tree: rewind, aside, switch, checkpoint, restore, clear.
+//! Branches and checkpoints: rewind, fork, switch, name, restore.
 //!
-//! Every one of them makes or moves a name. Nothing is deleted, and layer state comes back with the
-//! node a name points to.
+//! Each operation makes or moves a name. Nothing is deleted, and state comes back with the node a name points to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! Following what happens to a conversation, as it is stored.
+//! Full-text search in stored conversations, and their stored events as a stream.
 //!
-//! Not here: what a running engine tells beyond that ([`crate::Events`]), whose watchers may miss some.
+//! Not here: what a query means (`contexture_store::rules::Query`); events of a running engine ([`crate::Events`]), of
+//! which a slow watcher may miss some.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Appending what layers see: items of people, tools, runs.
+//! Items as they are stored: redaction, the meaning hash, the step of a run, batches for one append each.
 //!
-//! Not here: answers of models (`record`), what is new in a message (`save`).
+//! Not here: which items are new (`draft`, `ingest`, `import`).
 
 use contexture_ir::{Item, NodeId, RunId, meaning_hash};
 use contexture_store::{Limits, NewItem};

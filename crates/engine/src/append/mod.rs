@@ -1,7 +1,18 @@
-//! Moving about in the tree: rewind, aside, switch, checkpoint, restore, clear.
+//! The one way into the store: nodes are appended here and nowhere else.
 //!
-//! Every one of them makes or moves a name. Nothing is deleted, and layer state comes back with the
-//! node a name points to.
+//! An *append* is one transaction of the store: new items as nodes, changes of state that hang off them, entries
+//! outside the tree, and at most one record of an answer. All of it is stored or nothing.
+//!
+//! * `items`: an item as it is stored (secrets redacted, meaning hashed), and batches that fit the store's limits;
+//! * `state`: changes of a conversation's state, carried by an item or by a node of their own;
+//! * `pins`: pinned nodes, which are such a state;
+//! * `output_copies`: copies of long tool outputs outside the database.
+//!
+//! [`append`] is the only caller of `Store::append_items`. [`append_with_copies`] is what conversations use: it also
+//! counts the items and copies long outputs. Imports and changes of state call `append` itself, because an imported
+//! output is copied on demand only and a state node has no output.
+//!
+//! Not here: layers that observe an append (`hooks`), which messages are new (`draft`).
 
 mod items;
 mod output_copies;

@@ -1,10 +1,11 @@
 //! Copies of long outputs outside the database, put as the outputs are stored.
 //!
-//! A copy is derived. It is put behind the transaction that stores its output and never fails it: what could not be put
-//! is counted, told to watchers, and put by [`Conversation::reconcile_copies`]. What was evicted stays evicted.
+//! A copy is derived data. It is put after the transaction that stores its output and never fails that transaction: a
+//! copy that could not be put is counted, reported to watchers, and put later by [`reconcile_copies`]. An evicted copy
+//! stays evicted.
 //!
-//! Not here: the places, and sweeping them (`contexture-offload`); reading an output again, which asks the tree
-//! ([`Conversation::linked`]).
+//! Not here: the places copies go to, and sweeping them (`contexture-offload`); reading an output again, which asks the
+//! tree ([`Conversation::resolve_link`]).
 
 use std::collections::BTreeSet;
 

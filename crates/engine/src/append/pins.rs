@@ -1,7 +1,6 @@
-//! Pinned nodes: their rounds are sent whole in every call, whatever else is cleared or cut.
+//! Pinning nodes: a pinned round is sent whole in every call, whatever else is cleared or cut.
 //!
-//! They are the state entry `@pins`, a JSON array of node ids (version 1), so they rewind and fork with
-//! the path.
+//! Not here: how pins are stored (`state`), what the compiler does with them (`contexture-compile`).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,7 @@ use contexture_store::NodeQuery;
 use super::state::append_state;
 use crate::error::EngineError;
 use crate::handle::{Conversation, load_state_list};
-use crate::state::{Pin, Pins};
+use crate::state::Pins;
 
 /// Pins a node on this branch: the round it is in is never cleared, previewed or cut. A pinned node
 /// stays pinned.
@@ -50,7 +49,6 @@ async fn store_pins(
     pins: &Pins,
     nodes: BTreeSet<NodeId>,
 ) -> Result<(), EngineError> {
-    let entries: Vec<Pin> = nodes.into_iter().map(Pin).collect();
-    append_state(chat, None, pins.replacement_change(&entries)?).await?;
+    append_state(chat, None, pins.change_to(nodes)?).await?;
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! A conversation's state at a node: reading it, changing it.
+//! Changing a conversation's state at the head of its branch.
 //!
-//! A change goes with an item that carries it, or with a node of its own, `ctx:state`, which nobody is
-//! shown. Not here: what the entries mean.
+//! A change goes with an item that carries it, or with a *state node*: an item of kind `ctx:state` with no audience.
+//!
+//! Not here: reading state (`handle`), what the entries mean (`state`).
 
 use contexture_ir::{Audience, Extension, Item, NodeId, Origin, Raw};
 use contexture_store::{AppendPoint, AppendRequest, NewItem, StateChange, StatePatch};

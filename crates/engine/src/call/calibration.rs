@@ -1,10 +1,10 @@
-//! What reported usage teaches about counting: kept per owner and model beside the tree, applied where an
-//! epoch begins.
+//! Token counts calibrated by reported usage, per owner and model.
 //!
-//! A handle reads what is known of a model once, and again where another wrote meanwhile. Nothing here fails
-//! a call: what cannot be read is not known, what cannot be stored is learned another time.
+//! What was learned is stored among the owner's values, beside the tree, and applied where an epoch begins. A handle
+//! reads it once per model, and again after a version conflict. Nothing here fails a call: a value that cannot be read
+//! counts as not learned, one that cannot be stored is learned another time.
 //!
-//! Not here: what is learned ([`contexture_compile::Calibration`]).
+//! Not here: the arithmetic ([`contexture_compile::Calibration`]).
 
 use contexture_compile::{
     CalibratedRange, Cancel, CompileInput, CompileRequest, Compiled, CountedRequest, Pass, Refusal,

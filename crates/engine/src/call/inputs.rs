@@ -1,4 +1,6 @@
-//! What goes into a call: what the tree gives, and what comes beside it.
+//! The inputs of a call in two halves: what the tree gives, and what comes beside it.
+//!
+//! The first half can be read again at the same node at any time; the second is stored with the answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;

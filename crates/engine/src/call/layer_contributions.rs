@@ -1,4 +1,4 @@
-//! What layers say in a call.
+//! What layers add to a call: contributions, tools, passes over the history.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a call says and heeds beside its conversation.
+//! Options of one compile call that are not stored with the conversation.
 
 use contexture_catalogue::ModelSpec;
 use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};

@@ -1,8 +1,8 @@
 //! Compiling a past call again, byte for byte.
 //!
-//! The path, the plan, pins and compactions are read where they were then: at the node the call was
-//! compiled from, which never changes. The rest was kept with the answer. Nothing else goes into a
-//! payload: no clock, no catalogue, no fragments that a handle has now.
+//! The path, the plan, pins and compactions are read at the node the call was compiled from, which never changes. The
+//! rest was stored with the answer. Nothing else goes into a payload: no clock, no catalogue, no fragments that a handle
+//! has now.
 
 use contexture_compile::{COMPILER, Payload, Scratch, compile, load_call};
 use contexture_ir::{ContentHash, NodeId, ResponseId};

@@ -1,7 +1,8 @@
-//! What is kept of a call, so that it can be compiled again.
+//! What is stored of a call with its answer, so that the call can be compiled again.
 //!
-//! The path, the plan, pins and compactions in effect are on the tree: kept is what is not. Not here:
-//! compiling it again.
+//! The path, the plan, pins and compactions in effect are on the tree; only what is not there is stored here.
+//!
+//! Not here: compiling it again (`replay`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Compiling a call, compacting first where it is due.
+//! Compiling a call, compacting the history first where it has grown too large.
 
 use contexture_compile::Target;
 

@@ -1,6 +1,6 @@
-//! A branch as a compaction sees it: the path, what is in effect on it, what the view shows.
+//! A branch as a compaction sees it: the path, the covers in effect, what the view shows.
 //!
-//! Not here: what is made of it ([`super::compact`]).
+//! Not here: what is stored for a span (`compact`).
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! Compacting a branch on demand, and taking it back.
+//! Compacting a branch on demand, and undoing it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

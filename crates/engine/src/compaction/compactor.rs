@@ -1,4 +1,4 @@
-//! The trait of what sums up a span, and the one that asks nobody.
+//! The trait of what summarises a span, and the two implementations that ask no model.
 
 use std::fmt;
 

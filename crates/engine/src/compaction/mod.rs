@@ -1,4 +1,20 @@
-//! TODO.
+//! Compaction: an item stands for a part of the history, reversibly.
+//!
+//! Terms: a *span* is the part of a path that is replaced; a *summary* is the text of a [`Compactor`], usually a model; a
+//! *manifest* is the list of facts that is made without a model and goes beside every summary; a *cover* is the state
+//! entry that says which compaction stands for which nodes on this branch.
+//!
+//! Nothing is deleted. Removing the cover, forking inside the span or rewinding before the compaction brings the originals
+//! back. A span never separates a call from its output and never overlaps an earlier cover in part.
+//!
+//! A compactor that fails costs nothing but its summary: the manifest alone stands for the span, and the reason is told.
+//! * `compact`: choose a span, summarise it, store the result, take it back;
+//! * `auto_compact`, `trigger`, `reported_usage`: compact before a call that has grown too large;
+//! * `compactor`, `model`: what writes summaries;
+//! * `branch_snapshot`, `span`: the branch as compaction sees it, and where it can be cut;
+//! * `native`: compactions that a provider made.
+//!
+//! Not here: the texts of manifests and summaries (`contexture-compile`), models over HTTP.
 
 mod auto_compact;
 mod branch_snapshot;

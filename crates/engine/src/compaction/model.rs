@@ -1,7 +1,7 @@
 //! A model as compactor.
 //!
-//! Its request is compiled like any other, for its own target and window. A span that does not fit is told
-//! in parts, each beside the summary of those before it.
+//! Its request is compiled like any other, for its own target and window. A span that does not fit is summarised in
+//! parts, each together with the summary of the parts before it.
 
 use std::sync::Arc;
 

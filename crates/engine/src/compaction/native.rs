@@ -1,8 +1,8 @@
 //! A provider's own compaction in an answer: it stands for the path that the call was compiled from.
 //!
-//! The item stays as it came, so that its maker is sent it verbatim. Two things are put beside: what it covers, and,
-//! where only its maker can read it, a manifest as its text, which everybody else is told. What else the answer says
-//! stands behind it, even what came before it: nothing that was said is taken for summed up.
+//! The item is stored as it came, so that its provider is sent it verbatim. Two things are added: what it covers, and,
+//! where only its provider can read it, a manifest as its text for everybody else. The rest of the answer is stored after
+//! it, even what came before it, because nothing of the answer was part of what the provider summarised.
 //!
 //! Not here: asking for one (`contexture_compile::compaction::NativeCompaction`).
 

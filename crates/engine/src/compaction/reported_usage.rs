@@ -1,6 +1,6 @@
-//! What the provider said of the last call on a branch, read from what was stored with its answer.
+//! The usage that the provider reported for the last call on a branch, as stored with the answer.
 //!
-//! Not here: what follows from it ([`super::trigger`]).
+//! Not here: what follows from it (`trigger`).
 
 use contexture_ir::ResponseId;
 use contexture_store::{Error as StoreError, NodeKind, ReadRequest, ResponseRecord};

@@ -1,7 +1,7 @@
 //! Which part of a path a compaction may stand for.
 //!
-//! A path can be cut between blocks, and nowhere where a call would lose its output or an earlier
-//! compaction a part of what it stands for.
+//! A path can be cut between rounds, and nowhere where a call would lose its output or an earlier compaction a part of
+//! what it stands for.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

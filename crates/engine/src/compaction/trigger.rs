@@ -1,4 +1,4 @@
-//! When the history is compacted without being asked to.
+//! When the history is compacted automatically.
 
 /// From which size on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

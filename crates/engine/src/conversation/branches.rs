@@ -1,7 +1,6 @@
-//! Moving about in the tree: rewind, aside, switch, checkpoint, restore, clear.
+//! Branches and checkpoints of a conversation.
 //!
-//! Every one of them makes or moves a name. Nothing is deleted, and layer state comes back with the
-//! node a name points to.
+//! Each method makes or moves a name. Nothing is deleted, and state comes back with the node a name points to.
 
 use contexture_ir::{BranchName, NodeId};
 use contexture_store::{Branch, Checkpoint, Graph, Refs};

@@ -1,10 +1,4 @@
-//! What reported usage teaches about counting: kept per owner and model beside the tree, applied where an
-//! epoch begins.
-//!
-//! A handle reads what is known of a model once, and again where another wrote meanwhile. Nothing here fails
-//! a call: what cannot be read is not known, what cannot be stored is learned another time.
-//!
-//! Not here: what is learned ([`contexture_compile::Calibration`]).
+//! Model calls of a conversation: compiling them, storing their answers, replaying them.
 
 use contexture_compile::{
     CalibratedRange, CompileError, CompileRequest, Compiled, CountedRequest, Target,

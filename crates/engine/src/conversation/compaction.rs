@@ -1,4 +1,4 @@
-//! Compacting a branch on demand, and taking it back.
+//! Compacting a conversation, undoing it, and preparing calls that may need it.
 
 use contexture_compile::Target;
 use contexture_ir::NodeId;

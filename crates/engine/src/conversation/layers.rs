@@ -1,8 +1,4 @@
-//! Asking layers again: what they were told since the last append, where another changed a state meanwhile.
-//!
-//! What a hook changed is stored with the next append, or not at all. Where that append finds another state than was
-//! read, the states are read again and the same hooks run on them. Those whose answer counts (`on_append`,
-//! `after_model`, a function, `observe`) are run again by whoever asked; all others are remembered here.
+//! The layers of a conversation: sessions for runs, typed handles for programs.
 
 use std::sync::Arc;
 

@@ -1,6 +1,4 @@
-//! Appending what layers see: items of people, tools, runs.
-//!
-//! Not here: answers of models (`record`), what is new in a message (`save`).
+//! Writing to a conversation: fragments, drafts, metadata, pins, copies of outputs.
 
 use contexture_compile::CallContext;
 use contexture_ir::{Fragment, Item, NodeId, Raw, Usage};

@@ -1,9 +1,7 @@
-//! Storing messages: what is new, what is the same, what was edited.
+//! Comparing staged messages with those on the branch.
 //!
-//! The rules: a message id that is on the branch with the same content is left alone; one whose
-//! content only grew at the end of the branch gets its new items; one that changed opens a branch
-//! before it, takes a new id there, and whatever was staged behind it follows it, stored messages as
-//! copies. One transaction in every case.
+//! A message whose id is on the branch with the same content is left alone; one whose content only grew at the end of the
+//! branch gets its new items; one that changed opens a branch before it.
 
 use std::sync::Arc;
 

@@ -1,9 +1,7 @@
-//! Storing messages: what is new, what is the same, what was edited.
+//! Storing a draft in one append.
 //!
-//! The rules: a message id that is on the branch with the same content is left alone; one whose
-//! content only grew at the end of the branch gets its new items; one that changed opens a branch
-//! before it, takes a new id there, and whatever was staged behind it follows it, stored messages as
-//! copies. One transaction in every case.
+//! An edited message takes a new id on a branch that is opened before it. Whatever was staged after it follows it there,
+//! messages that were stored already as copies.
 
 use contexture_ir::{BranchName, Item, MessageId, NodeId};
 use contexture_store::{

@@ -1,4 +1,12 @@
-//! Behind which head something goes.
+//! Drafts: messages and items that are about to be stored.
+//!
+//! A draft is a value. Resolving shows its messages as if they were stored; committing stores them in one transaction. A
+//! draft that is committed twice, because the first outcome was unknown, is stored once: its ids derive from a key.
+//!
+//! * `stage`: fragments as staged messages;
+//! * `classify`: which staged messages are new, unchanged, grown or edited;
+//! * `new_items`: the items to append, and the calls that outputs answer;
+//! * `commit`: where they go, and the append.
 
 mod classify;
 mod commit;

@@ -1,9 +1,4 @@
-//! Storing messages: what is new, what is the same, what was edited.
-//!
-//! The rules: a message id that is on the branch with the same content is left alone; one whose
-//! content only grew at the end of the branch gets its new items; one that changed opens a branch
-//! before it, takes a new id there, and whatever was staged behind it follows it, stored messages as
-//! copies. One transaction in every case.
+//! The items that a commit appends, and which stored or new call each output answers.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,4 @@
-//! Drafts: what is about to be said.
-//!
-//! A draft is a value. It holds messages and items that are not stored yet; resolving shows them as
-//! if they were, committing stores them in one transaction. A draft that was committed twice, because
-//! the first outcome was unknown say, stores once: its ids derive from a key made with the draft.
+//! Staged messages: fragments encoded, "the last assistant message" put in its place.
 
 use contexture_ir::{Body, Fragment, Item, UiMessage, UiRole, text_part};
 use contexture_store::ReadRequest;

@@ -1,9 +1,8 @@
-//! The breaker: a model that fails again and again is left alone for a while.
+//! Circuit breakers: a compactor that fails several times in a row is not called for a while.
 //!
-//! It belongs to the engine and not to a path: whether a provider answers is a matter of this process and
-//! this hour, and a rewind does not mend it. While it is open compactions are manifests alone, so a compile
-//! always makes progress; after a time by the engine's clock one attempt is let through, and its success
-//! closes it.
+//! They belong to the engine and not to a path: whether a provider answers is a matter of this process, and a rewind does
+//! not repair it. While a breaker is open, compactions are manifests alone, so a compile always makes progress. After the
+//! rest time, by the engine's clock, one attempt is let through; its success closes the breaker.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,7 @@
-//! The handle on one conversation.
+//! The fields and getters of a conversation's handle.
 //!
-//! Cheap to clone, shared between tasks, `&self` throughout. The handle remembers three things of its
-//! own: the branch it works on, and the fragments and the asides a program set on it. Everything else is read from
-//! the store when asked, so two handles never disagree about what happened.
+//! A handle is cheap to clone, shared between tasks, and takes `&self` throughout. It remembers its branch, its layers,
+//! the fragments and the call context that a program set. Everything else is read from the store.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,4 +1,4 @@
-//! The engine: a store, a clock, a source of ids and a catalogue, from which conversations open.
+//! The fields and getters of the engine, and how much it stores of each call.
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
-//! The two things an engine takes from outside: the time and fresh ids.
+//! The two things an engine takes from outside: the time and new ids.
 //!
-//! Everything below the engine gets them as values, so tests and simulations replace them here and
-//! nowhere else.
+//! Everything below the engine gets them as values, so tests and simulations replace them here and nowhere else.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

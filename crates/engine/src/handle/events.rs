@@ -1,11 +1,10 @@
-//! What an engine is doing, for whoever wants to watch.
+//! Events of a running engine, for programs that watch it.
 //!
-//! A watcher reads small owned values from a queue of its own; nothing of it runs where calls are
-//! compiled. So one that panics harms itself alone, and one that is slow misses events, is told how
-//! many, and makes nobody wait. The engine's own events have no content: ids, names, figures.
+//! Each watcher reads small owned values from a queue of its own; none of its code runs where calls are compiled. A
+//! watcher that panics harms only itself; a slow one misses events, learns how many, and delays nobody. The engine's own
+//! events hold no content: ids, names, counts.
 //!
-//! Not here: what is stored ([`contexture_store::Event`]), which nobody misses; spans for tracing, which
-//! stand where the work is done.
+//! Not here: stored events ([`contexture_store::Event`]), of which nobody misses any; tracing spans (`spans`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

@@ -1,6 +1,10 @@
-//! What a handle knows of how models' tokens are counted.
+//! What handles on a conversation share to save work: the path that was read, the scratch memory of its compiles, and
+//! what one handle knows of token counts.
 //!
-//! Not here: where it comes from, and when it is applied (`calibrating`).
+//! A handle has a cache of its own, which goes with it. An engine with
+//! [`with_handle_cache`](crate::Engine::with_handle_cache) keeps those used last, for programs that open a handle for each
+//! request. No cache changes a result: a path is good as far as the store confirms it (`read_path`), and a compile gives
+//! the same bytes with any scratch memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

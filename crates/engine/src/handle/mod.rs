@@ -1,4 +1,17 @@
-//! TODO.
+//! What [`Engine`] and [`Conversation`] hold, and what every other module needs of them.
+//!
+//! A *handle* is a cheap clone: it knows its engine, owner, id and branch, and the few things a program set on it. All
+//! else is read from the store when needed, so two handles never disagree. Caches decide nothing: they are checked
+//! against the store or give the same bytes with any content.
+//!
+//! * `engine`, `conversation`: fields and getters;
+//! * `info`, `read_path`, `read_state`: the conversation's record, path and state;
+//! * `environment`: the clock and the source of ids; `secrets`: redaction;
+//! * `events`: watchers of a running engine; `spans`: tracing;
+//! * `targets`: targets by name; `side_calls`: model calls for layers and summaries; `circuit_breaker`: when they rest;
+//! * `handle_cache`: what handles share to save work.
+//!
+//! Not here: the public methods (`engine`, `conversation`).
 
 mod circuit_breaker;
 mod conversation;

@@ -1,6 +1,6 @@
-//! Where copies of long outputs go, and what became of them.
+//! The place that copies of long outputs go to, and what became of them.
 //!
-//! Not here: when they are put (`copying`).
+//! Not here: when they are put (`append`).
 
 use std::sync::Arc;
 
@@ -8,16 +8,17 @@ use bytes::Bytes;
 use contexture_ir::Item;
 use contexture_offload::OffloadStore;
 
-/// Where copies go, and of what.
+/// The place that copies go to, and which outputs are copied.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputCopies {
+    /// The place, outside the database.
     pub(crate) store: Arc<dyn OffloadStore>,
-    /// Of texts of more bytes.
+    /// Only outputs whose text has more bytes than this are copied.
     pub(crate) over: usize,
 }
 
 impl OutputCopies {
-    /// An output's text, if it is to be copied.
+    /// Returns an output's text if it is long enough to be copied; `None` for all other items.
     pub(crate) fn text_to_copy(&self, item: &Item) -> Option<Bytes> {
         let Item::FunctionCallOutput(_) = item else {
             return None;
@@ -27,13 +28,13 @@ impl OutputCopies {
     }
 }
 
-/// What became of copies.
+/// Counts what became of copies of long outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
-    /// Put, or found to be there.
+    /// Copies that were put, or found in place.
     pub put: u64,
-    /// Not put: the place failed.
+    /// Copies that could not be put because the place failed.
     pub failed: u64,
-    /// Left alone, because they were evicted.
+    /// Copies that were left alone because they had been evicted.
     pub evicted: u64,
 }

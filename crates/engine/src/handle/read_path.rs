@@ -1,8 +1,9 @@
-//! The handle on one conversation.
+//! The full path of a branch. A handle keeps the path it has read, so that the next call reads only what is new.
 //!
-//! Cheap to clone, shared between tasks, `&self` throughout. The handle remembers three things of its
-//! own: the branch it works on, and the fragments and the asides a program set on it. Everything else is read from
-//! the store when asked, so two handles never disagree about what happened.
+//! Nodes never change except by redaction, which is an event. So a cached path is good for a branch that continues it, if
+//! no redaction happened since; anything else is read again from the first node.
+//!
+//! Not here: parts of paths, pages (`path`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,8 +1,4 @@
-//! The handle on one conversation.
-//!
-//! Cheap to clone, shared between tasks, `&self` throughout. The handle remembers three things of its
-//! own: the branch it works on, and the fragments and the asides a program set on it. Everything else is read from
-//! the store when asked, so two handles never disagree about what happened.
+//! Reading a conversation's state at a node, and the fragments that a program set on the handle.
 
 use contexture_ir::Fragment;
 use contexture_store::{NodeState, PathEnd, StateChange, StateRequest};

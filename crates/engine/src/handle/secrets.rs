@@ -1,11 +1,11 @@
-//! Keys and passwords that look like themselves, taken out of what is stored.
+//! Redaction of keys and passwords that can be recognised by their shape.
 //!
-//! Off unless an engine is given [`Secrets`]. Patterns are data and matched in one pass over an
-//! item's JSON, escapes and nested JSON included. What matches becomes `[redacted: name]`, the same
-//! each time, so a message that is sent again is known again; hashes for matching are taken before.
+//! Off unless an engine is given [`Secrets`]. Patterns are data and matched in one pass over an item's JSON, including
+//! escapes and nested JSON. A match becomes `[redacted: name]`, the same each time, so a message that is sent again is
+//! recognised; meaning hashes are taken before redaction.
 //!
-//! Not here: secrets without a shape of their own, state that the caller writes, and what was stored
-//! before the engine had this.
+//! Not here: secrets without a shape of their own, state that the caller writes, and what was stored before the engine
+//! had this.
 
 use std::borrow::Cow;
 

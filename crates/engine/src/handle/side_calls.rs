@@ -1,6 +1,6 @@
-//! Asking a model on the side, told to traces and metrics: for layers and summaries.
+//! Model calls beside a run: for layers and for summaries, with their traces, metrics and usage.
 //!
-//! Not here: the calls of agents, which are streamed (`contexture-runs`).
+//! Not here: prices, and the streamed calls of agents (`contexture-runs`).
 
 use std::fmt;
 use std::sync::Arc;

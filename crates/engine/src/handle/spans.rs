@@ -1,6 +1,6 @@
-//! The spans of compiling and recording, without content.
+//! Tracing spans of compiling and recording, without content.
 //!
-//! Not here: those of calls of models, tools and agents, and all metrics (`contexture-telemetry`).
+//! Not here: spans of model calls, tools and agents, and all metrics (`contexture-telemetry`).
 
 use contexture_compile::CompileRequest;
 use contexture_ir::ResponseInfo;

@@ -1,4 +1,8 @@
-//! Naming targets, and finding the one of a call.
+//! Targets by name, so that a program names `fast` in its calls and defines it in one place.
+//!
+//! A call's own target comes first, then the engine's default; there is no default that nobody set.
+//!
+//! Not here: models, which are the catalogue's.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
-//! Appending what layers see: items of people, tools, runs.
+//! Appending with hooks: items that layers observe, and their changes of state, in one transaction.
 //!
-//! Not here: answers of models (`record`), what is new in a message (`save`).
+//! Not here: answers of models (`record`), which messages are new (`draft`).
 
 use contexture_ir::{Item, NodeId};
 use contexture_layers::{LayerId, ObservedItems};

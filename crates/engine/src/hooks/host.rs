@@ -1,4 +1,4 @@
-//! What the engine offers layers: a search over what the owner has kept, and a model if it has one for them.
+//! What the engine offers layers: search in the owner's history, and a model if one was set for them.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Typed handles on layers, for programs.
 //!
-//! Each reads the state as it is stored now, and changes it by compare-and-set: concurrent updates all count.
+//! Each reads the state as it is stored now and changes it by compare-and-set: concurrent updates all count.
 
 use std::marker::PhantomData;
 

@@ -1,4 +1,19 @@
-//! TODO.
+//! Hooks of layers around an append: reading states, running hooks, storing what they changed.
+//!
+//! A *layer session* holds the states of a conversation's layers at one head: as they were read, and as hooks left them.
+//! Nothing is stored while hooks run. What they changed goes out with the append they were about, by compare-and-set, so
+//! no concurrent change is lost: the loser reads the states again and repeats its hooks.
+//!
+//! A conversation without layers pays nothing: its appends open no session.
+//! * `open_session`: states read from the path, the resource or the owner;
+//! * `session`: hooks whose answers count;
+//! * `replay`: hooks without an answer, logged so that they can be repeated;
+//! * `append_step`: an append with its hooks in the same transaction;
+//! * `shared_state`: states outside the tree;
+//! * `layer_handle`: typed access for programs;
+//! * `host`: what layers may ask of the engine.
+//!
+//! Not here: what a layer does with a hook (`contexture-layers`), contributions to a call (`call`).
 
 mod append_step;
 mod host;

@@ -1,9 +1,9 @@
-//! Reading layers' states, and going on from them once they are stored.
+//! Opening layer sessions, and continuing from them after an append.
 //!
-//! A state of the path or of a run is a value at the head; one of a resource or of the owner is a versioned value beside
-//! the tree. Both go out with an append, by compare-and-set, so no update is lost (`appending`).
+//! The state of a path or a run is a value at the head; that of a resource or the owner is a versioned value beside the
+//! tree. Both go out with an append, by compare-and-set, so no update is lost.
 //!
-//! Not here: what hooks do (`layer_session`).
+//! Not here: running hooks (`session`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

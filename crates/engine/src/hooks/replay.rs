@@ -1,8 +1,8 @@
-//! Asking layers again: what they were told since the last append, where another changed a state meanwhile.
+//! Repeating hooks after somebody else changed a state.
 //!
-//! What a hook changed is stored with the next append, or not at all. Where that append finds another state than was
-//! read, the states are read again and the same hooks run on them. Those whose answer counts (`on_append`,
-//! `after_model`, a function, `observe`) are run again by whoever asked; all others are remembered here.
+//! What a hook changed is stored with the next append, or not at all. If that append finds another state than was read,
+//! the states are read again and the same hooks run on them. Hooks whose answers count (`on_append`, `after_model`, a
+//! function, `observe`) are repeated by the caller; all others are logged and repeated here.
 
 use contexture_layers::{ChildEnd, HookOutcome, LayerId, RunEnd, StoredState, ToolRequest};
 

@@ -1,7 +1,8 @@
-//! The layers of a conversation at one head: their states as read, and as hooks have left them.
+//! The layers of a conversation at one head: their states as read, and as hooks left them.
 //!
-//! Hooks run here, as far as their answers count; what they changed goes out with the append they were about. Not here:
-//! hooks that are only told (`layer_again`), reading and storing.
+//! Hooks run here if their answers count; what they changed goes out with the append they were about.
+//!
+//! Not here: hooks without an answer (`replay`), reading and storing states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Layers' states outside the tree, as they are stored: versioned values of a resource, the conversation or the owner.
+//! States of layers outside the tree: versioned values of a resource, the conversation or the owner.
 //!
-//! They go out with the append they are about, each by compare-and-set. Not here: reading them (`layer_store`).
+//! They go out with the append they are about, each by compare-and-set. Not here: reading them (`open_session`).
 
 use contexture_layers::{ChangedState, HookContext, LayerId, StateScope, StoredState};
 use contexture_store::{ExpectedVersion, KeyScope, KeyValueEntry, PutEntry};

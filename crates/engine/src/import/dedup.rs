@@ -1,11 +1,10 @@
-//! What of a session a conversation holds already, told by what is said.
+//! Which items of a session a conversation holds already, decided by their content.
 //!
-//! A log without an id of its own is known by its text: a copy of it that grew has another id, and
-//! shares no node ids. Here its items are laid along the stored tree by their meaning, which is equal
-//! whatever format they came through. What has no meaning every format can express (reasoning,
-//! extensions) is compared as JSON, and may be missing on either side.
+//! A log without an id of its own is known by its text: a copy of it that grew has another id and shares no node ids. Its
+//! items are aligned with the stored tree by their meaning hash, which is equal whatever format they came through. Items
+//! without a meaning in every format (reasoning, extensions) are compared as JSON and may be missing on either side.
 //!
-//! Not here: which conversation it is. Somebody said so.
+//! Not here: which conversation it is. The caller says so.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! An import under way: what all its parts know.
+//! The state of one import, shared by its parts.
 
 use std::collections::BTreeMap;
 

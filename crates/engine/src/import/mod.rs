@@ -1,12 +1,12 @@
-//! Sessions of other agents, kept as conversations.
+//! Importing sessions of other agents as conversations.
 //!
-//! Everything that is stored derives its id from the session's own: importing the same session again
-//! stores nothing, importing a session that grew stores what is new. Where a conversation is named, a
-//! session of another id goes on from the longest path that says the same; where the two part, it goes
-//! on on a branch of its own. What a session holds besides items is kept beside the conversation, so
-//! that it can be exported as it came. Names are given where they are missing, and never moved.
+//! All ids derive from the session's own: importing the same session again stores nothing, importing a session that grew
+//! stores what is new. Where a conversation is named, a session of another id continues from the longest path with the
+//! same content; where the two differ, it continues on a branch of its own. What a session holds besides items is stored
+//! in the conversation's metadata, so that it can be exported as it came. Missing names are given, existing names are
+//! never moved.
 //!
-//! Not here: what says the same, which is `known`.
+//! Not here: which items count as the same (`dedup`), reading session files (`contexture-sessions`).
 
 mod append_branch;
 mod dedup;

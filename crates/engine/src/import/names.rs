@@ -1,4 +1,4 @@
-//! Names: of the conversation, its branches and its checkpoints.
+//! Names of an imported conversation, its branches and its checkpoints.
 
 use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId};
 use contexture_store::{Activation, BranchLabel, NewBranch, RefChange};

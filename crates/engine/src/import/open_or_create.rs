@@ -1,4 +1,4 @@
-//! Making the conversation, or meeting it: what of the session is there already?
+//! Creating the conversation of an import, or finding what of the session it holds already.
 
 use std::sync::Arc;
 

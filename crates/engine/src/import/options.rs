@@ -1,4 +1,4 @@
-//! How to import, and what came of it.
+//! Options and result of an import.
 
 use contexture_ir::{BranchName, ConversationId, Owner};
 

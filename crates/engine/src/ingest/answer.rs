@@ -1,7 +1,5 @@
-//! The answer to a request that was ingested.
+//! Storing the answer to a request that was ingested.
 
-use contexture_catalogue::Cost;
-use contexture_compile::CountedRequest;
 use contexture_ir::{
     Audience, CHAIN_VERSION, FunctionCallOutput, HistoryHasher, Item, MessageId, NodeId, Origin,
     ResponseId, Transcript,
@@ -11,19 +9,17 @@ use contexture_store::{
     AppendPoint, AppendRequest, KeyScope, NewItem, OnMoved, PathEnd, PathMark, PutEntry,
     ResponseRecord, ResponseStatus,
 };
-use contexture_telemetry::record_cache_read;
 
-use super::billed_usage::billed_usage;
 use super::compare_tail::is_incomplete;
 use super::keys::AnswerStatus;
 use super::passthrough::RelayedCall;
 use super::types::Ingested;
-use crate::append::state_node;
-use crate::call::{CompiledCall, learn_from_usage, response_record, response_status};
+use crate::append::{new_item, state_node};
+use crate::call::{CompiledCall, response_record, response_status};
 use crate::error::EngineError;
-use crate::handle::{Conversation, Engine, EngineEventKind};
+use crate::handle::{Conversation, Engine};
 use crate::hooks::append_with_retries;
-use crate::record::{Recorded, answer_state_patch, response_message_id};
+use crate::record::{Recorded, answer_state_patch, report_recorded, response_message_id};
 
 /// A call in an answer that is answered on the way: the client sees neither the call nor its output.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,43 +174,11 @@ impl Ingested {
             .head
             .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
         let appended = append_with_retries(chat, request, seen, base).await?;
-        recorded.head = appended.head;
-        recorded.sibling = appended.sibling;
-        recorded.nodes = appended.nodes;
-        recorded.replayed = appended.replayed;
-        recorded.branch = appended.branch.unwrap_or(recorded.branch);
-        if !appended.replayed {
-            if let Some(call) = call {
-                let (format, report) = (call.format(), &call.report);
-                let predicted = report.cache.predicted.read;
-                record_cache_read(
-                    format,
-                    &report.target.model,
-                    recorded.usage.as_ref(),
-                    predicted,
-                );
-                let counting = CountedRequest::from(report);
-                learn_from_usage(chat, &counting, recorded.usage.as_ref()).await;
-            }
-            chat.publish(|| EngineEventKind::Recorded {
-                response: id,
-                usage: recorded.usage.clone(),
-            });
+        recorded.apply_append(appended);
+        if !recorded.replayed {
+            report_recorded(chat, call, &recorded).await;
         }
         Ok(recorded)
-    }
-
-    /// What an answer with this usage costs, as far as the catalogue has prices; `None` for a model it
-    /// does not know.
-    #[must_use]
-    pub fn answer_cost(&self, answer: &Transcript) -> Option<Cost> {
-        let usage = answer.response.as_ref()?.usage.as_ref()?;
-        let model = self
-            .chat
-            .engine()
-            .catalogue()
-            .resolve(answer.model.as_deref()?);
-        Some(model.ok()?.prices.cost(&billed_usage(usage)))
     }
 
     /// The key of the answer and its nodes: who answers what, and in which words. One that the model goes on from
@@ -317,7 +281,7 @@ fn answer_nodes(
             true => Audience::MODEL,
             false => Audience::ALL,
         },
-        ..chat.new_item(node(index), item, None)
+        ..new_item(chat, node(index), item, None)
     });
     Ok(items.collect())
 }
@@ -337,7 +301,7 @@ fn intercepted_outputs(
             answers: Some(node(own.place)),
             message_id: Some(message.clone()),
             audience: Audience::MODEL,
-            ..chat.new_item(node(index), &output, None)
+            ..new_item(chat, node(index), &output, None)
         })
     };
     own.filter_map(output).collect()

@@ -1,9 +1,11 @@
-//! What an answer's usage is billed as.
+//! What an answer costs: its usage split into the meters that providers bill.
 
-use contexture_catalogue::Usage as Billed;
-use contexture_ir::Usage;
+use contexture_catalogue::{Cost, Usage as Billed};
+use contexture_ir::{Transcript, Usage};
 use contexture_wire::Format;
 use serde::Deserialize;
+
+use super::types::Ingested;
 
 /// Of what Anthropic says of writes to the cache; see its documentation of prompt caching, "1-hour cache duration".
 #[derive(Deserialize)]
@@ -11,8 +13,23 @@ struct CacheWriteDetails {
     ephemeral_1h_input_tokens: Option<u64>,
 }
 
+impl Ingested {
+    /// Returns what an answer with this usage costs, as far as the catalogue has prices; `None` for an unknown
+    /// model.
+    #[must_use]
+    pub fn answer_cost(&self, answer: &Transcript) -> Option<Cost> {
+        let usage = answer.response.as_ref()?.usage.as_ref()?;
+        let model = self
+            .chat
+            .engine()
+            .catalogue()
+            .resolve(answer.model.as_deref()?);
+        Some(model.ok()?.prices.cost(&billed_usage(usage)))
+    }
+}
+
 /// Usage as it is billed: each token on one meter.
-pub(super) fn billed_usage(usage: &Usage) -> Billed {
+fn billed_usage(usage: &Usage) -> Billed {
     let (read, write) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
     let hour = one_hour_write_tokens(usage);

@@ -1,4 +1,4 @@
-//! The places a history may stand for.
+//! Looking up the stored places that match a beginning of a history.
 
 use contexture_ir::{CHAIN_VERSION, ConversationId, HistoryHash, Owner, PathHash};
 use contexture_store::{PathMatch, PathQuery, Store};

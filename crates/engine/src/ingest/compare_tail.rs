@@ -1,5 +1,5 @@
-//! What stands at the end of a path, where a hash does not say: an answer that was cut off, of which a
-//! client may have a shorter copy; nodes that no client ever sent.
+//! The end of a stored path where hashes cannot decide: an answer that was cut off, of which a client may have a shorter
+//! copy; nodes that no client ever sent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Finding the conversation of a request, and storing what is new of it.
+//! One ingest: choosing the target, storing what is new, retrying after concurrent writes.
 
 use contexture_ir::{
     BranchName, CHAIN_VERSION, ConversationId, HistoryHasher, Item, Message, NodeId, Owner,

@@ -1,4 +1,4 @@
-//! What is kept with an answer whose request was passed on, not compiled.
+//! What is stored with an answer whose request was passed through, not compiled.
 
 use std::sync::Arc;
 

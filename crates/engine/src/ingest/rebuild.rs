@@ -1,4 +1,4 @@
-//! The index of a conversation's histories, made again from its nodes.
+//! The index of a conversation's histories, rebuilt from its nodes.
 
 use std::collections::BTreeSet;
 

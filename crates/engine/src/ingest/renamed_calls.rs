@@ -1,8 +1,8 @@
-//! Outputs of calls that a client wrote under ids of its own: they are stored under those of the stored calls.
+//! Outputs of calls that a client names by other ids: they are stored under the ids of the stored calls.
 //!
-//! Ids do not count when a history is matched, so a client may have others than the model gave: some are written anew on
-//! the way, some formats have none. Which call is meant follows from its place in the last step, the only one that waits
-//! for outputs.
+//! Ids do not count when a history is matched, so a client may have others than the model gave: some proxies rewrite
+//! them, some formats have none. Which call is meant follows from its place in the last step, the only one that waits for
+//! outputs.
 
 use contexture_ir::{FunctionCall, Item};
 use contexture_wire::partner_indices;

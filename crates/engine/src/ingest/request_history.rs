@@ -1,4 +1,4 @@
-//! What a client sent, and its beginnings.
+//! The history that a client sent, and its beginnings.
 
 use contexture_ir::{HistoryHash, Item, PathHash, Role};
 

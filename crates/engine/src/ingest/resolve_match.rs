@@ -1,10 +1,10 @@
-//! Which of the places found is meant.
+//! Choosing among the places that match a history.
 //!
-//! Nobody names a conversation: it is gone on with at the end of the longest beginning that holds a
-//! recorded answer, if nothing but the user's side is new; else what is stored whole is asked again;
-//! else whoever stops short of every end begins anew. Strangers that begin alike are kept apart by that.
+//! If the client names no conversation, the request continues at the end of the longest beginning that holds a recorded
+//! answer, if only the user's side is new; else a history that is stored whole is a retry; else a history that stops short
+//! of every end begins a new conversation. This keeps strangers apart who begin alike.
 //!
-//! Somebody names one: it is gone on with there, whatever it takes. What leaves the path opens a branch.
+//! If the client names one, the request continues there in any case; what leaves the path opens a branch.
 
 use contexture_ir::{BranchName, ConversationId, NodeId};
 use contexture_store::{Conversation as Record, PathMatch};

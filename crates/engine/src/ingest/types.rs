@@ -1,4 +1,4 @@
-//! What comes in, and what became of it.
+//! The request to ingest, and its result.
 
 use contexture_ir::{BranchName, ConversationId, HistoryHasher, NodeId, PathHash, Raw, Transcript};
 

@@ -1,7 +1,7 @@
-//! Clients that send only the end of their history, laid along the path they name.
+//! Clients that send only the end of their history, aligned with the path they name.
 //!
-//! Runs of what they send must stand on the path in the same order, and the last run must reach its end;
-//! what follows that is new. Whatever else they send left the path.
+//! Runs of what they send must stand on the path in the same order, and the last run must reach its end; what follows is
+//! new. Anything else left the path.
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, Item, NodeId, meaning_hash};
 use contexture_store::{PathEnd, ReadRequest};

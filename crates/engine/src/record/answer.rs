@@ -1,12 +1,12 @@
-//! A model's answer, stored.
+//! Turning a provider's response into nodes and appending them after the head of the call.
 
 use std::sync::Arc;
 
 use contexture_compile::CountedRequest;
-use contexture_ir::{Audience, MessageId, NodeId, ResponseId};
+use contexture_ir::{Audience, Item, MessageId, NodeId, ResponseId};
 use contexture_layers::ObservedItems;
 use contexture_store::{
-    AppendPoint, AppendRequest, NewItem, Node, NodeKind, OnMoved, PathEnd, ReadRequest,
+    AppendPoint, AppendRequest, Appended, NewItem, Node, NodeKind, OnMoved, PathEnd, ReadRequest,
     StateChange, StateKey, StatePatch,
 };
 use contexture_telemetry::{count_compaction, record_cache_read};
@@ -14,7 +14,7 @@ use contexture_wire::{DocumentKind, lift};
 use tracing::{Instrument, Span};
 
 use super::{RecordOptions, Recorded};
-use crate::append::state_node;
+use crate::append::{new_item, state_node};
 use crate::call::{CompiledCall, learn_from_usage, response_record};
 use crate::compaction::adopt_compactions;
 use crate::error::EngineError;
@@ -22,7 +22,7 @@ use crate::handle::{
     Conversation, Engine, EngineEventKind, fragment_change, load_path, record_response_fields,
     record_span,
 };
-use crate::hooks::{append_with_hooks, append_with_retries};
+use crate::hooks::{LayerSession, append_with_hooks, append_with_retries};
 use crate::path::message_id_of;
 
 /// The schema version of a stored plan.
@@ -48,7 +48,7 @@ async fn record_answer(
     chat: &Conversation,
     call: &CompiledCall,
     response: &str,
-    options: RecordOptions<'_>,
+    mut options: RecordOptions<'_>,
     span: &Span,
 ) -> Result<Recorded, EngineError> {
     let mut lifted = lift(call.format(), response)?;
@@ -63,21 +63,10 @@ async fn record_answer(
     let id = ResponseId::from_bytes(*key.as_bytes());
     let message = response_message_id(chat, call.base, key).await?;
     let now = chat.engine().now_ms();
-    let mut said = options.instead.unwrap_or(lifted.transcript.items);
+    let mut said = options.instead.take().unwrap_or(lifted.transcript.items);
     let node = |index| Engine::node_id(key.as_bytes(), index);
     let adopted = adopt_compactions(chat, call, &mut said, node).await?;
-    let mut items = Vec::new();
-    for (index, item) in said.iter().enumerate() {
-        items.push(NewItem {
-            audience: options.audience,
-            origin: contexture_ir::Origin::Model,
-            ..chat.new_item(node(index), item, options.step)
-        });
-    }
-    if items.is_empty() {
-        // An answer without a word has its cost.
-        items.push(state_node(node(0), now)?);
-    }
+    let mut items = answer_items(chat, &said, key, now, &options)?;
     for item in &mut items {
         item.message_id = Some(message.clone());
         item.response = Some(id);
@@ -118,36 +107,93 @@ async fn record_answer(
         response: Some(id),
         usage: recorded.usage.as_ref(),
     };
-    let appended = match options.layers {
-        Some(session) => append_with_hooks(chat, request, seen, Some(session)).await?,
-        None => {
-            let base = call
-                .base
-                .map_or(PathEnd::Branch(call.branch.clone()), PathEnd::Node);
-            append_with_retries(chat, request, seen, base).await?
-        }
-    };
-    recorded.head = appended.head;
-    recorded.sibling = appended.sibling;
-    recorded.nodes = appended.nodes;
-    recorded.replayed = appended.replayed;
-    recorded.branch = appended.branch.unwrap_or(recorded.branch);
-    if !appended.replayed {
-        let model = &call.report.target.model;
-        let predicted = call.report.cache.predicted.read;
-        record_cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
-        let counting = CountedRequest::from(&call.report);
-        learn_from_usage(chat, &counting, recorded.usage.as_ref()).await;
-        chat.publish(|| EngineEventKind::Recorded {
-            response: id,
-            usage: recorded.usage.clone(),
-        });
+    let appended = append_answer(chat, call, request, seen, options.layers).await?;
+    recorded.apply_append(appended);
+    if !recorded.replayed {
+        report_recorded(chat, Some(call), &recorded).await;
         for compaction in adopted.into_iter().flat_map(|adopted| adopted.nodes) {
             count_compaction();
             chat.publish(|| EngineEventKind::Compacted { compaction });
         }
     }
     Ok(recorded)
+}
+
+/// Returns the items of an answer as they are stored.
+fn answer_items(
+    chat: &Conversation,
+    answer: &[Item],
+    key: NodeId,
+    now_ms: i64,
+    options: &RecordOptions<'_>,
+) -> Result<Vec<NewItem>, EngineError> {
+    let node = |index| Engine::node_id(key.as_bytes(), index);
+    if answer.is_empty() {
+        // An empty answer was paid for as well: a state node carries its record.
+        return Ok(vec![state_node(node(0), now_ms)?]);
+    }
+    let items = answer.iter().enumerate();
+    let items = items.map(|(index, item)| NewItem {
+        audience: options.audience,
+        origin: contexture_ir::Origin::Model,
+        ..new_item(chat, node(index), item, options.step)
+    });
+    Ok(items.collect())
+}
+
+/// Appends an answer, with the layers of a run in the states the run has them in, or with those stored.
+async fn append_answer(
+    chat: &Conversation,
+    call: &CompiledCall,
+    request: AppendRequest,
+    observed: ObservedItems<'_>,
+    layers: Option<&mut LayerSession>,
+) -> Result<Appended, EngineError> {
+    match layers {
+        // A run repeats its hooks itself after a conflict: only it knows what else they were asked.
+        Some(session) => append_with_hooks(chat, request, observed, Some(session)).await,
+        None => {
+            let base = call
+                .base
+                .map_or(PathEnd::Branch(call.branch.clone()), PathEnd::Node);
+            append_with_retries(chat, request, observed, base).await
+        }
+    }
+}
+
+impl Recorded {
+    /// Takes over where the answer was stored.
+    pub(crate) fn apply_append(&mut self, appended: Appended) {
+        self.head = appended.head;
+        self.sibling = appended.sibling;
+        self.nodes = appended.nodes;
+        self.replayed = appended.replayed;
+        // A branch whose name was deleted meanwhile has none: the one that was meant is still named.
+        if let Some(branch) = appended.branch {
+            self.branch = branch;
+        }
+    }
+}
+
+/// Reports a stored answer to metrics, to calibration and to watchers.
+///
+/// Only for an answer that was stored now: a replayed one was reported the first time.
+pub(crate) async fn report_recorded(
+    chat: &Conversation,
+    call: Option<&CompiledCall>,
+    recorded: &Recorded,
+) {
+    if let Some(call) = call {
+        let model = &call.report.target.model;
+        let predicted = call.report.cache.predicted.read;
+        record_cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
+        let counting = CountedRequest::from(&call.report);
+        learn_from_usage(chat, &counting, recorded.usage.as_ref()).await;
+    }
+    chat.publish(|| EngineEventKind::Recorded {
+        response: recorded.response,
+        usage: recorded.usage.clone(),
+    });
 }
 
 /// The plan of a call, and the fragments of this handle.

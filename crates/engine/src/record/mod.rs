@@ -1,9 +1,11 @@
-//! A model's answer, stored.
+//! Storing a model's answer, with the plan and the inputs of its call, in one transaction.
+//!
+//! Not here: answers to requests that were passed through (`ingest`), what is stored of a call (`call`).
 
 mod answer;
 mod usage;
 
-pub(crate) use answer::{answer_state_patch, record_call, response_message_id};
+pub(crate) use answer::{answer_state_patch, record_call, report_recorded, response_message_id};
 pub(crate) use usage::track_usage;
 
 use contexture_ir::{

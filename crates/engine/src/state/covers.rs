@@ -1,7 +1,7 @@
-//! The state entry `@cover`: which compactions are in effect, and what they stand for.
+//! The state entry `@cover`: which compactions are in effect, and which nodes each stands for.
 //!
-//! Version 1 is a JSON array of objects with the node ids `compaction`, `first` and `last`. It hangs off the
-//! path, so it rewinds and forks with it.
+//! Version 1 is a JSON array of objects with the node ids `compaction`, `first` and `last`. The compaction item itself
+//! says how it was made, in its field `ctx:covers`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

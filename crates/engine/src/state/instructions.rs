@@ -1,8 +1,8 @@
-//! What the host says before the history: the `instructions` layer's state.
+//! Instructions: what stands before the history.
 //!
-//! Two entries hang off the path, so they rewind with it: the fragments a program set, and the
-//! leading messages of an imported history. They are kept apart because they are lowered apart:
-//! fragments are rendered, messages keep their provider's blocks.
+//! Two entries hang off the path, so they rewind with it: the fragments a program set, and the leading messages of an
+//! imported history. They are separate because they are lowered differently: fragments are rendered, messages keep their
+//! provider's blocks.
 
 use contexture_ir::{Body, Fragment, FragmentRegistry, Item, Message, Raw, fragments_from_value};
 use contexture_store::{NodeState, StateChange, StateKey};

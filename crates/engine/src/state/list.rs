@@ -1,7 +1,6 @@
-//! A list kept as one entry of a node's state: a JSON array under a key, so it rewinds and forks with the
-//! path.
+//! A list stored as one entry of a node's state: a JSON array under a key.
 //!
-//! Whoever changes a list replaces what was read, and fails if another did so meanwhile.
+//! A change replaces the list that was read, and fails if somebody else changed it meanwhile.
 
 use contexture_ir::ContentHash;
 use contexture_store::{NodeState, StateChange, StateExpectation, StateKey};

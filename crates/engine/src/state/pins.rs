@@ -1,7 +1,4 @@
-//! Pinned nodes: their rounds are sent whole in every call, whatever else is cleared or cut.
-//!
-//! They are the state entry `@pins`, a JSON array of node ids (version 1), so they rewind and fork with
-//! the path.
+//! The state entry `@pins`: a JSON array of node ids (version 1).
 
 use std::collections::BTreeSet;
 
@@ -9,6 +6,8 @@ use contexture_ir::NodeId;
 use serde::{Deserialize, Serialize};
 
 use super::list::{StateList, StateListEntry, node_id};
+use crate::error::EngineError;
+use contexture_store::StateChange;
 
 /// A pinned node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,11 +18,18 @@ impl StateListEntry for Pin {
     const VERSION: u32 = 1;
 }
 
-/// What is pinned on a path.
+/// The pins in effect at a node.
 pub(crate) type Pins = StateList<Pin>;
 
 impl Pins {
+    /// Returns the pinned nodes, in the order of their ids.
     pub(crate) fn node_ids(&self) -> BTreeSet<NodeId> {
         self.entries.iter().map(|pin| pin.0).collect()
+    }
+
+    /// Returns the change that replaces the pins that were read by these nodes.
+    pub(crate) fn change_to(&self, nodes: BTreeSet<NodeId>) -> Result<StateChange, EngineError> {
+        let entries: Vec<Pin> = nodes.into_iter().map(Pin).collect();
+        self.replacement_change(&entries)
     }
 }

@@ -1,4 +1,4 @@
-//! A conversation as a session again, and as a transcript.
+//! A conversation as a transcript, and as a session in the format of another program.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! What a payload left out, read again: an item by its link, and what says something by a word of it.
+//! Items that a payload left out, read again by link or found by a word.
 //!
-//! The tree keeps every original, so a link is looked up among the items of the branch's path, by the hash of their
-//! bytes: nothing is read from anywhere else. What is on another branch, in another conversation, another owner's or
-//! not meant for the reader is not there.
+//! The tree keeps every original, so a link is looked up among the items of the branch's path, by the hash of their bytes;
+//! nothing is read from anywhere else. What is on another branch, in another conversation, another owner's or not meant
+//! for the reader is not found.
 //!
-//! Not here: how texts are cut and searched, and the tool's definition (`contexture_compile::reading`); copies of
-//! outputs outside the database (`contexture-offload`).
+//! Not here: how texts are cut and searched, and the tool's definition (`contexture_compile::reading`); copies of outputs
+//! outside the database (`contexture-offload`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The messages of a path.
 //!
-//! Each page is folded while the store reads the next. Not here: what a message is (`wire`), what
-//! stands before the messages.
+//! Each page is folded while the store reads the next. Not here: what a message is (`contexture-wire`), what stands before
+//! the messages.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
