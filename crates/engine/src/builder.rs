@@ -82,6 +82,7 @@ impl ConversationBuilder {
         };
         match self.engine.store().create_conversation(&owner, new).await {
             Ok(_) => {}
+            // Title and resource are for a new conversation only; metadata is merged into an old one.
             Err(StoreError::AlreadyExists { .. }) => self.merge_metadata(&owner, &id).await?,
             Err(error) => return Err(error.into()),
         }
@@ -131,6 +132,7 @@ impl ConversationBuilder {
         owner: Owner,
         id: ConversationId,
     ) -> Result<Conversation, EngineError> {
+        // The active branch is read once: the handle stays on it if somebody switches later.
         let refs = self.engine.store().list_refs(&owner, &id).await?;
         let branch = match &self.branch {
             Some(name) => {

@@ -28,6 +28,7 @@ impl FromStr for Database {
         match address.split_once(':') {
             Some(("memory", "")) => Ok(Self::Memory),
             Some(("sqlite", path)) => {
+                // `sqlite://a.db` is how other tools write it.
                 let path = path.strip_prefix("//").unwrap_or(path);
                 if path.is_empty() {
                     Err(unsupported())
@@ -35,6 +36,7 @@ impl FromStr for Database {
                     Ok(Self::Sqlite(path.into()))
                 }
             }
+            // Another scheme is refused and never taken for a file of that name.
             Some((_, rest)) if rest.starts_with("//") => Err(unsupported()),
             _ if address.is_empty() => Err(unsupported()),
             _ => Ok(Self::Sqlite(address.into())),

@@ -50,6 +50,7 @@ impl<'a> PathPages<'a> {
             return Ok(None);
         };
         let page = reading.await?;
+        // Later pages are read at the node, not at the branch, which may move meanwhile.
         if let (true, Some(head), Some(next)) = (self.paged, page.head, page.next) {
             let request = ReadRequest {
                 at: PathEnd::Node(head),
@@ -121,6 +122,7 @@ impl StoredPath {
             let page = Self::load(store, owner, id, request).await?;
             let items = page.items.into_iter().map(|one| one.item);
             let pairs: Vec<_> = page.nodes.into_iter().zip(items).collect();
+            // The last known node: what stands before it is known as well.
             let kept = pairs.iter().rposition(|(node, _)| known(&node.id));
             end = match (kept, pairs.first()) {
                 (None, Some((first, _))) => first.parent,

@@ -119,6 +119,7 @@ pub(crate) async fn restore_checkpoint(
 ) -> Result<Branch, EngineError> {
     let name = CheckpointName::new(name)?;
     let refs = list_refs(chat).await?;
+    // Read and then used: a checkpoint that is moved in between counts as it was when it was read.
     let checkpoint = refs
         .checkpoints
         .iter()
@@ -161,6 +162,7 @@ pub(crate) async fn message_nodes_on_branch(
         .await
     {
         Ok(nodes) => nodes,
+        // Unknown anywhere is no error here: a draft may carry an id of the application.
         Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
@@ -191,6 +193,7 @@ async fn is_on_branch(chat: &Conversation, node: &Node) -> Result<bool, EngineEr
 
 async fn last_message_node(chat: &Conversation, message: &str) -> Result<NodeId, EngineError> {
     let id = MessageId::new(message)?;
+    // This branch first: after an edit the same message may stand on several branches.
     if let Some(last) = message_nodes_on_branch(chat, &id).await?.last() {
         return Ok(last.id);
     }

@@ -14,6 +14,7 @@ pub(crate) fn new_item(
     item: &Item,
     step: Option<RunStep>,
 ) -> NewItem {
+    // The meaning hash is of the item as it was given: a client that sends it again sends it with its secrets.
     let secrets = chat.engine().secrets();
     let json = match secrets {
         Some(secrets) => secrets.redact_item(item).to_json(),
@@ -36,6 +37,7 @@ pub(crate) fn split_by_limits(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<N
     let mut bytes = 0;
     for item in items {
         bytes += item.json.len();
+        // An item above the share gets a batch of its own; whether it is too large is for the store to say.
         let full = parts.last().is_none_or(|part| {
             part.len() >= limits.append_items / SHARE || bytes > limits.append_bytes / SHARE
         });

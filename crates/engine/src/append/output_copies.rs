@@ -26,9 +26,12 @@ pub(crate) async fn append_with_copies(
     chat: &Conversation,
     request: AppendRequest,
 ) -> Result<Appended, EngineError> {
+    // Collected before the append, which takes the items, and put after it: a copy of an output that was not
+    // stored would be garbage.
     let outputs = long_outputs(chat, &request.items);
     let appended = append(chat.store(), chat.owner(), chat.id(), request);
     let appended = appended.await?;
+    // A repeated append stored nothing now and was counted the first time.
     if !appended.replayed {
         count_appended_items(appended.nodes.len());
     }
@@ -48,11 +51,13 @@ pub(crate) async fn reconcile_copies(chat: &Conversation) -> Result<CopyReport, 
         return Ok(report);
     };
     let scope = CopyScope::conversation(chat.owner(), chat.id());
+    // One listing instead of one look-up for each output: conversations have thousands, copies are few.
     let held = copies.store.list_copies(&scope).await?;
     let held: BTreeSet<ContentHash> = held.iter().map(|entry| entry.key.content_hash()).collect();
     let mut seen = BTreeSet::new();
     for branch in list_refs(chat).await?.branches {
         let Some(head) = branch.head else { continue };
+        // Branches share their beginnings: each node is read once, however many branches hold it.
         let known = |id: &_| seen.contains(id);
         let new =
             StoredPath::load_unknown(chat.store(), chat.owner(), chat.id(), head, known).await?;
@@ -63,6 +68,7 @@ pub(crate) async fn reconcile_copies(chat: &Conversation) -> Result<CopyReport, 
                 continue;
             };
             let key = CopyKey::new(chat.owner(), chat.id(), node.content_hash);
+            // A listing does not show evicted copies. Putting one back would undo the eviction.
             match copies.store.stat(&key).await {
                 Err(OffloadError::Evicted { .. }) => report.evicted += 1,
                 _ => copy_output(chat, node.content_hash, text, &mut report).await,
@@ -79,6 +85,7 @@ fn long_outputs(chat: &Conversation, items: &[NewItem]) -> Vec<(ContentHash, Byt
     };
     let outputs = items
         .iter()
+        // JSON is never shorter than the text in it, so short items are skipped without being parsed.
         .filter(|item| item.kind == NodeKind::FunctionCallOutput && item.json.len() > copies.over);
     outputs
         .filter_map(|new| {
@@ -106,6 +113,7 @@ async fn copy_output(
 }
 
 fn publish_copy_report(chat: &Conversation, report: CopyReport) {
+    // Evicted copies alone are no news: they are met in every run.
     if report.put + report.failed > 0 {
         chat.publish(|| EngineEventKind::Copied { report });
     }

@@ -15,12 +15,14 @@ use crate::state::Pins;
 /// Pins a node on this branch: the round it is in is never cleared, previewed or cut. A pinned node
 /// stays pinned.
 pub(crate) async fn pin_node(chat: &Conversation, node: NodeId) -> Result<(), EngineError> {
+    // Checked first: a pin of an unknown node would be stored and have no effect.
     let query = NodeQuery::Id(node);
     chat.store()
         .find_nodes(chat.owner(), chat.id(), query)
         .await?;
     let pins = load_state_list(chat, chat.current_position()).await?;
     let mut nodes = pins.node_ids();
+    // Nothing is appended for a node that is pinned already: state nodes lengthen the path.
     if nodes.insert(node) {
         store_pins(chat, &pins, nodes).await?;
     }

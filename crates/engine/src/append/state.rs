@@ -56,6 +56,8 @@ pub(crate) async fn append_states(
         Some(item) => item,
         None => state_node(Engine::node_id(&chat.engine().new_key(), 0), now)?,
     };
+    // At whatever the head is then: the condition of the change itself notices a concurrent change, and
+    // appends of others do not conflict with it.
     let at = AppendPoint::Tip {
         branch: chat.branch(),
     };

@@ -34,6 +34,8 @@ pub(crate) async fn compile_calibrated(
     given: &TreeInputs<'_>,
     cancel: Option<&Cancel>,
 ) -> Result<Compiled, Refusal> {
+    // An epoch keeps the range it began with: with another one, known content could count differently and be
+    // cut differently, which would end the cached prefix for nothing.
     let newest = load_calibrated_range(chat, &inputs.request).await;
     let passes = inputs.passes.clone();
     let passes: Vec<&dyn Pass> = passes.iter().map(AsRef::as_ref).collect();
@@ -45,6 +47,8 @@ pub(crate) async fn compile_calibrated(
         Ok(compiled) => compiled.report.epoch.opened,
         Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
     };
+    // The first compile answers whether an epoch begins. Only then may the newest range be used, in a second
+    // compile; the scratch memory makes that one cheap.
     if !begins || inputs.request.narrowing == newest {
         return compiled;
     }
@@ -88,7 +92,10 @@ pub(crate) async fn learn_from_usage(
         return;
     };
     let key = calibration_key(counting.format, &counting.model);
+    // Taken out while it is used: a second learner on this handle reads the stored version and meets the
+    // conflict in the store, instead of overwriting what was learned here.
     let mut remembered = chat.calibration_cache().lock().remove(&key);
+    // After a conflict `remembered` is empty, so the next attempt reads what the other writer stored.
     for _ in 0..ATTEMPTS {
         let known = match remembered.take() {
             Some(known) => Ok(known),
@@ -118,6 +125,7 @@ async fn store_learned(
 ) -> Result<(), StoreError> {
     let before = known.calibration.clone();
     known.calibration.learn_from_usage(counting, reported);
+    // Most answers teach nothing new; those cost no write.
     if known.calibration != before {
         // Strings and numbers: nothing that could not be written.
         let value = serde_json::to_vec(&known.calibration).unwrap_or_default();
@@ -159,5 +167,6 @@ fn calibration_key(format: &str, model: &str) -> String {
     if key.len() <= LONGEST {
         return key;
     }
+    // Names of models have no limit; keys of the store do.
     format!("{PREFIX}{format}/{}", ContentHash::of(model.as_bytes()))
 }

@@ -109,6 +109,7 @@ pub(crate) async fn compile_call(
     let target = resolve_target(chat.engine(), target)?;
     let mut request = target.build_request(chat.engine().catalogue())?;
     request = request.with_cache_key(cache_key(chat));
+    // Resolved once: capabilities and encoding must be those the request was built for.
     let model = chat.engine().catalogue().resolve(target.model())?;
     let branch = chat.branch();
     let path = read_full_path(chat, PathEnd::Branch(branch.clone())).await?;
@@ -117,21 +118,27 @@ pub(crate) async fn compile_call(
         .head
         .map_or(PathEnd::Branch(branch.clone()), PathEnd::Node);
     let state = load_state(chat, at, "").await?;
+    // Leading messages of the caller replace stored ones for this call only: a proxy sends those of the
+    // client's newest request.
     let mut before = instructions_from_state(chat, &state)?;
     if let Some(messages) = options.instructions {
         before.messages = messages.to_vec();
     }
+    // The order decides the bytes of the payload: stored instructions, what the handle says, what this call
+    // says, and layers last, whose words change most often and would end the cached prefix earliest.
     let mut contributions = leading_contributions(&before)?;
     contributions.extend(
         chat.call_context()
             .build_contributions(&model.capabilities)?,
     );
     contributions.extend_from_slice(options.also);
+    // A plan belongs to one format and model: their payloads share no prefix that a cache could keep.
     let plan_key = format!("@plan/{}/{}", target.format(), target.model());
     let given = TreeInputs::from_path(&path, &state, &plan_key)?;
     if let Some(tools) = options.tools {
         request = tools.add_to_request(request, given.plan.tools.as_ref(), model);
     }
+    // A run passes the session it works with, as its hooks may have changed states that are not stored yet.
     let own;
     let session = match options.layers {
         Some(session) => session,
@@ -140,6 +147,7 @@ pub(crate) async fn compile_call(
             &own
         }
     };
+    // Layers are asked last, as they may add tools to the request and look at the capabilities.
     let said = recall_layers(chat, session, &given, &mut request, model).await?;
     contributions.extend(said.contributions);
     let mut inputs = CallInputs {
@@ -152,6 +160,7 @@ pub(crate) async fn compile_call(
         model: inputs.request.model.clone(),
     });
     let (format, model) = (inputs.request.dialect.format, inputs.request.model.clone());
+    // The span begins after everything was read, so that it measures compiling and not the store.
     let span = compile_span(chat, &inputs.request);
     let operation = Operation::for_compile(format, &model, span.clone());
     let compiling = compile_calibrated(chat, &mut inputs, &given, options.cancel);
@@ -161,6 +170,7 @@ pub(crate) async fn compile_call(
     span.record("ctx.compile.tokens", compiled.report.totals.tokens);
     let segments = compiled.report.segments.iter();
     let omitted = segments.map(|segment| segment.omitted_tokens).sum();
+    // Only compiles that gave a payload are measured: a refusal has no size.
     telemetry::record_compile(format, &model, compiled.report.totals.tokens, omitted);
     chat.publish(|| compile_done_event(&inputs.request, &compiled.report));
     Ok(CompiledCall {
@@ -181,10 +191,12 @@ fn cache_key(chat: &Conversation) -> ContentHash {
 /// fragments as XML.
 fn leading_contributions(instructions: &Instructions) -> Result<Vec<Contribution>, EngineError> {
     let mut contributions = Vec::new();
+    // Imported messages come first and unrendered: they keep their provider's blocks, cache markers included.
     if !instructions.messages.is_empty() {
         let content = Content::Instructions(instructions.messages.clone());
         contributions.push(Contribution::new("instructions", Band::System, content));
     }
+    // Fragments follow as one text, so that a change of one of them leaves the messages in the cached prefix.
     let text = XmlRenderer::default().render(&instructions.fragments)?;
     if !text.is_empty() {
         contributions.push(Contribution::system("fragments", text));

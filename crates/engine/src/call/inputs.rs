@@ -66,6 +66,7 @@ impl<'p> TreeInputs<'p> {
         plan_key: &str,
     ) -> Result<Self, EngineError> {
         let pinned = Pins::from_state(state)?.node_ids();
+        // Borrowed where nothing is pinned, which is the rule: a long path is not copied for a call.
         let mut items = Cow::Borrowed(path.items.as_slice());
         if !pinned.is_empty() {
             for item in items.to_mut() {

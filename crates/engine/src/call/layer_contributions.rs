@@ -28,6 +28,7 @@ pub(crate) async fn recall_layers(
     request: &mut CompileRequest,
     model: &ModelSpec,
 ) -> Result<LayerContributions, EngineError> {
+    // Without layers nothing is asked and nothing is cached: the common case costs nothing.
     let Some(spec) = session.layers().specs().next() else {
         return Ok(LayerContributions::default());
     };
@@ -44,12 +45,15 @@ pub(crate) async fn recall_layers(
         policy: request.history.clone(),
         passes: Vec::new(),
     };
+    // Taken out and put back, so that the lock is not held across an await. A concurrent call of the same
+    // handle starts without it.
     let mut last = std::mem::take(&mut *chat.recall_cache());
     let asked = session
         .layers
         .recall_all(&session.states, call, projection, &mut last);
     let gathered = asked.await;
     *chat.recall_cache() = last;
+    // Only now: the cache must be put back after a failure as well.
     let gathered = gathered?;
     request.tools.extend(gathered.tools);
     request.history = gathered.projection.policy;

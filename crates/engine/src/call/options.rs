@@ -58,6 +58,8 @@ impl RegistryTools<'_> {
         latched: Option<&OfferedTools>,
         model: &ModelSpec,
     ) -> CompileRequest {
+        // The choice of the call before holds while its task does: a tool list that changes in every call would end
+        // the cached prefix at its very beginning.
         let latched = latched.map(|latched| latched.to_selection(self.choice));
         let offer = self.registry.offer(OfferRequest {
             choice: self.choice,

@@ -66,6 +66,7 @@ pub(crate) async fn replay_call(
     let unreadable = |why: String| unreplayable(Unreplayable::Unreadable { why });
     let record: CallRecord =
         serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+    // Older records are read, as all added fields are optional; a newer one may mean something else.
     if record.version > CALL_RECORD_VERSION {
         let version = record.version;
         return Err(unreplayable(Unreplayable::Newer { version }));
@@ -74,12 +75,14 @@ pub(crate) async fn replay_call(
         .hash
         .parse()
         .map_err(|error: contexture_ir::Error| unreadable(error.to_string()))?;
+    // Stored with level `hashes`, or with passes of layers, which are code and cannot be stored.
     let Some(call) = &record.call else {
         return Err(unreplayable(Unreplayable::NotRecorded));
     };
     let (request, contributions) =
         load_call(call).map_err(|error| unreadable(error.to_string()))?;
     let path;
+    // Without a base the call was compiled from an empty path, which has no state either.
     let given = match stored.base {
         Some(base) => {
             path = load_path(chat, ReadRequest::whole_path(PathEnd::Node(base))).await?;
@@ -94,6 +97,7 @@ pub(crate) async fn replay_call(
         encoding: record.encoding,
         passes: Vec::new(),
     };
+    // With empty scratch memory and no passes: nothing of this process may reach the bytes.
     let payload = compile(
         &inputs.compile_input(&given, &[], None),
         &mut Scratch::new(),
@@ -122,6 +126,7 @@ pub(crate) async fn list_response_ids(
     let mut found: Vec<ResponseId> = Vec::new();
     while let Some(page) = pages.next().await? {
         for response in page.nodes.iter().filter_map(|node| node.response) {
+            // The nodes of one answer are neighbours, so comparing with the last one is enough.
             if found.last() != Some(&response) {
                 found.push(response);
             }

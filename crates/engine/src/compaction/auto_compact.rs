@@ -44,6 +44,7 @@ pub(crate) async fn prepare_call(
 ) -> Result<Prepared, EngineError> {
     let request = target.build_request(chat.engine().catalogue())?;
     let space = request.window.saturating_sub(request.reserve);
+    // What the caller knows wins; the store is asked only where the figure is used.
     let reported = match (options.reported, options.usage) {
         (None, UsagePreference::Max | UsagePreference::ReportedFirst) => {
             last_reported_usage(chat, &request.model).await?
@@ -54,6 +55,7 @@ pub(crate) async fn prepare_call(
     let mut compacted = Vec::new();
     loop {
         let compiled = compile_call(chat, target.into(), compile).await;
+        // A refused compile is due as well: compacting may be what makes it fit. Other errors are not about size.
         let due = match &compiled {
             Ok(call) => {
                 let counted = call.report.totals.tokens;
@@ -67,6 +69,7 @@ pub(crate) async fn prepare_call(
             return compiled.map(|call| Prepared { call, compacted });
         }
         let mut how = options.compact.clone();
+        // A span of fixed nodes can be compacted once only; every round needs one of its own.
         how.span = CompactSpan::Older;
         // What the provider counts more than we do leaves so much less of the space.
         how.keep = u8::try_from(u64::from(how.keep) * 1_000 / scale.max(1_000)).unwrap_or(how.keep);
@@ -79,6 +82,7 @@ pub(crate) async fn prepare_call(
                     .await
                     .map(|call| Prepared { call, compacted });
             }
+            // As good as it gets: the caller gets the call, or the refusal, of the compile.
             Err(EngineError::NothingToCompact { .. }) => {
                 return compiled.map(|call| Prepared { call, compacted });
             }

@@ -33,6 +33,7 @@ pub(crate) async fn load_snapshot(
     at: PathEnd,
 ) -> Result<BranchSnapshot, EngineError> {
     let path = read_full_path(chat, at).await?;
+    // At the head that the path ended at, so that all of it is of one instant.
     let (covers, pins): (Covers, Pins) = match path.head {
         Some(head) => (
             load_state_list(chat, PathEnd::Node(head)).await?,
@@ -69,6 +70,7 @@ impl BranchSnapshot {
         span: &RangeInclusive<usize>,
         target: Format,
     ) -> (Vec<usize>, BTreeSet<usize>) {
+        // The compaction to be would be the next item, one behind the path.
         let compaction = self.path.items.len();
         let mut places = self.places.clone();
         places.push(Cover {
@@ -106,6 +108,7 @@ impl BranchSnapshot {
                 .items
                 .get(*at)
                 .map(|one| counter.count(&one.item.text()).count);
+            // A compaction is shown where its span was: its weight counts there.
             if let Some(place) = weights.get_mut(self.view_position(*at)) {
                 *place += weight.unwrap_or_default();
             }
@@ -133,6 +136,7 @@ impl BranchSnapshot {
                 why: "the span ends before it begins",
             });
         }
+        // Aligned without regard to covers: a span may lie inside one, or around it, and the check follows.
         let blocks = CutPoints::from_path(&self.path.nodes, &self.path.items);
         let span = blocks.align_span(&(start..=end)).unwrap_or(start..=end);
         match self
@@ -192,6 +196,7 @@ impl BranchSnapshot {
             .filter(|last| *last >= behind)
             .and_then(|last| seams.align_span(&(behind..=last)))
             .filter(|span| *span.start() >= behind && span.end() + 1 < weights.len());
+        // The advice says what must go, our own span what should: both begin at the same place, the longer is taken.
         let span = match (span, seams.longest_span(behind, weights, keep)) {
             (Some(advised), Some(own)) => *advised.start()..=(*advised.end()).max(*own.end()),
             (Some(span), None) | (None, Some(span)) => span,
@@ -238,6 +243,7 @@ impl BranchSnapshot {
         let nodes = places.iter().filter_map(|at| self.path.nodes.get(*at));
         let tells =
             |node: &&Arc<Node>| node.audience.model && !matches!(node.kind, NodeKind::Compaction);
+        // Meaning hashes, so that a copy in another format has the same hash; an item without one has its bytes.
         let hashes = nodes
             .filter(tells)
             .map(|node| node.meaning_hash.unwrap_or(node.content_hash));

@@ -172,6 +172,7 @@ async fn draft_with_advice(
     options: &CompactOptions,
     advice: Option<CompactAdvice>,
 ) -> Result<CompactionDraft, EngineError> {
+    // One snapshot for everything below, so that span, texts and covers are of the same instant.
     let snapshot = load_snapshot(chat, chat.current_position()).await?;
     let spec = chat.engine().catalogue().resolve(target.model())?;
     let counter = counter_for(spec.encoding);
@@ -182,6 +183,7 @@ async fn draft_with_advice(
     let span = match options.span {
         CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
         CompactSpan::Older => {
+            // At most half of what there is: a short history in a large window is compacted all the same when asked for.
             let keep = percent_of(space, options.keep).min(weights.iter().sum::<u64>() / 2);
             snapshot.older_span(advice, &weights, keep)?
         }
@@ -214,6 +216,7 @@ pub(crate) async fn store_compaction(
         audience: Audience::MODEL,
         ..NewItem::new(node, &item, item.to_json(), now)
     };
+    // Replaces the list that the draft was made on: a compaction stored meanwhile is a conflict, not lost.
     let mut entries = draft.covers.entries.clone();
     entries.push(CoverEntry {
         compaction: node,
@@ -226,6 +229,7 @@ pub(crate) async fn store_compaction(
         .as_ref()
         .and_then(|ledger| ledger.pending_change());
     let changes = std::iter::once(change).chain(counted).collect();
+    // The tracker is marked only after the store took its change, which goes in the same transaction.
     let head = append_states(chat, Some(new), changes).await?;
     if let Some(ledger) = &draft.ledger {
         ledger.mark_stored();
@@ -272,6 +276,7 @@ async fn draft_span(
     counter: &dyn TokenCounter,
 ) -> Result<CompactionDraft, EngineError> {
     let (first, last) = snapshot.span_ends(&span)?;
+    // Pins inside the span stay in view, so the summary must not stand for them.
     let (gone, stays) = snapshot.partition_span(&span, target);
     let goes = |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
     let in_span = snapshot.readable_items(shown.iter().filter(goes));
@@ -284,6 +289,7 @@ async fn draft_span(
         .as_deref()
         .map(str::trim)
         .filter(|text| !text.is_empty());
+    // Instructions change what a summary says, so they belong to its identity. Hashed, as they may be long.
     let configuration = match instructions {
         None => options.compactor.configuration(),
         Some(text) => format!(
@@ -293,6 +299,7 @@ async fn draft_span(
         ),
     };
     let mut failure = None;
+    // A summary costs a model call: the same content on another branch, or after an undo, reuses it.
     let earlier = find_earlier_summary(chat, hash, &configuration).await?;
     let reused = earlier.is_some();
     let summary = match earlier {
@@ -306,6 +313,7 @@ async fn draft_span(
             };
             match run_compactor(chat, request, &configuration, options).await {
                 Ok(summary) => summary,
+                // No error of the compaction: the manifest alone still makes room.
                 Err(why) => {
                     failure = Some(why);
                     None
@@ -313,6 +321,7 @@ async fn draft_span(
             }
         }
     };
+    // Identifiers that stay in view need not be repeated in the manifest.
     let most = percent_of(tokens, options.manifest).max(LEAST);
     let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
         .without_identifiers(&snapshot.readable_items(&stays))
@@ -324,6 +333,7 @@ async fn draft_span(
         .iter()
         .map(|text| counter.count(text).count)
         .sum::<u64>();
+    // Replacing a span by something longer would only cost context.
     if summary_tokens >= tokens {
         return Err(EngineError::NothingToCompact {
             why: "what would stand for it is no shorter",
@@ -367,6 +377,7 @@ async fn run_compactor(
     configuration: &str,
     options: &CompactOptions,
 ) -> Result<Option<String>, String> {
+    // Counted per configuration of the compactor, without the instructions: it is the same provider that fails.
     let breakers = chat.engine().circuit_breakers();
     let compactor = options.compactor.configuration();
     if !breakers.can_try(&compactor, options.breaker, chat.engine().now_ms()) {
@@ -403,6 +414,7 @@ async fn find_earlier_summary(
         .store()
         .find_nodes(chat.owner(), chat.id(), query)
         .await?;
+    // Newest first; a redacted summary may quote what was removed.
     for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
         let Item::Compaction(compaction) = parse_node_item(node)? else {
             continue;

@@ -77,6 +77,7 @@ impl ModelCompactor {
         };
         let answer = call_model(&*self.model, request).await?;
         let lifted = lift(format, &answer.body)?;
+        // An error document of a provider can be well-formed JSON of another kind.
         if lifted.kind != DocumentKind::Response {
             return Err(CompactorError::NotAResponse { format });
         }
@@ -87,6 +88,7 @@ impl ModelCompactor {
             .filter_map(assistant_text)
             .collect::<Vec<_>>();
         let info = lifted.transcript.response.unwrap_or_default();
+        // Counted before the text is judged: a useless answer was paid for too.
         if let Some(ledger) = ledger {
             let usage = info.usage.unwrap_or_default();
             ledger.record_call(COMPACTION, self.target.model(), &usage);
@@ -100,6 +102,7 @@ impl ModelCompactor {
 impl Compactor for ModelCompactor {
     fn configuration(&self) -> String {
         let own = self.options.instructions.as_deref().unwrap_or_default();
+        // All that changes what a summary says, so that only a summary of the same configuration is reused.
         let rest = format!("{}\n{own}", self.options.longest_output);
         let rest = ContentHash::of(rest.as_bytes());
         format!(
@@ -124,6 +127,7 @@ impl Compactor for ModelCompactor {
             .resolve(self.target.model())
             .map_err(CompileError::from)?;
         let counter = counter_for(spec.encoding);
+        // The frame of the task takes room in every part: counted once, at its upper bound.
         let task = summary_task(&[], None, &options);
         let frame = counter.count(&task.system).high
             + task
@@ -135,10 +139,12 @@ impl Compactor for ModelCompactor {
         let space = compile
             .window
             .saturating_sub(compile.reserve.saturating_mul(2));
+        // At least a little, for a tiny window: the provider refuses it if that is too much as well.
         let mut room = (space * FILL / 100).saturating_sub(frame).max(256);
         let mut halvings = 0;
         let mut so_far: Option<String> = None;
         let mut rest = lines.as_slice();
+        // Each part is summarised with the summary so far, so the last one stands for all lines.
         while !rest.is_empty() {
             let (part, behind) = split_to_fit(rest, room, counter);
             match self
@@ -149,6 +155,7 @@ impl Compactor for ModelCompactor {
                     so_far = Some(summary);
                     rest = behind;
                 }
+                // Our count may be an estimate: the provider has the last word. Halving ends after a few tries.
                 Err(error) if is_too_long(&error) && halvings < HALVINGS => {
                     halvings += 1;
                     room = (room / 2).max(64);

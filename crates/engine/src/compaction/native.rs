@@ -48,9 +48,11 @@ pub(crate) async fn adopt_compactions(
             _ => None,
         })
         .collect();
+    // Without a base the call had no path that a compaction could stand for.
     let (Some(base), false) = (call.base, compactions.is_empty()) else {
         return Ok(None);
     };
+    // At the base of the call, not at the head now: the provider compacted what it was sent.
     let snapshot = load_snapshot(chat, PathEnd::Node(base)).await?;
     let span = 0..=snapshot.path.nodes.len().saturating_sub(1);
     let (first, last) = snapshot.span_ends(&span)?;
@@ -58,6 +60,7 @@ pub(crate) async fn adopt_compactions(
     let covers = encode_provenance(first, last, snapshot.content_hash(&gone), None)?;
     let mut entries = snapshot.covers.entries.clone();
     for (compaction, item) in &mut compactions {
+        // Encrypted for its provider: every other model, and every person, gets the manifest instead.
         if !is_readable(item) {
             let twin = render_manifest(&snapshot, &gone, &stays, call);
             item.summary = vec![Part::SummaryText(TextPart::new(twin))];

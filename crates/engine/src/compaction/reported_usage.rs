@@ -29,6 +29,7 @@ pub(crate) async fn last_reported_usage(
     let request = ReadRequest::last_nodes(chat.current_position(), BACK);
     let nodes = chat.store().read_path(chat.owner(), chat.id(), request);
     let nodes = nodes.await?.nodes;
+    // Looked for near the end only: a figure from far back says little about the size now.
     let Some(last) = nodes.iter().rev().find_map(|node| node.response) else {
         return Ok(None);
     };
@@ -37,6 +38,7 @@ pub(crate) async fn last_reported_usage(
         return Ok(None);
     }
     let record = find_response_record(chat, last).await?;
+    // Another model counts with another tokenizer; its figure cannot scale ours.
     let record = record.filter(|record| record.model.as_deref() == Some(model));
     Ok(record.as_ref().and_then(reported_usage))
 }

@@ -43,6 +43,7 @@ impl CutPoints {
         let mut before = CutSide::User;
         for (at, item) in items.iter().enumerate().skip(1) {
             let now = cut_side(&item.item);
+            // Outputs belong to the calls before them, neighbours of one side to one round.
             let joined = now == CutSide::Beside || now == before || now == CutSide::Outputs;
             if let Some(cut) = legal.get_mut(at) {
                 *cut = !joined;
@@ -68,6 +69,7 @@ impl CutPoints {
                 }
             }
         }
+        // A running sum over the marks: linear, however many calls overlap.
         let mut depth = 0;
         for (cut, step) in legal.iter_mut().zip(open) {
             depth += step;
@@ -79,6 +81,7 @@ impl CutPoints {
     /// The same without cuts inside what is covered.
     pub(crate) fn excluding_covers(mut self, covers: &[Cover]) -> Self {
         for cover in covers {
+            // The cut before the first covered item stays legal: a new span may begin where an earlier one does.
             let inside = cover.first + 1..=cover.last;
             if let Some(cuts) = self.legal.get_mut(inside) {
                 cuts.fill(false);

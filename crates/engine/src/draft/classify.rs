@@ -66,6 +66,8 @@ pub(crate) async fn classify_staged(
     let message = validate(std::slice::from_ref(&message))?
         .pop()
         .unwrap_or(message);
+    // A message without an id is new by definition. Its id derives from the key of the draft, so that a commit
+    // that is repeated stores it once.
     let known = !message.id.is_empty();
     let id = if known {
         MessageId::new(&message.id)?
@@ -78,8 +80,10 @@ pub(crate) async fn classify_staged(
         Vec::new()
     };
     let mut lifted = lift_message(&message);
+    // Hashed before redaction, so that the same message is recognised when a client sends it again.
     let hashes = lifted.items.iter().map(meaning_hash).collect();
     let mut message = message;
+    // Redacted before it is compared: what is stored is redacted too, and an unredacted copy would look edited.
     if let Some(secrets) = chat.engine().secrets() {
         message = redact_message(secrets, message);
         lifted = lift_message(&message);
@@ -124,12 +128,14 @@ fn classify_message(
         include_system: true,
         ..FoldOptions::default()
     };
+    // Folded and compared as messages, not as items: several ways of lifting give the same message.
     let folded = fold(&fold_items, &options);
     if let [one] = folded.as_slice()
         && is_same_message(one, message)
     {
         return Ok(SaveAction::Same);
     }
+    // In the middle of a branch a message cannot grow in place: what follows was an answer to it as it was.
     let at_head = stored.last().map(|node| node.id) == head;
     let prefix = known.len() < items.len()
         && known

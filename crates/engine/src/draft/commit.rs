@@ -38,6 +38,7 @@ pub(crate) async fn store_staged(
     staged: Vec<StagedItem>,
     basis: ExpectedHead,
 ) -> Result<Committed, EngineError> {
+    // Read once: every message is compared with the branch as it was at this head.
     let head = load_head(chat).await?;
     let mut entries = Vec::new();
     for (index, staged) in staged.into_iter().enumerate() {
@@ -52,6 +53,7 @@ pub(crate) async fn store_staged(
         // An edit leaves the branch alone, so no append would notice.
         return Err(head_moved_error(chat.branch(), expected, head));
     }
+    // Before the items are built, which carry these ids.
     let messages = assign_message_ids(key, &mut entries, edited);
     let at = append_position(chat, &entries, edited, basis);
     let mut session = match chat.layers().is_empty() {
@@ -61,6 +63,7 @@ pub(crate) async fn store_staged(
     if let Some(session) = &mut session {
         for entry in entries
             .iter_mut()
+            // Layers see new messages only. A grown or edited one was shown to them when it was first stored.
             .filter(|entry| entry.action == SaveAction::New)
         {
             let said = std::mem::take(&mut entry.items);
@@ -68,6 +71,7 @@ pub(crate) async fn store_staged(
         }
     }
     let items = build_new_items(chat, key, &entries, edited).await?;
+    // Everything was stored already: saving a whole history again must not append anything.
     if items.is_empty() {
         let branch = chat.branch();
         return Ok(Committed {
@@ -79,6 +83,7 @@ pub(crate) async fn store_staged(
         });
     }
     let changes = fragment_change(chat)?.into_iter().collect();
+    // The store takes JSON and layers take items; both are of the same, redacted content.
     let (items, said): (_, Vec<Item>) = items.into_iter().unzip();
     let appended = append_items(chat, at, items, &said, changes, session.as_mut());
     let appended = appended.await?;
@@ -113,6 +118,7 @@ pub(crate) fn append_position(
 ) -> AppendPoint {
     let branch = chat.branch();
     if let Some(entry) = edited.and_then(|index| entries.get(index)) {
+        // Before the first node of the edited message, so that the original stays whole on its branch.
         let base = entry.stored.first().and_then(|node| node.parent);
         let (label, activate) = (BranchLabel::After(branch), Activation::Activate);
         return AppendPoint::New(NewBranch {
@@ -135,6 +141,7 @@ fn assign_message_ids(
 ) -> Vec<MessageId> {
     for (index, entry) in entries.iter_mut().enumerate() {
         let moved = edited.is_some_and(|edited| index >= edited);
+        // Only edited messages: a copy of an unchanged one keeps its id on the new branch.
         if moved
             && entry.action == SaveAction::Changed
             && let Ok(id) = derived_message_id(key, index)

@@ -124,6 +124,7 @@ impl Draft {
                 stored => break stored?,
             }
         };
+        // Only after success: a failed commit can be repeated with the same key and stores once.
         self.messages.clear();
         self.items.clear();
         self.key = self.chat.engine().new_key();
@@ -193,6 +194,7 @@ fn merge_staged_messages(
         if message.parts.is_empty() {
             continue;
         }
+        // Only what is staged is validated: what is stored was validated when it came.
         let checked = validate(std::slice::from_ref(&message))?;
         let known = places.get(&message.id).filter(|_| !message.id.is_empty());
         match known.and_then(|place| messages.get_mut(*place)) {

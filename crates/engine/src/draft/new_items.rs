@@ -21,6 +21,8 @@ pub(crate) async fn build_new_items(
     let now = chat.engine().now_ms();
     let mut added: Vec<AddedItem<'_>> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
+        // After an edit everything is appended, as the new branch has none of it; unchanged items name the node
+        // they are copies of.
         let behind_edit = edited.is_some_and(|edited| index > edited);
         let skip = match entry.action {
             SaveAction::Same if !behind_edit => continue,
@@ -44,6 +46,7 @@ pub(crate) async fn build_new_items(
     let new = added.iter().zip(calls).map(|(added, answers)| {
         let entry = added.entry;
         let message = answers.as_ref().and_then(|call| call.message.clone());
+        // An output that was staged alone joins the message of its call; one that is part of a message stays there.
         let message = message.filter(|_| entry.items.len() == 1 && entry.stored.is_empty());
         let stored = NewItem {
             answers: answers.map(|call| call.node),
@@ -66,14 +69,17 @@ async fn find_answered_calls(
 ) -> Result<Vec<Option<MatchedCall>>, EngineError> {
     let mut answered = vec![None; added.len()];
     let is_output = |added: &AddedItem<'_>| matches!(added.item, Item::FunctionCallOutput(_));
+    // Most commits have no output, and then the branch need not be read.
     if !added.iter().any(is_output) {
         return Ok(answered);
     }
     let mut open: OpenCalls<String> = OpenCalls::default();
     let mut calls: Vec<MatchedCall> = Vec::new();
+    // A new branch begins before the edit: calls on the old one are not on it.
     if look_back {
         let last = ReadRequest::last_nodes(chat.current_position(), ANSWER_WINDOW);
         let path = load_path(chat, last).await?;
+        // A call that has its output is closed; providers refuse a second output for it.
         let done: BTreeSet<NodeId> = path.nodes.iter().filter_map(|node| node.answers).collect();
         for (node, one) in path.nodes.iter().zip(&path.items) {
             if ends_step(&one.item, Format::Items) {

@@ -51,6 +51,7 @@ pub(crate) async fn replace_last_assistant(
             continue;
         };
         let parts = vec![text_part(text)];
+        // A staged message is newer than any stored one.
         let earlier = staged.iter().take(index).rposition(|entry| {
             matches!(entry, StagedItem::Message(message) if message.role == UiRole::Assistant)
         });
@@ -59,6 +60,7 @@ pub(crate) async fn replace_last_assistant(
             staged.remove(index);
             continue;
         }
+        // With the id of the stored message the commit treats it as an edit of that message.
         let id = last_assistant_id(chat).await?.unwrap_or_default();
         let role = UiRole::Assistant;
         if let Some(slot) = staged.get_mut(index) {

@@ -50,6 +50,7 @@ impl CircuitBreakers {
                 return true;
             }
             let rested = now_ms.saturating_sub(breaker.since_ms) >= policy.rest_ms;
+            // Moved now and not after the attempt: other callers are kept out while it runs.
             if rested {
                 breaker.since_ms = now_ms;
             }

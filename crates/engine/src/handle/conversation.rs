@@ -55,6 +55,7 @@ impl Conversation {
             call_context: CallContext::new(),
             layers: engine.layers().clone(),
         });
+        // Shared with other handles on this conversation where the engine keeps caches, else of this handle alone.
         let warm = engine.handle_cache(&owner, &id);
         Self {
             inner: Arc::new(ConversationInner {

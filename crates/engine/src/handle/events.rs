@@ -129,10 +129,12 @@ impl Watchers {
     /// Tells everybody; the event is made only if somebody watches.
     pub(crate) fn publish(&self, event: impl FnOnce() -> EngineEvent) {
         let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most engines are not watched, and then the event is not even built.
         if watchers.is_empty() {
             return;
         }
         let event = event();
+        // Sent under the lock, as `try_send` never waits: a watcher can neither block nor reorder others.
         watchers.retain(|watcher| match watcher.queue.try_send(event.clone()) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {

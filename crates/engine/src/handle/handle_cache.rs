@@ -78,8 +78,10 @@ impl HandleCaches {
         let key = (owner.clone(), id.clone());
         // Each change is one removal or insertion.
         let mut kept = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        // Removed and inserted again: the order of the map is the order of use.
         let known = kept.shift_remove(&key);
         let mut held: usize = kept.values().map(|one| one.estimated_bytes()).sum();
+        // Measured without this conversation: the one in use is never evicted by itself.
         while held > self.bytes || kept.len() >= MOST {
             let Some((_, oldest)) = kept.shift_remove_index(0) else {
                 break;

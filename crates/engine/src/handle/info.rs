@@ -59,6 +59,7 @@ async fn update_info(chat: &Conversation, update: ConversationUpdate) -> Result<
 
 /// The conversation's resource. It never changes.
 pub(crate) async fn load_resource(chat: &Conversation) -> Result<Option<String>, EngineError> {
+    // A resource never changes, so one read serves the life of the handle.
     if let Some(resource) = chat.inner.resource.get() {
         return Ok(resource.clone());
     }

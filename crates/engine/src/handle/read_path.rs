@@ -57,6 +57,7 @@ pub(crate) async fn read_full_path(
     chat: &Conversation,
     at: PathEnd,
 ) -> Result<Arc<StoredPath>, EngineError> {
+    // Taken out while it is checked: a concurrent call reads the path itself and does not wait.
     let kept = chat.path_cache().lock().take();
     if let Some(kept) = kept
         && let Some(grown) = extend_cached_path(chat, kept, &at).await?
@@ -89,6 +90,7 @@ async fn extend_cached_path(
     };
     let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
     let page = store.read_path(owner, id, request).await?;
+    // The branch was moved back, or it is another branch: the cached path says nothing about it.
     if page.depth < known {
         return Ok(None);
     }
@@ -108,6 +110,7 @@ async fn extend_cached_path(
             EventKind::NodeRedacted { .. } | EventKind::BytesRedacted { .. }
         )
     };
+    // A full page may hide a redaction behind it; reading on would cost as much as reading the path.
     if events.len() == EVENTS || events.iter().any(|event| redacts(&event.kind)) {
         return Ok(None);
     }

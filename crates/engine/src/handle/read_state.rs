@@ -66,6 +66,7 @@ pub(crate) fn instructions_from_state(
     state: &NodeState,
 ) -> Result<Instructions, EngineError> {
     let mut instructions = Instructions::from_state(state)?;
+    // What the program set on this handle wins over what an earlier append recorded on the path.
     if let Some(fragments) = chat.lock_state().fragments.clone() {
         instructions.fragments = fragments;
     }

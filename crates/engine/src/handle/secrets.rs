@@ -108,6 +108,7 @@ impl Secrets {
                 begun.push(pattern);
             }
         }
+        // Built only from the first match on: most texts hold no secret and are returned as they are.
         let (mut out, mut kept) = (String::new(), 0);
         for (at, byte) in json.bytes().enumerate() {
             let begun = patterns
@@ -241,6 +242,7 @@ impl SecretPattern {
                 ..
             } => {
                 let body = text.strip_prefix(begins.as_str())?;
+                // Inside a longer word the letters are a coincidence, as in base64.
                 if begins.is_empty() || !is_word_start(json, at) {
                     return None;
                 }
@@ -261,6 +263,7 @@ impl SecretPattern {
                 if !words.ends_with(label.as_str()) || !rest.starts_with(DASHES) {
                     return None;
                 }
+                // Never past the end of the JSON string, or the text would be no JSON any more.
                 let inside = rest.get(..string_end(rest)).unwrap_or(rest);
                 let tail = format!("{label}{DASHES}");
                 let length = inside.find(&tail).map(|end| end + tail.len());

@@ -22,6 +22,7 @@ pub(crate) async fn call_model(
 ) -> Result<ModelResponse, ModelError> {
     let format = request.format;
     let mut told = ModelCall::begin(format, &request.model, None);
+    // The span ends with the answer, whether or not it can be read.
     let answer = model.answer(request).instrument(told.span().clone()).await;
     if let Some(lifted) = answer
         .as_ref()

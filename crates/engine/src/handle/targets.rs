@@ -49,6 +49,7 @@ pub(crate) fn resolve_target<'a>(
 ) -> Result<Cow<'a, Target>, EngineError> {
     let registry = engine.targets().lock();
     let name = match choice {
+        // Without the registry: a call with its own target works on an engine that has none.
         TargetChoice::Given(target) => return Ok(Cow::Borrowed(target)),
         TargetChoice::Named(name) => Some(name),
         TargetChoice::Default => registry.default.as_deref(),

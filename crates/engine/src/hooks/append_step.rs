@@ -57,6 +57,7 @@ pub(crate) async fn open_session_for_append(
         AppendPoint::New(new) => match new.base {
             Some(base) => PathEnd::Node(base),
             None => {
+                // A new root: no path and no state to read.
                 let (standing, state) = (SessionPosition::default(), NodeState::default());
                 return load_session(chat, standing, &state, None).await;
             }
@@ -95,6 +96,7 @@ pub(crate) async fn append_with_hooks(
     let Some(session) = session else {
         return append_with_copies(chat, request).await;
     };
+    // Before the changes are collected: what the layers note about these items is stored with them.
     session.observe(seen).await?;
     let mut changes = session.tree_changes()?;
     let ledger = session.ledger.clone();
@@ -103,6 +105,7 @@ pub(crate) async fn append_with_hooks(
     let said = &request.patch.changes;
     changes.retain(|change| !said.iter().any(|said| said.key == change.key));
     request.patch.changes.extend(changes);
+    // In the same transaction as the items: either all of it is stored, or the session is stale as a whole.
     let shared = session.shared_changes(request.at_ms)?;
     let (shared, entries): (Vec<LayerId>, Vec<_>) = shared.into_iter().unzip();
     // Versions are told in the order of entries: those of layers come first.
@@ -112,6 +115,7 @@ pub(crate) async fn append_with_hooks(
     if let Some(ledger) = ledger.filter(|_| !appended.sibling) {
         ledger.mark_stored();
     }
+    // The session counts answers itself: reading the path again for it would cost a read per step.
     if seen.response.is_some() {
         session.context.responses += 1;
     }
@@ -133,9 +137,11 @@ pub(crate) async fn append_with_retries(
     let mut tries = STALE_STATE_TRIES;
     loop {
         tries -= 1;
+        // Opened anew in every round: only the states that are stored now can be compared and replaced.
         let mut session = open_session_at(chat, base.clone(), None).await?;
         let appended = append_with_hooks(chat, request.clone(), seen, Some(&mut session));
         match appended.await {
+            // A conflict about an entry that the caller sent is not ours to repeat: the caller must read it again.
             Err(error)
                 if tries > 0
                     && error.is_stale_state()

@@ -36,6 +36,7 @@ impl EngineHost {
 impl LayerHost for EngineHost {
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<HistoryHit>, LayerError> {
         let request = SearchRequest {
+            // Layers search with whole sentences: a hit need not have every word.
             words: MatchMode::Any,
             limit,
             ..SearchRequest::new(query, SearchScope::Owner)
@@ -58,6 +59,7 @@ impl LayerHost for EngineHost {
                 let (answer, usage) = model
                     .complete_prompt(prompt, self.engine.catalogue())
                     .await?;
+                // Counted after the answer and before it is used: it was paid for even if the layer then fails.
                 if let Some(ledger) = &self.ledger {
                     ledger.record_call(layer.as_str(), model.target.model(), &usage);
                 }

@@ -125,10 +125,12 @@ async fn change_layers(
             ..
         } = &mut session;
         change.apply_change(layers, states, context).await?;
+        // The change ran on the states that were read; after a conflict it runs again on newer ones.
         match store_changes(chat, &session).await {
             Err(error) if tries > 0 && error.is_stale_state() => continue,
             stored => stored?,
         }
+        // Only after the store took it: events of a lost attempt tell of changes that never happened.
         publish_layer_events(chat, &session);
         return Ok(());
     }
@@ -140,6 +142,8 @@ async fn store_changes(chat: &Conversation, session: &LayerSession) -> Result<()
     let changes = session.tree_changes()?;
     let shared = session.shared_changes(now)?;
     let mut entries: Vec<_> = shared.into_iter().map(|(_, put)| put).collect();
+    // One entry outside the tree is atomic by itself. Several, or one with a change on the tree, need an append
+    // to be stored together.
     if changes.is_empty() && entries.len() <= 1 {
         if let Some((scope, put)) = entries.pop() {
             chat.store().put_entry(chat.owner(), &scope, put).await?;

@@ -68,6 +68,7 @@ pub(crate) async fn open_child_session(
 ) -> Result<LayerSession, EngineError> {
     let (standing, state) = load_position(chat, chat.current_position()).await?;
     let mut session = load_stored_session(chat, standing, &state, Some(run)).await?;
+    // Before `init_states`: a layer takes its first state from the parent where it has a hook for that.
     parent.spawn_into(&mut session).await?;
     session.init_states().await?;
     Ok(session)
@@ -118,8 +119,10 @@ pub(crate) async fn mark_committed(
         // It was all stored the first time.
         return refresh_session(chat, session).await;
     }
+    // The versions stand in the order of the entries, those of layers first; the rest belong to the caller.
     let versions = appended.versions.iter().copied().map(Some);
     session.shared.extend(shared.into_iter().zip(versions));
+    // From here on the states as stored are what the next change replaces.
     session.states.mark_committed();
     session.context.head = appended.head;
     session.context.turns = appended.turns;
@@ -153,6 +156,7 @@ pub(crate) async fn load_stored_session(
     run: Option<RunScope>,
 ) -> Result<LayerSession, EngineError> {
     let layers = chat.layers();
+    // One read of the record, saved where no layer could use it.
     let resource = match layers.is_empty() {
         true => None,
         false => load_resource(chat).await?,
@@ -182,6 +186,7 @@ pub(crate) async fn load_stored_session(
                     bytes: Arc::clone(bytes),
                 })
             }),
+            // Remembered even where there is no entry: then the first write must find none either.
             None => {
                 let (scope, key) = (shared_scope(&context, spec.scope), shared_key(&spec.id));
                 let entry = chat.store().get_entry(chat.owner(), &scope, &key).await?;

@@ -80,6 +80,7 @@ impl LayerSession {
     async fn replay_hooks(&mut self, told: Vec<LoggedHook>) -> Result<(), EngineError> {
         let begins = |one: &LoggedHook| matches!(one, LoggedHook::Spawn(_));
         let mut told = told.into_iter().peekable();
+        // Spawn hooks come first: they give layers their first states, and `init_states` fills in the others.
         while let Some(one) = told.next_if(begins) {
             self.run_hook(one).await?;
         }
@@ -102,13 +103,16 @@ pub(crate) async fn refresh_session(
         id,
         depth: session.context.depth,
     });
+    // At the branch and not at the head of the session: the winner appended in between.
     let (standing, state) = load_position(chat, chat.current_position()).await?;
     let mut fresh = load_stored_session(chat, standing, &state, run).await?;
     if let Some(ledger) = session.ledger.clone() {
         track_side_usage(chat, &mut fresh, ledger);
     }
     fresh.replay_hooks(session.hook_log.clone()).await?;
+    // Outcomes of the first attempt stay: they were hooks that ran, whatever became of their changes.
     fresh.outcomes.splice(..0, session.take_outcomes());
+    // Last, so that a failure above leaves the session as it was.
     *session = fresh;
     Ok(())
 }

@@ -143,6 +143,8 @@ impl LayerSession {
             .before_tool(&mut self.states, call, &self.context);
         let (gate, outcomes) = asked.await;
         self.outcomes.extend(outcomes);
+        // Logged although it has an answer: the call runs or not by that answer, so only the changes of state are
+        // repeated.
         self.hook_log.push(LoggedHook::Tool(call.clone()));
         gate
     }
@@ -199,6 +201,7 @@ impl LayerSession {
                 before,
             } = changed;
             if let Some(key) = tree_state_key(scope, &layer, self.context.run)? {
+                // A hash and not a version: state on the tree has no version of its own, and equal bytes are no conflict.
                 let before = before.map(|stored| ContentHash::of(&stored.bytes));
                 let expect = before.map_or(StateExpectation::Absent, StateExpectation::Hash);
                 changes.push(

@@ -75,6 +75,7 @@ pub(crate) fn shared_key(layer: &LayerId) -> String {
 
 pub(crate) fn shared_scope(context: &HookContext, scope: StateScope) -> KeyScope {
     match (scope, &context.resource) {
+        // A conversation without a resource keeps such states for itself.
         (StateScope::Resource, Some(resource)) => KeyScope::Resource(resource.clone()),
         (StateScope::Global, _) => KeyScope::Owner,
         _ => KeyScope::Conversation(context.conversation.clone()),

@@ -67,6 +67,7 @@ impl ImportJob<'_> {
             });
         }
         // What an earlier import stored of a path is its beginning.
+        // A binary search: one look-up per step instead of one per node.
         let (mut low, mut high) = (known, if self.existed { path.len() } else { known });
         while low < high {
             let middle = low + (high - low) / 2;
@@ -162,12 +163,14 @@ impl ImportJob<'_> {
         change: Option<StateChange>,
         blob: Option<&Arc<[u8]>>,
     ) -> Result<(), EngineError> {
+        // Each part continues at the head of the one before; the first may open a branch.
         let mut at = self.append_position(chain)?;
         let mut change = change;
         let parts = split_by_limits(items, self.engine.store().limits());
         for (number, part) in parts.into_iter().enumerate() {
             let opens = matches!(at, AppendPoint::New(_));
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
+            // Somebody may write to the conversation during an import: the session is kept beside it then.
             request.on_moved = OnMoved::Sibling;
             request.patch = StatePatch {
                 changes: change.take().into_iter().collect(),
@@ -187,6 +190,7 @@ impl ImportJob<'_> {
             };
             self.branches.retain(|(name, _)| *name != branch);
             self.branches.push((branch.clone(), appended.head));
+            // Only a branch of a conversation that was there can have diverged, and only its main path is reported.
             if (opens || appended.sibling) && self.existed && chain.order == 0 {
                 let branch = branch.clone();
                 let shared = chain.shared;
@@ -207,6 +211,7 @@ impl ImportJob<'_> {
         chain: &UnstoredBranch<'_>,
     ) -> Result<AppendPoint, EngineError> {
         let own = branch_name(chain.name)?;
+        // A branch of another name may be continued by the main path, or by what an earlier import stored.
         let open = chain.order == 0 || chain.continues;
         let ends = self.branches.iter().filter(|(_, end)| *end == chain.base);
         let named = ends.clone().find(|(name, _)| *name == own);
@@ -269,6 +274,7 @@ impl ImportJob<'_> {
             message_id,
             origin: node.origin,
             audience: node.audience,
+            // Of the session as it came, so that a later copy is recognised.
             meaning_hash: (self.unredacted.tree.get(index))
                 .and_then(|node| meaning_hash(&node.item)),
             ..NewItem::new(

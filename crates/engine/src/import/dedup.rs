@@ -81,6 +81,7 @@ impl StoredTree {
         let mut nodes = vec![StoredTreeNode::default()];
         let mut places: BTreeMap<NodeId, usize> = BTreeMap::new();
         let heads = refs.branches.iter().filter_map(|branch| branch.head);
+        // Checkpoints too: a branch may have been deleted while a checkpoint keeps its nodes.
         let ends = heads.chain(refs.checkpoints.iter().map(|checkpoint| checkpoint.node));
         for end in ends {
             let fresh =
@@ -129,6 +130,7 @@ impl StoredTree {
             item: None,
             previous: 0,
         }];
+        // All alignments are followed at once, item by item: the tree may hold equal items on several branches.
         let mut front = vec![0_usize];
         for (place, item) in path.enumerate() {
             let mark = ItemIdentity::from_item(item);
@@ -185,6 +187,7 @@ impl StoredTree {
 
     fn best_alignment(&self, steps: &[AlignmentStep], front: &[usize]) -> Alignment {
         let farthest = front.iter().filter_map(|at| steps.get(*at));
+        // The longest alignment; among equals one that ends at a branch, best the active one.
         let farthest = farthest.max_by_key(|step| (step.item, self.branch_end(step.at).0));
         let Some(mut last) = farthest.copied() else {
             return Alignment::default();
@@ -218,6 +221,7 @@ impl StoredTree {
             };
             step = *before;
         }
+        // An item that was passed over stands at the node before it.
         let mut above = None;
         for node in &mut laid.nodes {
             above = node.or(above);

@@ -87,6 +87,7 @@ impl ImportJob<'_> {
                 .iter()
                 .take_while(|index| stored.contains(index))
                 .count();
+            // Paths share their beginnings: what an earlier head stored is not stored again.
             let (earlier, base) = self.find_stored_prefix(order, &path, known).await?;
             let (_, fresh) = path.split_at(earlier.min(path.len()));
             stored.extend(&path);
@@ -99,6 +100,7 @@ impl ImportJob<'_> {
                 nodes: fresh,
             };
             let change = self.instructions_change(&chain).await?;
+            // Importing the same session again comes through here for every head and stores nothing.
             if fresh.is_empty() && change.is_none() {
                 continue;
             }
@@ -107,6 +109,7 @@ impl ImportJob<'_> {
             self.append_branch(&chain, items, change, blob.as_ref())
                 .await?;
         }
+        // A session without items has no append that the blob could go with.
         if let Some(bytes) = blob.filter(|_| session.tree.is_empty()) {
             let store = self.engine.store();
             store.put_blob(self.owner, &self.id, bytes).await?;

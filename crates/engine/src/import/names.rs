@@ -14,6 +14,7 @@ impl ImportJob<'_> {
             return Ok(());
         };
         let name = branch_name(&head.name)?;
+        // Only a conversation that is new and empty: a name that people use is never changed.
         if name == main || self.branches != [(main.clone(), None)] {
             return Ok(());
         }

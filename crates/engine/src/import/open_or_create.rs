@@ -62,6 +62,7 @@ impl ImportJob<'_> {
     ) -> Result<bool, EngineError> {
         let store = self.engine.store();
         let record = store.load_conversation(self.owner, &self.id).await?;
+        // A resource decides who shares state of layers, so a conversation never changes it.
         if self.resource.is_some() && self.resource != record.resource.as_deref() {
             return Err(EngineError::OtherResource {
                 conversation: self.id.clone(),
@@ -83,6 +84,7 @@ impl ImportJob<'_> {
         if earlier.as_ref().is_some_and(same) {
             self.name_first_branch().await?;
         } else {
+            // The same id by chance: joining two unrelated conversations would be worse than an error.
             if !self.named {
                 return Err(self.conversation_exists_error());
             }
@@ -98,6 +100,7 @@ impl ImportJob<'_> {
             self.key = node_key_base(&earlier.source);
             origin.source.clone_from(&earlier.source);
         }
+        // A session that shrank leaves the metadata of the longer one.
         if earlier.is_some_and(|earlier| earlier.nodes < origin.nodes) {
             self.update_metadata(&origin).await?;
         }

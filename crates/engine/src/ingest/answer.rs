@@ -121,6 +121,7 @@ impl Ingested {
         let info = answer.response.clone().unwrap_or_default();
         let key = self.answer_key(said);
         let id = ResponseId::from_bytes(*key.as_bytes());
+        // The key is derived from what is answered and the words of the answer: the same answer again has it too.
         let message = response_message_id(chat, self.head, key).await?;
         let mut items = answer_nodes(chat, said, key)?;
         for item in &mut items {
@@ -128,6 +129,7 @@ impl Ingested {
             item.response = Some(id);
         }
         let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
+        // After the node ids were listed: outputs of our own calls are no part of the answer.
         items.extend(intercepted_outputs(chat, said, key, &message));
         let last = items.last().map(|item| item.id);
         let mut recorded = Recorded {
@@ -150,11 +152,13 @@ impl Ingested {
         request.on_moved = OnMoved::Sibling;
         request.entries = entries;
         request.paths = self.path_marks(said, info.id.as_deref(), last);
+        // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
         let response = match call {
             Some(call) => response_record(chat.engine(), id, call, &info),
             None => self.response_record(id, said),
         };
         request.response = Some(ResponseRecord {
+            // An item that was cut off tells more than the finish reason, which may be missing with it.
             status: match said.is_incomplete() {
                 true => ResponseStatus::Incomplete,
                 false => response.status,
@@ -190,6 +194,7 @@ impl Ingested {
         let items: Vec<String> = said.answer.items.iter().map(Item::to_json).collect();
         let mut parts = vec![head, id.unwrap_or_default().as_bytes()];
         parts.extend(items.iter().map(String::as_bytes));
+        // The next round appends behind this answer, so it must not be shared with another branch.
         let branch = (!said.own.is_empty()).then(|| self.chat.branch().to_string());
         parts.extend(branch.iter().map(String::as_bytes));
         NodeId::derive("answer", &parts)
@@ -213,6 +218,7 @@ impl Ingested {
                     .history_key(AnswerStatus::Answered, chain.current_hash()),
             );
         }
+        // A client that got nothing of a cut answer repeats its request as it was; it must be found by that too.
         if said.is_incomplete() {
             let standing = match trail.has_answer {
                 true => AnswerStatus::Answered,

@@ -34,6 +34,7 @@ fn billed_usage(usage: &Usage) -> Billed {
     let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
     let hour = one_hour_write_tokens(usage);
     let mut billed = Billed::default();
+    // Input is reported with what the cache read and wrote, which are billed at other prices.
     billed.input = usage.input_tokens.map(|input| input.saturating_sub(cached));
     billed.output = usage.output_tokens;
     billed.cache_read = read;

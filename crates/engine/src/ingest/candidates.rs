@@ -38,7 +38,9 @@ impl CandidateFinder<'_> {
         standings: &[AnswerStatus],
         enough: impl Fn(&[PathCandidate]) -> bool,
     ) -> Result<Vec<PathCandidate>, EngineError> {
+        // Each beginning is looked up under every status.
         let most = self.store.limits().path_hashes / AnswerStatus::ALL.len();
+        // A client that goes on matches near the end; a longer look-up is needed only where it does not.
         let (rest, near) = links.split_at(links.len().saturating_sub(NEAR));
         let mut found = self.look_up_links(near, standings).await?;
         for part in rest.rchunks(most.max(1)) {

@@ -58,11 +58,13 @@ impl PathTails<'_> {
         found: &PathCandidate,
     ) -> Result<CopyMatch, EngineError> {
         let behind = sent.items_after(&found.link);
+        // Up to the next item of the user: what follows is not part of the copy.
         let step = behind.iter().take_while(|item| !is_user_side(item));
         let (count, copy) = (
             step.clone().count(),
             step.filter(|item| is_model_item(item)),
         );
+        // Compared redacted, as the stored answer is.
         let copy: Vec<Item> = copy.map(|item| self.without_secrets(item)).collect();
         if copy.is_empty() {
             return Ok(CopyMatch::NotCut);
@@ -91,6 +93,7 @@ impl PathTails<'_> {
     ) -> Result<Option<(BranchName, NodeId)>, EngineError> {
         let chat = self.open_handle(&place.conversation, BranchName::main());
         for branch in list_refs(&chat).await?.branches {
+            // Far ends cannot be silent: they need not be read.
             let near = place.depth + 1..=place.depth + SILENT;
             if !near.contains(&branch.nodes) {
                 continue;

@@ -35,6 +35,7 @@ pub(crate) async fn ingest_request(
     owner: &Owner,
     incoming: IngestRequest<'_>,
 ) -> Result<Ingested, EngineError> {
+    // Chosen once: a retry after an unknown outcome must meet the conversation that it may have made.
     let fresh = ConversationId::new(NodeId::from_bytes(engine.new_key()).to_string())?;
     let job = IngestJob {
         engine,
@@ -48,6 +49,7 @@ pub(crate) async fn ingest_request(
         match job.try_ingest().await {
             Err(error) if tries > 0 && is_write_conflict(&error) => {}
             Err(error) => {
+                // Nobody knows the id yet, so it could never be continued.
                 job.delete_unfinished().await;
                 return Err(error);
             }
@@ -94,6 +96,7 @@ impl IngestJob<'_> {
             branch.unwrap_or_else(|| landed.active.clone()),
         );
         let items = &self.incoming.transcript.items;
+        // The ids of the new nodes derive from their content and place, so a retry stores nothing twice.
         let news = NewNodes {
             items,
             known: landed.target.known,
@@ -143,6 +146,8 @@ impl IngestJob<'_> {
             None => None,
         };
         if let Some(record) = &record {
+            // The partition of the conversation and not that of the request: a client that names it may come from
+            // another partition.
             keys = PathKeys::for_conversation(record);
         }
         let mut start = None;
@@ -160,6 +165,7 @@ impl IngestJob<'_> {
                     .await?,
             );
         }
+        // With an answer named, the request holds only what follows it: its hashes go on from that answer.
         let mut chain = match &start {
             Some(start) => self.load_history_hash(start).await?,
             None => HistoryHasher::default(),
@@ -186,6 +192,7 @@ impl IngestJob<'_> {
                 .match_by_prefix(&self.candidate_finder(&keys, None), &tails)
                 .await?
             {
+                // The branch is known, so the record with the active one need not be read.
                 Some(spot) if spot.branch.is_some() => (spot, BranchName::main()),
                 Some(spot) => {
                     let store = self.engine.store();
@@ -268,6 +275,7 @@ impl IngestJob<'_> {
             kept = RelayedCall::from_inputs(&record.inputs)
                 .and_then(|call| call.history_hash(CHAIN_VERSION));
         }
+        // A hash of its own: it never equals that of a full history, so nothing is matched wrongly.
         let own = || PathHash::derive("behind", &[start.node.as_bytes()]);
         Ok(HistoryHasher::resume(kept.unwrap_or_else(own)))
     }
@@ -281,6 +289,7 @@ impl IngestJob<'_> {
         ingested: &mut Ingested,
     ) -> Result<(), EngineError> {
         let change = self.instructions_change()?;
+        // State needs a node to hang off.
         let silent = nodes.is_empty() && landed.target.base.is_none();
         if silent && !self.incoming.transcript.instructions.is_empty() {
             // Nothing was said yet but what stands before it.
@@ -297,6 +306,7 @@ impl IngestJob<'_> {
             true => None,
             false => Some(open_session_for_append(chat, &at).await?),
         };
+        // Taken by the first append only: instructions are the same for all parts.
         let mut change = Some(change);
         let mut said = said.iter();
         for part in split_by_limits(nodes, self.engine.store().limits()) {
@@ -309,6 +319,7 @@ impl IngestJob<'_> {
                 from: 0,
             };
             let (own, later) = marks.into_iter().partition(|mark| ids.contains(&mark.node));
+            // Each mark goes with the append that stores its node.
             (request.paths, marks) = (own, later);
             let seen = ObservedItems {
                 items: &items,
@@ -399,6 +410,7 @@ impl IngestJob<'_> {
     /// What stands before the history, as state: without secrets.
     fn instructions_change(&self) -> Result<contexture_store::StateChange, EngineError> {
         let messages = &self.incoming.transcript.instructions;
+        // State is not redacted by the append, which redacts items only.
         let Some(secrets) = self.engine.secrets() else {
             return messages_change(messages);
         };
@@ -412,6 +424,7 @@ impl IngestJob<'_> {
 
     /// Model, tools and options, without what is stored as nodes and state.
     fn request_document(&self) -> Option<Raw> {
+        // At this level no content of a request is stored beside the items.
         if self.engine.record_level() == RecordLevel::Hashes {
             return None;
         }

@@ -86,6 +86,7 @@ impl PathKeys {
     fn derive_key(&self, kind: &str, of: &[u8]) -> PathHash {
         let partition = match &self.partition {
             Some(hash) => ["partition", hash.as_str()],
+            // These words are stored in hashes of existing indexes: changing one loses every match.
             None => ["whole", ""],
         };
         let [known, partition] = partition.map(str::as_bytes);

@@ -51,6 +51,7 @@ impl<'a> NewNodes<'a> {
         let key = self.id_key(chat);
         let before = tail.items.len();
         let stored = tail.items.iter().map(|item| item.item.as_ref());
+        // Paired over stored and new items together: an output may answer a call of an earlier request.
         let partners = partner_indices(stored.chain(new));
         let mut turn: Option<MessageId> = None;
         let mut nodes: Vec<NewItem> = Vec::with_capacity(new.len());
@@ -67,6 +68,7 @@ impl<'a> NewNodes<'a> {
                     node.answers = call.map(|call| call.id);
                     turn = call.and_then(|call| call.message_id.clone()).or(turn);
                 }
+                // The call is stored: its output joins the message that the call belongs to.
                 Some(Err(stored)) => {
                     if let Some(call) = tail.nodes.get(stored) {
                         node.answers = Some(call.id);
@@ -76,6 +78,7 @@ impl<'a> NewNodes<'a> {
                 None => {}
             }
             match item {
+                // A message of the user ends the turn of the model.
                 Item::Message(message) if message.role != Role::Assistant => turn = None,
                 _ if is_model_item(item) && turn.is_none() => {
                     let id = NodeId::derive("message", &[id.as_bytes()]);
@@ -104,6 +107,7 @@ impl<'a> NewNodes<'a> {
         let is_output = |item: &Item| matches!(item, Item::FunctionCallOutput(_));
         let new = self.new_items().iter();
         let mut early = new.take_while(|item| !is_model_item(item));
+        // Read only if an output comes before the first item of the model: others answer calls that are new.
         let Some(base) = self.base.filter(|_| early.any(is_output)) else {
             return Ok(StoredPath::default());
         };

@@ -47,6 +47,7 @@ impl RelayedCall {
 
     /// As it is stored: without the request where that is too much.
     pub(super) fn into_inputs(mut self, most: usize) -> ResponseInputs {
+        // An answer that was paid for is not refused for the request beside it.
         let too_much = |raw: &Raw| raw.get().len() > most;
         self.request = self.request.filter(|request| !too_much(request));
         let bytes = serde_json::to_vec(&RelayedInputs { relayed: self });

@@ -28,6 +28,7 @@ pub(crate) async fn rebuild_path_index(
     };
     let keys = PathKeys::for_conversation(&record);
     let chat = Conversation::new(engine.clone(), owner.clone(), id.clone(), record.active);
+    // A set, as branches share beginnings; its order also makes the rebuild deterministic.
     let mut marks = BTreeSet::new();
     for branch in list_refs(&chat).await?.branches {
         let Some(head) = branch.head else { continue };
@@ -63,6 +64,7 @@ async fn add_path_marks(
         .filter_map(|place| path.items.get(*place).map(|item| item.item.as_ref()))
         .collect();
     let answers = answer_spans(path);
+    // From the first answer on a history is known well enough to be found without a name.
     let first = answers.first().map(|answer| answer.last);
     let mut add = |hash: PathHash, place: usize| {
         let node = path.nodes.get(place);
@@ -105,6 +107,7 @@ async fn add_path_marks(
                 add(keys.history_key(standing, asked), answer.last);
             }
         }
+        // The id that the provider gave is only in the record of the answer.
         for (response, last) in &answer.responses {
             let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
             let kept = match store.load_response(owner, id, *response).await {

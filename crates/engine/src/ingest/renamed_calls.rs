@@ -29,6 +29,7 @@ pub(super) fn rename_outputs(
         .filter(|(_, item)| matches!(item, Item::FunctionCall(_)))
         .map(|(at, _)| at)
         .collect();
+    // Places only tell calls apart if there are as many on both sides; else the ids are left as they came.
     if kept.is_empty() || kept.len() != sent.len() {
         return Vec::new();
     }

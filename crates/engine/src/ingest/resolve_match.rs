@@ -62,6 +62,8 @@ impl RequestHistory<'_> {
         finder: &CandidateFinder<'_>,
         tails: &PathTails<'_>,
     ) -> Result<Option<MatchTarget>, EngineError> {
+        // An end of a branch, an answer before it, and nothing of the model that we do not know: this is a client
+        // that goes on, and strangers with the same beginning are excluded by the answer.
         let goes_on = |found: &PathCandidate| {
             found.standing == AnswerStatus::Answered
                 && !found.place.heads.is_empty()
@@ -87,6 +89,7 @@ impl RequestHistory<'_> {
         }
         let mut behind = None;
         let ends = found.iter().filter(|found| !found.place.heads.is_empty());
+        // Hashes cannot say whether the client has a part of a cut answer: only reading the end of the path can.
         for found in ends.take(ENDS) {
             let branch = found.place.heads.first().cloned();
             let spot = self.match_target(found, branch, MatchKind::Prefix);
@@ -103,6 +106,7 @@ impl RequestHistory<'_> {
                 CopyMatch::NotCut | CopyMatch::Other => {}
             }
         }
+        // The same request again, of which nothing is new: another answer gets a branch of its own.
         let whole = found.iter().find(|found| {
             self.is_full_history(&found.link) && found.standing == AnswerStatus::Answered
         });
@@ -133,6 +137,7 @@ impl RequestHistory<'_> {
             let wanted = wanted.and_then(|wanted| heads.iter().find(|head| *head == wanted));
             wanted.or(heads.first()).cloned()
         };
+        // The branch the client names first, then places that are ends: a stable sort keeps the rest in order.
         found.sort_by_key(|found| {
             let heads = &found.place.heads;
             let is_wanted = wanted.is_some_and(|wanted| heads.contains(wanted));
@@ -177,6 +182,7 @@ impl RequestHistory<'_> {
             has_answer: false,
             matched: MatchKind::Explicit,
         };
+        // By the id of the answer only: its history was not hashed, so no beginning can be found.
         if let Some(start) = start.filter(|_| found.is_empty()) {
             let end = match start.heads.first() {
                 Some(branch) => Some((branch.clone(), start.node)),
@@ -190,6 +196,7 @@ impl RequestHistory<'_> {
             });
         }
         let branch = wanted.unwrap_or(&record.active);
+        // An empty conversation is continued on its active branch, whatever is sent.
         if record.nodes == 0 {
             let branch = Some(record.active.clone());
             return Ok(MatchTarget { branch, ..nothing });
@@ -197,6 +204,7 @@ impl RequestHistory<'_> {
         let prefix = found
             .first()
             .map_or(0, |found| self.prefix_length(&found.link));
+        // Last resort before a branch: the client may have sent only the end of its history.
         if let Some(aligned) = align_window(tails, &record.id, self.items, prefix, branch).await? {
             return Ok(MatchTarget {
                 known: aligned.known,

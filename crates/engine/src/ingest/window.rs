@@ -36,6 +36,7 @@ pub(super) async fn align_window(
     let chat = tails.open_handle(conversation, branch.clone());
     let count = 2 * items.len() as u64 + BESIDE;
     let request = ReadRequest::last_nodes(PathEnd::Branch(branch.clone()), count);
+    // Nodes hold their meaning hashes: nothing is parsed.
     let page = chat
         .store()
         .read_path(chat.owner(), chat.id(), request)

@@ -57,14 +57,17 @@ async fn record_answer(
             format: call.format(),
         });
     }
+    // Before anything is hashed or stored: the stored call must name the tool that the program knows.
     call.renames.restore_names(&mut lifted.transcript.items);
     let base = call.base.map(|node| node.to_string()).unwrap_or_default();
+    // From the base and the bytes: recording the same answer twice gives the same ids and is stored once.
     let key = NodeId::derive("response", &[base.as_bytes(), response.as_bytes()]);
     let id = ResponseId::from_bytes(*key.as_bytes());
     let message = response_message_id(chat, call.base, key).await?;
     let now = chat.engine().now_ms();
     let mut said = options.instead.take().unwrap_or(lifted.transcript.items);
     let node = |index| Engine::node_id(key.as_bytes(), index);
+    // Before the items are made, as a manifest may be added to a compaction among them.
     let adopted = adopt_compactions(chat, call, &mut said, node).await?;
     let mut items = answer_items(chat, &said, key, now, &options)?;
     for item in &mut items {
@@ -95,6 +98,7 @@ async fn record_answer(
         head: call.base,
     };
     let mut request = AppendRequest::new(at, items, now);
+    // The answer was paid for. If the branch moved meanwhile, it is kept on a branch of its own.
     request.on_moved = OnMoved::Sibling;
     request.patch = answer_state_patch(chat, call)?;
     let covers = adopted.iter().map(|adopted| adopted.change.clone());
@@ -224,6 +228,7 @@ pub(crate) async fn response_message_id(
             node.kind != NodeKind::Compaction && node.audience != Audience::NONE
         };
         let last = path.nodes.iter().rev().find(said);
+        // After an output the model goes on with the same turn, so its answer joins the message of the call.
         let last = last.filter(|node| node.kind == NodeKind::FunctionCallOutput);
         if let Some(node) = last {
             return message_id_of(node);

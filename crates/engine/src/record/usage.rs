@@ -22,6 +22,7 @@ pub(crate) async fn track_usage(chat: &Conversation, usage: &Usage) -> Result<()
         let sum = add_usage(record.metadata.get(KEY), usage);
         let update = ConversationUpdate {
             metadata: MetadataChange::Merge([(KEY.to_owned(), Some(sum))].into()),
+            // Read, add, compare and set: two calls that end at once are both counted.
             expect_version: Some(record.version),
             ..ConversationUpdate::new(chat.engine().now_ms())
         };
@@ -50,6 +51,7 @@ fn add_usage(before: Option<&Raw>, usage: &Usage) -> Raw {
         ("reasoning_tokens", usage.reasoning_tokens),
     ];
     for (name, figure) in figures {
+        // An absent figure is not zero: a sum that nobody reported must stay absent.
         if let Some(figure) = figure {
             let known = sum
                 .get(name)

@@ -62,6 +62,7 @@ impl Instructions {
 /// The change that records `fragments` as the current list, replacing it. Those that do not persist
 /// are left out.
 pub(crate) fn fragments_change(fragments: &[Fragment]) -> Result<StateChange, EngineError> {
+    // The whole list is replaced, so that a fragment that was removed is gone at this node.
     let kept = fragments.iter().filter(|fragment| fragment.persist);
     let json: Vec<serde_json::Value> = kept.map(Fragment::to_json).collect::<Result<_, _>>()?;
     Ok(StateChange::put_entry(

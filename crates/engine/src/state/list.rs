@@ -58,6 +58,7 @@ impl<T: StateListEntry> StateList<T> {
     /// The change that puts these entries in the place of those read.
     pub(crate) fn replacement_change(&self, entries: &[T]) -> Result<StateChange, EngineError> {
         let bytes = serde_json::to_vec(entries).map_err(|error| stored_state_error::<T>(error))?;
+        // Without a hash there was no list: then there must be none when the change is stored.
         let expect = self
             .hash
             .map_or(StateExpectation::Absent, StateExpectation::Hash);

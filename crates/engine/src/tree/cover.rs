@@ -30,6 +30,7 @@ impl CoveredEntries {
                 at = node.parent.filter(|_| node.id != cover.first);
             }
         }
+        // An entry is covered only if all of its nodes are: a message may be compacted in part.
         let all = |place: usize| {
             let nodes = &entries.0.get(place)?.nodes;
             let by = by_node.get(&nodes.first()?.id)?;

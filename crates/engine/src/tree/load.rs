@@ -70,6 +70,7 @@ async fn load_unknown_nodes(
         let store = chat.engine().store();
         let page = store.read_path(chat.owner(), chat.id(), request).await?;
         for node in page.nodes.iter().rev() {
+            // Everything before a known node is known: paths only share beginnings.
             if tree.places.contains_key(&node.id) {
                 return Ok(newest_first);
             }

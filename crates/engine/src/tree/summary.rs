@@ -56,6 +56,7 @@ impl EntrySummary {
                 _ => {}
             }
         }
+        // Words first, then calls, then what they gave; reasoning only where nothing else is.
         let text = match (said.is_empty(), done.is_empty()) {
             (false, _) => said,
             (true, false) => done.join(", "),

@@ -53,6 +53,7 @@ pub(crate) async fn export_session(
         .metadata
         .get(IMPORT_KEY)
         .and_then(|raw| raw.parse_as().ok());
+    // A log format needs what the import stored beside the items; a wire format is made from items alone.
     let origin = match (origin, format) {
         (Some(origin), _) => origin,
         (None, SessionFormat::Wire(_)) => ImportOrigin::not_imported(chat.id().as_str()),
@@ -109,6 +110,7 @@ async fn load_session_tree(
     let imported: BTreeMap<NodeId, usize> = (0..origin.nodes)
         .map(|index| (Engine::node_id(&key, index), index))
         .collect();
+    // The branch of this handle first, as the writer of a linear format takes the first head.
     let mut refs = list_refs(chat).await?.branches;
     let here = chat.branch();
     refs.sort_by_key(|branch| branch.name != here);
@@ -122,6 +124,7 @@ async fn load_session_tree(
             StoredPath::load_unknown(chat.store(), chat.owner(), chat.id(), head, known).await?;
         for (node, item) in new {
             let parent = node.parent.and_then(|parent| places.get(&parent).copied()?);
+            // State nodes are ours alone. Their children hang on to the nearest node that the format knows.
             if is_state_node(&item) {
                 places.insert(node.id, parent);
                 continue;

@@ -71,12 +71,14 @@ fn open_link(
     node: &Arc<Node>,
     reader: MessageView,
 ) -> Result<LinkTarget, EngineError> {
+    // The same error as for an unknown link, so that a reader learns nothing of what it may not see.
     if !is_visible_to(node, reader) {
         return Err(EngineError::NoLink { link });
     }
     if node.redacted_ms.is_some() {
         return Err(EngineError::Evicted { link });
     }
+    // The hash is the promise of the link: a damaged item must not be shown as the original.
     if ContentHash::of(node.json.as_bytes()) != link.hash() {
         return Err(EngineError::Store(StoreError::Damaged {
             conversation: chat.id().clone(),
@@ -108,6 +110,7 @@ pub(crate) async fn search_path(
     let path = read_full_path(chat, chat.current_position()).await?;
     let items = path.items.iter().map(|one| &one.item);
     for (node, item) in path.nodes.iter().zip(items) {
+        // Calls are looked at even if hidden: their outputs are labelled by the name of the tool.
         let seen = is_visible_to(node, reader) && node.redacted_ms.is_none();
         if !seen && node.kind != NodeKind::FunctionCall {
             continue;
@@ -153,6 +156,7 @@ pub(crate) async fn read_context(
     let answer = execute_read_call(chat, call).await;
     chat.publish(|| EngineEventKind::ContextRead);
     match answer {
+        // A wrong link is the mistake of the model: it is told and can try again, and the run goes on.
         Err(error @ (EngineError::NoLink { .. } | EngineError::Evicted { .. })) => {
             Ok(ReadReply::from_error(error))
         }

@@ -42,6 +42,7 @@ pub(crate) async fn fold_messages(
         chat.id(),
         ReadRequest::whole_path(at.clone()),
     );
+    // The first page names the head; all later pages are of the path to that node.
     let Some(first) = pages.next().await? else {
         return Ok((at, Vec::new()));
     };
