@@ -196,7 +196,7 @@ impl BranchSnapshot {
             .filter(|last| *last >= behind)
             .and_then(|last| seams.align_span(&(behind..=last)))
             .filter(|span| *span.start() >= behind && span.end() + 1 < weights.len());
-        // The advice says what must go, our own span what should: both begin at the same place, the longer is taken.
+        // The advice says what must go, our own span what should: the one that reaches further counts.
         let span = match (span, seams.longest_span(behind, weights, keep)) {
             (Some(advised), Some(own)) => *advised.start()..=(*advised.end()).max(*own.end()),
             (Some(span), None) | (None, Some(span)) => span,

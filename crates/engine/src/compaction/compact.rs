@@ -284,51 +284,22 @@ async fn draft_span(
     let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
 
     let hash = snapshot.content_hash(&gone);
-    let instructions = options
-        .instructions
-        .as_deref()
-        .map(str::trim)
-        .filter(|text| !text.is_empty());
-    // Instructions change what a summary says, so they belong to its identity. Hashed, as they may be long.
-    let configuration = match instructions {
-        None => options.compactor.configuration(),
-        Some(text) => format!(
-            "{} {}",
-            options.compactor.configuration(),
-            ContentHash::of(text.as_bytes())
-        ),
+    let request = CompactRequest {
+        span: &in_span,
+        instructions: trimmed_instructions(options),
+        catalogue: chat.engine().catalogue(),
+        ledger: options.ledger.as_deref(),
     };
-    let mut failure = None;
-    // A summary costs a model call: the same content on another branch, or after an undo, reuses it.
-    let earlier = find_earlier_summary(chat, hash, &configuration).await?;
-    let reused = earlier.is_some();
-    let summary = match earlier {
-        Some(summary) => Some(summary),
-        None => {
-            let request = CompactRequest {
-                span: &in_span,
-                instructions,
-                catalogue: chat.engine().catalogue(),
-                ledger: options.ledger.as_deref(),
-            };
-            match run_compactor(chat, request, &configuration, options).await {
-                Ok(summary) => summary,
-                // No error of the compaction: the manifest alone still makes room.
-                Err(why) => {
-                    failure = Some(why);
-                    None
-                }
-            }
-        }
-    };
+    let configuration = summary_configuration(options);
+    let written = summarise_span(chat, request, hash, &configuration, options).await?;
+    let summarised = written.text.is_some();
     // Identifiers that stay in view need not be repeated in the manifest.
     let most = percent_of(tokens, options.manifest).max(LEAST);
     let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
         .without_identifiers(&snapshot.readable_items(&stays))
         .render(TextBudget::Tokens(most, counter))
         .text;
-    let summarised = summary.is_some();
-    let summary: Vec<String> = summary.into_iter().chain([manifest]).collect();
+    let summary: Vec<String> = written.text.into_iter().chain([manifest]).collect();
     let summary_tokens = summary
         .iter()
         .map(|text| counter.count(text).count)
@@ -357,8 +328,8 @@ async fn draft_span(
         tokens,
         summary_tokens,
         summary,
-        reused,
-        failure,
+        reused: written.reused,
+        failure: written.failure,
         covers: snapshot.covers.clone(),
         item,
         ledger: options.ledger.clone(),
@@ -367,6 +338,64 @@ async fn draft_span(
             let head = snapshot.path.head.map(|head| *head.as_bytes());
             NodeId::derive("compaction", &[&key, &head.unwrap_or_default()])
         }),
+    })
+}
+
+/// The summary of a span, and how it came about.
+struct SpanSummary {
+    /// `None` where the manifest stands alone.
+    text: Option<String>,
+    /// Whether it is an earlier summary of the same content.
+    reused: bool,
+    /// Why the compactor made none.
+    failure: Option<String>,
+}
+
+/// Returns the instructions of the caller, if they say anything.
+fn trimmed_instructions(options: &CompactOptions) -> Option<&str> {
+    let instructions = options.instructions.as_deref().map(str::trim);
+    instructions.filter(|text| !text.is_empty())
+}
+
+/// Returns what a summary depends on besides the span.
+fn summary_configuration(options: &CompactOptions) -> String {
+    // Instructions change what a summary says, so they belong to its identity. Hashed, as they may be long.
+    match trimmed_instructions(options) {
+        None => options.compactor.configuration(),
+        Some(text) => format!(
+            "{} {}",
+            options.compactor.configuration(),
+            ContentHash::of(text.as_bytes())
+        ),
+    }
+}
+
+/// Finds an earlier summary of the same content, or asks the compactor for one.
+async fn summarise_span(
+    chat: &Conversation,
+    request: CompactRequest<'_>,
+    hash: ContentHash,
+    configuration: &str,
+    options: &CompactOptions,
+) -> Result<SpanSummary, EngineError> {
+    // A summary costs a model call: the same content on another branch, or after an undo, reuses it.
+    let earlier = find_earlier_summary(chat, hash, configuration).await?;
+    if earlier.is_some() {
+        return Ok(SpanSummary {
+            text: earlier,
+            reused: true,
+            failure: None,
+        });
+    }
+    // A failure is no error of the compaction: the manifest alone still makes room.
+    let (text, failure) = match run_compactor(chat, request, configuration, options).await {
+        Ok(text) => (text, None),
+        Err(why) => (None, Some(why)),
+    };
+    Ok(SpanSummary {
+        text,
+        reused: false,
+        failure,
     })
 }
 

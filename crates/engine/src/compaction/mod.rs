@@ -14,6 +14,8 @@
 //! * `branch_snapshot`, `span`: the branch as compaction sees it, and where it can be cut;
 //! * `native`: compactions that a provider made.
 //!
+//! The space that a compaction frees is counted with the tokens of the target's model; what the provider reported for the
+//! last call scales these counts, as only the provider knows how it counts.
 //! Not here: the texts of manifests and summaries (`contexture-compile`), models over HTTP.
 
 mod auto_compact;

@@ -15,6 +15,8 @@
 //! To work on two branches at once, open a second handle with [`Conversation::for_branch`].
 //!
 //! All methods take `&self`, may be called from several tasks, and store nothing when they fail.
+//! Errors say what to do next; [`EngineError::is_retryable`](crate::EngineError::is_retryable) says whether the same call
+//! may succeed later.
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! use contexture_compile::Target;

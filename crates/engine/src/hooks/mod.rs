@@ -5,6 +5,7 @@
 //! no concurrent change is lost: the loser reads the states again and repeats its hooks.
 //!
 //! A conversation without layers pays nothing: its appends open no session.
+//! A run keeps one session for all of its steps. Programs and single appends open one, use it and drop it.
 //! * `open_session`: states read from the path, the resource or the owner;
 //! * `session`: hooks whose answers count;
 //! * `replay`: hooks without an answer, logged so that they can be repeated;

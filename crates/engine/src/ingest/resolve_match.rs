@@ -174,6 +174,20 @@ impl RequestHistory<'_> {
         {
             return Ok(spot);
         }
+        self.match_left_path(tails, record, wanted, start, &found)
+            .await
+    }
+
+    /// Chooses where a request continues in a named conversation if it goes on from no end that it was found at: after
+    /// the answer it names, along the path it sent the end of, or on a new branch.
+    async fn match_left_path(
+        &self,
+        tails: &PathTails<'_>,
+        record: &Record,
+        wanted: Option<&BranchName>,
+        start: Option<&PathMatch>,
+        found: &[PathCandidate],
+    ) -> Result<MatchTarget, EngineError> {
         let nothing = MatchTarget {
             conversation: record.id.clone(),
             known: 0,

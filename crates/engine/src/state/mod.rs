@@ -17,6 +17,7 @@
 //! A value of a newer version is an error and is never overwritten. A redacted value reads as empty: what it named is gone
 //! with it.
 //!
+//! An entry of a newer version is left as it is for the program that wrote it.
 //! Nothing here reads or writes a store: changes are values that an append carries.
 //!
 //! Not here: reading state (`handle`), storing it (`append`), states of layers (`hooks`).

@@ -1,4 +1,6 @@
 //! The state entry `@pins`: a JSON array of node ids (version 1).
+//!
+//! It hangs off the path, so pins rewind and fork with it. Not here: pinning (`append`).
 
 use std::collections::BTreeSet;
 
@@ -10,6 +12,9 @@ use crate::error::EngineError;
 use contexture_store::StateChange;
 
 /// A pinned node.
+///
+/// The whole round of a pinned node is kept in calls, so that a call is never separated from its output. A pin of a node
+/// that is not on the path has no effect there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pin(#[serde(with = "node_id")] pub(crate) NodeId);
 

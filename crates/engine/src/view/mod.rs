@@ -15,6 +15,11 @@
 //! A *link* is the hash of an item's bytes, looked up among the items of this branch's path. So a link never reaches
 //! another branch, another conversation or another owner, and an item that was redacted is reported as evicted.
 //!
+//! Damage is an error and never a gap: a stored item that cannot be parsed, or whose bytes do not have their hash, is
+//! reported with its node, because a view that leaves it out silently would be taken for the whole conversation.
+//!
+//! Folding reads one page while the store loads the next, so that long paths are shown in the time of the slower of the
+//! two. `links` use the path that the handle has cached; the others read from the store.
 //! Not here: what a model is sent in a call (`call`), the tree for drawing (`tree`), full-text search over many
 //! conversations (`search`).
 
