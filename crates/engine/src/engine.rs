@@ -65,7 +65,7 @@ impl Engine {
         Ok(Self::new(open_store(address).await?))
     }
 
-    /// An engine that forgets with the process.
+    /// Returns an engine whose conversations are gone with the process.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::default()))

@@ -315,7 +315,7 @@ fn list_target_names(names: &[String]) -> String {
     }
 }
 
-/// Why a call cannot be compiled again.
+/// Why a past call cannot be compiled again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreplayable {

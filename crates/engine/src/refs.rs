@@ -14,18 +14,18 @@ use contexture_store::{
 use crate::error::EngineError;
 use crate::handle::Conversation;
 
-/// All branches and checkpoints, with counts.
+/// Lists all branches and checkpoints, with counts.
 pub(crate) async fn list_refs(chat: &Conversation) -> Result<Refs, EngineError> {
     Ok(chat.store().list_refs(chat.owner(), chat.id()).await?)
 }
 
-/// The whole tree: nodes with their parents, and the names that point to them.
+/// Loads the whole tree: nodes with their parents, and the names that point to them.
 pub(crate) async fn load_node_graph(chat: &Conversation) -> Result<Graph, EngineError> {
     Ok(load_graph(chat.store(), chat.owner(), chat.id()).await?)
 }
 
-/// Goes back to a message: a new branch whose last message it is, made active, and this handle on
-/// it. The branch left behind stays as it is.
+/// Rewinds to a message: opens a branch that ends with it, makes the branch active and moves this handle to
+/// it. The earlier branch stays as it is.
 pub(crate) async fn rewind_to_message(
     chat: &Conversation,
     message: &str,
@@ -34,7 +34,7 @@ pub(crate) async fn rewind_to_message(
     rewind_to_node(chat, last).await
 }
 
-/// As [`Self::rewind`], to a node.
+/// Rewinds as [`Self::rewind`], to a node.
 pub(crate) async fn rewind_to_node(
     chat: &Conversation,
     node: NodeId,
@@ -44,25 +44,25 @@ pub(crate) async fn rewind_to_node(
     Ok(branch)
 }
 
-/// Opens a branch at the head for a question aside. This handle stays where it is.
+/// Opens a branch at the head, for a side question. This handle stays on its branch.
 pub(crate) async fn open_side_branch(chat: &Conversation) -> Result<Branch, EngineError> {
     let head = require_head(chat, "open a branch aside").await?;
     open_branch(chat, Some(head), Activation::Keep).await
 }
 
-/// Starts anew on an empty branch, made active. Everything said so far stays on its branch.
+/// Opens an empty branch, makes it active and moves this handle to it. The earlier branch stays as it is.
 pub(crate) async fn open_empty_branch(chat: &Conversation) -> Result<Branch, EngineError> {
     let branch = open_branch(chat, None, Activation::Activate).await?;
     chat.set_branch(branch.name.clone());
     Ok(branch)
 }
 
-/// Makes a branch of this name at the head, without switching to it.
+/// Creates a branch of this name at the head, without switching to it.
 pub(crate) async fn create_branch(chat: &Conversation, name: &str) -> Result<Branch, EngineError> {
     create_branch_at(chat, name, load_head(chat).await?).await
 }
 
-/// As [`Self::create_branch`], at a node; `None`: an empty one.
+/// Creates a branch as [`Self::create_branch`], at a node; with `None` an empty one.
 pub(crate) async fn create_branch_at(
     chat: &Conversation,
     name: &str,
@@ -77,7 +77,7 @@ pub(crate) async fn create_branch_at(
     expect_branch(chat, change_ref(chat, RefChange::CreateBranch(new)).await?)
 }
 
-/// Puts this handle on another branch and makes that the active one.
+/// Moves this handle to another branch and makes that branch active.
 pub(crate) async fn switch_branch(chat: &Conversation, name: &str) -> Result<Branch, EngineError> {
     let name = BranchName::new(name)?;
     let branch = expect_branch(chat, change_ref(chat, RefChange::Activate(name)).await?)?;
@@ -85,13 +85,13 @@ pub(crate) async fn switch_branch(chat: &Conversation, name: &str) -> Result<Bra
     Ok(branch)
 }
 
-/// Deletes a branch's name; its nodes stay.
+/// Deletes the name of a branch; its nodes stay.
 pub(crate) async fn delete_branch(chat: &Conversation, name: &str) -> Result<(), EngineError> {
     change_ref(chat, RefChange::DeleteBranch(BranchName::new(name)?)).await?;
     Ok(())
 }
 
-/// Names the head, replacing a checkpoint of that name.
+/// Sets a checkpoint at the head, replacing one of that name.
 pub(crate) async fn set_checkpoint(
     chat: &Conversation,
     name: &str,
@@ -112,7 +112,7 @@ pub(crate) async fn set_checkpoint(
     }
 }
 
-/// Goes back to a checkpoint: a new branch at its node, made active, and this handle on it.
+/// Restores a checkpoint: opens a branch at its node, makes it active and moves this handle to it.
 pub(crate) async fn restore_checkpoint(
     chat: &Conversation,
     name: &str,
@@ -130,7 +130,7 @@ pub(crate) async fn restore_checkpoint(
     rewind_to_node(chat, node).await
 }
 
-/// Deletes a checkpoint's name.
+/// Deletes a checkpoint; its node stays.
 pub(crate) async fn delete_checkpoint(chat: &Conversation, name: &str) -> Result<(), EngineError> {
     change_ref(
         chat,
@@ -140,7 +140,7 @@ pub(crate) async fn delete_checkpoint(chat: &Conversation, name: &str) -> Result
     Ok(())
 }
 
-/// The head of this handle's branch; `None` while it is empty.
+/// Loads the head of this handle's branch; `None` while the branch is empty.
 pub(crate) async fn load_head(chat: &Conversation) -> Result<Option<NodeId>, EngineError> {
     let request = ReadRequest::last_nodes(chat.current_position(), 1);
     Ok(chat
@@ -220,7 +220,7 @@ async fn last_message_node(chat: &Conversation, message: &str) -> Result<NodeId,
     }
 }
 
-/// Another handle with the layers of this one, on a branch that is there.
+/// Returns another handle with the layers of this one, on an existing branch.
 pub(crate) fn handle_for_branch(chat: &Conversation, branch: BranchName) -> Conversation {
     let engine = chat.engine().clone();
     let other = Conversation::new(engine, chat.owner().clone(), chat.id().clone(), branch);

@@ -39,8 +39,8 @@ pub(crate) async fn search_owner(
     Ok(search.search_nodes(owner, request).await?)
 }
 
-/// The texts of this conversation, on all its branches, that have everything a query asks for:
-/// the best 20. [`Engine::search`] takes other wishes.
+/// Searches this conversation on all its branches and returns the best 20 texts that contain everything the
+/// query asks for. [`Engine::search`](crate::Engine::search) takes options.
 pub(crate) async fn search_conversation(
     chat: &Conversation,
     query: &str,

@@ -7,7 +7,7 @@ use contexture_store::{Limits, NewItem};
 
 use crate::handle::Conversation;
 
-/// An item as it is stored: secrets taken out, its meaning hashed.
+/// Builds an item as it is stored: secrets redacted, its meaning hashed.
 pub(crate) fn new_item(
     chat: &Conversation,
     id: NodeId,

@@ -12,8 +12,8 @@ use crate::error::EngineError;
 use crate::handle::{Conversation, load_state_list};
 use crate::state::Pins;
 
-/// Pins a node on this branch: the round it is in is never cleared, previewed or cut. A pinned node
-/// stays pinned.
+/// Pins a node on this branch: its round is never cleared, previewed or cut. Pinning a pinned node does
+/// nothing.
 pub(crate) async fn pin_node(chat: &Conversation, node: NodeId) -> Result<(), EngineError> {
     // Checked first: a pin of an unknown node would be stored and have no effect.
     let query = NodeQuery::Id(node);
@@ -29,7 +29,7 @@ pub(crate) async fn pin_node(chat: &Conversation, node: NodeId) -> Result<(), En
     Ok(())
 }
 
-/// Takes a pin back, and says whether there was one.
+/// Removes a pin and returns whether there was one.
 pub(crate) async fn unpin_node(chat: &Conversation, node: NodeId) -> Result<bool, EngineError> {
     let pins = load_state_list(chat, chat.current_position()).await?;
     let mut nodes = pins.node_ids();
@@ -40,7 +40,7 @@ pub(crate) async fn unpin_node(chat: &Conversation, node: NodeId) -> Result<bool
     Ok(was)
 }
 
-/// What is pinned on this branch.
+/// Loads the pinned nodes of this branch.
 pub(crate) async fn load_pins(chat: &Conversation) -> Result<BTreeSet<NodeId>, EngineError> {
     let pins: Pins = load_state_list(chat, chat.current_position()).await?;
     Ok(pins.node_ids())

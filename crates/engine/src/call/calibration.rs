@@ -63,7 +63,7 @@ fn compile_with_scratch(
     chat.with_scratch(|scratch| compile(input, scratch))
 }
 
-/// How counts of a request are narrowed by what is known now of its model; `None`: they are not.
+/// Loads the range by which counts of a request are calibrated for its model now; `None` if they are not.
 pub(crate) async fn load_calibrated_range(
     chat: &Conversation,
     request: &CompileRequest,

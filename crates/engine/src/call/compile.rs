@@ -33,13 +33,13 @@ use crate::state::Instructions;
 pub struct CompiledCall {
     /// The request to send.
     pub payload: Payload,
-    /// What is in it and why.
+    /// What the payload contains and why.
     pub report: Report,
-    /// What to consider before the next call.
+    /// Advice for the next call.
     pub advice: Advice,
-    /// What became of each layer's words.
+    /// Outcome of each layer's hooks.
     pub outcomes: Vec<HookOutcome>,
-    /// What layers told: which notes are shown, say.
+    /// Events that layers emitted, for example which notes are shown.
     pub told: Vec<LayerEvent>,
     pub(crate) plan: Plan,
     pub(crate) plan_key: String,
@@ -100,7 +100,7 @@ impl CompiledCall {
     }
 }
 
-/// As [`Self::compile`], saying this too, or until it is called off.
+/// Compiles as [`Self::compile`], with options for this call.
 pub(crate) async fn compile_call(
     chat: &Conversation,
     target: TargetChoice<'_>,
@@ -219,8 +219,8 @@ fn compile_done_event(request: &CompileRequest, report: &Report) -> EngineEventK
     }
 }
 
-/// Compiles a history as it is given: its instructions before its items, nothing of what is stored. What earlier
-/// compiles of this handle counted and wrote is not counted and written again.
+/// Compiles a history from outside: its instructions before its items, nothing of what is stored. Work that earlier
+/// compiles of this handle did is reused.
 pub(crate) fn compile_external(
     chat: &Conversation,
     transcript: &Transcript,

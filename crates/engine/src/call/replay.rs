@@ -47,8 +47,7 @@ impl Replayed {
     }
 }
 
-/// Compiles a past call again from what was kept of it, and says whether the payload is the one that
-/// was sent.
+/// Compiles a past call again from its record and compares the payload with the one that was sent.
 pub(crate) async fn replay_call(
     chat: &Conversation,
     response: ResponseId,
@@ -116,7 +115,7 @@ pub(crate) async fn replay_call(
     })
 }
 
-/// The answers on a path, oldest first. Of those that were imported nothing is kept but their items.
+/// Lists the answers on a path, oldest first. Imported answers have items but no record.
 pub(crate) async fn list_response_ids(
     chat: &Conversation,
     at: PathEnd,

@@ -15,14 +15,14 @@ const ROUNDS: usize = 3;
 /// When and how a call is compacted before it is sent.
 #[derive(Clone, Debug, Default)]
 pub struct PrepareOptions {
-    /// From which size on.
+    /// The size from which the history is compacted.
     pub trigger: Trigger,
-    /// Which figure counts.
+    /// Which token figure decides when both are known.
     pub usage: UsagePreference,
     /// What the provider said of the last call. Default: what was stored with its answer, if
     /// [`Conversation::record`] stored it on this branch and it was a call of the same model.
     pub reported: Option<ReportedUsage>,
-    /// How.
+    /// Options for each compaction.
     pub compact: CompactOptions,
 }
 
@@ -35,7 +35,7 @@ pub struct Prepared {
     pub compacted: Vec<Compacted>,
 }
 
-/// As [`Self::prepare`], with what a call says and heeds beside its conversation.
+/// Prepares as [`Self::prepare`], with options for the compile.
 pub(crate) async fn prepare_call(
     chat: &Conversation,
     target: &Target,

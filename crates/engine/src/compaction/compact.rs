@@ -28,7 +28,7 @@ pub(super) const LEAST: u64 = 256;
 /// How large it may be otherwise, in per cent of the tokens of what it stands for.
 pub(super) const MANIFEST: u8 = 15;
 
-/// What a compaction shall stand for.
+/// The part of the history that a compaction replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompactSpan {
@@ -44,21 +44,21 @@ pub enum CompactSpan {
     },
 }
 
-/// How to compact.
+/// Options for one compaction.
 #[derive(Clone, Debug)]
 pub struct CompactOptions {
-    /// What it shall stand for.
+    /// The part of the history to replace.
     pub span: CompactSpan,
-    /// What sums up. Default: the manifest alone.
+    /// The compactor that writes the summary. Default: the manifest alone.
     pub compactor: Arc<dyn Compactor>,
-    /// What the compactor is told to keep.
+    /// Instructions for the compactor: what to keep.
     pub instructions: Option<String>,
     /// How much of the history stays as it is, in per cent of the space of a request. Default 40; at most
     /// half of what there is.
     pub keep: u8,
     /// How large a manifest may be, in per cent of the span's tokens; at least 256 tokens. Default 15.
     pub manifest: u8,
-    /// When a failing compactor is left alone.
+    /// When a failing compactor is no longer called.
     pub breaker: CircuitBreakerPolicy,
     /// Where a compactor's calls of a model are counted. Default: nowhere.
     pub ledger: Option<Arc<dyn SideUsageTracker>>,
@@ -118,8 +118,8 @@ pub struct Compacted {
     pub draft: CompactionDraft,
 }
 
-/// Compacts this branch: what is older is stood for by a manifest, and by a summary if the compactor
-/// makes one. The nodes stay; [`Self::uncompact`] takes it back.
+/// Compacts this branch: replaces the older part in calls by a manifest, and by a summary if the compactor
+/// writes one. The nodes stay; [`Self::uncompact`] undoes it.
 pub(crate) async fn compact_branch(
     chat: &Conversation,
     target: &Target,
@@ -129,7 +129,7 @@ pub(crate) async fn compact_branch(
     store_compaction(chat, draft).await
 }
 
-/// What [`Self::compact`] would store. Asks the compactor, stores nothing.
+/// Drafts what [`Self::compact`] would store. Asks the compactor, stores nothing.
 pub(crate) async fn draft_compaction(
     chat: &Conversation,
     target: &Target,
@@ -200,7 +200,7 @@ async fn draft_with_advice(
     .await
 }
 
-/// Stores a draft: the item and what it stands for, in one transaction.
+/// Stores a drafted compaction: the item and its cover, in one transaction.
 pub(crate) async fn store_compaction(
     chat: &Conversation,
     draft: CompactionDraft,
@@ -239,7 +239,7 @@ pub(crate) async fn store_compaction(
     Ok(Compacted { node, head, draft })
 }
 
-/// Takes a compaction back: what it stands for is shown again on this branch. The item stays.
+/// Undoes a compaction: the nodes it covers are shown again on this branch. The item stays.
 pub(crate) async fn undo_compaction(
     chat: &Conversation,
     compaction: NodeId,
@@ -260,7 +260,7 @@ pub(crate) async fn undo_compaction(
     Ok(())
 }
 
-/// The compactions in effect on this branch, as they were stored.
+/// Lists the compactions in effect on this branch, in the order they were stored.
 pub(crate) async fn list_compactions(chat: &Conversation) -> Result<Vec<CoverEntry>, EngineError> {
     let covers: Covers = load_state_list(chat, chat.current_position()).await?;
     Ok(covers.entries)

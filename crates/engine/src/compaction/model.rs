@@ -22,7 +22,7 @@ const FILL: u64 = 80;
 /// A request that is refused for its length is told in halves, so many times.
 const HALVINGS: usize = 8;
 
-/// Sums up by a model.
+/// A compactor that asks a model.
 #[derive(Clone, Debug)]
 pub struct ModelCompactor {
     model: Arc<dyn Model>,

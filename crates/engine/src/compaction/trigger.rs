@@ -1,6 +1,6 @@
 //! When the history is compacted automatically.
 
-/// From which size on.
+/// The size from which the history is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
@@ -28,7 +28,7 @@ pub struct ReportedUsage {
     pub counted: u64,
 }
 
-/// Which figure counts.
+/// Which token figure decides when both are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UsagePreference {
     /// The larger of the two.

@@ -14,20 +14,20 @@ use crate::refs::{
 };
 
 impl Conversation {
-    /// All branches and checkpoints, with counts.
+    /// Lists all branches and checkpoints, with counts.
     pub async fn refs(&self) -> Result<Refs, EngineError> {
         list_refs(self).await
     }
 
-    /// The whole tree: nodes with their parents, and the names that point to them.
+    /// Loads the whole tree: nodes with their parents, and the names that point to them.
     pub async fn tree(&self) -> Result<Graph, EngineError> {
         load_node_graph(self).await
     }
 
-    /// Goes back to a message: a new branch whose last message it is, made active, and this handle on
-    /// it. The branch left behind stays as it is.
+    /// Rewinds to a message: opens a branch that ends with it, makes the branch active and moves this handle to
+    /// it. The earlier branch stays as it is.
     ///
-    /// The message is looked for on this handle's branch first, then anywhere in the conversation.
+    /// The message is looked up on this handle's branch first, then in the whole conversation.
     ///
     /// # Errors
     /// The store's `NotFound`, or `Ambiguous` if it is not on this branch but on several others.
@@ -35,12 +35,12 @@ impl Conversation {
         rewind_to_message(self, message.as_ref()).await
     }
 
-    /// As [`Self::rewind`], to a node.
+    /// Rewinds as [`Self::rewind`], to a node.
     pub async fn rewind_to(&self, node: NodeId) -> Result<Branch, EngineError> {
         rewind_to_node(self, node).await
     }
 
-    /// Opens a branch at the head for a question aside. This handle stays where it is.
+    /// Opens a branch at the head, for a side question. This handle stays on its branch.
     ///
     /// # Errors
     /// [`EngineError::EmptyBranch`] if there is nothing to branch from.
@@ -48,17 +48,17 @@ impl Conversation {
         open_side_branch(self).await
     }
 
-    /// Starts anew on an empty branch, made active. Everything said so far stays on its branch.
+    /// Opens an empty branch, makes it active and moves this handle to it. The earlier branch stays as it is.
     pub async fn clear(&self) -> Result<Branch, EngineError> {
         open_empty_branch(self).await
     }
 
-    /// Makes a branch of this name at the head, without switching to it.
+    /// Creates a branch of this name at the head, without switching to it.
     pub async fn create_branch(&self, name: &str) -> Result<Branch, EngineError> {
         create_branch(self, name).await
     }
 
-    /// As [`Self::create_branch`], at a node; `None`: an empty one.
+    /// Creates a branch as [`Self::create_branch`], at a node; with `None` an empty one.
     pub async fn create_branch_at(
         &self,
         name: &str,
@@ -67,7 +67,7 @@ impl Conversation {
         create_branch_at(self, name, base).await
     }
 
-    /// Puts this handle on another branch and makes that the active one.
+    /// Moves this handle to another branch and makes that branch active.
     ///
     /// # Errors
     /// The store's `NotFound`.
@@ -75,12 +75,12 @@ impl Conversation {
         switch_branch(self, name).await
     }
 
-    /// Deletes a branch's name; its nodes stay.
+    /// Deletes the name of a branch; its nodes stay.
     pub async fn delete_branch(&self, name: &str) -> Result<(), EngineError> {
         delete_branch(self, name).await
     }
 
-    /// Names the head, replacing a checkpoint of that name.
+    /// Sets a checkpoint at the head, replacing one of that name.
     ///
     /// # Errors
     /// [`EngineError::EmptyBranch`] if there is nothing to name.
@@ -88,7 +88,7 @@ impl Conversation {
         set_checkpoint(self, name).await
     }
 
-    /// Goes back to a checkpoint: a new branch at its node, made active, and this handle on it.
+    /// Restores a checkpoint: opens a branch at its node, makes it active and moves this handle to it.
     ///
     /// # Errors
     /// The store's `NotFound`.
@@ -96,17 +96,17 @@ impl Conversation {
         restore_checkpoint(self, name).await
     }
 
-    /// Deletes a checkpoint's name.
+    /// Deletes a checkpoint; its node stays.
     pub async fn delete_checkpoint(&self, name: &str) -> Result<(), EngineError> {
         delete_checkpoint(self, name).await
     }
 
-    /// The head of this handle's branch; `None` while it is empty.
+    /// Loads the head of this handle's branch; `None` while the branch is empty.
     pub async fn head(&self) -> Result<Option<NodeId>, EngineError> {
         load_head(self).await
     }
 
-    /// Another handle with the layers of this one, on a branch that is there.
+    /// Returns another handle with the layers of this one, on an existing branch.
     #[must_use]
     pub fn for_branch(&self, branch: BranchName) -> Self {
         handle_for_branch(self, branch)

@@ -15,7 +15,7 @@ use crate::handle::{Conversation, TargetChoice};
 use crate::record::{RecordOptions, Recorded, record_call};
 
 impl Conversation {
-    /// How counts of a request are narrowed by what is known now of its model; `None`: they are not.
+    /// Loads the range by which counts of a request are calibrated for its model now; `None` if they are not.
     pub async fn calibrated_range(&self, request: &CompileRequest) -> Option<CalibratedRange> {
         load_calibrated_range(self, request).await
     }
@@ -26,7 +26,7 @@ impl Conversation {
         learn_from_usage(self, counting, usage).await
     }
 
-    /// Compiles what this branch says for one model call: for a target, the name of one, or
+    /// Compiles this branch for one model call, for a target, the name of a target, or
     /// [`TargetChoice::Default`].
     ///
     /// Nothing is stored; the plan of the call is stored with its answer, by
@@ -43,7 +43,7 @@ impl Conversation {
         compile_call(self, target.into(), CompileOptions::default()).await
     }
 
-    /// As [`Self::compile`], saying this too, or until it is called off.
+    /// Compiles as [`Self::compile`], with options for this call.
     ///
     /// # Errors
     /// As [`Self::compile`]; [`Refusal::Cancelled`](contexture_compile::Refusal::Cancelled).
@@ -55,14 +55,14 @@ impl Conversation {
         compile_call(self, target.into(), options.into()).await
     }
 
-    /// Compiles a history as it is given: its instructions before its items, nothing of what is stored. What earlier
-    /// compiles of this handle counted and wrote is not counted and written again.
+    /// Compiles a history from outside: its instructions before its items, nothing of what is stored. Work that earlier
+    /// compiles of this handle did is reused.
     ///
-    /// Its counts are narrowed as those of the call it is compared with
-    /// ([`CompiledCall::narrowing`](crate::CompiledCall::calibrated_range)), or by what is known now ([`Self::calibrated_range`]).
+    /// Its counts are calibrated as those of the call it is compared with ([`CompiledCall::calibrated_range`]), or by what
+    /// is known now ([`Self::calibrated_range`]).
     ///
     /// # Errors
-    /// As [`Compiler::compile`].
+    /// As [`Compiler::compile`](contexture_compile::Compiler::compile).
     pub fn compile_external(
         &self,
         transcript: &Transcript,
@@ -98,7 +98,7 @@ impl Conversation {
         record_call(self, call, response, RecordOptions::default()).await
     }
 
-    /// As [`Self::record`], as a run does it.
+    /// Records as [`Self::record`], with options for a step of a run.
     ///
     /// # Errors
     /// As [`Self::record`]; [`EngineError::Layers`] for a layer that must not fail; with layers of a run one that [is
@@ -112,8 +112,7 @@ impl Conversation {
         record_call(self, call, response, options).await
     }
 
-    /// Compiles a past call again from what was kept of it, and says whether the payload is the one that
-    /// was sent.
+    /// Compiles a past call again from its record and compares the payload with the one that was sent.
     ///
     /// # Errors
     /// `NotFound` for an answer that is not there; [`EngineError::Unreplayable`];
@@ -122,7 +121,7 @@ impl Conversation {
         replay_call(self, response).await
     }
 
-    /// The answers on a path, oldest first. Of those that were imported nothing is kept but their items.
+    /// Lists the answers on a path, oldest first. Imported answers have items but no record.
     ///
     /// # Errors
     /// The store's.

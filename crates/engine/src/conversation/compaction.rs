@@ -13,8 +13,8 @@ use crate::handle::Conversation;
 use crate::state::CoverEntry;
 
 impl Conversation {
-    /// Compacts this branch: what is older is stood for by a manifest, and by a summary if the compactor
-    /// makes one. The nodes stay; [`Self::uncompact`] takes it back.
+    /// Compacts this branch: replaces the older part in calls by a manifest, and by a summary if the compactor
+    /// writes one. The nodes stay; [`Self::uncompact`] undoes it.
     ///
     /// # Errors
     /// [`EngineError::NothingToCompact`], [`EngineError::CoverOverlap`], the store's `StateConflict` if
@@ -27,7 +27,7 @@ impl Conversation {
         compact_branch(self, target, options).await
     }
 
-    /// What [`Self::compact`] would store. Asks the compactor, stores nothing.
+    /// Drafts what [`Self::compact`] would store. Asks the compactor, stores nothing.
     ///
     /// # Errors
     /// As [`Self::compact`].
@@ -39,7 +39,7 @@ impl Conversation {
         draft_compaction(self, target, options).await
     }
 
-    /// Stores a draft: the item and what it stands for, in one transaction.
+    /// Stores a drafted compaction: the item and its cover, in one transaction.
     ///
     /// # Errors
     /// The store's; `StateConflict` if somebody compacted since the draft was made.
@@ -47,7 +47,7 @@ impl Conversation {
         store_compaction(self, draft).await
     }
 
-    /// Takes a compaction back: what it stands for is shown again on this branch. The item stays.
+    /// Undoes a compaction: the nodes it covers are shown again on this branch. The item stays.
     ///
     /// # Errors
     /// [`EngineError::NotInEffect`] if it stands for nothing here, or the store's.
@@ -55,7 +55,7 @@ impl Conversation {
         undo_compaction(self, compaction).await
     }
 
-    /// The compactions in effect on this branch, as they were stored.
+    /// Lists the compactions in effect on this branch, in the order they were stored.
     ///
     /// # Errors
     /// [`EngineError::StoredState`] if the entry cannot be read, or the store's.
@@ -63,8 +63,8 @@ impl Conversation {
         list_compactions(self).await
     }
 
-    /// Compiles a call, and compacts the history first if it has grown too large: compile, compact, compile
-    /// again, a few times at most. Where nothing can be compacted the call is as [`Self::compile`] makes it.
+    /// Compiles a call, compacting the history first if it has grown too large: compile, compact, compile
+    /// again, three times at most. Where nothing can be compacted, the call is that of [`Self::compile`].
     ///
     /// # Errors
     /// As [`Self::compile`] and [`Self::compact`]; what others stored meanwhile is no error.
@@ -76,7 +76,7 @@ impl Conversation {
         prepare_call(self, target, options, CompileOptions::default()).await
     }
 
-    /// As [`Self::prepare`], with what a call says and heeds beside its conversation.
+    /// Prepares as [`Self::prepare`], with options for the compile.
     ///
     /// # Errors
     /// As [`Self::prepare`].

@@ -24,7 +24,7 @@ impl Conversation {
         refresh_session(self, session).await
     }
 
-    /// The layer of this type.
+    /// Returns a handle on the layer of this type.
     ///
     /// # Errors
     /// [`EngineError::LayerState`] where the handle has none.
@@ -32,7 +32,7 @@ impl Conversation {
         layer_handle(self)
     }
 
-    /// Calls the function of a layer that models call by this name, and stores what it changed.
+    /// Calls a layer's function by the tool name that models use, and stores what it changed.
     ///
     /// # Errors
     /// [`EngineError::Function`], or the store's.
@@ -40,7 +40,7 @@ impl Conversation {
         call_layer_function(self, tool, arguments).await
     }
 
-    /// The layers at this branch's head, for a run or for none.
+    /// Opens the layers at this branch's head, for a run or for none.
     ///
     /// # Errors
     /// [`EngineError::Layers`], or the store's.
@@ -48,7 +48,7 @@ impl Conversation {
         open_session(self, run).await
     }
 
-    /// The layers of a child run on this handle's branch, which go on from what its parent's have.
+    /// Opens the layers of a child run on this handle's branch; their first states come from the parent's.
     ///
     /// # Errors
     /// [`EngineError::Layers`], or the store's.
@@ -60,7 +60,7 @@ impl Conversation {
         open_child_session(self, run, parent).await
     }
 
-    /// The layers somewhere on the conversation's tree, for a run or for none.
+    /// Opens the layers at any place of the tree, for a run or for none.
     ///
     /// # Errors
     /// [`EngineError::Layers`], or the store's.
@@ -72,7 +72,7 @@ impl Conversation {
         open_session_at(self, at, run).await
     }
 
-    /// Counts what layers ask of a model from now on.
+    /// Counts model calls of the session's layers with this tracker from now on.
     pub fn track_side_usage(&self, session: &mut LayerSession, ledger: Arc<dyn SideUsageTracker>) {
         track_side_usage(self, session, ledger)
     }

@@ -20,24 +20,24 @@ use crate::view::{
 };
 
 impl Conversation {
-    /// The handle's fragments; empty until something is set.
+    /// Returns the handle's fragments; empty until some are set.
     #[must_use]
     pub fn fragments(&self) -> Vec<Fragment> {
         list_fragments(self)
     }
 
-    /// The conversation's record: title, metadata, counts.
+    /// Loads the conversation's record: title, metadata, counts.
     pub async fn info(&self) -> Result<Record, EngineError> {
         load_info(self).await
     }
 
-    /// This branch as a transcript: what stands before the history, and the items.
+    /// Loads this branch as a transcript: the leading instructions and the items that models see.
     pub async fn transcript(&self) -> Result<Transcript, EngineError> {
         load_transcript(self).await
     }
 
-    /// The whole conversation in a session format: one it was imported from gives the same JSON
-    /// values, with what was said since behind them; a wire format gives this branch as messages.
+    /// Exports the whole conversation in a session format. The format it was imported from gives the same JSON
+    /// values, followed by what was stored since; a wire format gives this branch as messages.
     ///
     /// # Errors
     /// [`EngineError::NotImported`] or [`EngineError::Session`] for a log format the conversation was
@@ -46,7 +46,7 @@ impl Conversation {
         export_text(self, format).await
     }
 
-    /// The whole conversation as a session, to be written as `format`.
+    /// Exports the whole conversation as a session that can be written as `format`.
     ///
     /// # Errors
     /// As [`Self::export`].
@@ -79,9 +79,9 @@ impl Conversation {
         follow_events(self, after)
     }
 
-    /// What a link names on this branch's path, the newest item first.
+    /// Resolves a link to the newest item with its hash on this branch's path.
     ///
-    /// A handle that has not read the path yet reads it; later looks read what came since.
+    /// The first use reads the path; later ones read only what is new.
     ///
     /// # Errors
     /// [`EngineError::NoLink`] if there is no such item for this reader; [`EngineError::Evicted`] if it was redacted.
@@ -133,12 +133,12 @@ impl Conversation {
         read_context(self, arguments).await
     }
 
-    /// What is pinned on this branch.
+    /// Loads the pinned nodes of this branch.
     pub async fn pins(&self) -> Result<BTreeSet<NodeId>, EngineError> {
         load_pins(self).await
     }
 
-    /// The system prompt and the stored messages.
+    /// Resolves the branch to the system prompt and the stored messages.
     ///
     /// # Errors
     /// The renderer's, or the store's.
@@ -146,16 +146,16 @@ impl Conversation {
         resolve_conversation(self, renderer).await
     }
 
-    /// The stored messages of this branch.
+    /// Loads the stored messages of this branch as this reader sees them.
     pub async fn messages(&self, audience: MessageView) -> Result<Vec<UiMessage>, EngineError> {
         load_messages(self, audience).await
     }
 
-    /// The texts of this conversation, on all its branches, that have everything a query asks for:
-    /// the best 20. [`Engine::search`] takes other wishes.
+    /// Searches this conversation on all its branches and returns the best 20 texts that contain everything the
+    /// query asks for. [`Engine::search`](crate::Engine::search) takes options.
     ///
     /// # Errors
-    /// As [`Engine::search`].
+    /// As [`Engine::search`](crate::Engine::search).
     pub async fn search(&self, query: &str) -> Result<SearchPage, EngineError> {
         search_conversation(self, query).await
     }

@@ -15,13 +15,13 @@ use crate::hooks::{LayerSession, StepAppend, append_step};
 use crate::record::track_usage;
 
 impl Conversation {
-    /// An item as it is stored: secrets taken out, its meaning hashed.
+    /// Builds an item as it is stored: secrets redacted, its meaning hashed.
     #[must_use]
     pub fn new_item(&self, id: NodeId, item: &Item, step: Option<RunStep>) -> NewItem {
         new_item(self, id, item, step)
     }
 
-    /// Appends items of a step, with what its layers have changed and make of them.
+    /// Appends items of a run's step together with the changes of its layers.
     ///
     /// # Errors
     /// One that [is about a stale state](EngineError::is_stale_state) where somebody else changed a layer's state since
@@ -34,10 +34,10 @@ impl Conversation {
         append_step(self, step, session).await
     }
 
-    /// Replaces the handle's fragments: what the model is told before the history.
+    /// Replaces the handle's fragments, which the model reads before the history.
     ///
-    /// They belong to the handle; each append also records the list on the path, so that a rewind
-    /// brings back what was said at the time. Fragments with `persist: false` are not recorded.
+    /// They belong to the handle. Each append also records the list on the path, so that a rewind brings back the
+    /// list of that time. Fragments with `persist: false` are not recorded.
     ///
     /// # Errors
     /// [`EngineError::NotData`] for a fragment that carries a message.
@@ -45,7 +45,7 @@ impl Conversation {
         set_fragments(self, fragments)
     }
 
-    /// Adds fragments behind those of the handle.
+    /// Adds fragments after those of the handle.
     ///
     /// # Errors
     /// As [`Self::set`].
@@ -53,14 +53,14 @@ impl Conversation {
         add_fragments(self, fragments)
     }
 
-    /// Removes the handle's fragments with this id and says how many there were.
+    /// Removes the handle's fragments with this id and returns their number.
     pub fn unset(&self, id: &str) -> usize {
         remove_fragments(self, id)
     }
 
-    /// Sets what is said beside the conversation with every compile of this handle: context, state,
-    /// guardrails, the line about the window. It is not recorded on the path, but kept with each answer that
-    /// was compiled with it.
+    /// Changes the call context: context, state, guardrails and the line about the window, which every compile of
+    /// this handle adds to the conversation. It is not recorded on the path, but stored with each answer that was
+    /// compiled with it.
     ///
     /// ```
     /// use contexture_compile::{Contribution, Placement};
@@ -106,13 +106,13 @@ impl Conversation {
         reconcile_copies(self).await
     }
 
-    /// An empty draft.
+    /// Returns an empty draft.
     #[must_use]
     pub fn draft(&self) -> Draft {
         new_draft(self)
     }
 
-    /// Stores messages: a draft pushed and committed.
+    /// Stores messages: pushes them to a draft and commits it.
     ///
     /// # Errors
     /// As [`Draft::commit`].
@@ -123,19 +123,18 @@ impl Conversation {
         save_messages(self, messages).await
     }
 
-    /// Pins a node on this branch: the round it is in is never cleared, previewed or cut. A pinned node
-    /// stays pinned.
+    /// Pins a node on this branch: its round is never cleared, previewed or cut. Pinning a pinned node does
+    /// nothing.
     ///
-    /// What is pinned is required: if it does not fit, a compile is refused.
+    /// Pinned content is required: if it does not fit, a compile is refused.
     ///
     /// # Errors
-    /// `NotFound` for a node that the conversation has not; `StateConflict` if somebody pinned
-    /// something meanwhile; or the store's.
+    /// `NotFound` for an unknown node; `StateConflict` if the pins changed concurrently; or the store's.
     pub async fn pin(&self, node: NodeId) -> Result<(), EngineError> {
         pin_node(self, node).await
     }
 
-    /// Takes a pin back, and says whether there was one.
+    /// Removes a pin and returns whether there was one.
     ///
     /// # Errors
     /// As [`Self::pin`].
@@ -143,11 +142,11 @@ impl Conversation {
         unpin_node(self, node).await
     }
 
-    /// Adds what a call used to the conversation's sums, kept in its metadata under `usage`. A figure
-    /// that nobody reported stays absent.
+    /// Adds the usage of a call to the conversation's sums, stored in its metadata under `usage`. A figure that
+    /// was never reported stays absent.
     ///
     /// # Errors
-    /// The store's `VersionConflict` if the metadata keeps changing under it.
+    /// The store's `VersionConflict` if the metadata changes in every attempt.
     pub async fn track_usage(&self, usage: &Usage) -> Result<(), EngineError> {
         track_usage(self, usage).await
     }

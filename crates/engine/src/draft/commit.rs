@@ -17,7 +17,7 @@ use crate::handle::{Conversation, fragment_change};
 use crate::hooks::{append_items, open_session_for_append};
 use crate::refs::load_head;
 
-/// What a commit stored.
+/// Result of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The head of the branch now; `None` only if it is empty and nothing was stored.

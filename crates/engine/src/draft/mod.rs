@@ -49,7 +49,7 @@ pub struct Draft {
     expected_head: ExpectedHead,
 }
 
-/// An empty draft.
+/// Returns an empty draft.
 pub(crate) fn new_draft(chat: &Conversation) -> Draft {
     Draft {
         chat: chat.clone(),
@@ -60,7 +60,7 @@ pub(crate) fn new_draft(chat: &Conversation) -> Draft {
     }
 }
 
-/// Stores messages: a draft pushed and committed.
+/// Stores messages: pushes them to a draft and commits it.
 pub(crate) async fn save_messages(
     chat: &Conversation,
     messages: impl IntoIterator<Item = Fragment>,

@@ -30,7 +30,7 @@ pub(crate) fn encode_message(fragment: &Fragment) -> Result<StagedItem, EngineEr
 /// How far back an output looks for the call it answers.
 pub(crate) const ANSWER_WINDOW: u64 = 512;
 
-/// Something about to be stored.
+/// One entry of a draft.
 #[derive(Clone, Debug)]
 pub(crate) enum StagedItem {
     Message(UiMessage),

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// When a model is left alone.
+/// When a compactor's circuit breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitBreakerPolicy {
-    /// After so many failures in a row. Default 3.
+    /// Failures in a row after which it opens. Default 3.
     pub failures: u32,
-    /// For so many milliseconds. Default a minute.
+    /// Time until one attempt is let through, in milliseconds. Default 60,000.
     pub rest_ms: i64,
 }
 

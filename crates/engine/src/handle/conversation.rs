@@ -33,7 +33,7 @@ pub(crate) struct ConversationInner {
     pub(crate) resource: OnceLock<Option<String>>,
 }
 
-/// What a handle remembers.
+/// What a program set on a handle.
 pub(crate) struct HandleState {
     pub(crate) branch: BranchName,
     /// `None` until `set` is called: then what the path carries counts.
@@ -71,25 +71,25 @@ impl Conversation {
         }
     }
 
-    /// The conversation's id.
+    /// Returns the conversation's id.
     #[must_use]
     pub fn id(&self) -> &ConversationId {
         &self.inner.id
     }
 
-    /// Whose it is.
+    /// Returns the owner.
     #[must_use]
     pub fn owner(&self) -> &Owner {
         &self.inner.owner
     }
 
-    /// The branch this handle works on.
+    /// Returns the branch this handle works on.
     #[must_use]
     pub fn branch(&self) -> BranchName {
         self.lock_state().branch.clone()
     }
 
-    /// The engine it was opened from.
+    /// Returns the engine that opened it.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
@@ -99,7 +99,7 @@ impl Conversation {
         self.inner.engine.store().as_ref()
     }
 
-    /// Tells whoever watches the engine.
+    /// Publishes an event to the watchers of the engine.
     pub(crate) fn publish(&self, what: impl FnOnce() -> EngineEventKind) {
         self.engine().watchers().publish(|| EngineEvent {
             owner: self.owner().clone(),
@@ -112,12 +112,12 @@ impl Conversation {
         self.lock_state().branch = branch;
     }
 
-    /// Where this handle stands.
+    /// Returns the end of this handle's branch.
     pub(crate) fn current_position(&self) -> PathEnd {
         PathEnd::Branch(self.branch())
     }
 
-    /// What is said beside the conversation now.
+    /// Returns the call context of this handle.
     pub(crate) fn call_context(&self) -> CallContext {
         self.lock_state().call_context.clone()
     }
@@ -137,7 +137,7 @@ impl Conversation {
         self.lock_state().layers.clone()
     }
 
-    /// What layers said last. Whoever takes it puts it back.
+    /// Locks what layers recalled in the last call.
     pub(crate) fn recall_cache(&self) -> MutexGuard<'_, RecallCache> {
         let recalled = self.inner.recall_cache.lock();
         recalled.unwrap_or_else(PoisonError::into_inner)

@@ -112,7 +112,7 @@ impl Engine {
     }
 }
 
-/// How much is kept of each call with its answer.
+/// How much of each call is stored with its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecordLevel {
     /// Only hashes: a payload that is there can be told from another, none can be made again.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use contexture_ir::NodeId;
 
-/// Where the time comes from.
+/// The source of the time.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Milliseconds since the Unix epoch. Information only: nothing is ordered by it.
     fn now_ms(&self) -> i64;
@@ -45,7 +45,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Where fresh ids come from.
+/// The source of new ids.
 pub trait IdSource: Send + Sync + fmt::Debug {
     /// Sixteen bytes that were never given before.
     fn new_id_bytes(&self) -> [u8; 16];

@@ -19,18 +19,18 @@ use super::output_copies::CopyReport;
 /// How many events wait for a watcher at most.
 const QUEUE: usize = 1_024;
 
-/// Something happened in a conversation.
+/// An event of a running engine, about one conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineEvent {
-    /// Whose conversation.
+    /// The owner of the conversation.
     pub owner: Owner,
-    /// Which.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// What.
+    /// The kind.
     pub what: EngineEventKind,
 }
 
-/// What happened.
+/// The kind of an event, with its figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EngineEventKind {
@@ -103,7 +103,7 @@ impl Events {
     }
 }
 
-/// Who watches.
+/// The watchers of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers(Mutex<Vec<Watcher>>);
 

@@ -10,7 +10,7 @@ use super::conversation::Conversation;
 use super::engine::Engine;
 use crate::error::EngineError;
 
-/// The conversation's record: title, metadata, counts.
+/// Loads the conversation's record: title, metadata, counts.
 pub(crate) async fn load_info(chat: &Conversation) -> Result<Record, EngineError> {
     Ok(chat
         .store()

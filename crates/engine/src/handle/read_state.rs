@@ -10,7 +10,7 @@ use crate::state::{
     require_data_fragments,
 };
 
-/// Replaces the handle's fragments: what the model is told before the history.
+/// Replaces the handle's fragments, which the model reads before the history.
 pub(crate) fn set_fragments(
     chat: &Conversation,
     fragments: impl IntoIterator<Item = Fragment>,
@@ -21,7 +21,7 @@ pub(crate) fn set_fragments(
     Ok(())
 }
 
-/// Adds fragments behind those of the handle.
+/// Adds fragments after those of the handle.
 pub(crate) fn add_fragments(
     chat: &Conversation,
     fragments: impl IntoIterator<Item = Fragment>,
@@ -35,7 +35,7 @@ pub(crate) fn add_fragments(
     Ok(())
 }
 
-/// Removes the handle's fragments with this id and says how many there were.
+/// Removes the handle's fragments with this id and returns their number.
 pub(crate) fn remove_fragments(chat: &Conversation, id: &str) -> usize {
     let mut local = chat.lock_state();
     let Some(fragments) = &mut local.fragments else {
@@ -46,7 +46,7 @@ pub(crate) fn remove_fragments(chat: &Conversation, id: &str) -> usize {
     before - fragments.len()
 }
 
-/// The handle's fragments; empty until something is set.
+/// Returns the handle's fragments; empty until some are set.
 pub(crate) fn list_fragments(chat: &Conversation) -> Vec<Fragment> {
     chat.lock_state().fragments.clone().unwrap_or_default()
 }

@@ -81,5 +81,5 @@ pub trait SideUsageTracker: fmt::Debug + Send + Sync {
     fn mark_stored(&self);
 }
 
-/// Who asks for summaries.
+/// The name under which calls for summaries are counted.
 pub const COMPACTION: &str = "compaction";

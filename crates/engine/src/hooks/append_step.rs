@@ -20,17 +20,17 @@ use crate::handle::Conversation;
 /// Items of a run's step, to be stored in one transaction.
 #[derive(Debug)]
 pub struct StepAppend {
-    /// Where.
+    /// The place to append at.
     pub at: AppendPoint,
     /// The items, as [`Conversation::new_item`] makes them.
     pub items: Vec<NewItem>,
-    /// The same, as layers see them.
+    /// The same items as layers see them.
     pub said: Vec<Item>,
     /// Changes of state beside those of layers.
     pub changes: Vec<StateChange>,
 }
 
-/// Appends items of a step, with what its layers have changed and make of them.
+/// Appends items of a run's step together with the changes of its layers.
 pub(crate) async fn append_step(
     chat: &Conversation,
     step: StepAppend,

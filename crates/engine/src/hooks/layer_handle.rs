@@ -82,7 +82,7 @@ where
     }
 }
 
-/// The layer of this type.
+/// Returns a handle on the layer of this type.
 pub(crate) fn layer_handle<L: Layer>(chat: &Conversation) -> Result<LayerHandle<L>, EngineError> {
     let layers = chat.layers();
     let found = layers.layer_of_type::<L>();
@@ -94,7 +94,7 @@ pub(crate) fn layer_handle<L: Layer>(chat: &Conversation) -> Result<LayerHandle<
     })
 }
 
-/// Calls the function of a layer that models call by this name, and stores what it changed.
+/// Calls a layer's function by the tool name that models use, and stores what it changed.
 pub(crate) async fn call_layer_function(
     chat: &Conversation,
     tool: &str,

@@ -14,6 +14,8 @@
 //! * `layer_handle`: typed access for programs;
 //! * `host`: what layers may ask of the engine.
 //!
+//! A layer that fails is reported in the outcomes and the append goes on, unless the layer is one that must not fail.
+//!
 //! Not here: what a layer does with a hook (`contexture-layers`), contributions to a call (`call`).
 
 mod append_step;

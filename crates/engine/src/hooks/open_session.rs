@@ -25,7 +25,7 @@ use crate::path::StoredPath;
 /// How often a change of states is made again on what another stored meanwhile. Each time somebody got through.
 pub(crate) const STALE_STATE_TRIES: usize = 100;
 
-/// The run whose call it is.
+/// The run that a session belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunScope {
     /// The run.
@@ -34,7 +34,7 @@ pub struct RunScope {
     pub depth: u32,
 }
 
-/// Where a path stands, for layers.
+/// The position of a session: head, turns and answers up to there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SessionPosition {
     pub(crate) head: Option<NodeId>,
@@ -52,7 +52,7 @@ impl SessionPosition {
     }
 }
 
-/// The layers at this branch's head, for a run or for none.
+/// Opens the layers at this branch's head, for a run or for none.
 pub(crate) async fn open_session(
     chat: &Conversation,
     run: Option<RunScope>,
@@ -60,7 +60,7 @@ pub(crate) async fn open_session(
     open_session_at(chat, chat.current_position(), run).await
 }
 
-/// The layers of a child run on this handle's branch, which go on from what its parent's have.
+/// Opens the layers of a child run on this handle's branch; their first states come from the parent's.
 pub(crate) async fn open_child_session(
     chat: &Conversation,
     run: RunScope,
@@ -74,7 +74,7 @@ pub(crate) async fn open_child_session(
     Ok(session)
 }
 
-/// The layers somewhere on the conversation's tree, for a run or for none.
+/// Opens the layers at any place of the tree, for a run or for none.
 pub(crate) async fn open_session_at(
     chat: &Conversation,
     at: PathEnd,
@@ -94,7 +94,7 @@ pub(crate) async fn load_position(
     Ok((SessionPosition::from_path(&path), state))
 }
 
-/// Counts what layers ask of a model from now on.
+/// Counts model calls of the session's layers with this tracker from now on.
 pub(crate) fn track_side_usage(
     chat: &Conversation,
     session: &mut LayerSession,

@@ -120,7 +120,7 @@ pub(crate) async fn refresh_session(
 /// The states of another run, as its hooks have left them.
 pub(crate) type StoredStates = Vec<(LayerId, StoredState)>;
 
-/// What layers were told.
+/// A hook without an answer, logged so that it can be repeated.
 #[derive(Clone, Debug)]
 pub(crate) enum LoggedHook {
     /// That they begin in a child run; its parent's states.

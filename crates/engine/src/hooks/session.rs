@@ -61,7 +61,7 @@ pub(crate) fn tree_state_key(
 }
 
 impl LayerSession {
-    /// What every hook is told.
+    /// Returns the context that every hook receives.
     #[must_use]
     pub const fn context(&self) -> &HookContext {
         &self.context
@@ -73,12 +73,12 @@ impl LayerSession {
         &self.layers
     }
 
-    /// What became of the hooks that ran since this was asked last.
+    /// Takes the outcomes of the hooks that ran since the last call.
     pub fn take_outcomes(&mut self) -> Vec<HookOutcome> {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// What layers told since this was asked last.
+    /// Takes the events that layers emitted since the last call.
     #[must_use]
     pub fn drain_events(&self) -> Vec<LayerEvent> {
         self.context.drain_events()
@@ -100,7 +100,7 @@ impl LayerSession {
         Ok(self.layers.export_state(&self.states, layer)?)
     }
 
-    /// Gives those layers a first state that have none.
+    /// Gives layers without a state their first one.
     pub(crate) async fn init_states(&mut self) -> Result<(), EngineError> {
         let outcomes = self
             .layers
@@ -123,7 +123,7 @@ impl LayerSession {
         Ok(items)
     }
 
-    /// What the layers say to an answer.
+    /// Asks the layers about an answer of the model.
     ///
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
@@ -181,7 +181,7 @@ impl LayerSession {
         self.layers.revert_shared_changes(&mut self.states);
     }
 
-    /// Lets the layers go.
+    /// Ends the session: layers may release what they hold.
     pub async fn dispose(&mut self) {
         let outcomes = self.layers.dispose(&self.states).await;
         self.outcomes.extend(outcomes);

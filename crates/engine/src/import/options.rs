@@ -2,7 +2,7 @@
 
 use contexture_ir::{BranchName, ConversationId, Owner};
 
-/// How to import.
+/// Options for one import.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// Whose the conversation is; default `local`.

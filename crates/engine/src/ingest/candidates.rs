@@ -12,7 +12,7 @@ const EACH: usize = 8;
 /// Beginnings looked up at once, the longest first: whoever goes on is found among the first.
 const NEAR: usize = 32;
 
-/// A place that was found, and by what.
+/// A stored place that matches a beginning, and the key that found it.
 #[derive(Clone, Debug)]
 pub(super) struct PathCandidate {
     pub(super) link: HistoryHash,
@@ -20,7 +20,7 @@ pub(super) struct PathCandidate {
     pub(super) place: PathMatch,
 }
 
-/// Where to look.
+/// Looks up stored places among an owner's conversations.
 #[derive(Clone, Copy)]
 pub(super) struct CandidateFinder<'a> {
     pub(super) store: &'a dyn Store,

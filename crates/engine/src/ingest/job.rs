@@ -76,7 +76,7 @@ struct IngestJob<'a> {
     fresh: ConversationId,
 }
 
-/// What was found of a request.
+/// The target of an ingest, with the hashes that led to it.
 struct IngestTarget {
     target: MatchTarget,
     keys: PathKeys,

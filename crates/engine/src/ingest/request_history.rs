@@ -2,7 +2,7 @@
 
 use contexture_ir::{HistoryHash, Item, PathHash, Role};
 
-/// What was sent.
+/// The history of a request, with the hashes of its beginnings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestHistory<'a> {
     pub(super) items: &'a [Item],

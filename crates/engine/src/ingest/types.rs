@@ -39,7 +39,7 @@ impl<'a> IngestRequest<'a> {
     }
 }
 
-/// How a request was matched.
+/// How a request was matched to its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatchKind {

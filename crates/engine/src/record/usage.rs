@@ -12,8 +12,8 @@ const KEY: &str = "usage";
 /// How often a concurrent update is met with another attempt.
 const ATTEMPTS: usize = 64;
 
-/// Adds what a call used to the conversation's sums, kept in its metadata under `usage`. A figure
-/// that nobody reported stays absent.
+/// Adds the usage of a call to the conversation's sums, stored in its metadata under `usage`. A figure that
+/// was never reported stays absent.
 pub(crate) async fn track_usage(chat: &Conversation, usage: &Usage) -> Result<(), EngineError> {
     let mut attempt = 0;
     loop {

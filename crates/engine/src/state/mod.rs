@@ -14,10 +14,12 @@
 //!
 //! Two writers of one entry do not merge. The second append is refused with a conflict, and its caller reads the entry
 //! again and repeats the change.
-//! A value of a newer version is an error and is never overwritten. A redacted value reads as empty: what it named is gone
+//! A list of another version is an error and is never overwritten: it is left as it is for the program that wrote it. A
+//! plan is the exception, as it only saves work: one that cannot be read counts as none.
+//!
+//! A redacted value reads as empty: what it named is gone
 //! with it.
 //!
-//! An entry of a newer version is left as it is for the program that wrote it.
 //! Nothing here reads or writes a store: changes are values that an append carries.
 //!
 //! Not here: reading state (`handle`), storing it (`append`), states of layers (`hooks`).

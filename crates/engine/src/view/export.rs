@@ -15,7 +15,7 @@ use crate::path::StoredPath;
 use crate::refs::list_refs;
 use crate::state::{IMPORT_KEY, ImportOrigin, node_key_base};
 
-/// This branch as a transcript: what stands before the history, and the items.
+/// Loads this branch as a transcript: the leading instructions and the items that models see.
 pub(crate) async fn load_transcript(chat: &Conversation) -> Result<Transcript, EngineError> {
     let path = load_path(chat, ReadRequest::whole_path(chat.current_position())).await?;
     let at = path
@@ -34,8 +34,8 @@ pub(crate) async fn load_transcript(chat: &Conversation) -> Result<Transcript, E
     })
 }
 
-/// The whole conversation in a session format: one it was imported from gives the same JSON
-/// values, with what was said since behind them; a wire format gives this branch as messages.
+/// Exports the whole conversation in a session format. The format it was imported from gives the same JSON
+/// values, followed by what was stored since; a wire format gives this branch as messages.
 pub(crate) async fn export_text(
     chat: &Conversation,
     format: SessionFormat,
@@ -43,7 +43,7 @@ pub(crate) async fn export_text(
     Ok(write_session(format, &export_session(chat, format).await?)?)
 }
 
-/// The whole conversation as a session, to be written as `format`.
+/// Exports the whole conversation as a session that can be written as `format`.
 pub(crate) async fn export_session(
     chat: &Conversation,
     format: SessionFormat,

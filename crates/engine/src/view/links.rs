@@ -23,7 +23,7 @@ use crate::error::EngineError;
 use crate::handle::{Conversation, EngineEventKind, read_full_path};
 use crate::path::parse_node_item;
 
-/// What a link names.
+/// The item that a link points to.
 #[derive(Clone, Debug)]
 pub struct LinkTarget {
     /// The node.
@@ -34,16 +34,16 @@ pub struct LinkTarget {
     pub text: String,
 }
 
-/// What of a path says something.
+/// Result of a search in one path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathMatches {
     /// The best, best first; among equals the newest first.
     pub hits: Vec<SearchHit>,
-    /// How many items say it, in whole or in part.
+    /// Number of items that match, in whole or in part.
     pub found: u64,
 }
 
-/// What a link names on this branch's path, the newest item first.
+/// Resolves a link to the newest item with its hash on this branch's path.
 pub(crate) async fn resolve_link(
     chat: &Conversation,
     link: Link,

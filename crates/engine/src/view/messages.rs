@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::handle::Conversation;
 use crate::path::{PathPages, message_id_of, page_count, parse_node_item};
 
-/// For whom messages are shown.
+/// The reader that a view is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageView {
     /// A model: what the host added for it is there, what only people see is not.

@@ -1,5 +1,8 @@
 //! Views of a branch: its path folded to messages, a transcript, a session to export, an item behind a link.
 //!
+//! Terms: to *fold* is to gather nodes into UI messages; to *resolve* is to fold and to render the system prompt; to
+//! *export* is to write all branches in the format of another program.
+//!
 //! A view reads and never stores. Who reads decides what is shown: every node has an *audience*, and [`MessageView`] says
 //! whether a model or a person looks. State nodes have no audience and appear in no view.
 //!

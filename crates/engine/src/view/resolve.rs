@@ -17,7 +17,7 @@ pub struct Resolved {
     pub messages: Vec<UiMessage>,
 }
 
-/// The system prompt and the stored messages.
+/// Resolves the branch to the system prompt and the stored messages.
 pub(crate) async fn resolve_conversation(
     chat: &Conversation,
     renderer: &dyn Renderer,
@@ -30,7 +30,7 @@ pub(crate) async fn resolve_conversation(
     })
 }
 
-/// The stored messages of this branch.
+/// Loads the stored messages of this branch as this reader sees them.
 pub(crate) async fn load_messages(
     chat: &Conversation,
     audience: MessageView,
