@@ -110,7 +110,7 @@ impl Engine {
     /// the database, for programs that want a file. Default: nowhere.
     ///
     /// A copy is put after its output is stored, and before the call that stored it returns; one that
-    /// fails is counted in [`Happened::Copied`](crate::EngineEventKind::CopyMatch) and fails nothing else. What is
+    /// fails is counted in [`EngineEventKind::Copied`](crate::EngineEventKind::Copied) and fails nothing else. What is
     /// missing is put by [`Conversation::reconcile_copies`](crate::Conversation::reconcile_copies): after
     /// a crash, and for sessions that were imported. Reads never ask the copies: the tree has every text.
     #[must_use]
@@ -336,7 +336,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::CannotSearch`] where the store has no search; else as
-    /// [`Search::find`](contexture_store::ToolSearchMode::find_candidates).
+    /// [`Search::search_nodes`](contexture_store::Search::search_nodes).
     pub async fn search(
         &self,
         owner: &Owner,

@@ -123,12 +123,12 @@ impl StoredPath {
             let items = page.items.into_iter().map(|one| one.item);
             let pairs: Vec<_> = page.nodes.into_iter().zip(items).collect();
             // The last known node: what stands before it is known as well.
-            let kept = pairs.iter().rposition(|(node, _)| known(&node.id));
-            end = match (kept, pairs.first()) {
+            let last_known = pairs.iter().rposition(|(node, _)| known(&node.id));
+            end = match (last_known, pairs.first()) {
                 (None, Some((first, _))) => first.parent,
                 _ => None,
             };
-            let skip = kept.map_or(0, |last| last + 1);
+            let skip = last_known.map_or(0, |last| last + 1);
             new.extend(pairs.into_iter().skip(skip).rev());
         }
         new.reverse();

@@ -120,13 +120,13 @@ pub(crate) async fn compile_call(
     let state = load_state(chat, at, "").await?;
     // Leading messages of the caller replace stored ones for this call only: a proxy sends those of the
     // client's newest request.
-    let mut before = instructions_from_state(chat, &state)?;
+    let mut instructions = instructions_from_state(chat, &state)?;
     if let Some(messages) = options.instructions {
-        before.messages = messages.to_vec();
+        instructions.messages = messages.to_vec();
     }
     // The order decides the bytes of the payload: stored instructions, what the handle says, what this call
     // says, and layers last, whose words change most often and would end the cached prefix earliest.
-    let mut contributions = leading_contributions(&before)?;
+    let mut contributions = leading_contributions(&instructions)?;
     contributions.extend(
         chat.call_context()
             .build_contributions(&model.capabilities)?,
@@ -134,9 +134,9 @@ pub(crate) async fn compile_call(
     contributions.extend_from_slice(options.also);
     // A plan belongs to one format and model: their payloads share no prefix that a cache could keep.
     let plan_key = format!("@plan/{}/{}", target.format(), target.model());
-    let given = TreeInputs::from_path(&path, &state, &plan_key)?;
+    let tree_inputs = TreeInputs::from_path(&path, &state, &plan_key)?;
     if let Some(tools) = options.tools {
-        request = tools.add_to_request(request, given.plan.tools.as_ref(), model);
+        request = tools.add_to_request(request, tree_inputs.plan.tools.as_ref(), model);
     }
     // A run passes the session it works with, as its hooks may have changed states that are not stored yet.
     let own;
@@ -148,13 +148,13 @@ pub(crate) async fn compile_call(
         }
     };
     // Layers are asked last, as they may add tools to the request and look at the capabilities.
-    let said = recall_layers(chat, session, &given, &mut request, model).await?;
-    contributions.extend(said.contributions);
+    let recalled = recall_layers(chat, session, &tree_inputs, &mut request, model).await?;
+    contributions.extend(recalled.contributions);
     let mut inputs = CallInputs {
         request,
         contributions,
         encoding: model.encoding,
-        passes: said.passes,
+        passes: recalled.passes,
     };
     chat.publish(|| EngineEventKind::CompileStart {
         model: inputs.request.model.clone(),
@@ -163,7 +163,7 @@ pub(crate) async fn compile_call(
     // The span begins after everything was read, so that it measures compiling and not the store.
     let span = compile_span(chat, &inputs.request);
     let operation = Operation::for_compile(format, &model, span.clone());
-    let compiling = compile_calibrated(chat, &mut inputs, &given, options.cancel);
+    let compiling = compile_calibrated(chat, &mut inputs, &tree_inputs, options.cancel);
     let compiled = compiling.instrument(span.clone()).await;
     operation.end(compiled.as_ref().err().map(Refusal::kind));
     let compiled = compiled?;
@@ -174,7 +174,7 @@ pub(crate) async fn compile_call(
     telemetry::record_compile(format, &model, compiled.report.totals.tokens, omitted);
     chat.publish(|| compile_done_event(&inputs.request, &compiled.report));
     Ok(CompiledCall {
-        outcomes: said.outcomes,
+        outcomes: recalled.outcomes,
         told: session.drain_events(),
         ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
     })

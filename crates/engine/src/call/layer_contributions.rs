@@ -48,10 +48,10 @@ pub(crate) async fn recall_layers(
     // Taken out and put back, so that the lock is not held across an await. A concurrent call of the same
     // handle starts without it.
     let mut last = std::mem::take(&mut *chat.recall_cache());
-    let asked = session
+    let recalling = session
         .layers
         .recall_all(&session.states, call, projection, &mut last);
-    let gathered = asked.await;
+    let gathered = recalling.await;
     *chat.recall_cache() = last;
     // Only now: the cache must be put back after a failure as well.
     let gathered = gathered?;
@@ -66,11 +66,11 @@ pub(crate) async fn recall_layers(
 
 /// What the person said last.
 fn last_user_text(path: &[PathItem]) -> String {
-    let said = path.iter().rev().find_map(|item| match &*item.item {
+    let last_message = path.iter().rev().find_map(|item| match &*item.item {
         Item::Message(message) if message.role == Role::User => Some(message),
         _ => None,
     });
-    let parts = said.iter().flat_map(|message| &message.content);
+    let parts = last_message.iter().flat_map(|message| &message.content);
     let texts = parts.filter_map(|part| match part {
         Part::InputText(text) => Some(text.text.as_str()),
         _ => None,

@@ -82,7 +82,7 @@ pub(crate) async fn replay_call(
         load_call(call).map_err(|error| unreadable(error.to_string()))?;
     let path;
     // Without a base the call was compiled from an empty path, which has no state either.
-    let given = match stored.base {
+    let tree_inputs = match stored.base {
         Some(base) => {
             path = load_path(chat, ReadRequest::whole_path(PathEnd::Node(base))).await?;
             let state = load_state(chat, PathEnd::Node(base), DECISIONS).await?;
@@ -98,7 +98,7 @@ pub(crate) async fn replay_call(
     };
     // With empty scratch memory and no passes: nothing of this process may reach the bytes.
     let payload = compile(
-        &inputs.compile_input(&given, &[], None),
+        &inputs.compile_input(&tree_inputs, &[], None),
         &mut Scratch::new(),
     )?
     .payload;

@@ -94,17 +94,17 @@ fn encode_inputs(engine: &Engine, call: &CompiledCall) -> Arc<[u8]> {
     }
     record.call = store_call(&call.inputs.request, &call.inputs.contributions).ok();
     record.payload = (level == RecordLevel::Payload).then(|| call.payload.to_json());
-    let whole = encode_record(&record);
+    let full = encode_record(&record);
     // An answer that cost money is not refused for what is kept beside it, and no secret is kept.
     // Half of the limit, because the answer needs the rest of the record.
-    let fits = whole.len() <= engine.store().limits().response_bytes / 2;
+    let fits = full.len() <= engine.store().limits().response_bytes / 2;
     // Redacting the record would make a replay differ; dropping it keeps the secret out and says so.
     let secret = engine.secrets().is_some_and(|secrets| {
-        let text = std::str::from_utf8(&whole).unwrap_or_default();
+        let text = std::str::from_utf8(&full).unwrap_or_default();
         secrets.redact(text) != text
     });
     match fits && !secret {
-        true => whole.into(),
+        true => full.into(),
         false => hashes.into(),
     }
 }

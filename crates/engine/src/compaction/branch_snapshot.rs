@@ -187,17 +187,17 @@ impl BranchSnapshot {
             .filter_map(|cover| weights.get(cover.first))
             .sum();
         // Compactions that take up half of what is kept are worth one for all of them.
-        let behind = covered
+        let start = covered
             .filter(|_| standing <= keep / 2)
             .unwrap_or(opening)
             .max(opening);
         let advised = advice.map(|advice| advice.last);
         let span = advised
-            .filter(|last| *last >= behind)
-            .and_then(|last| seams.align_span(&(behind..=last)))
-            .filter(|span| *span.start() >= behind && span.end() + 1 < weights.len());
+            .filter(|last| *last >= start)
+            .and_then(|last| seams.align_span(&(start..=last)))
+            .filter(|span| *span.start() >= start && span.end() + 1 < weights.len());
         // The advice says what must go, our own span what should: the one that reaches further counts.
-        let span = match (span, seams.longest_span(behind, weights, keep)) {
+        let span = match (span, seams.longest_span(start, weights, keep)) {
             (Some(advised), Some(own)) => *advised.start()..=(*advised.end()).max(*own.end()),
             (Some(span), None) | (None, Some(span)) => span,
             // Behind the compactions nothing is left to take: one for all of them.

@@ -50,9 +50,9 @@ impl ModelCompactor {
 
     fn options_for(&self, request: &CompactRequest<'_>) -> SummaryOptions {
         let both = [self.options.instructions.as_deref(), request.instructions];
-        let told: Vec<&str> = both.into_iter().flatten().collect();
+        let instructions: Vec<&str> = both.into_iter().flatten().collect();
         SummaryOptions {
-            instructions: (!told.is_empty()).then(|| told.join("\n")),
+            instructions: (!instructions.is_empty()).then(|| instructions.join("\n")),
             ..self.options.clone()
         }
     }
@@ -81,7 +81,7 @@ impl ModelCompactor {
         if lifted.kind != DocumentKind::Response {
             return Err(CompactorError::NotAResponse { format });
         }
-        let said = lifted
+        let texts = lifted
             .transcript
             .items
             .iter()
@@ -94,7 +94,7 @@ impl ModelCompactor {
             ledger.record_call(COMPACTION, self.target.model(), &usage);
         }
         let finish = info.finish;
-        Ok(read_summary(&said.join("\n"), finish.as_ref())?)
+        Ok(read_summary(&texts.join("\n"), finish.as_ref())?)
     }
 }
 
@@ -146,14 +146,14 @@ impl Compactor for ModelCompactor {
         let mut rest = lines.as_slice();
         // Each part is summarised with the summary so far, so the last one stands for all lines.
         while !rest.is_empty() {
-            let (part, behind) = split_to_fit(rest, room, counter);
+            let (part, remaining) = split_to_fit(rest, room, counter);
             match self
                 .summarise_lines(&part, so_far.as_deref(), &options, &request)
                 .await
             {
                 Ok(summary) => {
                     so_far = Some(summary);
-                    rest = behind;
+                    rest = remaining;
                 }
                 // Our count may be an estimate: the provider has the last word. Halving ends after a few tries.
                 Err(error) if is_too_long(&error) && halvings < HALVINGS => {
@@ -193,8 +193,8 @@ fn split_to_fit<'a>(
             None => break,
         }
     }
-    let behind = lines.get(taken.len()..).unwrap_or_default();
-    (taken, behind)
+    let remaining = lines.get(taken.len()..).unwrap_or_default();
+    (taken, remaining)
 }
 
 fn is_too_long(error: &CompactorError) -> bool {

@@ -33,8 +33,8 @@ pub(crate) async fn last_reported_usage(
     let Some(last) = nodes.iter().rev().find_map(|node| node.response) else {
         return Ok(None);
     };
-    let mut its = nodes.iter().filter(|node| node.response == Some(last));
-    if its.any(|node| node.kind == NodeKind::Compaction) {
+    let mut answer_nodes = nodes.iter().filter(|node| node.response == Some(last));
+    if answer_nodes.any(|node| node.kind == NodeKind::Compaction) {
         return Ok(None);
     }
     let record = find_response_record(chat, last).await?;

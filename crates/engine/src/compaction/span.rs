@@ -107,14 +107,14 @@ impl CutPoints {
     ) -> Option<RangeInclusive<usize>> {
         let cut = |at: usize| self.legal.get(at) == Some(&true);
         let first = (start..weights.len()).find(|at| cut(*at))?;
-        let mut behind = 0_u64;
+        let mut kept_weight = 0_u64;
         for (at, weight) in weights.iter().enumerate().rev() {
             if at <= first {
                 break;
             }
-            behind = behind.saturating_add(*weight);
+            kept_weight = kept_weight.saturating_add(*weight);
             // `at` begins what stays; something stays in any case.
-            if behind >= keep.max(1) && cut(at) {
+            if kept_weight >= keep.max(1) && cut(at) {
                 return Some(first..=at - 1);
             }
         }

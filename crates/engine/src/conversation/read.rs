@@ -94,7 +94,7 @@ impl Conversation {
     }
 
     /// The items of this branch's path that say what a query asks for: as a whole, as a word of its own, before
-    /// anything else; see [`SearchQuery`]. Calls of the built-in tool and their outputs are left out: they say what was
+    /// anything else; see [`SearchQuery`](contexture_compile::reading::SearchQuery). Calls of the built-in tool and their outputs are left out: they say what was
     /// looked for, not what was found.
     ///
     /// A handle that has not read the path yet reads it. For ranked search over many conversations there is [`crate::Engine::search`].

@@ -56,14 +56,14 @@ impl Conversation {
             layers: engine.layers().clone(),
         });
         // Shared with other handles on this conversation where the engine keeps caches, else of this handle alone.
-        let warm = engine.handle_cache(&owner, &id);
+        let cache = engine.handle_cache(&owner, &id);
         Self {
             inner: Arc::new(ConversationInner {
                 engine,
                 owner,
                 id,
                 local,
-                cache: warm,
+                cache,
                 calibrations: CalibrationCache::default(),
                 recall_cache: Mutex::default(),
                 resource: OnceLock::new(),

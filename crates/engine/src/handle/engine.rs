@@ -76,11 +76,11 @@ impl Engine {
 
     /// What handles on a conversation save work with.
     pub(crate) fn handle_cache(&self, owner: &Owner, id: &ConversationId) -> Arc<HandleCache> {
-        let kept = self
+        let shared = self
             .handle_caches
             .as_ref()
             .map(|warmth| warmth.cache_for(owner, id));
-        kept.unwrap_or_default()
+        shared.unwrap_or_default()
     }
 
     pub(crate) fn watchers(&self) -> &Watchers {

@@ -77,25 +77,25 @@ impl HandleCaches {
     pub(crate) fn cache_for(&self, owner: &Owner, id: &ConversationId) -> Arc<HandleCache> {
         let key = (owner.clone(), id.clone());
         // Each change is one removal or insertion.
-        let mut kept = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         // Removed and inserted again: the order of the map is the order of use.
-        let known = kept.shift_remove(&key);
-        let mut held: usize = kept.values().map(|one| one.estimated_bytes()).sum();
+        let known = caches.shift_remove(&key);
+        let mut held: usize = caches.values().map(|one| one.estimated_bytes()).sum();
         // Measured without this conversation: the one in use is never evicted by itself.
-        while held > self.bytes || kept.len() >= MOST {
-            let Some((_, oldest)) = kept.shift_remove_index(0) else {
+        while held > self.bytes || caches.len() >= MOST {
+            let Some((_, oldest)) = caches.shift_remove_index(0) else {
                 break;
             };
             held -= oldest.estimated_bytes().min(held);
         }
-        let warm = known.unwrap_or_else(|| {
+        let cache = known.unwrap_or_else(|| {
             Arc::new(HandleCache {
                 scratch: Mutex::new(Scratch::with_capacity(self.bytes / SHARE)),
                 path_cache: PathCache::default(),
             })
         });
-        kept.insert(key, Arc::clone(&warm));
-        warm
+        caches.insert(key, Arc::clone(&cache));
+        cache
     }
 }
 

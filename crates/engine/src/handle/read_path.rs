@@ -43,7 +43,7 @@ impl PathCache {
     pub(crate) fn json_bytes(&self) -> usize {
         self.lock()
             .as_ref()
-            .map_or(0, |kept| kept.path.json_bytes())
+            .map_or(0, |cached| cached.path.json_bytes())
     }
 }
 
@@ -58,9 +58,9 @@ pub(crate) async fn read_full_path(
     at: PathEnd,
 ) -> Result<Arc<StoredPath>, EngineError> {
     // Taken out while it is checked: a concurrent call reads the path itself and does not wait.
-    let kept = chat.path_cache().lock().take();
-    if let Some(kept) = kept
-        && let Some(grown) = extend_cached_path(chat, kept, &at).await?
+    let cached = chat.path_cache().lock().take();
+    if let Some(cached) = cached
+        && let Some(grown) = extend_cached_path(chat, cached, &at).await?
     {
         let path = Arc::clone(&grown.path);
         *chat.path_cache().lock() = Some(grown);
@@ -79,10 +79,10 @@ pub(crate) async fn read_full_path(
 /// The kept path with what is new; `None` if it is no beginning of the path, or no longer as it was read.
 async fn extend_cached_path(
     chat: &Conversation,
-    mut kept: CachedPath,
+    mut cached: CachedPath,
     at: &PathEnd,
 ) -> Result<Option<CachedPath>, EngineError> {
-    let known = kept.path.nodes.len() as u64;
+    let known = cached.path.nodes.len() as u64;
     let request = ReadRequest {
         at: at.clone(),
         span: Span::From(known + 1),
@@ -94,7 +94,7 @@ async fn extend_cached_path(
     if page.depth < known {
         return Ok(None);
     }
-    let end: Option<NodeId> = kept.path.head;
+    let end: Option<NodeId> = cached.path.head;
     let goes_on = match page.nodes.first() {
         Some(first) => first.parent == end && first.depth == known + 1,
         None => page.head == end,
@@ -103,7 +103,7 @@ async fn extend_cached_path(
         return Ok(None);
     }
     // Read after the nodes: a redaction of one of them that they do not show is later than this call.
-    let events = store.list_events(owner, id, kept.event, EVENTS).await?;
+    let events = store.list_events(owner, id, cached.event, EVENTS).await?;
     let redacts = |kind: &EventKind| {
         matches!(
             kind,
@@ -114,10 +114,10 @@ async fn extend_cached_path(
     if events.len() == EVENTS || events.iter().any(|event| redacts(&event.kind)) {
         return Ok(None);
     }
-    kept.event = events.last().map_or(kept.event, |event| event.seq);
+    cached.event = events.last().map_or(cached.event, |event| event.seq);
     if !page.nodes.is_empty() {
         // Nobody else holds the path between two calls: nothing is copied then.
-        Arc::make_mut(&mut kept.path).append_page(page)?;
+        Arc::make_mut(&mut cached.path).append_page(page)?;
     }
-    Ok(Some(kept))
+    Ok(Some(cached))
 }

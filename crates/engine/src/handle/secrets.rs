@@ -104,25 +104,25 @@ impl Secrets {
         let mut patterns: [Vec<&SecretPattern>; 256] = std::array::from_fn(|_| Vec::new());
         for pattern in &self.patterns {
             let first = pattern.first_byte().map(usize::from);
-            if let Some(begun) = first.and_then(|first| patterns.get_mut(first)) {
-                begun.push(pattern);
+            if let Some(candidates) = first.and_then(|first| patterns.get_mut(first)) {
+                candidates.push(pattern);
             }
         }
         // Built only from the first match on: most texts hold no secret and are returned as they are.
-        let (mut out, mut kept) = (String::new(), 0);
+        let (mut out, mut copied) = (String::new(), 0);
         for (at, byte) in json.bytes().enumerate() {
-            let begun = patterns
+            let candidates = patterns
                 .get(usize::from(byte))
                 .map_or(&[][..], Vec::as_slice);
-            if begun.is_empty() || at < kept {
+            if candidates.is_empty() || at < copied {
                 continue;
             }
-            let found = begun.iter().find_map(|pattern| {
+            let found = candidates.iter().find_map(|pattern| {
                 let length = pattern.match_length(json, at)?;
                 Some((pattern.name(), length))
             });
             if let Some((name, length)) = found {
-                out.push_str(json.get(kept..at).unwrap_or_default());
+                out.push_str(json.get(copied..at).unwrap_or_default());
                 out.push_str("[redacted: ");
                 // A string within a string is escaped twice, so a name that needs escapes fits at no depth.
                 out.extend(name.chars().map(|c| match c {
@@ -131,13 +131,13 @@ impl Secrets {
                     c => c,
                 }));
                 out.push(']');
-                kept = at + length;
+                copied = at + length;
             }
         }
-        if kept == 0 {
+        if copied == 0 {
             return Cow::Borrowed(json);
         }
-        out.push_str(json.get(kept..).unwrap_or_default());
+        out.push_str(json.get(copied..).unwrap_or_default());
         Cow::Owned(out)
     }
 
@@ -146,22 +146,22 @@ impl Secrets {
         if !json.contains(ESCAPED_ASCII) {
             return Cow::Borrowed(json);
         }
-        let (mut out, mut kept, mut at) = (String::new(), 0, 0);
+        let (mut out, mut copied, mut at) = (String::new(), 0, 0);
         while let Some(start) = json.get(at..).and_then(|rest| rest.find('"')) {
             let start = at + start;
             let inside = json.get(start + 1..).unwrap_or_default();
             at = (start + 2 + string_end(inside)).min(json.len());
             let string = json.get(start..at).unwrap_or_default();
             if let Some(plain) = self.unescape_if_secret(string) {
-                out.push_str(json.get(kept..start).unwrap_or_default());
+                out.push_str(json.get(copied..start).unwrap_or_default());
                 out.push_str(&plain);
-                kept = at;
+                copied = at;
             }
         }
-        if kept == 0 {
+        if copied == 0 {
             return Cow::Borrowed(json);
         }
-        out.push_str(json.get(kept..).unwrap_or_default());
+        out.push_str(json.get(copied..).unwrap_or_default());
         Cow::Owned(out)
     }
 

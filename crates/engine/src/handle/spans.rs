@@ -24,7 +24,7 @@ pub(crate) fn compile_span(chat: &Conversation, request: &CompileRequest) -> Spa
     )
 }
 
-/// The span of recording an answer; [`tell_answer`] fills it.
+/// The span of recording an answer; [`record_response_fields`] fills it.
 pub(crate) fn record_span(chat: &Conversation) -> Span {
     tracing::info_span!(
         "contexture.record",

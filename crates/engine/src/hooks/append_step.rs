@@ -70,7 +70,7 @@ pub(crate) async fn append_items(
     chat: &Conversation,
     at: AppendPoint,
     items: Vec<NewItem>,
-    said: &[Item],
+    observed: &[Item],
     changes: Vec<StateChange>,
     session: Option<&mut LayerSession>,
 ) -> Result<Appended, EngineError> {
@@ -78,7 +78,7 @@ pub(crate) async fn append_items(
     let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
     request.patch = StatePatch { changes, from: 0 };
     let seen = ObservedItems {
-        items: said,
+        items: observed,
         nodes: &nodes,
         response: None,
         usage: None,
@@ -102,8 +102,8 @@ pub(crate) async fn append_with_hooks(
     let ledger = session.ledger.clone();
     changes.extend(ledger.as_ref().and_then(|ledger| ledger.pending_change()));
     // What the append itself says of a key counts.
-    let said = &request.patch.changes;
-    changes.retain(|change| !said.iter().any(|said| said.key == change.key));
+    let own_changes = &request.patch.changes;
+    changes.retain(|change| !own_changes.iter().any(|own| own.key == change.key));
     request.patch.changes.extend(changes);
     // In the same transaction as the items: either all of it is stored, or the session is stale as a whole.
     let shared = session.shared_changes(request.at_ms)?;

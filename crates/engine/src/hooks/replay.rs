@@ -48,17 +48,17 @@ impl LayerSession {
 
     /// Tells the layers how the run ended.
     pub async fn on_complete(&mut self, end: &RunEnd) {
-        let told = self
+        let outcomes = self
             .layers
             .on_complete(&mut self.states, end, &self.context);
-        self.outcomes.extend(told.await);
+        self.outcomes.extend(outcomes.await);
         self.hook_log.push(LoggedHook::Complete(end.clone()));
     }
 
-    async fn run_hook(&mut self, told: LoggedHook) -> Result<(), EngineError> {
+    async fn run_hook(&mut self, hook: LoggedHook) -> Result<(), EngineError> {
         let (layers, states, context) = (&self.layers, &mut self.states, &self.context);
         let read = |left: &StoredStates| layers.restore_states(left.iter().cloned());
-        let outcomes: Vec<HookOutcome> = match &told {
+        let outcomes: Vec<HookOutcome> = match &hook {
             LoggedHook::Spawn(parent) => layers.on_spawn(&read(parent), states, context).await?,
             LoggedHook::ParentUpdate(parent) => {
                 let parent = read(parent);
@@ -72,20 +72,20 @@ impl LayerSession {
             LoggedHook::Complete(end) => layers.on_complete(states, end, context).await,
         };
         self.outcomes.extend(outcomes);
-        self.hook_log.push(told);
+        self.hook_log.push(hook);
         Ok(())
     }
 
     /// Tells the layers of fresh states all of it, those without a state beginning where they began then.
-    async fn replay_hooks(&mut self, told: Vec<LoggedHook>) -> Result<(), EngineError> {
+    async fn replay_hooks(&mut self, hooks: Vec<LoggedHook>) -> Result<(), EngineError> {
         let begins = |one: &LoggedHook| matches!(one, LoggedHook::Spawn(_));
-        let mut told = told.into_iter().peekable();
+        let mut hooks = hooks.into_iter().peekable();
         // Spawn hooks come first: they give layers their first states, and `init_states` fills in the others.
-        while let Some(one) = told.next_if(begins) {
+        while let Some(one) = hooks.next_if(begins) {
             self.run_hook(one).await?;
         }
         self.init_states().await?;
-        for one in told {
+        for one in hooks {
             self.run_hook(one).await?;
         }
         Ok(())

@@ -115,10 +115,10 @@ impl LayerSession {
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
     pub async fn on_append(&mut self, items: Vec<Item>) -> Result<Vec<Item>, EngineError> {
-        let asked = self
+        let running = self
             .layers
             .on_append(&mut self.states, items, &self.context);
-        let (items, outcomes) = asked.await?;
+        let (items, outcomes) = running.await?;
         self.outcomes.extend(outcomes);
         Ok(items)
     }
@@ -128,20 +128,20 @@ impl LayerSession {
     /// # Errors
     /// [`EngineError::Layers`]: the failure of a layer that must not fail.
     pub async fn after_model(&mut self, answer: &[Item]) -> Result<AnswerVerdict, EngineError> {
-        let asked = self
+        let running = self
             .layers
             .after_model(&mut self.states, answer, &self.context);
-        let (verdict, outcomes) = asked.await?;
+        let (verdict, outcomes) = running.await?;
         self.outcomes.extend(outcomes);
         Ok(verdict)
     }
 
     /// Whether a call of a tool may run.
     pub async fn before_tool(&mut self, call: &ToolRequest) -> ToolGate {
-        let asked = self
+        let running = self
             .layers
             .before_tool(&mut self.states, call, &self.context);
-        let (gate, outcomes) = asked.await;
+        let (gate, outcomes) = running.await;
         self.outcomes.extend(outcomes);
         // Logged although it has an answer: the call runs or not by that answer, so only the changes of state are
         // repeated.

@@ -30,7 +30,7 @@ pub struct InterceptedCall {
     pub output: Option<FunctionCallOutput>,
 }
 
-/// How to store an answer; see [`Ingested::record_with`].
+/// Options for storing an answer; see [`Ingested::record_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AnswerOptions<'a> {
     /// What was sent in the place of what the client sent: its plan holds for the calls to come, and what it was
@@ -96,8 +96,9 @@ impl Ingested {
     ) -> Result<Recorded, EngineError> {
         let own = options.own;
         let recorded = self.store_answer(answer, options).await?;
-        let said = IngestedAnswer { answer, own };
-        said.visible_items()
+        let ingested_answer = IngestedAnswer { answer, own };
+        ingested_answer
+            .visible_items()
             .for_each(|item| self.trail.chain.push_item(item));
         self.chat.set_branch(recorded.branch.clone());
         self.head = recorded.head;
@@ -116,21 +117,21 @@ impl Ingested {
         options: AnswerOptions<'_>,
     ) -> Result<Recorded, EngineError> {
         let AnswerOptions { call, own, entries } = options;
-        let said = IngestedAnswer { answer, own };
+        let ingested_answer = IngestedAnswer { answer, own };
         let chat = &self.chat;
         let info = answer.response.clone().unwrap_or_default();
-        let key = self.answer_key(said);
+        let key = self.answer_key(ingested_answer);
         let id = ResponseId::from_bytes(*key.as_bytes());
         // The key is derived from what is answered and the words of the answer: the same answer again has it too.
         let message = response_message_id(chat, self.head, key).await?;
-        let mut items = answer_nodes(chat, said, key)?;
+        let mut items = answer_nodes(chat, ingested_answer, key)?;
         for item in &mut items {
             item.message_id = Some(message.clone());
             item.response = Some(id);
         }
         let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
         // After the node ids were listed: outputs of our own calls are no part of the answer.
-        items.extend(intercepted_outputs(chat, said, key, &message));
+        items.extend(intercepted_outputs(chat, ingested_answer, key, &message));
         let last = items.last().map(|item| item.id);
         let mut recorded = Recorded {
             response: id,
@@ -151,15 +152,15 @@ impl Ingested {
         let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
         request.on_moved = OnMoved::Sibling;
         request.entries = entries;
-        request.paths = self.path_marks(said, info.id.as_deref(), last);
+        request.paths = self.path_marks(ingested_answer, info.id.as_deref(), last);
         // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
         let response = match call {
             Some(call) => response_record(chat.engine(), id, call, &info),
-            None => self.response_record(id, said),
+            None => self.response_record(id, ingested_answer),
         };
         request.response = Some(ResponseRecord {
             // An item that was cut off tells more than the finish reason, which may be missing with it.
-            status: match said.is_incomplete() {
+            status: match ingested_answer.is_incomplete() {
                 true => ResponseStatus::Incomplete,
                 false => response.status,
             },
@@ -187,15 +188,20 @@ impl Ingested {
 
     /// The key of the answer and its nodes: who answers what, and in which words. One that the model goes on from
     /// is of its branch.
-    fn answer_key(&self, said: IngestedAnswer<'_>) -> NodeId {
-        let id = said.answer.response.as_ref();
+    fn answer_key(&self, ingested_answer: IngestedAnswer<'_>) -> NodeId {
+        let id = ingested_answer.answer.response.as_ref();
         let id = id.and_then(|info| info.id.as_deref());
         let head = self.head.as_ref().map_or(&[][..], |head| head.as_bytes());
-        let items: Vec<String> = said.answer.items.iter().map(Item::to_json).collect();
+        let items: Vec<String> = ingested_answer
+            .answer
+            .items
+            .iter()
+            .map(Item::to_json)
+            .collect();
         let mut parts = vec![head, id.unwrap_or_default().as_bytes()];
         parts.extend(items.iter().map(String::as_bytes));
         // The next round appends behind this answer, so it must not be shared with another branch.
-        let branch = (!said.own.is_empty()).then(|| self.chat.branch().to_string());
+        let branch = (!ingested_answer.own.is_empty()).then(|| self.chat.branch().to_string());
         parts.extend(branch.iter().map(String::as_bytes));
         NodeId::derive("answer", &parts)
     }
@@ -203,15 +209,15 @@ impl Ingested {
     /// What a client's history is that ends here, by all that it may have got of it.
     fn path_marks(
         &self,
-        said: IngestedAnswer<'_>,
+        ingested_answer: IngestedAnswer<'_>,
         id: Option<&str>,
         last: Option<NodeId>,
     ) -> Vec<PathMark> {
         let trail = &self.trail;
-        let chain = self.history_with_answer(said);
+        let chain = self.history_with_answer(ingested_answer);
         let mut hashes = Vec::new();
         // Who got nothing asks again, and is answered behind what the calls gave.
-        if chain.current_hash() != trail.sent_hash || !said.own.is_empty() {
+        if chain.current_hash() != trail.sent_hash || !ingested_answer.own.is_empty() {
             hashes.push(
                 trail
                     .keys
@@ -219,7 +225,7 @@ impl Ingested {
             );
         }
         // A client that got nothing of a cut answer repeats its request as it was; it must be found by that too.
-        if said.is_incomplete() {
+        if ingested_answer.is_incomplete() {
             let standing = match trail.has_answer {
                 true => AnswerStatus::Answered,
                 false => AnswerStatus::Incomplete,
@@ -237,20 +243,29 @@ impl Ingested {
     }
 
     /// The client's history with the answer.
-    fn history_with_answer(&self, said: IngestedAnswer<'_>) -> HistoryHasher {
+    fn history_with_answer(&self, ingested_answer: IngestedAnswer<'_>) -> HistoryHasher {
         let mut chain = self.trail.chain.clone();
-        said.visible_items().for_each(|item| chain.push_item(item));
+        ingested_answer
+            .visible_items()
+            .for_each(|item| chain.push_item(item));
         chain
     }
 
-    fn response_record(&self, id: ResponseId, said: IngestedAnswer<'_>) -> ResponseRecord {
-        let answer = said.answer;
+    fn response_record(
+        &self,
+        id: ResponseId,
+        ingested_answer: IngestedAnswer<'_>,
+    ) -> ResponseRecord {
+        let answer = ingested_answer.answer;
         let engine = self.chat.engine();
         let info = answer.response.clone().unwrap_or_default();
         let status = response_status(&info);
         let cost = self.answer_cost(answer).map(|cost| cost.pico_dollars);
         let call = RelayedCall {
-            path: self.history_with_answer(said).current_hash().to_string(),
+            path: self
+                .history_with_answer(ingested_answer)
+                .current_hash()
+                .to_string(),
             version: CHAIN_VERSION,
             response: info.id,
             finish: RelayedCall::finish_text(info.finish.as_ref()),
@@ -272,18 +287,18 @@ impl Ingested {
 /// The nodes of an answer; one without a word has its cost.
 fn answer_nodes(
     chat: &Conversation,
-    said: IngestedAnswer<'_>,
+    ingested_answer: IngestedAnswer<'_>,
     key: NodeId,
 ) -> Result<Vec<NewItem>, EngineError> {
     let node = |index| Engine::node_id(key.as_bytes(), index);
-    let items = &said.answer.items;
+    let items = &ingested_answer.answer.items;
     if items.is_empty() {
         return Ok(vec![state_node(node(0), chat.engine().now_ms())?]);
     }
     let items = items.iter().enumerate();
     let items = items.map(|(index, item)| NewItem {
         origin: Origin::Model,
-        audience: match said.is_intercepted(index) {
+        audience: match ingested_answer.is_intercepted(index) {
             true => Audience::MODEL,
             false => Audience::ALL,
         },
@@ -295,12 +310,15 @@ fn answer_nodes(
 /// The outputs of the calls that were answered, behind the answer.
 fn intercepted_outputs(
     chat: &Conversation,
-    said: IngestedAnswer<'_>,
+    ingested_answer: IngestedAnswer<'_>,
     key: NodeId,
     message: &MessageId,
 ) -> Vec<NewItem> {
     let node = |index| Engine::node_id(key.as_bytes(), index);
-    let own = said.own.iter().zip(said.answer.items.len()..);
+    let own = ingested_answer
+        .own
+        .iter()
+        .zip(ingested_answer.answer.items.len()..);
     let output = |(own, index): (&InterceptedCall, usize)| {
         let output = Item::FunctionCallOutput(own.output.clone()?);
         Some(NewItem {

@@ -45,9 +45,9 @@ fn billed_usage(usage: &Usage) -> Billed {
 
 /// The tokens that were written to the cache for an hour: some of those that were written.
 fn one_hour_write_tokens(usage: &Usage) -> Option<u64> {
-    let said = usage.extra.wire_fields(Format::Anthropic.as_str());
+    let reported = usage.extra.wire_fields(Format::Anthropic.as_str());
     let written: CacheWriteDetails =
-        serde_json::from_str(said.get("cache_creation")?.get()).ok()?;
+        serde_json::from_str(reported.get("cache_creation")?.get()).ok()?;
     written
         .ephemeral_1h_input_tokens
         .map(|hour| hour.min(usage.cache_write_tokens.unwrap_or(0)))

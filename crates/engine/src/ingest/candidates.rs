@@ -64,19 +64,19 @@ impl CandidateFinder<'_> {
         standings: &[AnswerStatus],
     ) -> Result<Vec<PathCandidate>, EngineError> {
         let longest_first = links.iter().rev();
-        let asked: Vec<(PathHash, HistoryHash, AnswerStatus)> = longest_first
+        let queries: Vec<(PathHash, HistoryHash, AnswerStatus)> = longest_first
             .flat_map(|link| {
                 let key = |standing: &AnswerStatus| self.keys.history_key(*standing, link.hash);
                 standings.iter().map(move |one| (key(one), *link, *one))
             })
             .collect();
-        let places = self.find_places(asked.iter().map(|(key, ..)| *key).collect());
+        let places = self.find_places(queries.iter().map(|(key, ..)| *key).collect());
         // They come in the order in which they were asked for.
-        let mut asked = asked.into_iter().peekable();
+        let mut queries = queries.into_iter().peekable();
         let mut found = Vec::new();
         for place in places.await? {
-            while asked.next_if(|(key, ..)| *key != place.hash).is_some() {}
-            if let Some((_, link, standing)) = asked.peek() {
+            while queries.next_if(|(key, ..)| *key != place.hash).is_some() {}
+            if let Some((_, link, standing)) = queries.peek() {
                 found.push(PathCandidate {
                     link: *link,
                     standing: *standing,

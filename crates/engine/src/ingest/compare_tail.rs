@@ -57,9 +57,9 @@ impl PathTails<'_> {
         sent: &RequestHistory<'_>,
         found: &PathCandidate,
     ) -> Result<CopyMatch, EngineError> {
-        let behind = sent.items_after(&found.link);
+        let following = sent.items_after(&found.link);
         // Up to the next item of the user: what follows is not part of the copy.
-        let step = behind.iter().take_while(|item| !is_user_side(item));
+        let step = following.iter().take_while(|item| !is_user_side(item));
         let (count, copy) = (
             step.clone().count(),
             step.filter(|item| is_model_item(item)),
@@ -76,11 +76,11 @@ impl PathTails<'_> {
         if !answer.iter().any(|item| is_incomplete(item)) {
             return Ok(CopyMatch::NotCut);
         }
-        let (whole, copy) = (
+        let (full, copy) = (
             AnswerContent::from_items(answer),
             AnswerContent::from_items(copy.iter()),
         );
-        Ok(match copy.is_prefix_of(&whole) {
+        Ok(match copy.is_prefix_of(&full) {
             true => CopyMatch::Items(count),
             false => CopyMatch::Other,
         })
@@ -140,9 +140,9 @@ fn is_silent(path: &StoredPath) -> bool {
     let nodes: Vec<(&Arc<Node>, &Arc<Item>)> = path.nodes.iter().zip(items).collect();
     let mut chain = HistoryHasher::default();
     let before = chain.current_hash();
-    let behind = nodes.iter().skip(1).filter(|(node, _)| node.audience.user);
-    behind.clone().all(|(_, item)| !is_incomplete(item)) && {
-        behind.for_each(|(_, item)| chain.push_item(item));
+    let following = nodes.iter().skip(1).filter(|(node, _)| node.audience.user);
+    following.clone().all(|(_, item)| !is_incomplete(item)) && {
+        following.for_each(|(_, item)| chain.push_item(item));
         chain.current_hash() == before
     }
 }
@@ -185,13 +185,13 @@ impl AnswerContent {
     }
 
     /// Whether it is `whole`, or a beginning of it that says something.
-    fn is_prefix_of(&self, whole: &Self) -> bool {
+    fn is_prefix_of(&self, full: &Self) -> bool {
         let says = !self.text.is_empty() || !self.calls.is_empty();
-        let calls = self.calls.iter().zip(&whole.calls);
-        says && whole.text.starts_with(&self.text)
-            && self.calls.len() <= whole.calls.len()
-            && calls.into_iter().all(|((name, arguments), (whole, all))| {
-                name == whole && all.starts_with(arguments.as_str())
+        let calls = self.calls.iter().zip(&full.calls);
+        says && full.text.starts_with(&self.text)
+            && self.calls.len() <= full.calls.len()
+            && calls.into_iter().all(|((name, arguments), (full, all))| {
+                name == full && all.starts_with(arguments.as_str())
             })
     }
 }

@@ -102,7 +102,7 @@ impl IngestJob<'_> {
             known: landed.target.known,
             base: landed.target.base,
         };
-        let (nodes, said) = news.build_nodes(&chat).await?;
+        let (nodes, observed) = news.build_nodes(&chat).await?;
         let mut ingested = Ingested {
             chat,
             matched: landed.target.matched,
@@ -117,7 +117,7 @@ impl IngestJob<'_> {
                 request: self.request_document(),
             },
         };
-        self.store_nodes(&landed, nodes, &said, &mut ingested)
+        self.store_nodes(&landed, nodes, &observed, &mut ingested)
             .await?;
         Ok(ingested)
     }
@@ -175,7 +175,7 @@ impl IngestJob<'_> {
         let sent = RequestHistory {
             items,
             links: &links,
-            whole: chain.current_hash(),
+            full_hash: chain.current_hash(),
         };
         let tails = PathTails {
             engine: self.engine,
@@ -269,15 +269,15 @@ impl IngestJob<'_> {
         let query = contexture_store::NodeQuery::Id(start.node);
         let nodes = store.find_nodes(self.owner, id, query).await?;
         let response = nodes.first().and_then(|node| node.response);
-        let mut kept = None;
+        let mut stored_hash = None;
         if let Some(response) = response {
             let record = store.load_response(self.owner, id, response).await?;
-            kept = RelayedCall::from_inputs(&record.inputs)
+            stored_hash = RelayedCall::from_inputs(&record.inputs)
                 .and_then(|call| call.history_hash(CHAIN_VERSION));
         }
         // A hash of its own: it never equals that of a full history, so nothing is matched wrongly.
         let own = || PathHash::derive("behind", &[start.node.as_bytes()]);
-        Ok(HistoryHasher::resume(kept.unwrap_or_else(own)))
+        Ok(HistoryHasher::resume(stored_hash.unwrap_or_else(own)))
     }
 
     /// Stores the new nodes, in as many appends as the limits ask for.
@@ -285,7 +285,7 @@ impl IngestJob<'_> {
         &self,
         landed: &IngestTarget,
         mut nodes: Vec<NewItem>,
-        said: &[Item],
+        observed: &[Item],
         ingested: &mut Ingested,
     ) -> Result<(), EngineError> {
         let change = self.instructions_change()?;
@@ -308,11 +308,11 @@ impl IngestJob<'_> {
         };
         // Taken by the first append only: instructions are the same for all parts.
         let mut change = Some(change);
-        let mut said = said.iter();
+        let mut observed = observed.iter();
         for part in split_by_limits(nodes, self.engine.store().limits()) {
             let opens = matches!(at, AppendPoint::New(_));
             let ids: Vec<NodeId> = part.iter().map(|node| node.id).collect();
-            let items: Vec<Item> = said.by_ref().take(ids.len()).cloned().collect();
+            let items: Vec<Item> = observed.by_ref().take(ids.len()).cloned().collect();
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
             request.patch = StatePatch {
                 changes: change.take().into_iter().collect(),
@@ -428,12 +428,12 @@ impl IngestJob<'_> {
         if self.engine.record_level() == RecordLevel::Hashes {
             return None;
         }
-        let given = self.incoming.transcript;
+        let transcript = self.incoming.transcript;
         let bare = Transcript {
-            model: given.model.clone(),
-            tools: given.tools.clone(),
-            options: given.options.clone(),
-            extra: given.extra.clone(),
+            model: transcript.model.clone(),
+            tools: transcript.tools.clone(),
+            options: transcript.options.clone(),
+            extra: transcript.extra.clone(),
             ..Transcript::default()
         };
         let json = lower(&Dialect::of(Format::Items), DocumentKind::Request, &bare).json;

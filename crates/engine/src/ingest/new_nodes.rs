@@ -41,13 +41,13 @@ impl<'a> NewNodes<'a> {
         chat: &Conversation,
     ) -> Result<(Vec<NewItem>, Cow<'a, [Item]>), EngineError> {
         let tail = self.read_tail(chat).await?;
-        let mut said = Cow::Borrowed(self.new_items());
+        let mut new_items = Cow::Borrowed(self.new_items());
         for (at, output) in rename_outputs(self.items, self.known, &tail) {
-            if let Some(one) = said.to_mut().get_mut(at - self.known) {
+            if let Some(one) = new_items.to_mut().get_mut(at - self.known) {
                 *one = output;
             }
         }
-        let new = &*said;
+        let new = &*new_items;
         let key = self.id_key(chat);
         let before = tail.items.len();
         let stored = tail.items.iter().map(|item| item.item.as_ref());
@@ -89,7 +89,7 @@ impl<'a> NewNodes<'a> {
             node.message_id.clone_from(&turn);
             nodes.push(node);
         }
-        Ok((nodes, said))
+        Ok((nodes, new_items))
     }
 
     /// The key from which the ids of the nodes derive.

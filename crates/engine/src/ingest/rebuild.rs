@@ -92,30 +92,30 @@ async fn add_path_marks(
     for answer in &answers {
         if answer.cut || answer.open {
             let up_to = |end: usize| {
-                let said = shown.iter().zip(&items);
-                let said = said.take_while(|(place, _)| **place < end);
+                let earlier = shown.iter().zip(&items);
+                let earlier = earlier.take_while(|(place, _)| **place < end);
                 let mut chain = HistoryHasher::default();
-                said.for_each(|(_, item)| chain.push_item(item));
+                earlier.for_each(|(_, item)| chain.push_item(item));
                 chain.current_hash()
             };
-            let asked = up_to(answer.first);
+            let question = up_to(answer.first);
             let standing = match answer.cut && first == Some(answer.last) {
                 true => AnswerStatus::Incomplete,
                 false => AnswerStatus::Answered,
             };
-            if answer.cut || asked == up_to(answer.last + 1) {
-                add(keys.history_key(standing, asked), answer.last);
+            if answer.cut || question == up_to(answer.last + 1) {
+                add(keys.history_key(standing, question), answer.last);
             }
         }
         // The id that the provider gave is only in the record of the answer.
         for (response, last) in &answer.responses {
             let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
-            let kept = match store.load_response(owner, id, *response).await {
+            let call = match store.load_response(owner, id, *response).await {
                 Ok(record) => RelayedCall::from_inputs(&record.inputs),
                 Err(StoreError::NotFound { .. }) => None,
                 Err(error) => return Err(error.into()),
             };
-            if let Some(name) = kept.and_then(|call| call.response) {
+            if let Some(name) = call.and_then(|call| call.response) {
                 add(keys.response_key(&name), *last);
             }
         }

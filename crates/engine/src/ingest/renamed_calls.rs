@@ -17,7 +17,7 @@ pub(super) fn rename_outputs(
     known: usize,
     stored: &StoredPath,
 ) -> Vec<(usize, Item)> {
-    let kept = last_calls(stored);
+    let stored_calls = last_calls(stored);
     let begin = last_step_start(items.get(..known).unwrap_or_default());
     let step = items.get(begin..).unwrap_or_default();
     let models = step
@@ -30,7 +30,7 @@ pub(super) fn rename_outputs(
         .map(|(at, _)| at)
         .collect();
     // Places only tell calls apart if there are as many on both sides; else the ids are left as they came.
-    if kept.is_empty() || kept.len() != sent.len() {
+    if stored_calls.is_empty() || stored_calls.len() != sent.len() {
         return Vec::new();
     }
     let partners = partner_indices(step);
@@ -39,7 +39,7 @@ pub(super) fn rename_outputs(
             return None;
         };
         let call = partners.get(at).copied().flatten()?;
-        let call = kept.get(sent.iter().position(|sent| *sent == call)?)?;
+        let call = stored_calls.get(sent.iter().position(|sent| *sent == call)?)?;
         let mut output = output.clone();
         if output.call_id == call.call_id {
             return None;

@@ -8,13 +8,13 @@ pub(super) struct RequestHistory<'a> {
     pub(super) items: &'a [Item],
     pub(super) links: &'a [HistoryHash],
     /// The hash of all of it.
-    pub(super) whole: PathHash,
+    pub(super) full_hash: PathHash,
 }
 
 impl<'a> RequestHistory<'a> {
     /// Whether it is of all of it.
     pub(super) fn is_full_history(&self, link: &HistoryHash) -> bool {
-        link.hash == self.whole
+        link.hash == self.full_hash
     }
 
     /// What stands behind a beginning.

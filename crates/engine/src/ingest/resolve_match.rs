@@ -87,7 +87,7 @@ impl RequestHistory<'_> {
         {
             return Ok(Some(spot));
         }
-        let mut behind = None;
+        let mut continuation = None;
         let ends = found.iter().filter(|found| !found.place.heads.is_empty());
         // Hashes cannot say whether the client has a part of a cut answer: only reading the end of the path can.
         for found in ends.take(ENDS) {
@@ -101,18 +101,18 @@ impl RequestHistory<'_> {
                 CopyMatch::NotCut
                     if found.link == longest && found.standing == AnswerStatus::Answered =>
                 {
-                    behind.get_or_insert(spot);
+                    continuation.get_or_insert(spot);
                 }
                 CopyMatch::NotCut | CopyMatch::Other => {}
             }
         }
         // The same request again, of which nothing is new: another answer gets a branch of its own.
-        let whole = found.iter().find(|found| {
+        let full_matches = found.iter().find(|found| {
             self.is_full_history(&found.link) && found.standing == AnswerStatus::Answered
         });
-        Ok(match whole {
+        Ok(match full_matches {
             Some(found) => Some(self.match_target(found, None, MatchKind::Retry)),
-            None => behind,
+            None => continuation,
         })
     }
 
@@ -146,16 +146,15 @@ impl RequestHistory<'_> {
         if longest.is_some_and(|link| self.is_full_history(&link))
             && let Some(first) = found.first()
         {
-            let behind = match first.place.heads.is_empty() {
+            let continuation = match first.place.heads.is_empty() {
                 true => {
                     self.skip_silent_nodes(&found, tails, MatchKind::Retry)
                         .await?
                 }
                 false => None,
             };
-            return Ok(
-                behind.unwrap_or_else(|| self.match_target(first, own(first), MatchKind::Retry))
-            );
+            return Ok(continuation
+                .unwrap_or_else(|| self.match_target(first, own(first), MatchKind::Retry)));
         }
         for found in found.iter().filter(|found| !found.place.heads.is_empty()) {
             let spot = self.match_target(found, own(found), MatchKind::Explicit);
@@ -238,10 +237,10 @@ impl RequestHistory<'_> {
 
     /// Of places of all that was sent only the first on their path: behind it stands an answer to it.
     fn deduplicate_candidates(&self, found: Vec<PathCandidate>) -> Vec<PathCandidate> {
-        let whole = found
+        let full_matches = found
             .iter()
             .filter(|found| self.is_full_history(&found.link));
-        let places: Vec<(ConversationId, u64)> = whole
+        let places: Vec<(ConversationId, u64)> = full_matches
             .map(|found| (found.place.conversation.clone(), found.place.depth))
             .collect();
         let is_shadow = |found: &PathCandidate| {

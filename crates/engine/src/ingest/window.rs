@@ -41,8 +41,8 @@ pub(super) async fn align_window(
         .store()
         .read_path(chat.owner(), chat.id(), request)
         .await?;
-    let said = page.nodes.iter().filter(|node| node.audience.user);
-    let path: Vec<ContentHash> = said.filter_map(|node| node.meaning_hash).collect();
+    let shown = page.nodes.iter().filter(|node| node.audience.user);
+    let path: Vec<ContentHash> = shown.filter_map(|node| node.meaning_hash).collect();
     let (places, sent): (Vec<usize>, Vec<ContentHash>) = items
         .iter()
         .enumerate()

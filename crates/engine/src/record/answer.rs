@@ -65,11 +65,11 @@ async fn record_answer(
     let id = ResponseId::from_bytes(*key.as_bytes());
     let message = response_message_id(chat, call.base, key).await?;
     let now = chat.engine().now_ms();
-    let mut said = options.instead.take().unwrap_or(lifted.transcript.items);
+    let mut answer = options.instead.take().unwrap_or(lifted.transcript.items);
     let node = |index| Engine::node_id(key.as_bytes(), index);
     // Before the items are made, as a manifest may be added to a compaction among them.
-    let adopted = adopt_compactions(chat, call, &mut said, node).await?;
-    let mut items = answer_items(chat, &said, key, now, &options)?;
+    let adopted = adopt_compactions(chat, call, &mut answer, node).await?;
+    let mut items = answer_items(chat, &answer, key, now, &options)?;
     for item in &mut items {
         item.message_id = Some(message.clone());
         item.response = Some(id);
@@ -105,13 +105,13 @@ async fn record_answer(
     request.patch.changes.extend(covers);
     request.patch.changes.extend(options.changes);
     request.response = Some(response);
-    let seen = ObservedItems {
-        items: &said,
+    let observed = ObservedItems {
+        items: &answer,
         nodes: &nodes,
         response: Some(id),
         usage: recorded.usage.as_ref(),
     };
-    let appended = append_answer(chat, call, request, seen, options.layers).await?;
+    let appended = append_answer(chat, call, request, observed, options.layers).await?;
     recorded.apply_append(appended);
     if !recorded.replayed {
         report_recorded(chat, Some(call), &recorded).await;
@@ -224,10 +224,10 @@ pub(crate) async fn response_message_id(
     if let Some(base) = base {
         let path = load_path(chat, ReadRequest::last_nodes(PathEnd::Node(base), BEFORE)).await?;
         // What the engine put there itself says nothing.
-        let said = |node: &&Arc<Node>| {
+        let is_message = |node: &&Arc<Node>| {
             node.kind != NodeKind::Compaction && node.audience != Audience::NONE
         };
-        let last = path.nodes.iter().rev().find(said);
+        let last = path.nodes.iter().rev().find(is_message);
         // After an output the model goes on with the same turn, so its answer joins the message of the call.
         let last = last.filter(|node| node.kind == NodeKind::FunctionCallOutput);
         if let Some(node) = last {

@@ -17,7 +17,7 @@ use contexture_wire::Loss;
 use crate::append::RunStep;
 use crate::hooks::LayerSession;
 
-/// How to store an answer; see [`Conversation::record_with`].
+/// Options for storing an answer; see [`Conversation::record_with`](crate::Conversation::record_with).
 #[derive(Debug)]
 pub struct RecordOptions<'a> {
     /// The layers of a run, in the states the run has them in. Default: the handle's, in those stored.
@@ -50,7 +50,7 @@ impl Default for RecordOptions<'_> {
 /// What became of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// The answer's id, by which it is [replayed](Conversation::replay).
+    /// The answer's id, by which it is [replayed](crate::Conversation::replay).
     pub response: ResponseId,
     /// The head of the branch the answer is on.
     pub head: Option<NodeId>,
