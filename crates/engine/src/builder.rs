@@ -1,13 +1,12 @@
-//! Naming a conversation before it is opened.
+//! Naming a conversation before it is opened: owner, title, resource, metadata, branch.
 
 use std::collections::BTreeMap;
 
 use contexture_ir::{BranchName, ConversationId, Owner, Raw};
 use contexture_store::{ConversationUpdate, Error as StoreError, MetadataChange, NewConversation};
 
-use crate::conversation::Conversation;
-use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::handle::{Conversation, Engine};
 
 /// A conversation's name and what it should have; see [`Engine::conversation`].
 #[derive(Debug)]
@@ -21,15 +20,8 @@ pub struct ConversationBuilder {
     branch: Option<String>,
 }
 
-impl Engine {
-    /// Names a conversation, to be opened or found.
-    pub fn conversation(&self, id: impl AsRef<str>) -> ConversationBuilder {
-        ConversationBuilder::new(self.clone(), id.as_ref())
-    }
-}
-
 impl ConversationBuilder {
-    fn new(engine: Engine, id: &str) -> Self {
+    pub(crate) fn new(engine: Engine, id: &str) -> Self {
         Self {
             engine,
             id: id.to_owned(),
@@ -90,6 +82,7 @@ impl ConversationBuilder {
         };
         match self.engine.store().create_conversation(&owner, new).await {
             Ok(_) => {}
+            // Title and resource are for a new conversation only; metadata is merged into an old one.
             Err(StoreError::AlreadyExists { .. }) => self.merge_metadata(&owner, &id).await?,
             Err(error) => return Err(error.into()),
         }
@@ -139,6 +132,7 @@ impl ConversationBuilder {
         owner: Owner,
         id: ConversationId,
     ) -> Result<Conversation, EngineError> {
+        // The active branch is read once: the handle stays on it if somebody switches later.
         let refs = self.engine.store().list_refs(&owner, &id).await?;
         let branch = match &self.branch {
             Some(name) => {

@@ -1,50 +1,40 @@
-//! The engine: a store, a clock, a source of ids and a catalogue, from which conversations open.
+//! The public methods of [`Engine`]: construction, options, conversations, targets, sessions of other programs.
+//!
+//! Each calls the free function of the module that owns the rule. The fields and the getters are in `handle`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
 use contexture_compile::Target;
-use contexture_ir::{ConversationId, NodeId, Owner, RunId};
+use contexture_ir::{ConversationId, Owner, RunId};
 use contexture_layers::Layers;
 use contexture_models::Model;
 use contexture_offload::OffloadStore;
+use contexture_sessions::Session;
 use contexture_store::{
-    Conversation as Record, ConversationPage, ListConversations, MemoryStore, Store,
+    Conversation as Record, ConversationPage, ListConversations, MemoryStore, SearchPage,
+    SearchRequest, Store,
 };
-use contexture_store_sqlite::SqliteStore;
 
-use crate::compaction::CircuitBreakers;
-use crate::copies::OutputCopies;
-use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
+use crate::builder::ConversationBuilder;
 use crate::error::EngineError;
-use crate::events::{Events, Watchers};
-use crate::layer_model::LayerModel;
-use crate::open::Database;
-use crate::record_level::RecordLevel;
-use crate::secrets::Secrets;
-use crate::targets::Targets;
-use crate::warm::{HandleCache, HandleCaches};
-
-/// Opens and lists conversations. Cheap to clone; clones share everything.
-#[derive(Clone, Debug)]
-pub struct Engine {
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdSource>,
-    catalogue: Arc<Catalogue>,
-    secrets: Option<Arc<Secrets>>,
-    copies: Option<OutputCopies>,
-    breakers: Arc<CircuitBreakers>,
-    record_level: RecordLevel,
-    calibrates: bool,
-    targets: Arc<Targets>,
-    watchers: Arc<Watchers>,
-    layers: Layers,
-    layer_model: Option<Arc<LayerModel>>,
-    handle_caches: Option<Arc<HandleCaches>>,
-}
+use crate::handle::{
+    Clock, Engine, Events, HandleCaches, IdSource, LayerModel, OutputCopies, RandomIds,
+    RecordLevel, Secrets, SystemClock, TargetChoice, delete_conversation, list_conversations,
+    load_conversation_info, register_targets, resolve_target, unregister_targets,
+};
+use crate::import::{ImportOptions, Imported, import_session};
+use crate::ingest::{IngestRequest, Ingested, ingest_request, rebuild_path_index};
+use crate::open::open_store;
+use crate::search::search_owner;
 
 impl Engine {
+    /// Names a conversation, to be opened or found.
+    pub fn conversation(&self, id: impl AsRef<str>) -> ConversationBuilder {
+        ConversationBuilder::new(self.clone(), id.as_ref())
+    }
+
     /// An engine over any store, with the machine's clock, random ids and the built-in catalogue.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
@@ -72,13 +62,10 @@ impl Engine {
     /// # Errors
     /// [`EngineError::UnsupportedDatabase`], or what the backend says of the file.
     pub async fn open(address: &str) -> Result<Self, EngineError> {
-        Ok(match address.parse()? {
-            Database::Memory => Self::in_memory(),
-            Database::Sqlite(path) => Self::new(Arc::new(SqliteStore::open(path)?)),
-        })
+        Ok(Self::new(open_store(address).await?))
     }
 
-    /// An engine that forgets with the process.
+    /// Returns an engine whose conversations are gone with the process.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::default()))
@@ -188,7 +175,7 @@ impl Engine {
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, EngineError> {
-        Ok(self.store.list_conversations(owner, list).await?)
+        list_conversations(self, owner, list).await
     }
 
     /// A conversation's record.
@@ -197,7 +184,7 @@ impl Engine {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<Record, EngineError> {
-        Ok(self.store.load_conversation(owner, id).await?)
+        load_conversation_info(self, owner, id).await
     }
 
     /// Deletes a conversation and everything that hangs off it.
@@ -206,72 +193,7 @@ impl Engine {
         owner: &Owner,
         id: &ConversationId,
     ) -> Result<(), EngineError> {
-        Ok(self.store.delete_conversation(owner, id).await?)
-    }
-
-    /// The store, for what the engine has no word for.
-    #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
-    }
-
-    /// The catalogue of models.
-    #[must_use]
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
-    }
-
-    pub(crate) const fn output_copies(&self) -> Option<&OutputCopies> {
-        self.copies.as_ref()
-    }
-
-    /// What is taken out of items before they are stored; `None` where nothing is.
-    #[must_use]
-    pub fn secrets(&self) -> Option<&Secrets> {
-        self.secrets.as_deref()
-    }
-
-    pub(crate) const fn record_level(&self) -> RecordLevel {
-        self.record_level
-    }
-
-    pub(crate) const fn should_calibrate(&self) -> bool {
-        self.calibrates
-    }
-
-    pub(crate) const fn layers(&self) -> &Layers {
-        &self.layers
-    }
-
-    pub(crate) fn layer_model(&self) -> Option<&LayerModel> {
-        self.layer_model.as_deref()
-    }
-
-    /// What handles on a conversation save work with.
-    pub(crate) fn handle_cache(&self, owner: &Owner, id: &ConversationId) -> Arc<HandleCache> {
-        let kept = self
-            .handle_caches
-            .as_ref()
-            .map(|warmth| warmth.cache_for(owner, id));
-        kept.unwrap_or_default()
-    }
-
-    pub(crate) fn watchers(&self) -> &Watchers {
-        &self.watchers
-    }
-
-    pub(crate) fn targets(&self) -> &Targets {
-        &self.targets
-    }
-
-    pub(crate) fn circuit_breakers(&self) -> &CircuitBreakers {
-        &self.breakers
-    }
-
-    /// The time by the engine's clock, in milliseconds since the Unix epoch.
-    #[must_use]
-    pub fn now_ms(&self) -> i64 {
-        self.clock.now_ms()
+        delete_conversation(self, owner, id).await
     }
 
     /// An id for a new run.
@@ -280,13 +202,146 @@ impl Engine {
         RunId::from_bytes(self.new_key())
     }
 
-    /// A key from which the ids of one operation derive.
-    pub(crate) fn new_key(&self) -> [u8; 16] {
-        self.ids.new_id_bytes()
+    /// Keeps a session as a conversation.
+    ///
+    /// # Errors
+    /// [`EngineError::ConversationExists`] if the id is taken by a conversation that does not begin
+    /// like this session, [`EngineError::OtherResource`] if it is about another resource than the named one,
+    /// or the store's.
+    pub async fn import(
+        &self,
+        session: &Session,
+        options: &ImportOptions,
+    ) -> Result<Imported, EngineError> {
+        import_session(self, session, options).await
     }
 
-    /// The id of the `index`-th node of the operation with this key.
-    pub(crate) fn node_id(key: &[u8; 16], index: usize) -> NodeId {
-        NodeId::derive("node", &[key, &(index as u64).to_le_bytes()])
+    /// Finds the conversation of a request whose client keeps no state, and stores what is new of it.
+    ///
+    /// In this order: the conversation that the client names, which is made if it is not there; the one
+    /// with the answer it names; the one of this owner and partition whose beginning is the longest that
+    /// the request shares, if that holds an answer recorded here and the request goes on at its end or
+    /// repeats it; else a new one. A client that names its conversation and leaves the path gets a branch
+    /// there, or is laid along the path's end if it sent only the last of it.
+    ///
+    /// Costs what is hashed, one look-up and one append, at any length; the stored path is not read.
+    /// Leading instructions are kept as state, so that a date in them parts nothing. The same request
+    /// again stores nothing; without a name, and before an answer was recorded, it is a conversation of
+    /// its own. Where the store has no [index](contexture_store::PathIndex), only names are found.
+    ///
+    /// # Errors
+    /// A name that breaks its rule, or the store's; what was stored until then of a conversation that the client names is
+    /// a beginning, and the same request goes on from there. Of another nothing stays.
+    pub async fn ingest(
+        &self,
+        owner: &Owner,
+        incoming: IngestRequest<'_>,
+    ) -> Result<Ingested, EngineError> {
+        ingest_request(self, owner, incoming).await
+    }
+
+    /// Makes the index of a conversation's histories again: after a change of the rule by which they are
+    /// hashed, and for conversations that were imported. Gives how many places it has.
+    ///
+    /// Reads all paths. What is there of the same rule stays. What was redacted cannot be hashed again,
+    /// neither can the copy of a cut answer that a client has: they cost a new conversation if they are
+    /// missing. Does nothing where the store has no index.
+    ///
+    /// # Errors
+    /// `NotFound`, or the store's.
+    pub async fn rebuild_paths(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<usize, EngineError> {
+        rebuild_path_index(self, owner, id).await
+    }
+
+    /// The same engine with a target by this name, in the place of an earlier one. The first is the
+    /// default until [`Self::with_default_target`] names another.
+    ///
+    /// ```
+    /// use contexture_compile::Target;
+    /// use contexture_engine::{Engine, TargetChoice};
+    ///
+    /// let engine = Engine::in_memory()
+    ///     .with_target("careful", Target::anthropic("claude-sonnet-4-5"))
+    ///     .with_target("fast", Target::openai_chat("gpt-4o-mini"));
+    /// assert_eq!(engine.resolve_target("fast")?.model(), "gpt-4o-mini");
+    /// assert_eq!(engine.resolve_target(TargetChoice::Default)?.model(), "claude-sonnet-4-5");
+    /// # Ok::<(), contexture_engine::EngineError>(())
+    /// ```
+    #[must_use]
+    pub fn with_target(self, name: impl Into<String>, target: Target) -> Self {
+        self.targets().set_target(name.into(), target);
+        self
+    }
+
+    /// The same engine with the target of this name as the default.
+    #[must_use]
+    pub fn with_default_target(self, name: impl Into<String>) -> Self {
+        self.targets().set_default(name.into());
+        self
+    }
+
+    /// Registers targets that come and go together, a plug-in's say, for this engine and its clones; they
+    /// take the place of others of their names.
+    pub fn register_targets(
+        &self,
+        source: &str,
+        targets: impl IntoIterator<Item = (String, Target)>,
+    ) {
+        register_targets(self, source, targets)
+    }
+
+    /// Takes back what came from a source, and gives the names. Those that were there before do not come
+    /// back.
+    pub fn unregister_targets(&self, source: &str) -> Vec<String> {
+        unregister_targets(self, source)
+    }
+
+    /// The target of a call: its own, or that of a name, or the default.
+    ///
+    /// # Errors
+    /// [`EngineError::NoTarget`], with the names there are.
+    pub fn resolve_target<'a>(
+        &self,
+        choice: impl Into<TargetChoice<'a>>,
+    ) -> Result<Cow<'a, Target>, EngineError> {
+        resolve_target(self, choice.into())
+    }
+
+    /// The texts of an owner's conversations that have everything a query asks for, best first.
+    ///
+    /// Words as they are, "side by side" in double quotes, beginn* with a star; any text is a query.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    /// use contexture_ir::{Owner, user};
+    /// use contexture_store::{SearchRequest, SearchScope};
+    ///
+    /// let engine = Engine::in_memory();
+    /// let chat = engine.conversation("support-42").owner("acme/ada").open().await?;
+    /// chat.save([user("Refund everything except the gloves")]).await?;
+    ///
+    /// let request = SearchRequest::new("glov* \"refund everything\"", SearchScope::Owner);
+    /// let page = engine.search(&Owner::new("acme/ada")?, request).await?;
+    /// let snippet = &page.hits[0].snippet;
+    /// assert_eq!(&snippet.text[snippet.matches[0].clone()], "Refund everything");
+    /// # Ok::<(), contexture_engine::EngineError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`EngineError::CannotSearch`] where the store has no search; else as
+    /// [`Search::search_nodes`](contexture_store::Search::search_nodes).
+    pub async fn search(
+        &self,
+        owner: &Owner,
+        request: SearchRequest,
+    ) -> Result<SearchPage, EngineError> {
+        search_owner(self, owner, request).await
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a program and its conversations.
+//! Errors of the engine, with a stable word for each and whether a retry can help.
 
 use contexture_ir::{CodecError, FragmentError};
 use contexture_wire::{Format, WireError};
@@ -180,7 +180,7 @@ pub enum EngineError {
         response: contexture_ir::ResponseId,
         /// Why.
         #[source]
-        why: crate::unreplayable::Unreplayable,
+        why: Unreplayable,
     },
     /// The answer has no place in this format.
     #[error("cannot record an answer in {format}: expected a provider's response body")]
@@ -313,4 +313,28 @@ fn list_target_names(names: &[String]) -> String {
         [] => "none is registered".to_owned(),
         names => format!("registered are {}", names.join(", ")),
     }
+}
+
+/// Why a past call cannot be compiled again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreplayable {
+    /// What it was compiled from was not kept, or only its hashes.
+    #[error("what it was compiled from was not kept: record with level `inputs`")]
+    NotRecorded,
+    /// Something that went into it was redacted.
+    #[error("something that went into it was redacted")]
+    Redacted,
+    /// It was kept by a newer version.
+    #[error("it was kept in version {version}, which this program does not know")]
+    Newer {
+        /// The version.
+        version: u32,
+    },
+    /// What was kept cannot be read.
+    #[error("what was kept of it cannot be read: {why}")]
+    Unreadable {
+        /// What is wrong with it.
+        why: String,
+    },
 }

@@ -1,107 +1,57 @@
-//! Conversations that are kept, resolved and compiled.
+//! Conversations that are stored as trees, resolved to messages and compiled for models.
 //!
-//! An [`Engine`] joins a store, a clock, a source of ids and a catalogue of models. It opens
-//! [`Conversation`] handles: set fragments on one, put messages into a [`Draft`] and commit it,
-//! resolve or compile what the model shall see, record its answer, move about in the tree.
+//! An [`Engine`] joins a store, a clock, a source of ids and a catalogue of models. It opens [`Conversation`] handles: set
+//! fragments on one, put messages into a [`Draft`] and commit it, resolve or compile what the model shall see, record its
+//! answer, move to another branch.
+//!
+//! The modules, from the bottom up: `error`, `path` (nodes read from a store), `state` (typed entries of state), `handle`
+//! (what engine and conversation hold), `refs` and `search`, `append` (the one way into the store), `hooks` (layers around
+//! an append), `view`, `draft`, `call`, `compaction`, `record`, `import`, `ingest`, `tree`; on top `conversation`, `engine`
+//! and `builder`, which only delegate. A module uses those below it and none above.
 //!
 //! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
 
-mod appending;
-mod asked;
-mod basis;
-mod branches;
+mod append;
 mod builder;
-mod calibrating;
-mod calibrations;
 mod call;
 mod compaction;
 mod conversation;
-mod copies;
-mod copying;
 mod draft;
 mod engine;
-mod environment;
 mod error;
-mod events;
-mod export;
-mod follow;
-mod given;
+mod handle;
+mod hooks;
 mod import;
-mod inputs;
-mod instructions;
-mod known;
-
-mod layer_again;
-mod layer_handle;
-mod layer_host;
-mod layer_model;
-mod layer_session;
-mod layer_shared;
-mod layer_store;
-mod layer_told;
-mod ledger;
-mod matching;
-mod messages;
-mod offload;
+mod ingest;
 mod open;
-mod options;
-mod origin;
 mod path;
-mod pins;
-mod recalling;
 mod record;
-mod record_level;
-mod recording;
-mod register;
-mod replay;
-mod resolve;
-mod save;
+mod refs;
 mod search;
-mod secrets;
-mod seen;
-mod spans;
-mod state_list;
-mod state_node;
-mod targets;
+mod state;
 pub mod tree;
-mod unreplayable;
-mod usage;
-mod warm;
-mod whole_path;
+mod view;
 
-pub use appending::StepAppend;
+pub use append::{RunStep, state_node};
 pub use builder::ConversationBuilder;
-pub use call::CompiledCall;
+pub use call::{CompileOptions, CompiledCall, RegistryTools, Replayed};
 pub use compaction::{
-    CircuitBreakerPolicy, CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft,
-    Compactor, CompactorError, CoverEntry, GivenSummary, ManifestOnly, ModelCompactor,
-    PrepareOptions, Prepared, ReportedUsage, Trigger, UsagePreference,
+    CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft, Compactor,
+    CompactorError, GivenSummary, ManifestOnly, ModelCompactor, PrepareOptions, Prepared,
+    ReportedUsage, Trigger, UsagePreference,
 };
-pub use conversation::Conversation;
-pub use copies::CopyReport;
-pub use draft::Draft;
-pub use engine::Engine;
-pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestIds};
-pub use error::EngineError;
-pub use events::{EngineEvent, EngineEventKind, Events};
+pub use draft::{Committed, Draft};
+pub use error::{EngineError, Unreplayable};
+pub use handle::{
+    COMPACTION, CircuitBreakerPolicy, Clock, Conversation, CopyReport, Engine, EngineEvent,
+    EngineEventKind, Events, IdSource, RandomIds, RecordLevel, SecretPattern, Secrets,
+    SideUsageTracker, SystemClock, TargetChoice, TestClock, TestIds,
+};
+pub use hooks::{LayerHandle, LayerSession, RunScope, StepAppend, run_prefix};
 pub use import::{DivergedSession, ImportOptions, Imported};
-pub use instructions::Instructions;
-pub use layer_handle::LayerHandle;
-pub use layer_session::{LayerSession, run_prefix};
-pub use layer_store::RunScope;
-pub use ledger::{COMPACTION, SideUsageTracker};
-pub use matching::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind};
-pub use messages::MessageView;
-pub use offload::{LinkTarget, PathMatches};
+pub use ingest::{AnswerOptions, IngestRequest, Ingested, InterceptedCall, MatchKind};
 pub use open::Database;
-pub use options::{CompileOptions, RegistryTools};
 pub use path::parse_node_item;
-pub use record::{RecordOptions, Recorded, RunStep};
-pub use record_level::RecordLevel;
-pub use replay::Replayed;
-pub use resolve::Resolved;
-pub use save::Committed;
-pub use secrets::{SecretPattern, Secrets};
-pub use state_node::state_node;
-pub use targets::TargetChoice;
-pub use unreplayable::Unreplayable;
+pub use record::{RecordOptions, Recorded};
+pub use state::{CoverEntry, Instructions};
+pub use view::{LinkTarget, MessageView, PathMatches, Resolved};

@@ -1,7 +1,11 @@
-//! Databases by address.
+//! Opening a database by its address.
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+
+use contexture_store::{MemoryStore, Store};
+use contexture_store_sqlite::SqliteStore;
 
 use crate::error::EngineError;
 
@@ -24,6 +28,7 @@ impl FromStr for Database {
         match address.split_once(':') {
             Some(("memory", "")) => Ok(Self::Memory),
             Some(("sqlite", path)) => {
+                // `sqlite://a.db` is how other tools write it.
                 let path = path.strip_prefix("//").unwrap_or(path);
                 if path.is_empty() {
                     Err(unsupported())
@@ -31,11 +36,23 @@ impl FromStr for Database {
                     Ok(Self::Sqlite(path.into()))
                 }
             }
+            // Another scheme is refused and never taken for a file of that name.
             Some((_, rest)) if rest.starts_with("//") => Err(unsupported()),
             _ if address.is_empty() => Err(unsupported()),
             _ => Ok(Self::Sqlite(address.into())),
         }
     }
+}
+
+/// Opens the store at an address: a path or `sqlite:<path>`, which is created if absent, or `memory:`.
+///
+/// # Errors
+/// [`EngineError::UnsupportedDatabase`], or the backend's error.
+pub(crate) async fn open_store(address: &str) -> Result<Arc<dyn Store>, EngineError> {
+    Ok(match address.parse()? {
+        Database::Memory => Arc::new(MemoryStore::default()),
+        Database::Sqlite(path) => Arc::new(SqliteStore::open(path)?),
+    })
 }
 
 /// The address without what may be a password.

@@ -1,4 +1,4 @@
-//! A stored path, read back as items.
+//! Stored paths, read back as items.
 
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ impl<'a> PathPages<'a> {
             return Ok(None);
         };
         let page = reading.await?;
+        // Later pages are read at the node, not at the branch, which may move meanwhile.
         if let (true, Some(head), Some(next)) = (self.paged, page.head, page.next) {
             let request = ReadRequest {
                 at: PathEnd::Node(head),
@@ -121,12 +122,13 @@ impl StoredPath {
             let page = Self::load(store, owner, id, request).await?;
             let items = page.items.into_iter().map(|one| one.item);
             let pairs: Vec<_> = page.nodes.into_iter().zip(items).collect();
-            let kept = pairs.iter().rposition(|(node, _)| known(&node.id));
-            end = match (kept, pairs.first()) {
+            // The last known node: what stands before it is known as well.
+            let last_known = pairs.iter().rposition(|(node, _)| known(&node.id));
+            end = match (last_known, pairs.first()) {
                 (None, Some((first, _))) => first.parent,
                 _ => None,
             };
-            let skip = kept.map_or(0, |last| last + 1);
+            let skip = last_known.map_or(0, |last| last + 1);
             new.extend(pairs.into_iter().skip(skip).rev());
         }
         new.reverse();

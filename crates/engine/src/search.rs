@@ -1,60 +1,51 @@
-//! Searching what was said.
+//! Full-text search in stored conversations, and their stored events as a stream.
 //!
-//! Not here: what a query means (`contexture_store::rules::Query`).
+//! Not here: what a query means (`contexture_store::rules::Query`); events of a running engine ([`crate::Events`]), of
+//! which a slow watcher may miss some.
+
+use std::sync::Arc;
 
 use contexture_ir::Owner;
-use contexture_store::{SearchPage, SearchRequest, SearchScope};
+use contexture_store::{Event, EventTail, FollowOptions, SearchPage, SearchRequest, SearchScope};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 
-use crate::conversation::Conversation;
-use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::handle::{Conversation, Engine};
 
-impl Engine {
-    /// The texts of an owner's conversations that have everything a query asks for, best first.
-    ///
-    /// Words as they are, "side by side" in double quotes, beginn* with a star; any text is a query.
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// use contexture_engine::Engine;
-    /// use contexture_ir::{Owner, user};
-    /// use contexture_store::{SearchRequest, SearchScope};
-    ///
-    /// let engine = Engine::in_memory();
-    /// let chat = engine.conversation("support-42").owner("acme/ada").open().await?;
-    /// chat.save([user("Refund everything except the gloves")]).await?;
-    ///
-    /// let request = SearchRequest::new("glov* \"refund everything\"", SearchScope::Owner);
-    /// let page = engine.search(&Owner::new("acme/ada")?, request).await?;
-    /// let snippet = &page.hits[0].snippet;
-    /// assert_eq!(&snippet.text[snippet.matches[0].clone()], "Refund everything");
-    /// # Ok::<(), contexture_engine::EngineError>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`EngineError::CannotSearch`] where the store has no search; else as
-    /// [`Search::search_nodes`](contexture_store::Search::search_nodes).
-    pub async fn search(
-        &self,
-        owner: &Owner,
-        request: SearchRequest,
-    ) -> Result<SearchPage, EngineError> {
-        let search = self.store().search().ok_or(EngineError::CannotSearch)?;
-        Ok(search.search_nodes(owner, request).await?)
-    }
+/// The stored events behind number `after` (0: from the first): what is there, then what comes, each once and in
+/// order. It ends when the conversation is deleted.
+pub(crate) fn follow_events(
+    chat: &Conversation,
+    after: u64,
+) -> BoxStream<'static, Result<Event, EngineError>> {
+    let options = FollowOptions {
+        after,
+        ..FollowOptions::default()
+    };
+    let store = Arc::clone(chat.engine().store());
+    let tail = EventTail::open(store, chat.owner(), chat.id(), options);
+    let events = tail.into_stream();
+    events.map(|event| Ok(event?)).boxed()
 }
 
-impl Conversation {
-    /// The texts of this conversation, on all its branches, that have everything a query asks for:
-    /// the best 20. [`Engine::search`] takes other wishes.
-    ///
-    /// # Errors
-    /// As [`Engine::search`].
-    pub async fn search(&self, query: &str) -> Result<SearchPage, EngineError> {
-        let scope = SearchScope::Conversation(self.id().clone());
-        let request = SearchRequest::new(query, scope);
-        self.engine().search(self.owner(), request).await
-    }
+/// The texts of an owner's conversations that have everything a query asks for, best first.
+pub(crate) async fn search_owner(
+    engine: &Engine,
+    owner: &Owner,
+    request: SearchRequest,
+) -> Result<SearchPage, EngineError> {
+    let search = engine.store().search().ok_or(EngineError::CannotSearch)?;
+    Ok(search.search_nodes(owner, request).await?)
+}
+
+/// Searches this conversation on all its branches and returns the best 20 texts that contain everything the
+/// query asks for. [`Engine::search`](crate::Engine::search) takes options.
+pub(crate) async fn search_conversation(
+    chat: &Conversation,
+    query: &str,
+) -> Result<SearchPage, EngineError> {
+    let scope = SearchScope::Conversation(chat.id().clone());
+    let request = SearchRequest::new(query, scope);
+    search_owner(chat.engine(), chat.owner(), request).await
 }

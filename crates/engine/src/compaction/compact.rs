@@ -1,4 +1,4 @@
-//! Compacting a branch on demand, and taking it back.
+//! Compacting a branch on demand, and undoing it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use contexture_store::{NewItem, NodeKind, NodeQuery};
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::Format;
 
-use super::breaker::CircuitBreakerPolicy;
+use super::branch_snapshot::{BranchSnapshot, load_snapshot};
 use super::compactor::{CompactRequest, Compactor, ManifestOnly};
-use super::cover::{CoverEntry, Covers};
-use super::provenance::{encode_provenance, parse_provenance};
-use super::snapshot::BranchSnapshot;
 use super::trigger::percent_of;
-use crate::conversation::Conversation;
-use crate::engine::Engine;
+use crate::append::{append_state, append_states};
+use crate::call::{CompileOptions, compile_call};
 use crate::error::EngineError;
-use crate::events::EngineEventKind;
-use crate::ledger::SideUsageTracker;
+use crate::handle::{
+    CircuitBreakerPolicy, Conversation, Engine, EngineEventKind, SideUsageTracker, load_state_list,
+};
 use crate::path::parse_node_item;
+use crate::state::{CoverEntry, Covers, encode_provenance, parse_provenance};
 
 /// The least a manifest may take, in tokens.
 pub(super) const LEAST: u64 = 256;
+
 /// How large it may be otherwise, in per cent of the tokens of what it stands for.
 pub(super) const MANIFEST: u8 = 15;
 
-/// What a compaction shall stand for.
+/// The part of the history that a compaction replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompactSpan {
@@ -44,21 +44,21 @@ pub enum CompactSpan {
     },
 }
 
-/// How to compact.
+/// Options for one compaction.
 #[derive(Clone, Debug)]
 pub struct CompactOptions {
-    /// What it shall stand for.
+    /// The part of the history to replace.
     pub span: CompactSpan,
-    /// What sums up. Default: the manifest alone.
+    /// The compactor that writes the summary. Default: the manifest alone.
     pub compactor: Arc<dyn Compactor>,
-    /// What the compactor is told to keep.
+    /// Instructions for the compactor: what to keep.
     pub instructions: Option<String>,
     /// How much of the history stays as it is, in per cent of the space of a request. Default 40; at most
     /// half of what there is.
     pub keep: u8,
     /// How large a manifest may be, in per cent of the span's tokens; at least 256 tokens. Default 15.
     pub manifest: u8,
-    /// When a failing compactor is left alone.
+    /// When a failing compactor is no longer called.
     pub breaker: CircuitBreakerPolicy,
     /// Where a compactor's calls of a model are counted. Default: nowhere.
     pub ledger: Option<Arc<dyn SideUsageTracker>>,
@@ -118,305 +118,343 @@ pub struct Compacted {
     pub draft: CompactionDraft,
 }
 
-impl Conversation {
-    /// Compacts this branch: what is older is stood for by a manifest, and by a summary if the compactor
-    /// makes one. The nodes stay; [`Self::uncompact`] takes it back.
-    ///
-    /// # Errors
-    /// [`EngineError::NothingToCompact`], [`EngineError::CoverOverlap`], the store's `StateConflict` if
-    /// somebody compacted meanwhile (nothing is stored then), or its other errors.
-    pub async fn compact(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-    ) -> Result<Compacted, EngineError> {
-        let draft = self.draft_compaction(target, options).await?;
-        self.store_compaction(draft).await
-    }
+/// Compacts this branch: replaces the older part in calls by a manifest, and by a summary if the compactor
+/// writes one. The nodes stay; [`Self::uncompact`] undoes it.
+pub(crate) async fn compact_branch(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+) -> Result<Compacted, EngineError> {
+    let draft = draft_compaction(chat, target, options).await?;
+    store_compaction(chat, draft).await
+}
 
-    /// What [`Self::compact`] would store. Asks the compactor, stores nothing.
-    ///
-    /// # Errors
-    /// As [`Self::compact`].
-    pub async fn draft_compaction(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-    ) -> Result<CompactionDraft, EngineError> {
-        let advice = match (options.span, self.compile(target)) {
-            (CompactSpan::Older, compiling) => match compiling.await {
-                Ok(call) => call.advice.compact,
-                // A history that cannot be sent needs it all the more.
-                Err(EngineError::Refused(_)) => None,
-                Err(error) => return Err(error),
-            },
-            (CompactSpan::Nodes { .. }, _) => None,
-        };
-        self.draft_with_advice(target, options, advice).await
-    }
+/// Drafts what [`Self::compact`] would store. Asks the compactor, stores nothing.
+pub(crate) async fn draft_compaction(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+) -> Result<CompactionDraft, EngineError> {
+    let advice = match (
+        options.span,
+        compile_call(chat, target.into(), CompileOptions::default()),
+    ) {
+        (CompactSpan::Older, compiling) => match compiling.await {
+            Ok(call) => call.advice.compact,
+            // A history that cannot be sent needs it all the more.
+            Err(EngineError::Refused(_)) => None,
+            Err(error) => return Err(error),
+        },
+        (CompactSpan::Nodes { .. }, _) => None,
+    };
+    draft_with_advice(chat, target, options, advice).await
+}
 
-    /// As [`Self::compact`], with the advice of a compile that was made already.
-    pub(crate) async fn compact_with_advice(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-        advice: Option<CompactAdvice>,
-    ) -> Result<Compacted, EngineError> {
-        let draft = self.draft_with_advice(target, options, advice).await?;
-        self.store_compaction(draft).await
-    }
+/// As [`Self::compact`], with the advice of a compile that was made already.
+pub(crate) async fn compact_with_advice(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+    advice: Option<CompactAdvice>,
+) -> Result<Compacted, EngineError> {
+    let draft = draft_with_advice(chat, target, options, advice).await?;
+    store_compaction(chat, draft).await
+}
 
-    #[tracing::instrument(
-        name = "contexture.compact",
-        skip_all,
-        fields(gen_ai.conversation.id = self.id().as_str())
-    )]
-    async fn draft_with_advice(
-        &self,
-        target: &Target,
-        options: &CompactOptions,
-        advice: Option<CompactAdvice>,
-    ) -> Result<CompactionDraft, EngineError> {
-        let snapshot = self.load_snapshot(self.current_position()).await?;
-        let spec = self.engine().catalogue().resolve(target.model())?;
-        let counter = counter_for(spec.encoding);
-        let request = target.build_request(self.engine().catalogue())?;
-        let space = request.window.saturating_sub(request.reserve);
-        let shown = snapshot.positions_in_view(target.format());
-        let weights = snapshot.token_weights(&shown, counter);
-        let span = match options.span {
-            CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
-            CompactSpan::Older => {
-                let keep = percent_of(space, options.keep).min(weights.iter().sum::<u64>() / 2);
-                snapshot.older_span(advice, &weights, keep)?
-            }
-        };
-        self.draft_span(&snapshot, span, &shown, target.format(), options, counter)
-            .await
-    }
+#[tracing::instrument(
+    name = "contexture.compact",
+    skip_all,
+    fields(gen_ai.conversation.id = chat.id().as_str())
+)]
+async fn draft_with_advice(
+    chat: &Conversation,
+    target: &Target,
+    options: &CompactOptions,
+    advice: Option<CompactAdvice>,
+) -> Result<CompactionDraft, EngineError> {
+    // One snapshot for everything below, so that span, texts and covers are of the same instant.
+    let snapshot = load_snapshot(chat, chat.current_position()).await?;
+    let spec = chat.engine().catalogue().resolve(target.model())?;
+    let counter = counter_for(spec.encoding);
+    let request = target.build_request(chat.engine().catalogue())?;
+    let space = request.window.saturating_sub(request.reserve);
+    let shown = snapshot.positions_in_view(target.format());
+    let weights = snapshot.token_weights(&shown, counter);
+    let span = match options.span {
+        CompactSpan::Nodes { first, last } => snapshot.requested_span(first, last)?,
+        CompactSpan::Older => {
+            // At most half of what there is: a short history in a large window is compacted all the same when asked for.
+            let keep = percent_of(space, options.keep).min(weights.iter().sum::<u64>() / 2);
+            snapshot.older_span(advice, &weights, keep)?
+        }
+    };
+    draft_span(
+        chat,
+        &snapshot,
+        span,
+        &shown,
+        target.format(),
+        options,
+        counter,
+    )
+    .await
+}
 
-    /// Stores a draft: the item and what it stands for, in one transaction.
-    ///
-    /// # Errors
-    /// The store's; `StateConflict` if somebody compacted since the draft was made.
-    pub async fn store_compaction(&self, draft: CompactionDraft) -> Result<Compacted, EngineError> {
-        let now = self.engine().now_ms();
-        let item = Item::from(draft.item.clone());
-        let node = match draft.node {
-            Some(node) => node,
-            None => Engine::node_id(&self.engine().new_key(), 0),
-        };
-        let new = NewItem {
-            origin: Origin::System,
-            audience: Audience::MODEL,
-            ..NewItem::new(node, &item, item.to_json(), now)
-        };
-        let mut entries = draft.covers.entries.clone();
-        entries.push(CoverEntry {
-            compaction: node,
-            first: draft.first,
-            last: draft.last,
+/// Stores a drafted compaction: the item and its cover, in one transaction.
+pub(crate) async fn store_compaction(
+    chat: &Conversation,
+    draft: CompactionDraft,
+) -> Result<Compacted, EngineError> {
+    let now = chat.engine().now_ms();
+    let item = Item::from(draft.item.clone());
+    let node = match draft.node {
+        Some(node) => node,
+        None => Engine::node_id(&chat.engine().new_key(), 0),
+    };
+    let new = NewItem {
+        origin: Origin::System,
+        audience: Audience::MODEL,
+        ..NewItem::new(node, &item, item.to_json(), now)
+    };
+    // Replaces the list that the draft was made on: a compaction stored meanwhile is a conflict, not lost.
+    let mut entries = draft.covers.entries.clone();
+    entries.push(CoverEntry {
+        compaction: node,
+        first: draft.first,
+        last: draft.last,
+    });
+    let change = draft.covers.replacement_change(&entries)?;
+    let counted = draft
+        .ledger
+        .as_ref()
+        .and_then(|ledger| ledger.pending_change());
+    let changes = std::iter::once(change).chain(counted).collect();
+    // The tracker is marked only after the store took its change, which goes in the same transaction.
+    let head = append_states(chat, Some(new), changes).await?;
+    if let Some(ledger) = &draft.ledger {
+        ledger.mark_stored();
+    }
+    contexture_telemetry::count_compaction();
+    chat.publish(|| EngineEventKind::Compacted { compaction: node });
+    Ok(Compacted { node, head, draft })
+}
+
+/// Undoes a compaction: the nodes it covers are shown again on this branch. The item stays.
+pub(crate) async fn undo_compaction(
+    chat: &Conversation,
+    compaction: NodeId,
+) -> Result<(), EngineError> {
+    let covers: Covers = load_state_list(chat, chat.current_position()).await?;
+    let is_it = |entry: &CoverEntry| entry.compaction == compaction;
+    if !covers.entries.iter().any(is_it) {
+        return Err(EngineError::NotInEffect { compaction });
+    }
+    let entries: Vec<CoverEntry> = covers
+        .entries
+        .iter()
+        .filter(|entry| !is_it(entry))
+        .copied()
+        .collect();
+    append_state(chat, None, covers.replacement_change(&entries)?).await?;
+    chat.publish(|| EngineEventKind::Uncompacted { compaction });
+    Ok(())
+}
+
+/// Lists the compactions in effect on this branch, in the order they were stored.
+pub(crate) async fn list_compactions(chat: &Conversation) -> Result<Vec<CoverEntry>, EngineError> {
+    let covers: Covers = load_state_list(chat, chat.current_position()).await?;
+    Ok(covers.entries)
+}
+
+async fn draft_span(
+    chat: &Conversation,
+    snapshot: &BranchSnapshot,
+    span: RangeInclusive<usize>,
+    shown: &[usize],
+    target: Format,
+    options: &CompactOptions,
+    counter: &dyn TokenCounter,
+) -> Result<CompactionDraft, EngineError> {
+    let (first, last) = snapshot.span_ends(&span)?;
+    // Pins inside the span stay in view, so the summary must not stand for them.
+    let (gone, stays) = snapshot.partition_span(&span, target);
+    let goes = |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
+    let in_span = snapshot.readable_items(shown.iter().filter(goes));
+    let texts = in_span.iter().map(|one| one.item.text());
+    let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
+
+    let hash = snapshot.content_hash(&gone);
+    let request = CompactRequest {
+        span: &in_span,
+        instructions: trimmed_instructions(options),
+        catalogue: chat.engine().catalogue(),
+        ledger: options.ledger.as_deref(),
+    };
+    let configuration = summary_configuration(options);
+    let written = summarise_span(chat, request, hash, &configuration, options).await?;
+    let summarised = written.text.is_some();
+    // Identifiers that stay in view need not be repeated in the manifest.
+    let most = percent_of(tokens, options.manifest).max(LEAST);
+    let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
+        .without_identifiers(&snapshot.readable_items(&stays))
+        .render(TextBudget::Tokens(most, counter))
+        .text;
+    let summary: Vec<String> = written.text.into_iter().chain([manifest]).collect();
+    let summary_tokens = summary
+        .iter()
+        .map(|text| counter.count(text).count)
+        .sum::<u64>();
+    // Replacing a span by something longer would only cost context.
+    if summary_tokens >= tokens {
+        return Err(EngineError::NothingToCompact {
+            why: "what would stand for it is no shorter",
         });
-        let change = draft.covers.replacement_change(&entries)?;
-        let counted = draft
-            .ledger
-            .as_ref()
-            .and_then(|ledger| ledger.pending_change());
-        let changes = std::iter::once(change).chain(counted).collect();
-        let head = self.append_states(Some(new), changes).await?;
-        if let Some(ledger) = &draft.ledger {
-            ledger.mark_stored();
-        }
-        contexture_telemetry::count_compaction();
-        self.publish(|| EngineEventKind::Compacted { compaction: node });
-        Ok(Compacted { node, head, draft })
     }
-
-    /// Takes a compaction back: what it stands for is shown again on this branch. The item stays.
-    ///
-    /// # Errors
-    /// [`EngineError::NotInEffect`] if it stands for nothing here, or the store's.
-    pub async fn uncompact(&self, compaction: NodeId) -> Result<(), EngineError> {
-        let covers: Covers = self.load_state_list(self.current_position()).await?;
-        let is_it = |entry: &CoverEntry| entry.compaction == compaction;
-        if !covers.entries.iter().any(is_it) {
-            return Err(EngineError::NotInEffect { compaction });
-        }
-        let entries: Vec<CoverEntry> = covers
-            .entries
+    let mut item = Compaction {
+        summary: summary
             .iter()
-            .filter(|entry| !is_it(entry))
-            .copied()
-            .collect();
-        self.append_state(None, covers.replacement_change(&entries)?)
-            .await?;
-        self.publish(|| EngineEventKind::Uncompacted { compaction });
-        Ok(())
+            .map(|text| Part::SummaryText(TextPart::new(text)))
+            .collect(),
+        ..Compaction::default()
+    };
+    item.extra.set(
+        COVERS,
+        encode_provenance(first, last, hash, summarised.then_some(&configuration))?,
+    );
+    Ok(CompactionDraft {
+        first,
+        last,
+        items: gone.len(),
+        tokens,
+        summary_tokens,
+        summary,
+        reused: written.reused,
+        failure: written.failure,
+        covers: snapshot.covers.clone(),
+        item,
+        ledger: options.ledger.clone(),
+        // Two rounds of one call may be about the same span.
+        node: options.key.map(|key| {
+            let head = snapshot.path.head.map(|head| *head.as_bytes());
+            NodeId::derive("compaction", &[&key, &head.unwrap_or_default()])
+        }),
+    })
+}
+
+/// The summary of a span, and how it came about.
+struct SpanSummary {
+    /// `None` where the manifest stands alone.
+    text: Option<String>,
+    /// Whether it is an earlier summary of the same content.
+    reused: bool,
+    /// Why the compactor made none.
+    failure: Option<String>,
+}
+
+/// Returns the instructions of the caller, if they say anything.
+fn trimmed_instructions(options: &CompactOptions) -> Option<&str> {
+    let instructions = options.instructions.as_deref().map(str::trim);
+    instructions.filter(|text| !text.is_empty())
+}
+
+/// Returns what a summary depends on besides the span.
+fn summary_configuration(options: &CompactOptions) -> String {
+    // Instructions change what a summary says, so they belong to its identity. Hashed, as they may be long.
+    match trimmed_instructions(options) {
+        None => options.compactor.configuration(),
+        Some(text) => format!(
+            "{} {}",
+            options.compactor.configuration(),
+            ContentHash::of(text.as_bytes())
+        ),
     }
+}
 
-    /// The compactions in effect on this branch, as they were stored.
-    ///
-    /// # Errors
-    /// [`EngineError::StoredState`] if the entry cannot be read, or the store's.
-    pub async fn compactions(&self) -> Result<Vec<CoverEntry>, EngineError> {
-        let covers: Covers = self.load_state_list(self.current_position()).await?;
-        Ok(covers.entries)
+/// Finds an earlier summary of the same content, or asks the compactor for one.
+async fn summarise_span(
+    chat: &Conversation,
+    request: CompactRequest<'_>,
+    hash: ContentHash,
+    configuration: &str,
+    options: &CompactOptions,
+) -> Result<SpanSummary, EngineError> {
+    // A summary costs a model call: the same content on another branch, or after an undo, reuses it.
+    let earlier = find_earlier_summary(chat, hash, configuration).await?;
+    if earlier.is_some() {
+        return Ok(SpanSummary {
+            text: earlier,
+            reused: true,
+            failure: None,
+        });
     }
+    // A failure is no error of the compaction: the manifest alone still makes room.
+    let (text, failure) = match run_compactor(chat, request, configuration, options).await {
+        Ok(text) => (text, None),
+        Err(why) => (None, Some(why)),
+    };
+    Ok(SpanSummary {
+        text,
+        reused: false,
+        failure,
+    })
+}
 
-    async fn draft_span(
-        &self,
-        snapshot: &BranchSnapshot,
-        span: RangeInclusive<usize>,
-        shown: &[usize],
-        target: Format,
-        options: &CompactOptions,
-        counter: &dyn TokenCounter,
-    ) -> Result<CompactionDraft, EngineError> {
-        let (first, last) = snapshot.span_ends(&span)?;
-        let (gone, stays) = snapshot.partition_span(&span, target);
-        let goes =
-            |at: &&usize| span.contains(&snapshot.view_position(**at)) && !stays.contains(at);
-        let in_span = snapshot.readable_items(shown.iter().filter(goes));
-        let texts = in_span.iter().map(|one| one.item.text());
-        let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
+/// Asks the compactor, unless its breaker is open.
+async fn run_compactor(
+    chat: &Conversation,
+    request: CompactRequest<'_>,
+    configuration: &str,
+    options: &CompactOptions,
+) -> Result<Option<String>, String> {
+    // Counted per configuration of the compactor, without the instructions: it is the same provider that fails.
+    let breakers = chat.engine().circuit_breakers();
+    let compactor = options.compactor.configuration();
+    if !breakers.can_try(&compactor, options.breaker, chat.engine().now_ms()) {
+        return Err(format!(
+            "left alone after {} failures",
+            options.breaker.failures
+        ));
+    }
+    debug_assert!(
+        configuration.starts_with(&compactor),
+        "the breaker's name is the compactor's"
+    );
+    match options.compactor.summarise(request).await {
+        Ok(summary) => {
+            breakers.record_success(&compactor);
+            Ok(summary.filter(|text| !text.trim().is_empty()))
+        }
+        Err(error) => {
+            breakers.record_failure(&compactor, chat.engine().now_ms());
+            Err(error.to_string())
+        }
+    }
+}
 
-        let hash = snapshot.content_hash(&gone);
-        let instructions = options
-            .instructions
-            .as_deref()
-            .map(str::trim)
-            .filter(|text| !text.is_empty());
-        let configuration = match instructions {
-            None => options.compactor.configuration(),
-            Some(text) => format!(
-                "{} {}",
-                options.compactor.configuration(),
-                ContentHash::of(text.as_bytes())
-            ),
+/// A compactor's summary of the same content, made with the same configuration, wherever it stands in
+/// this conversation.
+async fn find_earlier_summary(
+    chat: &Conversation,
+    hash: ContentHash,
+    configuration: &str,
+) -> Result<Option<String>, EngineError> {
+    let query = NodeQuery::Kind(NodeKind::Compaction);
+    let nodes = chat
+        .store()
+        .find_nodes(chat.owner(), chat.id(), query)
+        .await?;
+    // Newest first; a redacted summary may quote what was removed.
+    for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
+        let Item::Compaction(compaction) = parse_node_item(node)? else {
+            continue;
         };
-        let mut failure = None;
-        let earlier = self.find_earlier_summary(hash, &configuration).await?;
-        let reused = earlier.is_some();
-        let summary = match earlier {
-            Some(summary) => Some(summary),
-            None => {
-                let request = CompactRequest {
-                    span: &in_span,
-                    instructions,
-                    catalogue: self.engine().catalogue(),
-                    ledger: options.ledger.as_deref(),
-                };
-                match self.run_compactor(request, &configuration, options).await {
-                    Ok(summary) => summary,
-                    Err(why) => {
-                        failure = Some(why);
-                        None
-                    }
-                }
-            }
-        };
-        let most = percent_of(tokens, options.manifest).max(LEAST);
-        let manifest = Manifest::from_items(&snapshot.readable_items(&gone))
-            .without_identifiers(&snapshot.readable_items(&stays))
-            .render(TextBudget::Tokens(most, counter))
-            .text;
-        let summarised = summary.is_some();
-        let summary: Vec<String> = summary.into_iter().chain([manifest]).collect();
-        let summary_tokens = summary
-            .iter()
-            .map(|text| counter.count(text).count)
-            .sum::<u64>();
-        if summary_tokens >= tokens {
-            return Err(EngineError::NothingToCompact {
-                why: "what would stand for it is no shorter",
-            });
-        }
-        let mut item = Compaction {
-            summary: summary
-                .iter()
-                .map(|text| Part::SummaryText(TextPart::new(text)))
-                .collect(),
-            ..Compaction::default()
-        };
-        item.extra.set(
-            COVERS,
-            encode_provenance(first, last, hash, summarised.then_some(&configuration))?,
-        );
-        Ok(CompactionDraft {
-            first,
-            last,
-            items: gone.len(),
-            tokens,
-            summary_tokens,
-            summary,
-            reused,
-            failure,
-            covers: snapshot.covers.clone(),
-            item,
-            ledger: options.ledger.clone(),
-            // Two rounds of one call may be about the same span.
-            node: options.key.map(|key| {
-                let head = snapshot.path.head.map(|head| *head.as_bytes());
-                NodeId::derive("compaction", &[&key, &head.unwrap_or_default()])
-            }),
-        })
-    }
-
-    /// Asks the compactor, unless its breaker is open.
-    async fn run_compactor(
-        &self,
-        request: CompactRequest<'_>,
-        configuration: &str,
-        options: &CompactOptions,
-    ) -> Result<Option<String>, String> {
-        let breakers = self.engine().circuit_breakers();
-        let compactor = options.compactor.configuration();
-        if !breakers.can_try(&compactor, options.breaker, self.engine().now_ms()) {
-            return Err(format!(
-                "left alone after {} failures",
-                options.breaker.failures
-            ));
-        }
-        debug_assert!(
-            configuration.starts_with(&compactor),
-            "the breaker's name is the compactor's"
-        );
-        match options.compactor.summarise(request).await {
-            Ok(summary) => {
-                breakers.record_success(&compactor);
-                Ok(summary.filter(|text| !text.trim().is_empty()))
-            }
-            Err(error) => {
-                breakers.record_failure(&compactor, self.engine().now_ms());
-                Err(error.to_string())
-            }
+        if parse_provenance(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
+            return Ok(compaction
+                .summary
+                .first()
+                .and_then(Part::as_text)
+                .map(str::to_owned));
         }
     }
-
-    /// A compactor's summary of the same content, made with the same configuration, wherever it stands in
-    /// this conversation.
-    async fn find_earlier_summary(
-        &self,
-        hash: ContentHash,
-        configuration: &str,
-    ) -> Result<Option<String>, EngineError> {
-        let query = NodeQuery::Kind(NodeKind::Compaction);
-        let nodes = self
-            .store()
-            .find_nodes(self.owner(), self.id(), query)
-            .await?;
-        for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
-            let Item::Compaction(compaction) = parse_node_item(node)? else {
-                continue;
-            };
-            if parse_provenance(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
-                return Ok(compaction
-                    .summary
-                    .first()
-                    .and_then(Part::as_text)
-                    .map(str::to_owned));
-            }
-        }
-        Ok(None)
-    }
+    Ok(None)
 }

@@ -1,4 +1,4 @@
-//! The trait of what sums up a span, and the one that asks nobody.
+//! The trait of what summarises a span, and the two implementations that ask no model.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use contexture_ir::ContentHash;
 use contexture_models::ModelError;
 use contexture_wire::{Format, WireError};
 
-use crate::ledger::SideUsageTracker;
+use crate::handle::SideUsageTracker;
 
-/// What a compactor is asked.
+/// One request to a compactor.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactRequest<'a> {
     /// What the span shows, in order: an earlier compaction in the place of what it stands for.
@@ -41,7 +41,7 @@ pub trait Compactor: fmt::Debug + Send + Sync {
     ) -> Result<Option<String>, CompactorError>;
 }
 
-/// Leaves it to the manifest.
+/// A compactor that writes no summary, so that the manifest stands alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManifestOnly;
 
@@ -80,7 +80,7 @@ impl Compactor for GivenSummary {
     }
 }
 
-/// Why there is no summary.
+/// Why a compactor wrote no summary.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactorError {

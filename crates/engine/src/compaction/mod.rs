@@ -1,30 +1,40 @@
-//! Compaction: a part of the history is stood for by an item, reversibly.
+//! Compaction: an item stands for a part of the history, reversibly.
 //!
-//! A [`Compactor`] makes the text, the tree takes it as a compaction item, and the state entry `@cover` says
-//! what it stands for on this branch. Nothing is deleted: taking the entry away, forking inside the span or
-//! rewinding before the compaction brings the originals back.
+//! Terms: a *span* is the part of a path that is replaced; a *summary* is the text of a [`Compactor`], usually a model; a
+//! *manifest* is the list of facts that is made without a model and goes beside every summary; a *cover* is the state
+//! entry that says which compaction stands for which nodes on this branch.
 //!
-//! Not here: what a manifest or a summary says (`contexture-compile`), models over HTTP.
+//! Nothing is deleted. Removing the cover, forking inside the span or rewinding before the compaction brings the originals
+//! back. A span never separates a call from its output and never overlaps an earlier cover in part.
+//!
+//! A compactor that fails costs nothing but its summary: the manifest alone stands for the span, and the reason is told.
+//! * `compact`: choose a span, summarise it, store the result, take it back;
+//! * `auto_compact`, `trigger`, `reported_usage`: compact before a call that has grown too large;
+//! * `compactor`, `model`: what writes summaries;
+//! * `branch_snapshot`, `span`: the branch as compaction sees it, and where it can be cut;
+//! * `native`: compactions that a provider made.
+//!
+//! The space that a compaction frees is counted with the tokens of the target's model; what the provider reported for the
+//! last call scales these counts, as only the provider knows how it counts.
+//! Not here: the texts of manifests and summaries (`contexture-compile`), models over HTTP.
 
-mod breaker;
+mod auto_compact;
+mod branch_snapshot;
 mod compact;
 mod compactor;
-mod cover;
 mod model;
 mod native;
-mod prepare;
-mod provenance;
-mod reported;
-mod snapshot;
+mod reported_usage;
 mod span;
 mod trigger;
 
-pub use breaker::CircuitBreakerPolicy;
-pub(crate) use breaker::CircuitBreakers;
+pub(crate) use auto_compact::prepare_call;
+pub use auto_compact::{PrepareOptions, Prepared};
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
+pub(crate) use compact::{
+    compact_branch, draft_compaction, list_compactions, store_compaction, undo_compaction,
+};
 pub use compactor::{CompactRequest, Compactor, CompactorError, GivenSummary, ManifestOnly};
-pub use cover::CoverEntry;
-pub(crate) use cover::Covers;
 pub use model::ModelCompactor;
-pub use prepare::{PrepareOptions, Prepared};
+pub(crate) use native::adopt_compactions;
 pub use trigger::{ReportedUsage, Trigger, UsagePreference};

@@ -1,7 +1,7 @@
 //! A model as compactor.
 //!
-//! Its request is compiled like any other, for its own target and window. A span that does not fit is told
-//! in parts, each beside the summary of those before it.
+//! Its request is compiled like any other, for its own target and window. A span that does not fit is summarised in
+//! parts, each together with the summary of the parts before it.
 
 use std::sync::Arc;
 
@@ -13,17 +13,16 @@ use contexture_models::{Model, ModelRequest};
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{DocumentKind, lift};
 
-use crate::asked::call_model;
-
 use super::compactor::{CompactRequest, Compactor, CompactorError};
-use crate::ledger::COMPACTION;
+use crate::handle::{COMPACTION, call_model};
 
 /// Of the space of a request the lines take at most so many per cent: counts may be estimates.
 const FILL: u64 = 80;
+
 /// A request that is refused for its length is told in halves, so many times.
 const HALVINGS: usize = 8;
 
-/// Sums up by a model.
+/// A compactor that asks a model.
 #[derive(Clone, Debug)]
 pub struct ModelCompactor {
     model: Arc<dyn Model>,
@@ -51,9 +50,9 @@ impl ModelCompactor {
 
     fn options_for(&self, request: &CompactRequest<'_>) -> SummaryOptions {
         let both = [self.options.instructions.as_deref(), request.instructions];
-        let told: Vec<&str> = both.into_iter().flatten().collect();
+        let instructions: Vec<&str> = both.into_iter().flatten().collect();
         SummaryOptions {
-            instructions: (!told.is_empty()).then(|| told.join("\n")),
+            instructions: (!instructions.is_empty()).then(|| instructions.join("\n")),
             ..self.options.clone()
         }
     }
@@ -78,22 +77,24 @@ impl ModelCompactor {
         };
         let answer = call_model(&*self.model, request).await?;
         let lifted = lift(format, &answer.body)?;
+        // An error document of a provider can be well-formed JSON of another kind.
         if lifted.kind != DocumentKind::Response {
             return Err(CompactorError::NotAResponse { format });
         }
-        let said = lifted
+        let texts = lifted
             .transcript
             .items
             .iter()
             .filter_map(assistant_text)
             .collect::<Vec<_>>();
         let info = lifted.transcript.response.unwrap_or_default();
+        // Counted before the text is judged: a useless answer was paid for too.
         if let Some(ledger) = ledger {
             let usage = info.usage.unwrap_or_default();
             ledger.record_call(COMPACTION, self.target.model(), &usage);
         }
         let finish = info.finish;
-        Ok(read_summary(&said.join("\n"), finish.as_ref())?)
+        Ok(read_summary(&texts.join("\n"), finish.as_ref())?)
     }
 }
 
@@ -101,6 +102,7 @@ impl ModelCompactor {
 impl Compactor for ModelCompactor {
     fn configuration(&self) -> String {
         let own = self.options.instructions.as_deref().unwrap_or_default();
+        // All that changes what a summary says, so that only a summary of the same configuration is reused.
         let rest = format!("{}\n{own}", self.options.longest_output);
         let rest = ContentHash::of(rest.as_bytes());
         format!(
@@ -125,6 +127,7 @@ impl Compactor for ModelCompactor {
             .resolve(self.target.model())
             .map_err(CompileError::from)?;
         let counter = counter_for(spec.encoding);
+        // The frame of the task takes room in every part: counted once, at its upper bound.
         let task = summary_task(&[], None, &options);
         let frame = counter.count(&task.system).high
             + task
@@ -136,20 +139,23 @@ impl Compactor for ModelCompactor {
         let space = compile
             .window
             .saturating_sub(compile.reserve.saturating_mul(2));
+        // At least a little, for a tiny window: the provider refuses it if that is too much as well.
         let mut room = (space * FILL / 100).saturating_sub(frame).max(256);
         let mut halvings = 0;
         let mut so_far: Option<String> = None;
         let mut rest = lines.as_slice();
+        // Each part is summarised with the summary so far, so the last one stands for all lines.
         while !rest.is_empty() {
-            let (part, behind) = split_to_fit(rest, room, counter);
+            let (part, remaining) = split_to_fit(rest, room, counter);
             match self
                 .summarise_lines(&part, so_far.as_deref(), &options, &request)
                 .await
             {
                 Ok(summary) => {
                     so_far = Some(summary);
-                    rest = behind;
+                    rest = remaining;
                 }
+                // Our count may be an estimate: the provider has the last word. Halving ends after a few tries.
                 Err(error) if is_too_long(&error) && halvings < HALVINGS => {
                     halvings += 1;
                     room = (room / 2).max(64);
@@ -187,8 +193,8 @@ fn split_to_fit<'a>(
             None => break,
         }
     }
-    let behind = lines.get(taken.len()..).unwrap_or_default();
-    (taken, behind)
+    let remaining = lines.get(taken.len()..).unwrap_or_default();
+    (taken, remaining)
 }
 
 fn is_too_long(error: &CompactorError) -> bool {

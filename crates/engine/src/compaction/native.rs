@@ -1,8 +1,8 @@
 //! A provider's own compaction in an answer: it stands for the path that the call was compiled from.
 //!
-//! The item stays as it came, so that its maker is sent it verbatim. Two things are put beside: what it covers, and,
-//! where only its maker can read it, a manifest as its text, which everybody else is told. What else the answer says
-//! stands behind it, even what came before it: nothing that was said is taken for summed up.
+//! The item is stored as it came, so that its provider is sent it verbatim. Two things are added: what it covers, and,
+//! where only its provider can read it, a manifest as its text for everybody else. The rest of the answer is stored after
+//! it, even what came before it, because nothing of the answer was part of what the provider summarised.
 //!
 //! Not here: asking for one (`contexture_compile::compaction::NativeCompaction`).
 
@@ -13,14 +13,13 @@ use contexture_ir::{Compaction, Item, NodeId, Part, TextPart};
 use contexture_store::{PathEnd, StateChange};
 use contexture_tokens::counter_for;
 
+use super::branch_snapshot::{BranchSnapshot, load_snapshot};
 use super::compact::{LEAST, MANIFEST};
-use super::cover::CoverEntry;
-use super::provenance::encode_provenance;
-use super::snapshot::BranchSnapshot;
 use super::trigger::percent_of;
 use crate::call::CompiledCall;
-use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::handle::Conversation;
+use crate::state::{CoverEntry, encode_provenance};
 
 /// What an answer's compactions change.
 #[derive(Debug)]
@@ -31,51 +30,52 @@ pub(crate) struct AdoptedCompactions {
     pub(crate) change: StateChange,
 }
 
-impl Conversation {
-    /// Makes the compactions among the items of an answer stand for the path of its call; `node` tells the node that
-    /// an item will be. One that says nothing, as after a failure of its maker, stands for nothing.
-    pub(crate) async fn adopt_compactions(
-        &self,
-        call: &CompiledCall,
-        items: &mut [Item],
-        node: impl Fn(usize) -> NodeId,
-    ) -> Result<Option<AdoptedCompactions>, EngineError> {
-        let mut compactions: Vec<(NodeId, &mut Compaction)> = items
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(index, item)| match item {
-                Item::Compaction(compaction) if has_content(compaction) => {
-                    Some((node(index), compaction))
-                }
-                _ => None,
-            })
-            .collect();
-        let (Some(base), false) = (call.base, compactions.is_empty()) else {
-            return Ok(None);
-        };
-        let snapshot = self.load_snapshot(PathEnd::Node(base)).await?;
-        let span = 0..=snapshot.path.nodes.len().saturating_sub(1);
-        let (first, last) = snapshot.span_ends(&span)?;
-        let (gone, stays) = snapshot.partition_span(&span, call.format);
-        let covers = encode_provenance(first, last, snapshot.content_hash(&gone), None)?;
-        let mut entries = snapshot.covers.entries.clone();
-        for (compaction, item) in &mut compactions {
-            if !is_readable(item) {
-                let twin = render_manifest(&snapshot, &gone, &stays, call);
-                item.summary = vec![Part::SummaryText(TextPart::new(twin))];
+/// Makes the compactions among the items of an answer stand for the path of its call; `node` tells the node that
+/// an item will be. One that says nothing, as after a failure of its maker, stands for nothing.
+pub(crate) async fn adopt_compactions(
+    chat: &Conversation,
+    call: &CompiledCall,
+    items: &mut [Item],
+    node: impl Fn(usize) -> NodeId,
+) -> Result<Option<AdoptedCompactions>, EngineError> {
+    let mut compactions: Vec<(NodeId, &mut Compaction)> = items
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(index, item)| match item {
+            Item::Compaction(compaction) if has_content(compaction) => {
+                Some((node(index), compaction))
             }
-            item.extra.set(COVERS, covers.clone());
-            entries.push(CoverEntry {
-                compaction: *compaction,
-                first,
-                last,
-            });
+            _ => None,
+        })
+        .collect();
+    // Without a base the call had no path that a compaction could stand for.
+    let (Some(base), false) = (call.base, compactions.is_empty()) else {
+        return Ok(None);
+    };
+    // At the base of the call, not at the head now: the provider compacted what it was sent.
+    let snapshot = load_snapshot(chat, PathEnd::Node(base)).await?;
+    let span = 0..=snapshot.path.nodes.len().saturating_sub(1);
+    let (first, last) = snapshot.span_ends(&span)?;
+    let (gone, stays) = snapshot.partition_span(&span, call.format);
+    let covers = encode_provenance(first, last, snapshot.content_hash(&gone), None)?;
+    let mut entries = snapshot.covers.entries.clone();
+    for (compaction, item) in &mut compactions {
+        // Encrypted for its provider: every other model, and every person, gets the manifest instead.
+        if !is_readable(item) {
+            let twin = render_manifest(&snapshot, &gone, &stays, call);
+            item.summary = vec![Part::SummaryText(TextPart::new(twin))];
         }
-        Ok(Some(AdoptedCompactions {
-            nodes: compactions.iter().map(|(node, _)| *node).collect(),
-            change: snapshot.covers.replacement_change(&entries)?,
-        }))
+        item.extra.set(COVERS, covers.clone());
+        entries.push(CoverEntry {
+            compaction: *compaction,
+            first,
+            last,
+        });
     }
+    Ok(Some(AdoptedCompactions {
+        nodes: compactions.iter().map(|(node, _)| *node).collect(),
+        change: snapshot.covers.replacement_change(&entries)?,
+    }))
 }
 
 /// Whether a compaction holds anything, for whomever.

@@ -1,15 +1,15 @@
 //! Which part of a path a compaction may stand for.
 //!
-//! A path can be cut between blocks, and nowhere where a call would lose its output or an earlier
-//! compaction a part of what it stands for.
+//! A path can be cut between rounds, and nowhere where a call would lose its output or an earlier compaction a part of
+//! what it stands for.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use contexture_compile::{Cover, PathItem};
 use contexture_ir::{Item, NodeId};
 use contexture_store::Node;
-use std::collections::BTreeMap;
 
 /// Where a path can be cut: `legal[i]` is the cut before its item `i`.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ impl CutPoints {
         let mut before = CutSide::User;
         for (at, item) in items.iter().enumerate().skip(1) {
             let now = cut_side(&item.item);
+            // Outputs belong to the calls before them, neighbours of one side to one round.
             let joined = now == CutSide::Beside || now == before || now == CutSide::Outputs;
             if let Some(cut) = legal.get_mut(at) {
                 *cut = !joined;
@@ -68,6 +69,7 @@ impl CutPoints {
                 }
             }
         }
+        // A running sum over the marks: linear, however many calls overlap.
         let mut depth = 0;
         for (cut, step) in legal.iter_mut().zip(open) {
             depth += step;
@@ -79,6 +81,7 @@ impl CutPoints {
     /// The same without cuts inside what is covered.
     pub(crate) fn excluding_covers(mut self, covers: &[Cover]) -> Self {
         for cover in covers {
+            // The cut before the first covered item stays legal: a new span may begin where an earlier one does.
             let inside = cover.first + 1..=cover.last;
             if let Some(cuts) = self.legal.get_mut(inside) {
                 cuts.fill(false);
@@ -104,14 +107,14 @@ impl CutPoints {
     ) -> Option<RangeInclusive<usize>> {
         let cut = |at: usize| self.legal.get(at) == Some(&true);
         let first = (start..weights.len()).find(|at| cut(*at))?;
-        let mut behind = 0_u64;
+        let mut kept_weight = 0_u64;
         for (at, weight) in weights.iter().enumerate().rev() {
             if at <= first {
                 break;
             }
-            behind = behind.saturating_add(*weight);
+            kept_weight = kept_weight.saturating_add(*weight);
             // `at` begins what stays; something stays in any case.
-            if behind >= keep.max(1) && cut(at) {
+            if kept_weight >= keep.max(1) && cut(at) {
                 return Some(first..=at - 1);
             }
         }

@@ -1,6 +1,6 @@
-//! When the history is compacted without being asked to.
+//! When the history is compacted automatically.
 
-/// From which size on.
+/// The size from which the history is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
@@ -28,7 +28,7 @@ pub struct ReportedUsage {
     pub counted: u64,
 }
 
-/// Which figure counts.
+/// Which token figure decides when both are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UsagePreference {
     /// The larger of the two.
@@ -45,6 +45,7 @@ pub(crate) fn usage_scale(reported: Option<ReportedUsage>, preference: UsagePref
     let Some(reported) = reported.filter(|one| one.counted > 0) else {
         return 1_000;
     };
+    // Per mille in integers: the same decision on every machine.
     let scale = reported.tokens.saturating_mul(1_000) / reported.counted;
     match preference {
         UsagePreference::Max => scale.max(1_000),
@@ -65,6 +66,7 @@ pub(crate) fn should_compact(trigger: Trigger, counted: u64, space: u64, scale: 
 
 /// A count at a scale of per mille.
 pub(crate) fn apply_per_mille(counted: u64, scale: u64) -> u64 {
+    // Multiplied in 128 bits, as token counts near the limit of 64 would overflow.
     u64::try_from(u128::from(counted) * u128::from(scale) / 1_000).unwrap_or(u64::MAX)
 }
 

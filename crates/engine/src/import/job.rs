@@ -1,14 +1,14 @@
-//! An import under way: what all its parts know.
+//! The state of one import, shared by its parts.
 
 use std::collections::BTreeMap;
 
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_sessions::Session;
 
+use super::dedup::Alignment;
 use super::options::DivergedSession;
-use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::known::Alignment;
+use crate::handle::Engine;
 
 /// One import under way.
 pub(super) struct ImportJob<'a> {

@@ -1,75 +1,68 @@
-//! Sessions of other agents, kept as conversations.
+//! Importing sessions of other agents as conversations.
 //!
-//! Everything that is stored derives its id from the session's own: importing the same session again
-//! stores nothing, importing a session that grew stores what is new. Where a conversation is named, a
-//! session of another id goes on from the longest path that says the same; where the two part, it goes
-//! on on a branch of its own. What a session holds besides items is kept beside the conversation, so
-//! that it can be exported as it came. Names are given where they are missing, and never moved.
+//! All ids derive from the session's own: importing the same session again stores nothing, importing a session that grew
+//! stores what is new. Where a conversation is named, a session of another id continues from the longest path with the
+//! same content; where the two differ, it continues on a branch of its own. What a session holds besides items is stored
+//! in the conversation's metadata, so that it can be exported as it came. Missing names are given, existing names are
+//! never moved.
 //!
-//! Not here: what says the same, which is `known`.
+//! Not here: which items count as the same (`dedup`), reading session files (`contexture-sessions`).
 
-mod chain;
+mod append_branch;
+mod dedup;
 mod job;
-mod meet;
 mod names;
+mod open_or_create;
 mod options;
+
+pub use options::{DivergedSession, ImportOptions, Imported};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_sessions::{Session, SessionHead};
 
-pub(crate) use self::chain::split_by_limits;
-pub use self::options::{DivergedSession, ImportOptions, Imported};
-
-use self::chain::UnstoredBranch;
+use self::append_branch::UnstoredBranch;
 use self::job::ImportJob;
 use self::names::conversation_id;
-use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::origin::node_key_base;
+use crate::handle::Engine;
+use crate::state::node_key_base;
 
-impl Engine {
-    /// Keeps a session as a conversation.
-    ///
-    /// # Errors
-    /// [`EngineError::ConversationExists`] if the id is taken by a conversation that does not begin
-    /// like this session, [`EngineError::OtherResource`] if it is about another resource than the named one,
-    /// or the store's.
-    pub async fn import(
-        &self,
-        session: &Session,
-        options: &ImportOptions,
-    ) -> Result<Imported, EngineError> {
-        let id = match &options.conversation {
-            Some(id) => id.clone(),
-            None => {
-                let own = session.info.conversation.as_ref();
-                conversation_id(own.unwrap_or(&session.source_id))?
-            }
-        };
-        let first = session.tree.iter().find_map(|node| node.created_at);
-        let first = session.info.created_at.or(first);
-        let redacted = self
-            .secrets()
-            .map(|secrets| secrets.redact_session(session));
-        let import = ImportJob {
-            engine: self,
-            session: redacted.as_ref().unwrap_or(session),
-            unredacted: session,
-            owner: &options.owner,
-            named: options.conversation.is_some(),
-            resource: options.resource.as_deref(),
-            id,
-            key: node_key_base(&session.source_id),
-            created_ms: first.unwrap_or_else(|| self.now_ms()),
-            existed: false,
-            alignments: Vec::new(),
-            nodes: BTreeMap::new(),
-            branches: Vec::new(),
-            diverged: None,
-        };
-        import.run_import().await
-    }
+/// Keeps a session as a conversation.
+pub(crate) async fn import_session(
+    engine: &Engine,
+    session: &Session,
+    options: &ImportOptions,
+) -> Result<Imported, EngineError> {
+    let id = match &options.conversation {
+        Some(id) => id.clone(),
+        None => {
+            let own = session.info.conversation.as_ref();
+            conversation_id(own.unwrap_or(&session.source_id))?
+        }
+    };
+    let first = session.tree.iter().find_map(|node| node.created_at);
+    let first = session.info.created_at.or(first);
+    let redacted = engine
+        .secrets()
+        .map(|secrets| secrets.redact_session(session));
+    let import = ImportJob {
+        engine,
+        session: redacted.as_ref().unwrap_or(session),
+        unredacted: session,
+        owner: &options.owner,
+        named: options.conversation.is_some(),
+        resource: options.resource.as_deref(),
+        id,
+        key: node_key_base(&session.source_id),
+        created_ms: first.unwrap_or_else(|| engine.now_ms()),
+        existed: false,
+        alignments: Vec::new(),
+        nodes: BTreeMap::new(),
+        branches: Vec::new(),
+        diverged: None,
+    };
+    import.run_import().await
 }
 
 impl ImportJob<'_> {
@@ -94,6 +87,7 @@ impl ImportJob<'_> {
                 .iter()
                 .take_while(|index| stored.contains(index))
                 .count();
+            // Paths share their beginnings: what an earlier head stored is not stored again.
             let (earlier, base) = self.find_stored_prefix(order, &path, known).await?;
             let (_, fresh) = path.split_at(earlier.min(path.len()));
             stored.extend(&path);
@@ -106,6 +100,7 @@ impl ImportJob<'_> {
                 nodes: fresh,
             };
             let change = self.instructions_change(&chain).await?;
+            // Importing the same session again comes through here for every head and stores nothing.
             if fresh.is_empty() && change.is_none() {
                 continue;
             }
@@ -114,6 +109,7 @@ impl ImportJob<'_> {
             self.append_branch(&chain, items, change, blob.as_ref())
                 .await?;
         }
+        // A session without items has no append that the blob could go with.
         if let Some(bytes) = blob.filter(|_| session.tree.is_empty()) {
             let store = self.engine.store();
             store.put_blob(self.owner, &self.id, bytes).await?;

@@ -1,4 +1,4 @@
-//! Names: of the conversation, its branches and its checkpoints.
+//! Names of an imported conversation, its branches and its checkpoints.
 
 use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId};
 use contexture_store::{Activation, BranchLabel, NewBranch, RefChange};
@@ -14,6 +14,7 @@ impl ImportJob<'_> {
             return Ok(());
         };
         let name = branch_name(&head.name)?;
+        // Only a conversation that is new and empty: a name that people use is never changed.
         if name == main || self.branches != [(main.clone(), None)] {
             return Ok(());
         }

@@ -1,8 +1,8 @@
-//! How to import, and what came of it.
+//! Options and result of an import.
 
 use contexture_ir::{BranchName, ConversationId, Owner};
 
-/// How to import.
+/// Options for one import.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// Whose the conversation is; default `local`.

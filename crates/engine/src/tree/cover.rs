@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use contexture_ir::NodeId;
 
-use crate::compaction::CoverEntry;
-
-use super::entry::TreeEntries;
+use super::entry::{TreeEntries, TreeEntry};
 use super::layout::TreeRow;
 use super::load::ConversationTree;
+use crate::state::CoverEntry;
 
 /// By entry: the compaction that stands for it, the outermost of several.
 #[derive(Debug, Default)]
@@ -31,6 +30,7 @@ impl CoveredEntries {
                 at = node.parent.filter(|_| node.id != cover.first);
             }
         }
+        // An entry is covered only if all of its nodes are: a message may be compacted in part.
         let all = |place: usize| {
             let nodes = &entries.0.get(place)?.nodes;
             let by = by_node.get(&nodes.first()?.id)?;
@@ -57,7 +57,7 @@ impl CoveredEntries {
             let folded = match row {
                 TreeRow::Entry { lane, entry } => self
                     .covering_compaction(entry)
-                    .filter(|_| entries.0.get(entry).is_some_and(super::TreeEntry::is_plain))
+                    .filter(|_| entries.0.get(entry).is_some_and(TreeEntry::is_plain))
                     .map(|_| (lane, entry)),
                 _ => None,
             };

@@ -92,6 +92,7 @@ impl TreeEntries {
             let parent = node
                 .parent
                 .and_then(|parent| entry_of.get(&parent).copied());
+            // A node that has a name or several children must end its entry, so that the drawing can show it.
             let joins = parent.filter(|&parent| {
                 let last = entries.get(parent).and_then(|entry| entry.nodes.last());
                 last.is_some_and(|last| {

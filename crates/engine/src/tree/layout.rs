@@ -12,8 +12,10 @@ use super::entry::TreeEntries;
 
 /// A straight stretch of more entries than this is shortened.
 const LONG: usize = 12;
+
 /// How many of its newest entries are shown.
 const SHOWN_NEW: usize = 6;
+
 /// How many of its oldest entries are shown.
 const SHOWN_OLD: usize = 3;
 

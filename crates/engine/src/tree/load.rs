@@ -6,8 +6,9 @@ use std::sync::Arc;
 use contexture_ir::NodeId;
 use contexture_store::{Node, PathEnd, ReadRequest, Refs, Span};
 
-use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::handle::Conversation;
+use crate::refs::list_refs;
 
 /// Nodes read at a time.
 const PAGE: u64 = 1_024;
@@ -28,7 +29,7 @@ pub struct ConversationTree {
 /// # Errors
 /// The store's.
 pub async fn load_tree(chat: &Conversation) -> Result<ConversationTree, EngineError> {
-    let refs = chat.refs().await?;
+    let refs = list_refs(chat).await?;
     let branches = refs.branches.iter().filter_map(|branch| branch.head);
     let checkpoints = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
     let ends: Vec<NodeId> = branches.chain(checkpoints).collect();
@@ -69,6 +70,7 @@ async fn load_unknown_nodes(
         let store = chat.engine().store();
         let page = store.read_path(chat.owner(), chat.id(), request).await?;
         for node in page.nodes.iter().rev() {
+            // Everything before a known node is known: paths only share beginnings.
             if tree.places.contains_key(&node.id) {
                 return Ok(newest_first);
             }

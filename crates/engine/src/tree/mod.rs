@@ -4,7 +4,8 @@
 //! stand for, `summary` what a message says in one line. None of them recurses and none is worse than linear in the
 //! nodes, so that deep and bushy trees are shown like small ones.
 //!
-//! Not here: drawing.
+//! Not here: drawing the rows as text, which the command line does; the bare nodes with their parents,
+//! which [`Conversation::tree`](crate::Conversation::tree) gives.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {

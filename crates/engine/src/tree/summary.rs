@@ -26,8 +26,8 @@ impl EntrySummary {
     /// # Errors
     /// A node of it is damaged.
     pub fn from_entry(entry: &TreeEntry, counter: &dyn TokenCounter) -> Result<Self, EngineError> {
-        let mut said = String::new();
-        let mut done = Vec::new();
+        let mut message = String::new();
+        let mut calls = Vec::new();
         let mut outputs = String::new();
         let mut thoughts = String::new();
         let mut tokens = 0;
@@ -37,18 +37,18 @@ impl EntrySummary {
             tokens += counter.count(&text).count;
             let preview = one_line(preview_prefix(&text));
             match &item {
-                Item::FunctionCall(call) => done.push(one_line(&call.name)),
+                Item::FunctionCall(call) => calls.push(one_line(&call.name)),
                 Item::FunctionCallOutput(_) if outputs.is_empty() => outputs = preview,
                 Item::Reasoning(_) if thoughts.is_empty() => {
                     thoughts = format!("(reasoning) {preview}");
                 }
                 Item::Message(_) | Item::Compaction(_)
-                    if said.is_empty() && !preview.is_empty() =>
+                    if message.is_empty() && !preview.is_empty() =>
                 {
-                    said = format!("\"{preview}\"");
+                    message = format!("\"{preview}\"");
                 }
                 Item::Extension(extension) if entry.nodes.len() == 1 => {
-                    said = match extension.kind.as_str() {
+                    message = match extension.kind.as_str() {
                         "ctx:state" => "(state changed)".to_owned(),
                         kind => one_line(kind),
                     }
@@ -56,9 +56,10 @@ impl EntrySummary {
                 _ => {}
             }
         }
-        let text = match (said.is_empty(), done.is_empty()) {
-            (false, _) => said,
-            (true, false) => done.join(", "),
+        // Words first, then calls, then what they gave; reasoning only where nothing else is.
+        let text = match (message.is_empty(), calls.is_empty()) {
+            (false, _) => message,
+            (true, false) => calls.join(", "),
             (true, true) if outputs.is_empty() => thoughts.trim_end().to_owned(),
             (true, true) => outputs,
         };

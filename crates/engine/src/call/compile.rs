@@ -1,0 +1,306 @@
+//! Compiling a conversation, or a history from outside, for one model call.
+//!
+//! Not here: what the compiler decides (`contexture-compile`), compacting before a call (`compaction`).
+
+use std::sync::Arc;
+
+use contexture_compile::{
+    Advice, Band, CalibratedRange, CompileError, CompileRequest, Compiled, Compiler, Content,
+    Contribution, Payload, Plan, Refusal, Report, Rewriting, Target,
+};
+use contexture_ir::{BranchName, ContentHash, NodeId, Transcript};
+use contexture_layers::{HookOutcome, LayerEvent};
+use contexture_render::{Renderer, XmlRenderer};
+use contexture_store::PathEnd;
+use contexture_telemetry::{self as telemetry, Operation};
+use contexture_wire::{Format, ToolNameMap};
+use tracing::Instrument;
+
+use super::calibration::compile_calibrated;
+use super::inputs::{CallInputs, TreeInputs};
+use super::layer_contributions::recall_layers;
+use super::options::CompileOptions;
+use crate::error::EngineError;
+use crate::handle::{
+    Conversation, EngineEventKind, TargetChoice, compile_span, instructions_from_state, load_state,
+    read_full_path, resolve_target,
+};
+use crate::hooks::{SessionPosition, load_session};
+use crate::state::Instructions;
+
+/// A compiled call: what to send, why it looks so, and what is needed to store the answer.
+#[derive(Clone, Debug)]
+pub struct CompiledCall {
+    /// The request to send.
+    pub payload: Payload,
+    /// What the payload contains and why.
+    pub report: Report,
+    /// Advice for the next call.
+    pub advice: Advice,
+    /// Outcome of each layer's hooks.
+    pub outcomes: Vec<HookOutcome>,
+    /// Events that layers emitted, for example which notes are shown.
+    pub told: Vec<LayerEvent>,
+    pub(crate) plan: Plan,
+    pub(crate) plan_key: String,
+    pub(crate) base: Option<NodeId>,
+    pub(crate) branch: BranchName,
+    pub(crate) format: Format,
+    pub(crate) renames: ToolNameMap,
+    pub(crate) inputs: Arc<CallInputs>,
+}
+
+impl CompiledCall {
+    pub(crate) fn new(
+        compiled: Compiled,
+        inputs: CallInputs,
+        plan_key: String,
+        branch: BranchName,
+        base: Option<NodeId>,
+    ) -> Self {
+        Self {
+            payload: compiled.payload,
+            report: compiled.report,
+            advice: compiled.advice,
+            outcomes: Vec::new(),
+            told: Vec::new(),
+            plan: compiled.plan,
+            plan_key,
+            base,
+            branch,
+            format: inputs.request.dialect.format,
+            renames: compiled.renames,
+            inputs: Arc::new(inputs),
+        }
+    }
+
+    /// The format of the request, and of the answer.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The tools that the provider knows by other names, as it refuses those that were given. An answer calls them by
+    /// the names that were sent.
+    #[must_use]
+    pub const fn tool_names(&self) -> &ToolNameMap {
+        &self.renames
+    }
+
+    /// How its counts were narrowed by what was learned of the model; `None`: they were not.
+    #[must_use]
+    pub fn calibrated_range(&self) -> Option<CalibratedRange> {
+        self.inputs.request.narrowing
+    }
+
+    /// The head the call was compiled against.
+    #[must_use]
+    pub const fn base(&self) -> Option<NodeId> {
+        self.base
+    }
+}
+
+/// Compiles as [`Self::compile`], with options for this call.
+pub(crate) async fn compile_call(
+    chat: &Conversation,
+    target: TargetChoice<'_>,
+    options: CompileOptions<'_>,
+) -> Result<CompiledCall, EngineError> {
+    let target = resolve_target(chat.engine(), target)?;
+    let mut request = target.build_request(chat.engine().catalogue())?;
+    request = request.with_cache_key(cache_key(chat));
+    // Resolved once: capabilities and encoding must be those the request was built for.
+    let model = chat.engine().catalogue().resolve(target.model())?;
+    let branch = chat.branch();
+    let path = read_full_path(chat, PathEnd::Branch(branch.clone())).await?;
+    // Everything else is read at the node the path ended at, so that all of it is of one instant.
+    let at = path
+        .head
+        .map_or(PathEnd::Branch(branch.clone()), PathEnd::Node);
+    let state = load_state(chat, at, "").await?;
+    // Leading messages of the caller replace stored ones for this call only: a proxy sends those of the
+    // client's newest request.
+    let mut instructions = instructions_from_state(chat, &state)?;
+    if let Some(messages) = options.instructions {
+        instructions.messages = messages.to_vec();
+    }
+    // The order decides the bytes of the payload: stored instructions, what the handle says, what this call
+    // says, and layers last, whose words change most often and would end the cached prefix earliest.
+    let mut contributions = leading_contributions(&instructions)?;
+    contributions.extend(
+        chat.call_context()
+            .build_contributions(&model.capabilities)?,
+    );
+    contributions.extend_from_slice(options.also);
+    // A plan belongs to one format and model: their payloads share no prefix that a cache could keep.
+    let plan_key = format!("@plan/{}/{}", target.format(), target.model());
+    let tree_inputs = TreeInputs::from_path(&path, &state, &plan_key)?;
+    if let Some(tools) = options.tools {
+        request = tools.add_to_request(request, tree_inputs.plan.tools.as_ref(), model);
+    }
+    // A run passes the session it works with, as its hooks may have changed states that are not stored yet.
+    let own;
+    let session = match options.layers {
+        Some(session) => session,
+        None => {
+            own = load_session(chat, SessionPosition::from_path(&path), &state, None).await?;
+            &own
+        }
+    };
+    // Layers are asked last, as they may add tools to the request and look at the capabilities.
+    let recalled = recall_layers(chat, session, &tree_inputs, &mut request, model).await?;
+    contributions.extend(recalled.contributions);
+    let mut inputs = CallInputs {
+        request,
+        contributions,
+        encoding: model.encoding,
+        passes: recalled.passes,
+    };
+    chat.publish(|| EngineEventKind::CompileStart {
+        model: inputs.request.model.clone(),
+    });
+    let (format, model) = (inputs.request.dialect.format, inputs.request.model.clone());
+    // The span begins after everything was read, so that it measures compiling and not the store.
+    let span = compile_span(chat, &inputs.request);
+    let operation = Operation::for_compile(format, &model, span.clone());
+    let compiling = compile_calibrated(chat, &mut inputs, &tree_inputs, options.cancel);
+    let compiled = compiling.instrument(span.clone()).await;
+    operation.end(compiled.as_ref().err().map(Refusal::kind));
+    let compiled = compiled?;
+    span.record("ctx.compile.tokens", compiled.report.totals.tokens);
+    let segments = compiled.report.segments.iter();
+    let omitted = segments.map(|segment| segment.omitted_tokens).sum();
+    // Only compiles that gave a payload are measured: a refusal has no size.
+    telemetry::record_compile(format, &model, compiled.report.totals.tokens, omitted);
+    chat.publish(|| compile_done_event(&inputs.request, &compiled.report));
+    Ok(CompiledCall {
+        outcomes: recalled.outcomes,
+        told: session.drain_events(),
+        ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
+    })
+}
+
+/// By what a provider shall know calls of one conversation, whose prefixes are alike. A hash, as names may
+/// say more than a provider need know.
+fn cache_key(chat: &Conversation) -> ContentHash {
+    let name = format!("prompt cache\n{}\n{}", chat.owner(), chat.id());
+    ContentHash::of(name.as_bytes())
+}
+
+/// What is said before the history, as contributions: an imported history's own messages, then the
+/// fragments as XML.
+fn leading_contributions(instructions: &Instructions) -> Result<Vec<Contribution>, EngineError> {
+    let mut contributions = Vec::new();
+    // Imported messages come first and unrendered: they keep their provider's blocks, cache markers included.
+    if !instructions.messages.is_empty() {
+        let content = Content::Instructions(instructions.messages.clone());
+        contributions.push(Contribution::new("instructions", Band::System, content));
+    }
+    // Fragments follow as one text, so that a change of one of them leaves the messages in the cached prefix.
+    let text = XmlRenderer::default().render(&instructions.fragments)?;
+    if !text.is_empty() {
+        contributions.push(Contribution::system("fragments", text));
+    }
+    Ok(contributions)
+}
+
+fn compile_done_event(request: &CompileRequest, report: &Report) -> EngineEventKind {
+    let epoch = &report.epoch;
+    let rewritten = report.rewritten.iter();
+    EngineEventKind::CompileDone {
+        model: request.model.clone(),
+        tokens: report.totals.tokens,
+        epoch: epoch.number,
+        opened: epoch.opened.then_some(epoch.reason),
+        cache_read: report.cache.predicted.read,
+        previewed: rewritten
+            .filter(|one| one.how == Rewriting::Previewed)
+            .count(),
+    }
+}
+
+/// Compiles a history from outside: its instructions before its items, nothing of what is stored. Work that earlier
+/// compiles of this handle did is reused.
+pub(crate) fn compile_external(
+    chat: &Conversation,
+    transcript: &Transcript,
+    target: &Target,
+    narrowing: Option<CalibratedRange>,
+) -> Result<Compiled, CompileError> {
+    let mut compiler = Compiler::new(chat.engine().catalogue()).with_calibrated_range(narrowing);
+    if !transcript.instructions.is_empty() {
+        let content = Content::Instructions(transcript.instructions.clone());
+        compiler =
+            compiler.with_contribution(Contribution::new("instructions", Band::System, content));
+    }
+    chat.with_scratch(|scratch| compiler.compile_with(&transcript.items, target, scratch))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handle::Engine;
+    use contexture_compile::{CountedRequest, TokenBounds};
+    use contexture_ir::{Message, Role, Usage};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_warm_handle_writes_the_same() {
+        let chat = Engine::in_memory().conversation("c").open().await.unwrap();
+        let mut given = Transcript {
+            instructions: vec![Message::text(Role::System, "Be brief.")],
+            ..Transcript::default()
+        };
+        let target = Target::openai_chat("gpt-4o");
+        for n in 0..4 {
+            given
+                .items
+                .push(Message::text(Role::User, format!("Question {n}")).into());
+            let warm = chat
+                .compile_external(&given, &target, None)
+                .unwrap()
+                .payload
+                .to_json();
+            let instructions = Content::Instructions(given.instructions.clone());
+            let instructions = Contribution::new("instructions", Band::System, instructions);
+            let cold = Compiler::new(chat.engine().catalogue()).with_contribution(instructions);
+            let cold = cold.compile(&given.items, &target).unwrap();
+            assert_eq!(warm, cold.payload.to_json());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_given_counts_as_the_call_beside_it() {
+        let chat = Engine::in_memory().conversation("c").open().await.unwrap();
+        let target = Target::anthropic("claude-sonnet-4-5");
+        let mut given = Transcript::default();
+        for n in 0..8 {
+            let question =
+                Message::text(Role::User, format!("Question {n}: {}", "why? ".repeat(50)));
+            given.items.push(question.clone().into());
+            let mut draft = chat.draft();
+            draft.push_item(question);
+            draft.commit().await.unwrap();
+            let plain = chat.compile_external(&given, &target, None).unwrap();
+            let counting = CountedRequest::from(&plain.report);
+            let TokenBounds { low, high } = counting.counted;
+            let usage = Usage {
+                input_tokens: Some(low + (high - low) / 5),
+                ..Usage::default()
+            };
+            chat.learn_from_usage(&counting, Some(&usage)).await;
+        }
+        let request = target.build_request(chat.engine().catalogue()).unwrap();
+        let narrowing = chat.calibrated_range(&request).await;
+        assert!(narrowing.is_some());
+        let call = chat.compile(&target).await.unwrap();
+        assert_eq!(call.calibrated_range(), narrowing);
+        let tokens = |narrowing| {
+            let compiled = chat.compile_external(&given, &target, narrowing).unwrap();
+            (compiled.report.totals.low, compiled.report.totals.tokens)
+        };
+        let totals = &call.report.totals;
+        assert_eq!(tokens(narrowing), (totals.low, totals.tokens));
+        assert!(tokens(None).1 > totals.tokens);
+    }
+}

@@ -1,0 +1,93 @@
+//! Options of one compile call that are not stored with the conversation.
+
+use contexture_catalogue::ModelSpec;
+use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};
+use contexture_ir::Message;
+use contexture_tools::{Choice, LoadedToolkits, OfferRequest, Registry, ToolSupport};
+
+use crate::hooks::LayerSession;
+
+/// How to compile a call; see [`Conversation::compile_with`](crate::Conversation::compile_with). A list of
+/// contributions is options that say these too.
+///
+/// ```
+/// use contexture_compile::Cancel;
+/// use contexture_engine::CompileOptions;
+///
+/// let cancel = Cancel::new();
+/// // Kept by another thread, say: one that notices that nobody waits any more.
+/// let elsewhere = cancel.clone();
+/// let options = CompileOptions { cancel: Some(&cancel), ..CompileOptions::default() };
+/// # elsewhere.cancel();
+/// # assert!(options.cancel.is_some_and(Cancel::is_cancelled));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompileOptions<'a> {
+    /// What is said too, behind what the handle says. Default: nothing.
+    pub also: &'a [Contribution],
+    /// The messages that lead, in the place of those that an imported or ingested history was stored with.
+    /// Default: those.
+    pub instructions: Option<&'a [Message]>,
+    /// Tools out of a registry, offered behind the target's own. Default: none.
+    pub tools: Option<RegistryTools<'a>>,
+    /// The layers of a run, in the states the run has them in. Default: the handle's, in those stored.
+    pub layers: Option<&'a LayerSession>,
+    /// What may call the compile off from another thread; it is looked at between the passes. Default:
+    /// nothing.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// Which tools of a registry a call offers. Their order and what a task was judged by hold from call to call
+/// on a path: they are kept in the plan, and rewind with it. What is left out is in the report, with its
+/// reasons.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistryTools<'a> {
+    /// The tools there are.
+    pub registry: &'a Registry,
+    /// Which are wanted.
+    pub choice: &'a Choice,
+    /// Which toolkits were loaded.
+    pub loaded: &'a LoadedToolkits,
+}
+
+impl RegistryTools<'_> {
+    /// The request with these tools.
+    pub(crate) fn add_to_request(
+        &self,
+        request: CompileRequest,
+        latched: Option<&OfferedTools>,
+        model: &ModelSpec,
+    ) -> CompileRequest {
+        // The choice of the call before holds while its task does: a tool list that changes in every call would end
+        // the cached prefix at its very beginning.
+        let latched = latched.map(|latched| latched.to_selection(self.choice));
+        let offer = self.registry.offer(OfferRequest {
+            choice: self.choice,
+            loaded: self.loaded,
+            latched: latched.as_ref(),
+            support: ToolSupport::for_model(model, request.dialect.format.as_str()),
+        });
+        request.with_offer(offer)
+    }
+}
+
+impl<'a> From<&'a [Contribution]> for CompileOptions<'a> {
+    fn from(also: &'a [Contribution]) -> Self {
+        Self {
+            also,
+            ..Self::default()
+        }
+    }
+}
+
+impl<'a, const N: usize> From<&'a [Contribution; N]> for CompileOptions<'a> {
+    fn from(also: &'a [Contribution; N]) -> Self {
+        Self::from(also.as_slice())
+    }
+}
+
+impl<'a> From<&'a Vec<Contribution>> for CompileOptions<'a> {
+    fn from(also: &'a Vec<Contribution>) -> Self {
+        Self::from(also.as_slice())
+    }
+}

@@ -1,0 +1,115 @@
+//! What is stored of a call with its answer, so that the call can be compiled again.
+//!
+//! The path, the plan, pins and compactions in effect are on the tree; only what is not there is stored here.
+//!
+//! Not here: compiling it again (`replay`).
+
+use std::sync::Arc;
+
+use contexture_catalogue::Encoding;
+use contexture_compile::{COMPILER, store_call};
+use contexture_ir::{FinishReason, Raw, ResponseId, ResponseInfo};
+use contexture_store::{ResponseInputs, ResponseRecord, ResponseStatus};
+use serde::{Deserialize, Serialize};
+
+use super::compile::CompiledCall;
+use crate::handle::{Engine, RecordLevel};
+
+/// The version of [`CallRecord`].
+pub(crate) const CALL_RECORD_VERSION: u32 = 1;
+
+/// What is stored as the inputs of an answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CallRecord {
+    pub(crate) version: u32,
+    /// Who compiled it.
+    pub(crate) compiler: String,
+    /// The key of its plan.
+    pub(crate) plan: String,
+    pub(crate) encoding: Encoding,
+    /// The hash of the payload's bytes.
+    pub(crate) hash: String,
+    /// Its length.
+    pub(crate) bytes: usize,
+    /// The tokens that were counted for it. Not there in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<u64>,
+    /// The request and the contributions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<Raw>,
+    /// The payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<String>,
+}
+
+/// How an answer came, by what it says of its end. One that says nothing of it broke off.
+pub(crate) const fn response_status(info: &ResponseInfo) -> ResponseStatus {
+    match info.finish {
+        None | Some(FinishReason::Length | FinishReason::ContentFilter) => {
+            ResponseStatus::Incomplete
+        }
+        Some(_) => ResponseStatus::Completed,
+    }
+}
+
+/// The record of a call and its answer. Never an error: what cannot be kept whole is kept as hashes.
+pub(crate) fn response_record(
+    engine: &Engine,
+    id: ResponseId,
+    call: &CompiledCall,
+    info: &ResponseInfo,
+) -> ResponseRecord {
+    let usage = info.usage.as_ref();
+    let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
+    ResponseRecord {
+        status: response_status(info),
+        model: Some(call.inputs.request.model.clone()),
+        usage: usage.map(Into::into),
+        inputs: ResponseInputs::Recorded(encode_inputs(engine, call)),
+        ..ResponseRecord::new(id, call.base, engine.now_ms())
+    }
+}
+
+fn encode_inputs(engine: &Engine, call: &CompiledCall) -> Arc<[u8]> {
+    let mut record = CallRecord {
+        version: CALL_RECORD_VERSION,
+        compiler: COMPILER.to_owned(),
+        plan: call.plan_key.clone(),
+        encoding: call.inputs.encoding,
+        hash: call.payload.content_hash().to_string(),
+        bytes: call.payload.len(),
+        tokens: Some(call.report.totals.tokens),
+        call: None,
+        payload: None,
+    };
+    // Encoded before the inputs are added: this is what is stored if the whole record may not be.
+    let hashes = encode_record(&record);
+    let level = engine.record_level();
+    if level == RecordLevel::Hashes {
+        return hashes.into();
+    }
+    if !call.inputs.passes.is_empty() {
+        // Code is not kept, so the call could not be compiled again.
+        return hashes.into();
+    }
+    record.call = store_call(&call.inputs.request, &call.inputs.contributions).ok();
+    record.payload = (level == RecordLevel::Payload).then(|| call.payload.to_json());
+    let full = encode_record(&record);
+    // An answer that cost money is not refused for what is kept beside it, and no secret is kept.
+    // Half of the limit, because the answer needs the rest of the record.
+    let fits = full.len() <= engine.store().limits().response_bytes / 2;
+    // Redacting the record would make a replay differ; dropping it keeps the secret out and says so.
+    let secret = engine.secrets().is_some_and(|secrets| {
+        let text = std::str::from_utf8(&full).unwrap_or_default();
+        secrets.redact(text) != text
+    });
+    match fits && !secret {
+        true => full.into(),
+        false => hashes.into(),
+    }
+}
+
+fn encode_record(record: &CallRecord) -> Vec<u8> {
+    // Strings, numbers and JSON: nothing that could not be written.
+    serde_json::to_vec(record).unwrap_or_else(|_| b"{}".to_vec())
+}

@@ -1,0 +1,162 @@
+//! Reading a conversation: messages, transcripts, exports, links, search, stored events.
+
+use std::collections::BTreeSet;
+
+use contexture_compile::Link;
+use contexture_compile::reading::ReadReply;
+use contexture_ir::{Fragment, NodeId, Transcript, UiMessage};
+use contexture_render::Renderer;
+use contexture_sessions::{Session, SessionFormat};
+use contexture_store::{Conversation as Record, Event, SearchPage};
+use futures_util::stream::BoxStream;
+
+use crate::append::load_pins;
+use crate::error::EngineError;
+use crate::handle::{Conversation, list_fragments, load_info};
+use crate::search::{follow_events, search_conversation};
+use crate::view::{
+    LinkTarget, MessageView, PathMatches, Resolved, export_session, export_text, load_messages,
+    load_transcript, read_context, resolve_conversation, resolve_link, search_path,
+};
+
+impl Conversation {
+    /// Returns the handle's fragments; empty until some are set.
+    #[must_use]
+    pub fn fragments(&self) -> Vec<Fragment> {
+        list_fragments(self)
+    }
+
+    /// Loads the conversation's record: title, metadata, counts.
+    pub async fn info(&self) -> Result<Record, EngineError> {
+        load_info(self).await
+    }
+
+    /// Loads this branch as a transcript: the leading instructions and the items that models see.
+    pub async fn transcript(&self) -> Result<Transcript, EngineError> {
+        load_transcript(self).await
+    }
+
+    /// Exports the whole conversation in a session format. The format it was imported from gives the same JSON
+    /// values, followed by what was stored since; a wire format gives this branch as messages.
+    ///
+    /// # Errors
+    /// [`EngineError::NotImported`] or [`EngineError::Session`] for a log format the conversation was
+    /// not imported from, or the store's.
+    pub async fn export(&self, format: SessionFormat) -> Result<String, EngineError> {
+        export_text(self, format).await
+    }
+
+    /// Exports the whole conversation as a session that can be written as `format`.
+    ///
+    /// # Errors
+    /// As [`Self::export`].
+    pub async fn export_session(&self, format: SessionFormat) -> Result<Session, EngineError> {
+        export_session(self, format).await
+    }
+
+    /// The stored events behind number `after` (0: from the first): what is there, then what comes, each once and in
+    /// order. It ends when the conversation is deleted.
+    ///
+    /// The store is read, 256 events at a time, so nobody lags: a slow reader misses nothing and makes nobody wait, and
+    /// one that comes back goes on behind the last [`Event::seq`] it has seen. What is written through this store is
+    /// seen at once, what other processes write within 100 ms. Needs tokio's timer.
+    ///
+    /// # Errors
+    /// The store's. After one that may pass the stream goes on; any other is its last.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// use contexture_engine::Engine;
+    /// use futures_util::StreamExt;
+    ///
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let mut events = chat.follow(0);
+    /// assert_eq!(events.next().await.unwrap()?.seq, 1);
+    /// # Ok::<(), contexture_engine::EngineError>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn follow(&self, after: u64) -> BoxStream<'static, Result<Event, EngineError>> {
+        follow_events(self, after)
+    }
+
+    /// Resolves a link to the newest item with its hash on this branch's path.
+    ///
+    /// The first use reads the path; later ones read only what is new.
+    ///
+    /// # Errors
+    /// [`EngineError::NoLink`] if there is no such item for this reader; [`EngineError::Evicted`] if it was redacted.
+    pub async fn resolve_link(
+        &self,
+        link: Link,
+        reader: MessageView,
+    ) -> Result<LinkTarget, EngineError> {
+        resolve_link(self, link, reader).await
+    }
+
+    /// The items of this branch's path that say what a query asks for: as a whole, as a word of its own, before
+    /// anything else; see [`SearchQuery`](contexture_compile::reading::SearchQuery). Calls of the built-in tool and their outputs are left out: they say what was
+    /// looked for, not what was found.
+    ///
+    /// A handle that has not read the path yet reads it. For ranked search over many conversations there is [`crate::Engine::search`].
+    ///
+    /// # Errors
+    /// When the path cannot be read.
+    pub async fn search_path(
+        &self,
+        query: &str,
+        limit: usize,
+        reader: MessageView,
+    ) -> Result<PathMatches, EngineError> {
+        search_path(self, query, limit, reader).await
+    }
+
+    /// Answers a call of the built-in tool ([`contexture_compile::read_tool`]). What the model did wrong, or asked for in vain,
+    /// is an answer too, with `is_error`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    /// use contexture_ir::user;
+    ///
+    /// let chat = Engine::in_memory().conversation("support-42").open().await?;
+    /// chat.save([user("My order is W8342.")]).await?;
+    /// let answer = chat.read_context(r#"{"query":"W8342"}"#).await?;
+    /// assert!(answer.text.ends_with("message of the user, line 1:\nMy order is W8342."));
+    /// # Ok::<(), contexture_engine::EngineError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn read_context(&self, arguments: &str) -> Result<ReadReply, EngineError> {
+        read_context(self, arguments).await
+    }
+
+    /// Loads the pinned nodes of this branch.
+    pub async fn pins(&self) -> Result<BTreeSet<NodeId>, EngineError> {
+        load_pins(self).await
+    }
+
+    /// Resolves the branch to the system prompt and the stored messages.
+    ///
+    /// # Errors
+    /// The renderer's, or the store's.
+    pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
+        resolve_conversation(self, renderer).await
+    }
+
+    /// Loads the stored messages of this branch as this reader sees them.
+    pub async fn messages(&self, audience: MessageView) -> Result<Vec<UiMessage>, EngineError> {
+        load_messages(self, audience).await
+    }
+
+    /// Searches this conversation on all its branches and returns the best 20 texts that contain everything the
+    /// query asks for. [`Engine::search`](crate::Engine::search) takes options.
+    ///
+    /// # Errors
+    /// As [`Engine::search`](crate::Engine::search).
+    pub async fn search(&self, query: &str) -> Result<SearchPage, EngineError> {
+        search_conversation(self, query).await
+    }
+}

@@ -1,0 +1,181 @@
+//! The fields and getters of a conversation's handle.
+//!
+//! A handle is cheap to clone, shared between tasks, and takes `&self` throughout. It remembers its branch, its layers,
+//! the fragments and the call context that a program set. Everything else is read from the store.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use contexture_compile::{CallContext, Scratch};
+use contexture_ir::{BranchName, ConversationId, Fragment, Owner};
+use contexture_layers::{Layers, RecallCache};
+use contexture_store::{PathEnd, Store};
+
+use super::engine::Engine;
+use super::events::{EngineEvent, EngineEventKind};
+use super::handle_cache::{CalibrationCache, HandleCache};
+use super::read_path::PathCache;
+
+/// One conversation, seen from one branch.
+#[derive(Clone)]
+pub struct Conversation {
+    pub(crate) inner: Arc<ConversationInner>,
+}
+
+pub(crate) struct ConversationInner {
+    pub(crate) engine: Engine,
+    pub(crate) owner: Owner,
+    pub(crate) id: ConversationId,
+    pub(crate) local: Mutex<HandleState>,
+    pub(crate) cache: Arc<HandleCache>,
+    pub(crate) calibrations: CalibrationCache,
+    pub(crate) recall_cache: Mutex<RecallCache>,
+    pub(crate) resource: OnceLock<Option<String>>,
+}
+
+/// What a program set on a handle.
+pub(crate) struct HandleState {
+    pub(crate) branch: BranchName,
+    /// `None` until `set` is called: then what the path carries counts.
+    pub(crate) fragments: Option<Vec<Fragment>>,
+    pub(crate) call_context: CallContext,
+    pub(crate) layers: Layers,
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        engine: Engine,
+        owner: Owner,
+        id: ConversationId,
+        branch: BranchName,
+    ) -> Self {
+        let local = Mutex::new(HandleState {
+            branch,
+            fragments: None,
+            call_context: CallContext::new(),
+            layers: engine.layers().clone(),
+        });
+        // Shared with other handles on this conversation where the engine keeps caches, else of this handle alone.
+        let cache = engine.handle_cache(&owner, &id);
+        Self {
+            inner: Arc::new(ConversationInner {
+                engine,
+                owner,
+                id,
+                local,
+                cache,
+                calibrations: CalibrationCache::default(),
+                recall_cache: Mutex::default(),
+                resource: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Returns the conversation's id.
+    #[must_use]
+    pub fn id(&self) -> &ConversationId {
+        &self.inner.id
+    }
+
+    /// Returns the owner.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.inner.owner
+    }
+
+    /// Returns the branch this handle works on.
+    #[must_use]
+    pub fn branch(&self) -> BranchName {
+        self.lock_state().branch.clone()
+    }
+
+    /// Returns the engine that opened it.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.inner.engine.store().as_ref()
+    }
+
+    /// Publishes an event to the watchers of the engine.
+    pub(crate) fn publish(&self, what: impl FnOnce() -> EngineEventKind) {
+        self.engine().watchers().publish(|| EngineEvent {
+            owner: self.owner().clone(),
+            conversation: self.id().clone(),
+            what: what(),
+        });
+    }
+
+    pub(crate) fn set_branch(&self, branch: BranchName) {
+        self.lock_state().branch = branch;
+    }
+
+    /// Returns the end of this handle's branch.
+    pub(crate) fn current_position(&self) -> PathEnd {
+        PathEnd::Branch(self.branch())
+    }
+
+    /// Returns the call context of this handle.
+    pub(crate) fn call_context(&self) -> CallContext {
+        self.lock_state().call_context.clone()
+    }
+
+    pub(crate) fn calibration_cache(&self) -> &CalibrationCache {
+        &self.inner.calibrations
+    }
+
+    /// Replaces the handle's layers. Their states are where they were: on the path, with the resource, with the owner.
+    pub fn set_layers(&self, layers: Layers) {
+        self.lock_state().layers = layers;
+    }
+
+    /// The handle's layers; the engine's until others are set.
+    #[must_use]
+    pub fn layers(&self) -> Layers {
+        self.lock_state().layers.clone()
+    }
+
+    /// Locks what layers recalled in the last call.
+    pub(crate) fn recall_cache(&self) -> MutexGuard<'_, RecallCache> {
+        let recalled = self.inner.recall_cache.lock();
+        recalled.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn path_cache(&self) -> &PathCache {
+        &self.inner.cache.path_cache
+    }
+
+    /// Lends the memory of earlier compiles of this handle.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        // What a panic left half done in a memo is at worst missing from it.
+        work(
+            &mut self
+                .inner
+                .cache
+                .scratch
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    pub(crate) fn lock_state(&self) -> MutexGuard<'_, HandleState> {
+        // A panic while the lock was held cannot leave a half-written value: each change is one
+        // assignment.
+        self.inner
+            .local
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation")
+            .field("owner", self.owner())
+            .field("id", self.id())
+            .field("branch", &self.branch())
+            .finish_non_exhaustive()
+    }
+}

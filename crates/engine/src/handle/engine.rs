@@ -1,0 +1,126 @@
+//! The fields and getters of the engine, and how much it stores of each call.
+
+use std::sync::Arc;
+
+use contexture_catalogue::Catalogue;
+use contexture_ir::{ConversationId, NodeId, Owner};
+use contexture_layers::Layers;
+use contexture_store::Store;
+
+use super::circuit_breaker::CircuitBreakers;
+use super::environment::{Clock, IdSource};
+use super::events::Watchers;
+use super::handle_cache::{HandleCache, HandleCaches};
+use super::output_copies::OutputCopies;
+use super::secrets::Secrets;
+use super::side_calls::LayerModel;
+use super::targets::Targets;
+
+/// Opens and lists conversations. Cheap to clone; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) secrets: Option<Arc<Secrets>>,
+    pub(crate) copies: Option<OutputCopies>,
+    pub(crate) breakers: Arc<CircuitBreakers>,
+    pub(crate) record_level: RecordLevel,
+    pub(crate) calibrates: bool,
+    pub(crate) targets: Arc<Targets>,
+    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) layers: Layers,
+    pub(crate) layer_model: Option<Arc<LayerModel>>,
+    pub(crate) handle_caches: Option<Arc<HandleCaches>>,
+}
+
+impl Engine {
+    /// The store, for what the engine has no word for.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The catalogue of models.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    pub(crate) const fn output_copies(&self) -> Option<&OutputCopies> {
+        self.copies.as_ref()
+    }
+
+    /// What is taken out of items before they are stored; `None` where nothing is.
+    #[must_use]
+    pub fn secrets(&self) -> Option<&Secrets> {
+        self.secrets.as_deref()
+    }
+
+    pub(crate) const fn record_level(&self) -> RecordLevel {
+        self.record_level
+    }
+
+    pub(crate) const fn should_calibrate(&self) -> bool {
+        self.calibrates
+    }
+
+    pub(crate) const fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
+    pub(crate) fn layer_model(&self) -> Option<&LayerModel> {
+        self.layer_model.as_deref()
+    }
+
+    /// What handles on a conversation save work with.
+    pub(crate) fn handle_cache(&self, owner: &Owner, id: &ConversationId) -> Arc<HandleCache> {
+        let shared = self
+            .handle_caches
+            .as_ref()
+            .map(|warmth| warmth.cache_for(owner, id));
+        shared.unwrap_or_default()
+    }
+
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.watchers
+    }
+
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    pub(crate) fn circuit_breakers(&self) -> &CircuitBreakers {
+        &self.breakers
+    }
+
+    /// The time by the engine's clock, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// A key from which the ids of one operation derive.
+    pub(crate) fn new_key(&self) -> [u8; 16] {
+        self.ids.new_id_bytes()
+    }
+
+    /// The id of the `index`-th node of the operation with this key.
+    pub(crate) fn node_id(key: &[u8; 16], index: usize) -> NodeId {
+        NodeId::derive("node", &[key, &(index as u64).to_le_bytes()])
+    }
+}
+
+/// How much of each call is stored with its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordLevel {
+    /// Only hashes: a payload that is there can be told from another, none can be made again.
+    Hashes,
+    /// What the payload was compiled from, besides what is on the tree: the request with its tools and
+    /// options, what was said beside the history. Usually some kilobytes a call, compressed in SQLite.
+    #[default]
+    Inputs,
+    /// That, and the payload itself, so that a difference can be shown.
+    Payload,
+}

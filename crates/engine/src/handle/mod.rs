@@ -1,0 +1,53 @@
+//! What [`Engine`] and [`Conversation`] hold, and what every other module needs of them.
+//!
+//! A *handle* is a cheap clone: it knows its engine, owner, id and branch, and the few things a program set on it. All
+//! else is read from the store when needed, so two handles never disagree. Caches decide nothing: they are checked
+//! against the store or give the same bytes with any content.
+//!
+//! * `engine`, `conversation`: fields and getters;
+//! * `info`, `read_path`, `read_state`: the conversation's record, path and state;
+//! * `environment`: the clock and the source of ids; `secrets`: redaction;
+//! * `events`: watchers of a running engine; `spans`: tracing;
+//! * `targets`: targets by name; `side_calls`: model calls for layers and summaries; `circuit_breaker`: when they rest;
+//! * `handle_cache`: what handles share to save work.
+//!
+//! Not here: the public methods (`engine`, `conversation`).
+
+mod circuit_breaker;
+mod conversation;
+mod engine;
+mod environment;
+mod events;
+mod handle_cache;
+mod info;
+mod output_copies;
+mod read_path;
+mod read_state;
+mod secrets;
+mod side_calls;
+mod spans;
+mod targets;
+
+pub use circuit_breaker::CircuitBreakerPolicy;
+pub use conversation::Conversation;
+pub use engine::{Engine, RecordLevel};
+pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestIds};
+pub use events::{EngineEvent, EngineEventKind, Events};
+pub(crate) use handle_cache::{CachedCalibration, HandleCaches};
+pub(crate) use info::{
+    delete_conversation, list_conversations, load_conversation_info, load_info, load_resource,
+    set_metadata, set_title,
+};
+pub use output_copies::CopyReport;
+pub(crate) use output_copies::OutputCopies;
+pub(crate) use read_path::{load_path, read_full_path};
+pub(crate) use read_state::{
+    add_fragments, fragment_change, instructions_at_position, instructions_from_state,
+    list_fragments, load_state, load_state_list, remove_fragments, set_fragments,
+};
+pub use secrets::{SecretPattern, Secrets};
+pub use side_calls::{COMPACTION, SideUsageTracker};
+pub(crate) use side_calls::{LayerModel, call_model};
+pub(crate) use spans::{compile_span, record_response_fields, record_span};
+pub use targets::TargetChoice;
+pub(crate) use targets::{register_targets, resolve_target, unregister_targets};

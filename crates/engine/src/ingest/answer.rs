@@ -1,0 +1,332 @@
+//! Storing the answer to a request that was ingested.
+
+use contexture_ir::{
+    Audience, CHAIN_VERSION, FunctionCallOutput, HistoryHasher, Item, MessageId, NodeId, Origin,
+    ResponseId, Transcript,
+};
+use contexture_layers::ObservedItems;
+use contexture_store::{
+    AppendPoint, AppendRequest, KeyScope, NewItem, OnMoved, PathEnd, PathMark, PutEntry,
+    ResponseRecord, ResponseStatus,
+};
+
+use super::compare_tail::is_incomplete;
+use super::keys::AnswerStatus;
+use super::passthrough::RelayedCall;
+use super::types::Ingested;
+use crate::append::{new_item, state_node};
+use crate::call::{CompiledCall, response_record, response_status};
+use crate::error::EngineError;
+use crate::handle::{Conversation, Engine};
+use crate::hooks::append_with_retries;
+use crate::record::{Recorded, answer_state_patch, report_recorded, response_message_id};
+
+/// A call in an answer that is answered on the way: the client sees neither the call nor its output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InterceptedCall {
+    /// Its place among the answer's items.
+    pub place: usize,
+    /// What it gave; `None` if nobody knows, because the call did not come whole.
+    pub output: Option<FunctionCallOutput>,
+}
+
+/// Options for storing an answer; see [`Ingested::record_with`].
+#[derive(Clone, Debug, Default)]
+pub struct AnswerOptions<'a> {
+    /// What was sent in the place of what the client sent: its plan holds for the calls to come, and what it was
+    /// compiled from is kept with the answer. One that stands behind a compaction of its own asks for
+    /// [`Ingested::head`] to be that of the compaction.
+    pub call: Option<&'a CompiledCall>,
+    /// The calls in it that the client knows nothing of: their outputs are stored with it, for models only.
+    pub own: &'a [InterceptedCall],
+    /// Values outside the tree, in the same transaction; see [`AppendRequest::entries`].
+    pub entries: Vec<(KeyScope, PutEntry)>,
+}
+
+/// An answer to be stored.
+#[derive(Clone, Copy)]
+struct IngestedAnswer<'a> {
+    answer: &'a Transcript,
+    own: &'a [InterceptedCall],
+}
+
+impl<'a> IngestedAnswer<'a> {
+    fn is_intercepted(&self, place: usize) -> bool {
+        self.own.iter().any(|own| own.place == place)
+    }
+
+    /// What the client sees of it.
+    fn visible_items(&self) -> impl Iterator<Item = &'a Item> {
+        let items = self.answer.items.iter().enumerate();
+        items
+            .filter(|(place, _)| !self.is_intercepted(*place))
+            .map(|(_, item)| item)
+    }
+
+    fn is_incomplete(&self) -> bool {
+        self.answer.items.iter().any(is_incomplete)
+    }
+}
+
+impl Ingested {
+    /// Stores the answer behind what was sent, with what was reported of it: a transcript lifted from the
+    /// provider's response, whole or as far as it came.
+    ///
+    /// If the branch has moved since, it is kept on a branch of its own. The same answer again is stored
+    /// once. An answer that was cut off is kept as it is: the client goes on from it whether it sends a
+    /// copy of all that came, of less, or of nothing.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn record(&self, answer: &Transcript) -> Result<Recorded, EngineError> {
+        self.store_answer(answer, AnswerOptions::default()).await
+    }
+
+    /// As [`Self::record`], with more in the same transaction. After that [`Self::chat`] and [`Self::head`] are behind
+    /// it: what the model says next is stored there, and the client goes on from whatever of it is the last, with a
+    /// history that has neither calls of ours nor their outputs.
+    ///
+    /// # Errors
+    /// The store's; then nothing is stored. One that is [about a stale state](EngineError::is_stale_state) where an entry
+    /// is not as its write expects.
+    pub async fn record_with(
+        &mut self,
+        answer: &Transcript,
+        options: AnswerOptions<'_>,
+    ) -> Result<Recorded, EngineError> {
+        let own = options.own;
+        let recorded = self.store_answer(answer, options).await?;
+        let ingested_answer = IngestedAnswer { answer, own };
+        ingested_answer
+            .visible_items()
+            .for_each(|item| self.trail.chain.push_item(item));
+        self.chat.set_branch(recorded.branch.clone());
+        self.head = recorded.head;
+        Ok(recorded)
+    }
+
+    /// The id that an answer with these calls of ours is stored under.
+    #[must_use]
+    pub fn response_id(&self, answer: &Transcript, own: &[InterceptedCall]) -> ResponseId {
+        ResponseId::from_bytes(*self.answer_key(IngestedAnswer { answer, own }).as_bytes())
+    }
+
+    async fn store_answer(
+        &self,
+        answer: &Transcript,
+        options: AnswerOptions<'_>,
+    ) -> Result<Recorded, EngineError> {
+        let AnswerOptions { call, own, entries } = options;
+        let ingested_answer = IngestedAnswer { answer, own };
+        let chat = &self.chat;
+        let info = answer.response.clone().unwrap_or_default();
+        let key = self.answer_key(ingested_answer);
+        let id = ResponseId::from_bytes(*key.as_bytes());
+        // The key is derived from what is answered and the words of the answer: the same answer again has it too.
+        let message = response_message_id(chat, self.head, key).await?;
+        let mut items = answer_nodes(chat, ingested_answer, key)?;
+        for item in &mut items {
+            item.message_id = Some(message.clone());
+            item.response = Some(id);
+        }
+        let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
+        // After the node ids were listed: outputs of our own calls are no part of the answer.
+        items.extend(intercepted_outputs(chat, ingested_answer, key, &message));
+        let last = items.last().map(|item| item.id);
+        let mut recorded = Recorded {
+            response: id,
+            head: self.head,
+            branch: chat.branch(),
+            sibling: false,
+            nodes: Vec::new(),
+            message,
+            replayed: false,
+            usage: info.usage.clone(),
+            finish: info.finish.clone(),
+            losses: Vec::new(),
+        };
+        let at = AppendPoint::Head {
+            branch: chat.branch(),
+            head: self.head,
+        };
+        let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
+        request.on_moved = OnMoved::Sibling;
+        request.entries = entries;
+        request.paths = self.path_marks(ingested_answer, info.id.as_deref(), last);
+        // A compiled call can be replayed from its record; a request that was passed through has no plan of ours.
+        let response = match call {
+            Some(call) => response_record(chat.engine(), id, call, &info),
+            None => self.response_record(id, ingested_answer),
+        };
+        request.response = Some(ResponseRecord {
+            // An item that was cut off tells more than the finish reason, which may be missing with it.
+            status: match ingested_answer.is_incomplete() {
+                true => ResponseStatus::Incomplete,
+                false => response.status,
+            },
+            ..response
+        });
+        if let Some(call) = call {
+            request.patch = answer_state_patch(chat, call)?;
+        }
+        let seen = ObservedItems {
+            items: &answer.items,
+            nodes: &nodes,
+            response: Some(id),
+            usage: recorded.usage.as_ref(),
+        };
+        let base = self
+            .head
+            .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
+        let appended = append_with_retries(chat, request, seen, base).await?;
+        recorded.apply_append(appended);
+        if !recorded.replayed {
+            report_recorded(chat, call, &recorded).await;
+        }
+        Ok(recorded)
+    }
+
+    /// The key of the answer and its nodes: who answers what, and in which words. One that the model goes on from
+    /// is of its branch.
+    fn answer_key(&self, ingested_answer: IngestedAnswer<'_>) -> NodeId {
+        let id = ingested_answer.answer.response.as_ref();
+        let id = id.and_then(|info| info.id.as_deref());
+        let head = self.head.as_ref().map_or(&[][..], |head| head.as_bytes());
+        let items: Vec<String> = ingested_answer
+            .answer
+            .items
+            .iter()
+            .map(Item::to_json)
+            .collect();
+        let mut parts = vec![head, id.unwrap_or_default().as_bytes()];
+        parts.extend(items.iter().map(String::as_bytes));
+        // The next round appends behind this answer, so it must not be shared with another branch.
+        let branch = (!ingested_answer.own.is_empty()).then(|| self.chat.branch().to_string());
+        parts.extend(branch.iter().map(String::as_bytes));
+        NodeId::derive("answer", &parts)
+    }
+
+    /// What a client's history is that ends here, by all that it may have got of it.
+    fn path_marks(
+        &self,
+        ingested_answer: IngestedAnswer<'_>,
+        id: Option<&str>,
+        last: Option<NodeId>,
+    ) -> Vec<PathMark> {
+        let trail = &self.trail;
+        let chain = self.history_with_answer(ingested_answer);
+        let mut hashes = Vec::new();
+        // Who got nothing asks again, and is answered behind what the calls gave.
+        if chain.current_hash() != trail.sent_hash || !ingested_answer.own.is_empty() {
+            hashes.push(
+                trail
+                    .keys
+                    .history_key(AnswerStatus::Answered, chain.current_hash()),
+            );
+        }
+        // A client that got nothing of a cut answer repeats its request as it was; it must be found by that too.
+        if ingested_answer.is_incomplete() {
+            let standing = match trail.has_answer {
+                true => AnswerStatus::Answered,
+                false => AnswerStatus::Incomplete,
+            };
+            hashes.push(trail.keys.history_key(standing, trail.sent_hash));
+        }
+        hashes.extend(id.map(|id| trail.keys.response_key(id)));
+        let mark = |(hash, node)| PathMark {
+            version: CHAIN_VERSION,
+            hash,
+            node,
+        };
+        let marks = hashes.into_iter().zip(last.into_iter().cycle());
+        marks.map(mark).collect()
+    }
+
+    /// The client's history with the answer.
+    fn history_with_answer(&self, ingested_answer: IngestedAnswer<'_>) -> HistoryHasher {
+        let mut chain = self.trail.chain.clone();
+        ingested_answer
+            .visible_items()
+            .for_each(|item| chain.push_item(item));
+        chain
+    }
+
+    fn response_record(
+        &self,
+        id: ResponseId,
+        ingested_answer: IngestedAnswer<'_>,
+    ) -> ResponseRecord {
+        let answer = ingested_answer.answer;
+        let engine = self.chat.engine();
+        let info = answer.response.clone().unwrap_or_default();
+        let status = response_status(&info);
+        let cost = self.answer_cost(answer).map(|cost| cost.pico_dollars);
+        let call = RelayedCall {
+            path: self
+                .history_with_answer(ingested_answer)
+                .current_hash()
+                .to_string(),
+            version: CHAIN_VERSION,
+            response: info.id,
+            finish: RelayedCall::finish_text(info.finish.as_ref()),
+            pico_dollars: cost.and_then(|cost| u64::try_from(cost).ok()),
+            request: self.trail.request.clone(),
+        };
+        let usage = info.usage.as_ref();
+        let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
+        ResponseRecord {
+            status,
+            model: answer.model.clone(),
+            usage: usage.map(Into::into),
+            inputs: call.into_inputs(engine.store().limits().response_bytes / 2),
+            ..ResponseRecord::new(id, self.head, engine.now_ms())
+        }
+    }
+}
+
+/// The nodes of an answer; one without a word has its cost.
+fn answer_nodes(
+    chat: &Conversation,
+    ingested_answer: IngestedAnswer<'_>,
+    key: NodeId,
+) -> Result<Vec<NewItem>, EngineError> {
+    let node = |index| Engine::node_id(key.as_bytes(), index);
+    let items = &ingested_answer.answer.items;
+    if items.is_empty() {
+        return Ok(vec![state_node(node(0), chat.engine().now_ms())?]);
+    }
+    let items = items.iter().enumerate();
+    let items = items.map(|(index, item)| NewItem {
+        origin: Origin::Model,
+        audience: match ingested_answer.is_intercepted(index) {
+            true => Audience::MODEL,
+            false => Audience::ALL,
+        },
+        ..new_item(chat, node(index), item, None)
+    });
+    Ok(items.collect())
+}
+
+/// The outputs of the calls that were answered, behind the answer.
+fn intercepted_outputs(
+    chat: &Conversation,
+    ingested_answer: IngestedAnswer<'_>,
+    key: NodeId,
+    message: &MessageId,
+) -> Vec<NewItem> {
+    let node = |index| Engine::node_id(key.as_bytes(), index);
+    let own = ingested_answer
+        .own
+        .iter()
+        .zip(ingested_answer.answer.items.len()..);
+    let output = |(own, index): (&InterceptedCall, usize)| {
+        let output = Item::FunctionCallOutput(own.output.clone()?);
+        Some(NewItem {
+            answers: Some(node(own.place)),
+            message_id: Some(message.clone()),
+            audience: Audience::MODEL,
+            ..new_item(chat, node(index), &output, None)
+        })
+    };
+    own.filter_map(output).collect()
+}

@@ -1,0 +1,446 @@
+//! One ingest: choosing the target, storing what is new, retrying after concurrent writes.
+
+use contexture_ir::{
+    BranchName, CHAIN_VERSION, ConversationId, HistoryHasher, Item, Message, NodeId, Owner,
+    PathHash, Raw, Transcript,
+};
+use contexture_layers::ObservedItems;
+use contexture_store::{
+    Activation, AppendPoint, AppendRequest, BranchLabel, Conversation as Record,
+    Error as StoreError, NewBranch, NewConversation, NewItem, PathMark, PathMatch, RefChange,
+    RefChanged, StatePatch,
+};
+use contexture_wire::{Dialect, DocumentKind, Format, lower};
+
+use super::candidates::CandidateFinder;
+use super::compare_tail::PathTails;
+use super::keys::{AnswerStatus, PathKeys};
+use super::new_nodes::NewNodes;
+use super::passthrough::RelayedCall;
+use super::request_history::RequestHistory;
+use super::resolve_match::MatchTarget;
+use super::types::{AnswerContext, IngestRequest, Ingested, MatchKind};
+use crate::append::{split_by_limits, state_node};
+use crate::error::EngineError;
+use crate::handle::{Conversation, Engine, RecordLevel, delete_conversation};
+use crate::hooks::{append_with_hooks, open_session_for_append};
+use crate::state::messages_change;
+
+/// How often it is looked anew because somebody else wrote meanwhile. Each time somebody got through.
+const TRIES: usize = 32;
+
+/// Finds the conversation of a request whose client keeps no state, and stores what is new of it.
+pub(crate) async fn ingest_request(
+    engine: &Engine,
+    owner: &Owner,
+    incoming: IngestRequest<'_>,
+) -> Result<Ingested, EngineError> {
+    // Chosen once: a retry after an unknown outcome must meet the conversation that it may have made.
+    let fresh = ConversationId::new(NodeId::from_bytes(engine.new_key()).to_string())?;
+    let job = IngestJob {
+        engine,
+        owner,
+        incoming,
+        fresh,
+    };
+    let mut tries = TRIES;
+    loop {
+        tries -= 1;
+        match job.try_ingest().await {
+            Err(error) if tries > 0 && is_write_conflict(&error) => {}
+            Err(error) => {
+                // Nobody knows the id yet, so it could never be continued.
+                job.delete_unfinished().await;
+                return Err(error);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Whether somebody else wrote meanwhile, or nobody knows.
+fn is_write_conflict(error: &EngineError) -> bool {
+    use StoreError::{HeadMoved, OutcomeUnknown};
+    let moved = matches!(
+        error,
+        EngineError::Store(HeadMoved { .. } | OutcomeUnknown { .. })
+    );
+    moved || error.is_stale_state()
+}
+
+struct IngestJob<'a> {
+    engine: &'a Engine,
+    owner: &'a Owner,
+    incoming: IngestRequest<'a>,
+    /// The id of a new conversation, the same in every attempt.
+    fresh: ConversationId,
+}
+
+/// The target of an ingest, with the hashes that led to it.
+struct IngestTarget {
+    target: MatchTarget,
+    keys: PathKeys,
+    chain: HistoryHasher,
+    links: Vec<contexture_ir::HistoryHash>,
+    active: BranchName,
+}
+
+impl IngestJob<'_> {
+    async fn try_ingest(&self) -> Result<Ingested, EngineError> {
+        let landed = self.choose_target().await?;
+        let branch = landed.target.branch.clone();
+        let chat = Conversation::new(
+            self.engine.clone(),
+            self.owner.clone(),
+            landed.target.conversation.clone(),
+            branch.unwrap_or_else(|| landed.active.clone()),
+        );
+        let items = &self.incoming.transcript.items;
+        // The ids of the new nodes derive from their content and place, so a retry stores nothing twice.
+        let news = NewNodes {
+            items,
+            known: landed.target.known,
+            base: landed.target.base,
+        };
+        let (nodes, observed) = news.build_nodes(&chat).await?;
+        let mut ingested = Ingested {
+            chat,
+            matched: landed.target.matched,
+            appended: Vec::new(),
+            head: landed.target.base,
+            opened: None,
+            trail: AnswerContext {
+                keys: landed.keys.clone(),
+                chain: landed.chain.clone(),
+                sent_hash: landed.chain.current_hash(),
+                has_answer: landed.target.has_answer,
+                request: self.request_document(),
+            },
+        };
+        self.store_nodes(&landed, nodes, &observed, &mut ingested)
+            .await?;
+        Ok(ingested)
+    }
+
+    /// Deletes what was begun of a conversation that nobody could name: the next request would begin another.
+    async fn delete_unfinished(&self) {
+        match delete_conversation(self.engine, self.owner, &self.fresh).await {
+            Ok(()) | Err(EngineError::Store(StoreError::NotFound { .. })) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a conversation that was begun could not be deleted")
+            }
+        }
+    }
+
+    /// Where the request goes on.
+    async fn choose_target(&self) -> Result<IngestTarget, EngineError> {
+        let IngestRequest {
+            conversation,
+            previous_response,
+            partition,
+            ..
+        } = self.incoming;
+        let mut keys = PathKeys::for_owner(self.owner, partition);
+        let mut record = match conversation {
+            Some(id) => Some(self.open_conversation(id, &keys).await?),
+            None => None,
+        };
+        if let Some(record) = &record {
+            // The partition of the conversation and not that of the request: a client that names it may come from
+            // another partition.
+            keys = PathKeys::for_conversation(record);
+        }
+        let mut start = None;
+        if let Some(id) = previous_response {
+            start = self
+                .candidate_finder(&keys, conversation)
+                .find_response(id)
+                .await?;
+        }
+        if let (Some(start), None) = (&start, &record) {
+            let store = self.engine.store();
+            record = Some(
+                store
+                    .load_conversation(self.owner, &start.conversation)
+                    .await?,
+            );
+        }
+        // With an answer named, the request holds only what follows it: its hashes go on from that answer.
+        let mut chain = match &start {
+            Some(start) => self.load_history_hash(start).await?,
+            None => HistoryHasher::default(),
+        };
+        let items = &self.incoming.transcript.items;
+        let links = chain.hash_items(items);
+        let sent = RequestHistory {
+            items,
+            links: &links,
+            full_hash: chain.current_hash(),
+        };
+        let tails = PathTails {
+            engine: self.engine,
+            owner: self.owner,
+        };
+        let (spot, active) = match record {
+            Some(record) => {
+                let finder = self.candidate_finder(&keys, Some(&record.id));
+                let wanted = self.incoming.branch;
+                let spot = sent.match_by_name(&finder, &tails, &record, wanted, start.as_ref());
+                (spot.await?, record.active)
+            }
+            None => match sent
+                .match_by_prefix(&self.candidate_finder(&keys, None), &tails)
+                .await?
+            {
+                // The branch is known, so the record with the active one need not be read.
+                Some(spot) if spot.branch.is_some() => (spot, BranchName::main()),
+                Some(spot) => {
+                    let store = self.engine.store();
+                    let record = store
+                        .load_conversation(self.owner, &spot.conversation)
+                        .await?;
+                    (spot, record.active)
+                }
+                None => {
+                    let record = self.open_conversation(&self.fresh, &keys).await?;
+                    let branch = Some(record.active.clone());
+                    let spot = MatchTarget {
+                        conversation: record.id,
+                        known: 0,
+                        base: None,
+                        branch,
+                        has_answer: false,
+                        matched: MatchKind::New,
+                    };
+                    (spot, record.active)
+                }
+            },
+        };
+        Ok(IngestTarget {
+            target: spot,
+            keys,
+            chain,
+            links,
+            active,
+        })
+    }
+
+    fn candidate_finder<'f>(
+        &'f self,
+        keys: &'f PathKeys,
+        conversation: Option<&'f ConversationId>,
+    ) -> CandidateFinder<'f> {
+        CandidateFinder {
+            store: self.engine.store().as_ref(),
+            owner: self.owner,
+            keys,
+            conversation,
+        }
+    }
+
+    /// A conversation's record; it is made if it is not there.
+    async fn open_conversation(
+        &self,
+        id: &ConversationId,
+        keys: &PathKeys,
+    ) -> Result<Record, EngineError> {
+        let store = self.engine.store();
+        match store.load_conversation(self.owner, id).await {
+            Err(StoreError::NotFound { .. }) => {}
+            known => return Ok(known?),
+        }
+        let new = NewConversation {
+            resource: self.incoming.resource.map(str::to_owned),
+            metadata: keys.partition_metadata(),
+            ..NewConversation::new(id.clone(), self.engine.now_ms())
+        };
+        match store.create_conversation(self.owner, new).await {
+            Err(StoreError::AlreadyExists { .. }) => {
+                Ok(store.load_conversation(self.owner, id).await?)
+            }
+            made => Ok(made?),
+        }
+    }
+
+    /// The chain behind a recorded answer. If nothing is kept of it, one of the answer's own: what follows
+    /// is then found by names only.
+    async fn load_history_hash(&self, start: &PathMatch) -> Result<HistoryHasher, EngineError> {
+        let (store, id) = (self.engine.store(), &start.conversation);
+        let query = contexture_store::NodeQuery::Id(start.node);
+        let nodes = store.find_nodes(self.owner, id, query).await?;
+        let response = nodes.first().and_then(|node| node.response);
+        let mut stored_hash = None;
+        if let Some(response) = response {
+            let record = store.load_response(self.owner, id, response).await?;
+            stored_hash = RelayedCall::from_inputs(&record.inputs)
+                .and_then(|call| call.history_hash(CHAIN_VERSION));
+        }
+        // A hash of its own: it never equals that of a full history, so nothing is matched wrongly.
+        let own = || PathHash::derive("behind", &[start.node.as_bytes()]);
+        Ok(HistoryHasher::resume(stored_hash.unwrap_or_else(own)))
+    }
+
+    /// Stores the new nodes, in as many appends as the limits ask for.
+    async fn store_nodes(
+        &self,
+        landed: &IngestTarget,
+        mut nodes: Vec<NewItem>,
+        observed: &[Item],
+        ingested: &mut Ingested,
+    ) -> Result<(), EngineError> {
+        let change = self.instructions_change()?;
+        // State needs a node to hang off.
+        let silent = nodes.is_empty() && landed.target.base.is_none();
+        if silent && !self.incoming.transcript.instructions.is_empty() {
+            // Nothing was said yet but what stands before it.
+            let id = Engine::node_id(b"before the first", 0);
+            nodes.push(state_node(id, self.engine.now_ms())?);
+        }
+        let mut marks = self.path_marks(landed, &nodes);
+        let mut at = self.append_position(landed);
+        if nodes.is_empty() {
+            return self.open_retry_branch(at, ingested).await;
+        }
+        let chat = &ingested.chat;
+        let mut session = match chat.layers().is_empty() {
+            true => None,
+            false => Some(open_session_for_append(chat, &at).await?),
+        };
+        // Taken by the first append only: instructions are the same for all parts.
+        let mut change = Some(change);
+        let mut observed = observed.iter();
+        for part in split_by_limits(nodes, self.engine.store().limits()) {
+            let opens = matches!(at, AppendPoint::New(_));
+            let ids: Vec<NodeId> = part.iter().map(|node| node.id).collect();
+            let items: Vec<Item> = observed.by_ref().take(ids.len()).cloned().collect();
+            let mut request = AppendRequest::new(at, part, self.engine.now_ms());
+            request.patch = StatePatch {
+                changes: change.take().into_iter().collect(),
+                from: 0,
+            };
+            let (own, later) = marks.into_iter().partition(|mark| ids.contains(&mark.node));
+            // Each mark goes with the append that stores its node.
+            (request.paths, marks) = (own, later);
+            let seen = ObservedItems {
+                items: &items,
+                nodes: &ids,
+                response: None,
+                usage: None,
+            };
+            let appended = append_with_hooks(chat, request, seen, session.as_mut()).await?;
+            let branch = appended.branch.unwrap_or_else(|| chat.branch());
+            if opens {
+                ingested.opened = Some(branch.clone());
+            }
+            chat.set_branch(branch.clone());
+            ingested.head = appended.head;
+            ingested.appended.extend(appended.nodes);
+            at = AppendPoint::Head {
+                branch,
+                head: appended.head,
+            };
+        }
+        Ok(())
+    }
+
+    /// Nothing is new: a branch that ends there, so that another answer has its place.
+    async fn open_retry_branch(
+        &self,
+        at: AppendPoint,
+        ingested: &mut Ingested,
+    ) -> Result<(), EngineError> {
+        let AppendPoint::New(new) = at else {
+            return Ok(());
+        };
+        let chat = &ingested.chat;
+        let activate = Activation::Keep;
+        let change = RefChange::CreateBranch(NewBranch { activate, ..new });
+        let at_ms = self.engine.now_ms();
+        let store = self.engine.store();
+        let changed = store.change_ref(self.owner, chat.id(), change, at_ms);
+        if let RefChanged::Branch(branch) = changed.await? {
+            chat.set_branch(branch.name.clone());
+            ingested.opened = Some(branch.name);
+        }
+        Ok(())
+    }
+
+    fn append_position(&self, landed: &IngestTarget) -> AppendPoint {
+        let head = landed.target.base;
+        match &landed.target.branch {
+            Some(branch) => AppendPoint::Head {
+                branch: branch.clone(),
+                head,
+            },
+            None => AppendPoint::New(NewBranch {
+                base: head,
+                label: BranchLabel::After(landed.active.clone()),
+                activate: Activation::Activate,
+            }),
+        }
+    }
+
+    /// The marks of what is new; the last is of the last node.
+    fn path_marks(&self, landed: &IngestTarget, nodes: &[NewItem]) -> Vec<PathMark> {
+        let MatchTarget {
+            known,
+            has_answer: answered,
+            ..
+        } = landed.target;
+        let standing = match answered {
+            true => AnswerStatus::Answered,
+            false => AnswerStatus::Unanswered,
+        };
+        let new = landed.links.iter().filter(|link| link.items > known);
+        let last = landed.links.last();
+        let mark = |link: &contexture_ir::HistoryHash| {
+            let node = match Some(link) == last {
+                true => nodes.last(),
+                false => nodes.get(link.items - known - 1),
+            };
+            Some(PathMark {
+                version: CHAIN_VERSION,
+                hash: landed.keys.history_key(standing, link.hash),
+                node: node?.id,
+            })
+        };
+        new.filter_map(mark).collect()
+    }
+
+    /// What stands before the history, as state: without secrets.
+    fn instructions_change(&self) -> Result<contexture_store::StateChange, EngineError> {
+        let messages = &self.incoming.transcript.instructions;
+        // State is not redacted by the append, which redacts items only.
+        let Some(secrets) = self.engine.secrets() else {
+            return messages_change(messages);
+        };
+        let without = |message: &Message| match secrets.redact_item(&Item::Message(message.clone()))
+        {
+            Item::Message(message) => message,
+            _ => message.clone(),
+        };
+        messages_change(&messages.iter().map(without).collect::<Vec<_>>())
+    }
+
+    /// Model, tools and options, without what is stored as nodes and state.
+    fn request_document(&self) -> Option<Raw> {
+        // At this level no content of a request is stored beside the items.
+        if self.engine.record_level() == RecordLevel::Hashes {
+            return None;
+        }
+        let transcript = self.incoming.transcript;
+        let bare = Transcript {
+            model: transcript.model.clone(),
+            tools: transcript.tools.clone(),
+            options: transcript.options.clone(),
+            extra: transcript.extra.clone(),
+            ..Transcript::default()
+        };
+        let json = lower(&Dialect::of(Format::Items), DocumentKind::Request, &bare).json;
+        let json = match self.engine.secrets() {
+            Some(secrets) => secrets.redact(&json).into_owned(),
+            None => json,
+        };
+        Raw::parse(json).ok()
+    }
+}

@@ -1,0 +1,40 @@
+//! Ingesting requests of clients that keep no state: finding their conversation, storing only what is new.
+//!
+//! Such a client sends its whole history with each request. The stored part is found by hashes of its beginnings, in one
+//! look-up, and only the rest is stored. A miss costs a new conversation, never correctness: what is found was stored for
+//! this owner, word for word.
+//!
+//! The way of a request:
+//!
+//! 1. `types`: the request, and what became of it;
+//! 2. `keys`, `request_history`: hashes of its beginnings, keyed by owner and partition;
+//! 3. `candidates`: the stored places that match one of them;
+//! 4. `resolve_match`, with `compare_tail` and `window`: the place the request continues from;
+//! 5. `new_nodes`, with `renamed_calls`: the items that are new, as nodes;
+//! 6. `job`: the transaction, and retries;
+//! 7. `answer`, with `passthrough` and `billed_usage`: the provider's answer, later.
+//!
+//! Hashes cover what a client was shown, so nodes for the model alone never prevent a match.
+//! `rebuild` makes the index again from the stored nodes.
+//!
+//! Not here: what is hashed (`contexture_ir::HistoryHasher`), HTTP (`contexture-server`).
+
+mod answer;
+mod billed_usage;
+mod candidates;
+mod compare_tail;
+mod job;
+mod keys;
+mod new_nodes;
+mod passthrough;
+mod rebuild;
+mod renamed_calls;
+mod request_history;
+mod resolve_match;
+mod types;
+mod window;
+
+pub use answer::{AnswerOptions, InterceptedCall};
+pub(crate) use job::ingest_request;
+pub(crate) use rebuild::rebuild_path_index;
+pub use types::{IngestRequest, Ingested, MatchKind};

@@ -1,0 +1,282 @@
+//! Choosing among the places that match a history.
+//!
+//! If the client names no conversation, the request continues at the end of the longest beginning that holds a recorded
+//! answer, if only the user's side is new; else a history that is stored whole is a retry; else a history that stops short
+//! of every end begins a new conversation. This keeps strangers apart who begin alike.
+//!
+//! If the client names one, the request continues there in any case; what leaves the path opens a branch.
+
+use contexture_ir::{BranchName, ConversationId, NodeId};
+use contexture_store::{Conversation as Record, PathMatch};
+
+use super::candidates::{CandidateFinder, PathCandidate};
+use super::compare_tail::{CopyMatch, PathTails};
+use super::keys::AnswerStatus;
+use super::request_history::RequestHistory;
+use super::types::MatchKind;
+use super::window::align_window;
+use crate::error::EngineError;
+
+/// Places whose ends are looked at, where none is an end itself.
+const ENDS: usize = 4;
+
+/// Where a request goes on.
+#[derive(Clone, Debug)]
+pub(super) struct MatchTarget {
+    pub(super) conversation: ConversationId,
+    /// How many of its items are stored.
+    pub(super) known: usize,
+    /// The node behind which the rest goes; `None`: the beginning.
+    pub(super) base: Option<NodeId>,
+    /// A branch that ends there; `None`: all have gone on.
+    pub(super) branch: Option<BranchName>,
+    /// Whether an answer was recorded up to there.
+    pub(super) has_answer: bool,
+    pub(super) matched: MatchKind,
+}
+
+impl RequestHistory<'_> {
+    /// The spot behind a candidate.
+    fn match_target(
+        &self,
+        found: &PathCandidate,
+        branch: Option<BranchName>,
+        matched: MatchKind,
+    ) -> MatchTarget {
+        MatchTarget {
+            conversation: found.place.conversation.clone(),
+            known: self.prefix_length(&found.link),
+            base: Some(found.place.node),
+            branch,
+            has_answer: found.standing != AnswerStatus::Unanswered,
+            matched: match self.is_full_history(&found.link) {
+                true => MatchKind::Retry,
+                false => matched,
+            },
+        }
+    }
+
+    /// Where it goes on if nobody names a conversation; `None`: in a new one.
+    pub(super) async fn match_by_prefix(
+        &self,
+        finder: &CandidateFinder<'_>,
+        tails: &PathTails<'_>,
+    ) -> Result<Option<MatchTarget>, EngineError> {
+        // An end of a branch, an answer before it, and nothing of the model that we do not know: this is a client
+        // that goes on, and strangers with the same beginning are excluded by the answer.
+        let goes_on = |found: &PathCandidate| {
+            found.standing == AnswerStatus::Answered
+                && !found.place.heads.is_empty()
+                && self.is_continuation(&found.link)
+        };
+        let enough = |found: &[PathCandidate]| found.iter().any(goes_on);
+        let found = finder
+            .find_candidates(self.links, &AnswerStatus::UNNAMED, enough)
+            .await?;
+        let found = self.deduplicate_candidates(found);
+        if let Some(found) = found.iter().find(|found| goes_on(found)) {
+            let branch = found.place.heads.first().cloned();
+            return Ok(Some(self.match_target(found, branch, MatchKind::Prefix)));
+        }
+        let Some(longest) = found.first().map(|found| found.link) else {
+            return Ok(None);
+        };
+        if let Some(spot) = self
+            .skip_silent_nodes(&found, tails, MatchKind::Prefix)
+            .await?
+        {
+            return Ok(Some(spot));
+        }
+        let mut continuation = None;
+        let ends = found.iter().filter(|found| !found.place.heads.is_empty());
+        // Hashes cannot say whether the client has a part of a cut answer: only reading the end of the path can.
+        for found in ends.take(ENDS) {
+            let branch = found.place.heads.first().cloned();
+            let spot = self.match_target(found, branch, MatchKind::Prefix);
+            match tails.compare_copy(self, found).await? {
+                CopyMatch::Items(items) => {
+                    let known = spot.known + items;
+                    return Ok(Some(MatchTarget { known, ..spot }));
+                }
+                CopyMatch::NotCut
+                    if found.link == longest && found.standing == AnswerStatus::Answered =>
+                {
+                    continuation.get_or_insert(spot);
+                }
+                CopyMatch::NotCut | CopyMatch::Other => {}
+            }
+        }
+        // The same request again, of which nothing is new: another answer gets a branch of its own.
+        let full_matches = found.iter().find(|found| {
+            self.is_full_history(&found.link) && found.standing == AnswerStatus::Answered
+        });
+        Ok(match full_matches {
+            Some(found) => Some(self.match_target(found, None, MatchKind::Retry)),
+            None => continuation,
+        })
+    }
+
+    /// Where it goes on in a conversation that is named. `start`: behind this answer.
+    pub(super) async fn match_by_name(
+        &self,
+        finder: &CandidateFinder<'_>,
+        tails: &PathTails<'_>,
+        record: &Record,
+        wanted: Option<&BranchName>,
+        start: Option<&PathMatch>,
+    ) -> Result<MatchTarget, EngineError> {
+        let enough = |found: &[PathCandidate]| !found.is_empty();
+        let found = finder
+            .find_candidates(self.links, &AnswerStatus::ALL, enough)
+            .await?;
+        let mut found = self.deduplicate_candidates(found);
+        let longest = found.first().map(|found| found.link);
+        found.retain(|found| Some(found.link) == longest);
+        let own = |found: &PathCandidate| {
+            let heads = &found.place.heads;
+            let wanted = wanted.and_then(|wanted| heads.iter().find(|head| *head == wanted));
+            wanted.or(heads.first()).cloned()
+        };
+        // The branch the client names first, then places that are ends: a stable sort keeps the rest in order.
+        found.sort_by_key(|found| {
+            let heads = &found.place.heads;
+            let is_wanted = wanted.is_some_and(|wanted| heads.contains(wanted));
+            (!is_wanted, heads.is_empty())
+        });
+        if longest.is_some_and(|link| self.is_full_history(&link))
+            && let Some(first) = found.first()
+        {
+            let continuation = match first.place.heads.is_empty() {
+                true => {
+                    self.skip_silent_nodes(&found, tails, MatchKind::Retry)
+                        .await?
+                }
+                false => None,
+            };
+            return Ok(continuation
+                .unwrap_or_else(|| self.match_target(first, own(first), MatchKind::Retry)));
+        }
+        for found in found.iter().filter(|found| !found.place.heads.is_empty()) {
+            let spot = self.match_target(found, own(found), MatchKind::Explicit);
+            match tails.compare_copy(self, found).await? {
+                CopyMatch::NotCut => return Ok(spot),
+                CopyMatch::Items(items) => {
+                    let known = spot.known + items;
+                    return Ok(MatchTarget { known, ..spot });
+                }
+                CopyMatch::Other => {}
+            }
+        }
+        if let Some(spot) = self
+            .skip_silent_nodes(&found, tails, MatchKind::Explicit)
+            .await?
+        {
+            return Ok(spot);
+        }
+        self.match_left_path(tails, record, wanted, start, &found)
+            .await
+    }
+
+    /// Chooses where a request continues in a named conversation if it goes on from no end that it was found at: after
+    /// the answer it names, along the path it sent the end of, or on a new branch.
+    async fn match_left_path(
+        &self,
+        tails: &PathTails<'_>,
+        record: &Record,
+        wanted: Option<&BranchName>,
+        start: Option<&PathMatch>,
+        found: &[PathCandidate],
+    ) -> Result<MatchTarget, EngineError> {
+        let nothing = MatchTarget {
+            conversation: record.id.clone(),
+            known: 0,
+            base: None,
+            branch: None,
+            has_answer: false,
+            matched: MatchKind::Explicit,
+        };
+        // By the id of the answer only: its history was not hashed, so no beginning can be found.
+        if let Some(start) = start.filter(|_| found.is_empty()) {
+            let end = match start.heads.first() {
+                Some(branch) => Some((branch.clone(), start.node)),
+                None => tails.find_silent_end(start).await?,
+            };
+            return Ok(MatchTarget {
+                base: Some(end.as_ref().map_or(start.node, |(_, head)| *head)),
+                branch: end.map(|(branch, _)| branch),
+                has_answer: true,
+                ..nothing
+            });
+        }
+        let branch = wanted.unwrap_or(&record.active);
+        // An empty conversation is continued on its active branch, whatever is sent.
+        if record.nodes == 0 {
+            let branch = Some(record.active.clone());
+            return Ok(MatchTarget { branch, ..nothing });
+        }
+        let prefix = found
+            .first()
+            .map_or(0, |found| self.prefix_length(&found.link));
+        // Last resort before a branch: the client may have sent only the end of its history.
+        if let Some(aligned) = align_window(tails, &record.id, self.items, prefix, branch).await? {
+            return Ok(MatchTarget {
+                known: aligned.known,
+                base: Some(aligned.head),
+                branch: Some(branch.clone()),
+                has_answer: aligned.answered,
+                ..nothing
+            });
+        }
+        // It left the path here.
+        let inside = found.iter().find(|found| found.place.heads.is_empty());
+        let left = inside.or(found.first());
+        Ok(left.map_or(nothing, |found| {
+            self.match_target(found, None, MatchKind::Explicit)
+        }))
+    }
+
+    /// Of places of all that was sent only the first on their path: behind it stands an answer to it.
+    fn deduplicate_candidates(&self, found: Vec<PathCandidate>) -> Vec<PathCandidate> {
+        let full_matches = found
+            .iter()
+            .filter(|found| self.is_full_history(&found.link));
+        let places: Vec<(ConversationId, u64)> = full_matches
+            .map(|found| (found.place.conversation.clone(), found.place.depth))
+            .collect();
+        let is_shadow = |found: &PathCandidate| {
+            self.is_full_history(&found.link)
+                && places.iter().any(|(conversation, depth)| {
+                    *conversation == found.place.conversation && *depth < found.place.depth
+                })
+        };
+        found
+            .into_iter()
+            .filter(|found| !is_shadow(found))
+            .collect()
+    }
+
+    /// Behind the longest beginning, where only nodes that nobody sent follow it up to an end.
+    async fn skip_silent_nodes(
+        &self,
+        found: &[PathCandidate],
+        tails: &PathTails<'_>,
+        matched: MatchKind,
+    ) -> Result<Option<MatchTarget>, EngineError> {
+        let longest = found.first().map(|found| found.link);
+        let inside = found.iter().filter(|found| {
+            Some(found.link) == longest
+                && found.standing != AnswerStatus::Incomplete
+                && found.place.heads.is_empty()
+        });
+        for found in inside.take(ENDS) {
+            if let Some((branch, head)) = tails.find_silent_end(&found.place).await? {
+                let spot = self.match_target(found, Some(branch), matched);
+                return Ok(Some(MatchTarget {
+                    base: Some(head),
+                    ..spot
+                }));
+            }
+        }
+        Ok(None)
+    }
+}

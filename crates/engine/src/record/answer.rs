@@ -1,0 +1,239 @@
+//! Turning a provider's response into nodes and appending them after the head of the call.
+
+use std::sync::Arc;
+
+use contexture_compile::CountedRequest;
+use contexture_ir::{Audience, Item, MessageId, NodeId, ResponseId};
+use contexture_layers::ObservedItems;
+use contexture_store::{
+    AppendPoint, AppendRequest, Appended, NewItem, Node, NodeKind, OnMoved, PathEnd, ReadRequest,
+    StateChange, StateKey, StatePatch,
+};
+use contexture_telemetry::{count_compaction, record_cache_read};
+use contexture_wire::{DocumentKind, lift};
+use tracing::{Instrument, Span};
+
+use super::{RecordOptions, Recorded};
+use crate::append::{new_item, state_node};
+use crate::call::{CompiledCall, learn_from_usage, response_record};
+use crate::compaction::adopt_compactions;
+use crate::error::EngineError;
+use crate::handle::{
+    Conversation, Engine, EngineEventKind, fragment_change, load_path, record_response_fields,
+    record_span,
+};
+use crate::hooks::{LayerSession, append_with_hooks, append_with_retries};
+use crate::path::message_id_of;
+
+/// The schema version of a stored plan.
+pub(crate) const PLAN_VERSION: u32 = 1;
+
+/// How far back an answer looks for the output it goes on from, behind compactions and changes of state.
+const BEFORE: u64 = 16;
+
+/// Records as [`Self::record`], with options for a step of a run.
+pub(crate) async fn record_call(
+    chat: &Conversation,
+    call: &CompiledCall,
+    response: &str,
+    options: RecordOptions<'_>,
+) -> Result<Recorded, EngineError> {
+    let span = record_span(chat);
+    record_answer(chat, call, response, options, &span)
+        .instrument(span.clone())
+        .await
+}
+
+async fn record_answer(
+    chat: &Conversation,
+    call: &CompiledCall,
+    response: &str,
+    mut options: RecordOptions<'_>,
+    span: &Span,
+) -> Result<Recorded, EngineError> {
+    let mut lifted = lift(call.format(), response)?;
+    if lifted.kind != DocumentKind::Response {
+        return Err(EngineError::NotAResponse {
+            format: call.format(),
+        });
+    }
+    // Before anything is hashed or stored: the stored call must name the tool that the program knows.
+    call.renames.restore_names(&mut lifted.transcript.items);
+    let base = call.base.map(|node| node.to_string()).unwrap_or_default();
+    // From the base and the bytes: recording the same answer twice gives the same ids and is stored once.
+    let key = NodeId::derive("response", &[base.as_bytes(), response.as_bytes()]);
+    let id = ResponseId::from_bytes(*key.as_bytes());
+    let message = response_message_id(chat, call.base, key).await?;
+    let now = chat.engine().now_ms();
+    let mut answer = options.instead.take().unwrap_or(lifted.transcript.items);
+    let node = |index| Engine::node_id(key.as_bytes(), index);
+    // Before the items are made, as a manifest may be added to a compaction among them.
+    let adopted = adopt_compactions(chat, call, &mut answer, node).await?;
+    let mut items = answer_items(chat, &answer, key, now, &options)?;
+    for item in &mut items {
+        item.message_id = Some(message.clone());
+        item.response = Some(id);
+        item.run = options.step.map(|step| step.run);
+        item.step = options.step.map(|step| step.step);
+    }
+    let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
+    items.extend(options.behind);
+    let info = lifted.transcript.response.unwrap_or_default();
+    record_response_fields(span, lifted.transcript.model.as_deref(), &info);
+    let response = response_record(chat.engine(), id, call, &info);
+    let mut recorded = Recorded {
+        response: id,
+        head: call.base,
+        branch: call.branch.clone(),
+        sibling: false,
+        nodes: Vec::new(),
+        message,
+        replayed: false,
+        usage: info.usage,
+        finish: info.finish,
+        losses: lifted.losses,
+    };
+    let at = AppendPoint::Head {
+        branch: call.branch.clone(),
+        head: call.base,
+    };
+    let mut request = AppendRequest::new(at, items, now);
+    // The answer was paid for. If the branch moved meanwhile, it is kept on a branch of its own.
+    request.on_moved = OnMoved::Sibling;
+    request.patch = answer_state_patch(chat, call)?;
+    let covers = adopted.iter().map(|adopted| adopted.change.clone());
+    request.patch.changes.extend(covers);
+    request.patch.changes.extend(options.changes);
+    request.response = Some(response);
+    let observed = ObservedItems {
+        items: &answer,
+        nodes: &nodes,
+        response: Some(id),
+        usage: recorded.usage.as_ref(),
+    };
+    let appended = append_answer(chat, call, request, observed, options.layers).await?;
+    recorded.apply_append(appended);
+    if !recorded.replayed {
+        report_recorded(chat, Some(call), &recorded).await;
+        for compaction in adopted.into_iter().flat_map(|adopted| adopted.nodes) {
+            count_compaction();
+            chat.publish(|| EngineEventKind::Compacted { compaction });
+        }
+    }
+    Ok(recorded)
+}
+
+/// Returns the items of an answer as they are stored.
+fn answer_items(
+    chat: &Conversation,
+    answer: &[Item],
+    key: NodeId,
+    now_ms: i64,
+    options: &RecordOptions<'_>,
+) -> Result<Vec<NewItem>, EngineError> {
+    let node = |index| Engine::node_id(key.as_bytes(), index);
+    if answer.is_empty() {
+        // An empty answer was paid for as well: a state node carries its record.
+        return Ok(vec![state_node(node(0), now_ms)?]);
+    }
+    let items = answer.iter().enumerate();
+    let items = items.map(|(index, item)| NewItem {
+        audience: options.audience,
+        origin: contexture_ir::Origin::Model,
+        ..new_item(chat, node(index), item, options.step)
+    });
+    Ok(items.collect())
+}
+
+/// Appends an answer, with the layers of a run in the states the run has them in, or with those stored.
+async fn append_answer(
+    chat: &Conversation,
+    call: &CompiledCall,
+    request: AppendRequest,
+    observed: ObservedItems<'_>,
+    layers: Option<&mut LayerSession>,
+) -> Result<Appended, EngineError> {
+    match layers {
+        // A run repeats its hooks itself after a conflict: only it knows what else they were asked.
+        Some(session) => append_with_hooks(chat, request, observed, Some(session)).await,
+        None => {
+            let base = call
+                .base
+                .map_or(PathEnd::Branch(call.branch.clone()), PathEnd::Node);
+            append_with_retries(chat, request, observed, base).await
+        }
+    }
+}
+
+impl Recorded {
+    /// Takes over where the answer was stored.
+    pub(crate) fn apply_append(&mut self, appended: Appended) {
+        self.head = appended.head;
+        self.sibling = appended.sibling;
+        self.nodes = appended.nodes;
+        self.replayed = appended.replayed;
+        // A branch whose name was deleted meanwhile has none: the one that was meant is still named.
+        if let Some(branch) = appended.branch {
+            self.branch = branch;
+        }
+    }
+}
+
+/// Reports a stored answer to metrics, to calibration and to watchers.
+///
+/// Only for an answer that was stored now: a replayed one was reported the first time.
+pub(crate) async fn report_recorded(
+    chat: &Conversation,
+    call: Option<&CompiledCall>,
+    recorded: &Recorded,
+) {
+    if let Some(call) = call {
+        let model = &call.report.target.model;
+        let predicted = call.report.cache.predicted.read;
+        record_cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
+        let counting = CountedRequest::from(&call.report);
+        learn_from_usage(chat, &counting, recorded.usage.as_ref()).await;
+    }
+    chat.publish(|| EngineEventKind::Recorded {
+        response: recorded.response,
+        usage: recorded.usage.clone(),
+    });
+}
+
+/// The plan of a call, and the fragments of this handle.
+pub(crate) fn answer_state_patch(
+    chat: &Conversation,
+    call: &CompiledCall,
+) -> Result<StatePatch, EngineError> {
+    let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
+        key: call.plan_key.clone(),
+        why: error.to_string(),
+    })?;
+    let put = StateChange::put_entry(StateKey::new(&call.plan_key)?, PLAN_VERSION, plan);
+    let changes = fragment_change(chat)?.into_iter().chain([put]).collect();
+    Ok(StatePatch { changes, from: 0 })
+}
+
+/// The message an answer belongs to: an agent's turn goes on after its tools' outputs, anything
+/// else begins a message.
+pub(crate) async fn response_message_id(
+    chat: &Conversation,
+    base: Option<NodeId>,
+    key: NodeId,
+) -> Result<MessageId, EngineError> {
+    if let Some(base) = base {
+        let path = load_path(chat, ReadRequest::last_nodes(PathEnd::Node(base), BEFORE)).await?;
+        // What the engine put there itself says nothing.
+        let is_message = |node: &&Arc<Node>| {
+            node.kind != NodeKind::Compaction && node.audience != Audience::NONE
+        };
+        let last = path.nodes.iter().rev().find(is_message);
+        // After an output the model goes on with the same turn, so its answer joins the message of the call.
+        let last = last.filter(|node| node.kind == NodeKind::FunctionCallOutput);
+        if let Some(node) = last {
+            return message_id_of(node);
+        }
+    }
+    let id = NodeId::derive("message", &[key.as_bytes()]);
+    Ok(MessageId::new(id.to_string())?)
+}
