@@ -1,4 +1,4 @@
-//! Documents with messages that cannot be read: the others, and a list of those.
+//! Documents in which some messages cannot be read: what is left without those, and a list of them.
 //!
 //! A document is read as a whole; only where that fails each of its messages is read alone.
 
@@ -23,10 +23,12 @@ pub(crate) fn skip_bad_messages(
         let list = |key: &&'static str| Some((Some(*key), fields.get(&[*key])?.get()));
         LISTS.iter().find_map(list)
     });
+    // A text that is no object may be the list itself.
     let (key, list) = list.unwrap_or((None, text));
     let messages: Vec<&RawValue> = serde_json::from_str(list).ok()?;
     let (mut kept, mut skipped) = (Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
+        // Each alone in a list of one. A fault that spans messages is not found this way.
         match fault(&format!("[{}]", message.get())) {
             None => kept.push(message.get()),
             Some(error) => skipped.push(Skipped {
@@ -35,6 +37,7 @@ pub(crate) fn skip_bad_messages(
             }),
         }
     }
+    // Nothing to leave out: the fault is in the document itself.
     if skipped.is_empty() {
         return None;
     }

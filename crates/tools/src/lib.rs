@@ -1,8 +1,9 @@
-//! The tools of an agent: which there are, which of them a model is offered, what its calls mean and whether they may run.
+//! The tools of an agent: registration, selection for a call, what calls mean and whether they may run.
 //!
 //! A [`Registry`] holds tools and groups. [`Registry::offer`] picks those that a [`Choice`] keeps, in an order that holds
 //! from call to call, with a reason for each that is left out. [`Registry::resolve`] takes a [`Call`] to its tool by any
-//! route, under a [`Policy`]; [`arguments::parse_arguments`] mends arguments that are not quite JSON, and [`TargetRegistry::check_arguments`] holds
+//! route, under a [`Policy`]; [`arguments::parse_arguments`] repairs arguments that are not quite JSON, and
+//! [`Registry::check_arguments`] holds
 //! them against the tool's schema.
 //!
 //! All state ([`Registry`], [`Choice`], [`Selection`], [`LoadedToolkits`], [`Policy`]) is plain data that serde stores.

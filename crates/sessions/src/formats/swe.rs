@@ -44,10 +44,12 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
                 number: index + 1,
                 expected: "a SWE-agent message",
                 found,
+                // Counted without the skipped ones before it.
                 read: index - skipped.len(),
             });
         }
         reader
+            // Kept whole and in its place, so that writing gives back what could not be read.
             .records
             .list
             .push(StoredRecord::Whole(Raw::from(raw)));
@@ -100,6 +102,7 @@ impl SweReader {
             items,
             ..
         } = lifted.transcript;
+        // Until the first item everything that instructs leads the history.
         if self.has_history {
             // Instructions in the middle are part of the history.
             let items: Vec<Item> = instructions
@@ -137,7 +140,9 @@ impl SweReader {
 /// The message as chat knows it.
 fn chat_message(fields: &Fields<'_>) -> String {
     let mut out = String::from("{");
+    // Fields of the agent's own would be taken for unknown fields of chat and stored twice.
     for (name, value) in fields.iter().filter(|(name, _)| CHAT.contains(name)) {
+        // Text mode writes `null`, which chat does not allow.
         if name == "tool_calls" && value.get() == "null" {
             continue;
         }
@@ -149,6 +154,7 @@ fn chat_message(fields: &Fields<'_>) -> String {
     }
     let answered = fields.get(&["tool_call_ids"]).map(RawValue::get);
     let answered = answered.and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+    // Chat answers one call a message; the agent writes a list with one id.
     if let Some(id) = answered.as_ref().and_then(|ids| ids.first()) {
         out.push_str(&format!(
             r#""tool_call_id":{},"#,
@@ -175,11 +181,13 @@ fn message_template(message: &str) -> Option<Raw> {
         }
     }
     // What a model thought and did is mostly part of what it said.
+    // Stored as a range, so that a long thought is not kept twice.
     let said = text_of(&fields, "content").unwrap_or_default();
     for name in PARTS {
         let part = text_of(&fields, name).filter(|part| !part.is_empty());
         if let Some((start, part)) = part.and_then(|part| Some((said.find(&part)?, part))) {
             let place = format!(r#"{{"content":[{start},{}]}}"#, start + part.len());
+            // In bytes, as `find` gives them and `get` takes them back.
             out = with_member(&out, name, &place)?;
         }
     }
@@ -198,6 +206,7 @@ fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
     )
     .json;
     let list: Vec<&RawValue> = serde_json::from_str(&json).ok()?;
+    // More than one message cannot go back into one record.
     let [message] = list.as_slice() else {
         return None;
     };
@@ -205,6 +214,7 @@ fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
     let fields = form.fields()?;
     let mut out = form.get().to_owned();
     for name in ["content", "tool_calls"] {
+        // Only members that the record had: chat's writer may add an empty one.
         if let (Some(value), true) = (chat.get(&[name]), fields.get(&[name]).is_some()) {
             out = with_member(&out, name, value.get())?;
         }

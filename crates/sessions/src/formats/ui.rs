@@ -1,4 +1,4 @@
-//! AI SDK UI messages as a session: every message keeps its id, whatever ids the others have.
+//! The format of AI SDK UI messages: every message keeps its id where ids are unique.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +19,7 @@ pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
         format: "ui",
         expected: "an array of UI messages or an object with `messages`",
     };
+    // An array, or an object with more than the messages: a request body of the SDK's chat.
     let (list, rest) = if text.trim_start().starts_with('[') {
         (text, None)
     } else {
@@ -36,6 +37,7 @@ pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
     let mut tree = Vec::new();
     let mut seen = BTreeSet::new();
     let mut instructions = Vec::new();
+    // Both lists are of the same text, so they have the same length.
     for (index, (message, raw)) in messages.iter().zip(raws).enumerate() {
         let mut items = lift_message(message).items;
         if tree.is_empty() && message.role == UiRole::System {
@@ -50,6 +52,7 @@ pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
             &items,
             fill_template,
         );
+        // Ids must be unique on a path; a repeated or empty one is told apart by its place.
         let unique = !message.id.is_empty() && seen.insert(message.id.clone());
         let message_id = if unique {
             message.id.clone()
@@ -93,6 +96,7 @@ pub(crate) fn as_message(item: &Item) -> Option<Message> {
     }
 }
 
+// Nothing is hidden: what was read must be written again, whoever may see it.
 const EVERYTHING: FoldOptions<'static> = FoldOptions {
     audience: FoldAudience::Everyone,
     include_system: true,
@@ -109,6 +113,7 @@ pub(crate) fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
         })
         .collect();
     let messages: Vec<UiMessage> = fold(&entries, &EVERYTHING);
+    // Items that fold into several messages do not fit one record.
     let [message] = messages.as_slice() else {
         return None;
     };
@@ -145,6 +150,7 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
         .iter()
         .map(|node| FoldItem {
             message_id: node.message_id.as_deref(),
+            // The audience of new nodes counts: the program may have hidden them from people.
             audience: node.audience,
             ..FoldItem::new(&node.item)
         })

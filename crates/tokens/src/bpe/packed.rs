@@ -49,6 +49,7 @@ impl Merges {
     pub(crate) fn unpack(packed: &[u8]) -> Result<Self, PackedError> {
         let mut rest = packed.strip_prefix(MAGIC).ok_or(PackedError::Magic)?;
         let count = take_leb128(&mut rest).ok_or(PackedError::Truncated(0))?;
+        // Checked before anything is reserved by the count.
         if !(BYTES..=MAX_TOKENS).contains(&count) {
             return Err(PackedError::Size(count));
         }
