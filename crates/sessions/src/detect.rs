@@ -70,8 +70,7 @@ fn detect_lines(text: &str, file_name: &str) -> Result<Option<Detected>, Session
         }
         first.get_or_insert(line);
     }
-    // The name decides only where lines are JSON but no known record: an empty rollout has nothing but its
-    // name.
+    // The name decides only where the lines are JSON objects of no known type.
     match first {
         Some(_) if file_name.starts_with("rollout-") => {
             let evidence = "a file named `rollout-…` of JSON lines";
@@ -144,51 +143,70 @@ fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> 
             "an object with `chat`, `messages`, `branches` and `checkpoints`",
         ));
     }
-    // Provider documents, from the most to the least telling member: `messages` is shared by three formats and
-    // comes last.
-    if has("contents") || has("candidates") {
-        return Ok(detected_wire(
+    if let Some(detected) = detect_body(&fields) {
+        return Ok(detected);
+    }
+    match fields.get(&["messages"]) {
+        Some(list) => detect_message_request(&fields, list),
+        None => Err(unknown(describe_members(&fields))),
+    }
+}
+
+/// Detects a provider's request or response by a member that only one format has.
+fn detect_body(fields: &Fields<'_>) -> Option<Detected> {
+    let has = |name: &str| fields.get(&[name]).is_some();
+    let is_message = text_of(fields, "type").as_deref() == Some("message");
+    // From the most to the least telling member; `messages`, which three formats share, is not among them.
+    let known = [
+        (
+            has("contents") || has("candidates"),
             Format::Gemini,
             "an object with `contents` or `candidates`",
-        ));
-    }
-    if has("items") {
-        return Ok(detected_wire(Format::Items, "an object with `items`"));
-    }
-    if has("choices") {
-        return Ok(detected_wire(
+        ),
+        (has("items"), Format::Items, "an object with `items`"),
+        (
+            has("choices"),
             Format::OpenAiChat,
             "an object with `choices`",
-        ));
-    }
-    if has("input") || has("output") {
-        return Ok(detected_wire(
+        ),
+        (
+            has("input") || has("output"),
             Format::OpenAiResponses,
             "an object with `input` or `output`",
-        ));
-    }
-    if has("role") && has("parts") {
-        return Ok(detected_wire(Format::Ui, "a message with `parts`"));
-    }
-    if text_of(&fields, "type").as_deref() == Some("message") && has("content") {
-        return Ok(detected_wire(
+        ),
+        (
+            has("role") && has("parts"),
+            Format::Ui,
+            "a message with `parts`",
+        ),
+        (
+            is_message && has("content"),
             Format::Anthropic,
             "an object of type `message` with `content`",
-        ));
+        ),
+    ];
+    let found = known.into_iter().find(|(matches, _, _)| *matches);
+    found.map(|(_, format, evidence)| detected_wire(format, evidence))
+}
+
+/// Detects the format of a request whose history is `messages`.
+fn detect_message_request(fields: &Fields<'_>, list: &RawValue) -> Result<Detected, SessionError> {
+    let has = |name: &str| fields.get(&[name]).is_some();
+    let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+    let model = text_of(fields, "model").unwrap_or_default();
+    let claude = has("system") || has("anthropic_version") || model.contains("claude");
+    // Words of Anthropic's requests; a leading system message or `tool_calls` contradicts them, whatever
+    // the model is called.
+    if (claude || has_input_schema(fields)) && !is_chat(&elements) {
+        let evidence = "an object with `messages` and `system`, `anthropic_version`, a Claude model \
+                        or tools with `input_schema`";
+        return Ok(detected_wire(Format::Anthropic, evidence));
     }
-    if let Some(list) = fields.get(&["messages"]) {
-        let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
-        let model = text_of(&fields, "model").unwrap_or_default();
-        let claude = has("system") || has("anthropic_version") || model.contains("claude");
-        // Words of Anthropic's requests; a leading system message or `tool_calls` contradicts them, whatever
-        // the model is called.
-        if (claude || has_input_schema(&fields)) && !is_chat(&elements) {
-            let evidence = "an object with `messages` and `system`, `anthropic_version`, a Claude model \
-                            or tools with `input_schema`";
-            return Ok(detected_wire(Format::Anthropic, evidence));
-        }
-        return detect_messages(&elements);
-    }
+    detect_messages(&elements)
+}
+
+/// Describes an object of no known format by its first members.
+fn describe_members(fields: &Fields<'_>) -> String {
     // A few names are enough for a person to see what the file is.
     let names: Vec<String> = fields
         .iter()
@@ -196,9 +214,10 @@ fn detect_object(text: &str, file_name: &str) -> Result<Detected, SessionError> 
         .map(|(name, _)| format!("`{name}`"))
         .collect();
     if names.is_empty() {
-        return Err(unknown("an empty object".to_owned()));
+        "an empty object".to_owned()
+    } else {
+        format!("an object with {}", names.join(", "))
     }
-    Err(unknown(format!("an object with {}", names.join(", "))))
 }
 
 fn detect_array(text: &str) -> Result<Detected, SessionError> {
@@ -231,30 +250,17 @@ fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
     // late.
     let has = |name: &str| fields.get(&[name]).is_some();
     if has("parts") {
-        return Ok(
-            // Gemini's parts have no `type` and its contents no `id`; one of either makes them UI messages.
-            if elements.iter().any(|one| has_typed_parts(one.get())) || has("id") {
-                detected_wire(Format::Ui, "messages with `parts` that have a `type`")
-            } else {
-                detected_wire(Format::Gemini, "contents with `parts` that have no `type`")
-            },
-        );
+        // Gemini's parts have no `type` and its contents no `id`; one of either makes them UI messages.
+        let is_ui = has("id") || elements.iter().any(|one| has_typed_parts(one.get()));
+        return Ok(if is_ui {
+            detected_wire(Format::Ui, "messages with `parts` that have a `type`")
+        } else {
+            detected_wire(Format::Gemini, "contents with `parts` that have no `type`")
+        });
     }
-    // A colon marks an extension of ours, whatever its slug.
-    let item = |kind: String| {
-        [
-            "message",
-            "function_call",
-            "function_call_output",
-            "reasoning",
-            "compaction",
-        ]
-        .contains(&kind.as_str())
-            || kind.contains(':')
-    };
     if elements
         .iter()
-        .any(|one| kind_of(one.get()).is_some_and(item))
+        .any(|one| kind_of(one.get()).is_some_and(is_item_kind))
     {
         return Ok(detected_wire(
             Format::Items,
@@ -262,26 +268,38 @@ fn detect_messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
         ));
     }
     if has("role") {
-        // Anthropic's blocks weigh more than a system role in the middle, which newer Claude models accept.
-        if is_chat(elements)
-            || elements.iter().any(|one| is_chat_message(one.get()))
-                && !elements.iter().any(|one| has_anthropic_blocks(one.get()))
-        {
-            let evidence = "messages with `tool_calls`, `tool_call_id` or a system role";
-            return Ok(detected_wire(Format::OpenAiChat, evidence));
-        }
-        if elements.iter().any(|one| has_anthropic_blocks(one.get())) {
-            let evidence = "messages with content blocks such as `tool_use` or `thinking`";
-            return Ok(detected_wire(Format::Anthropic, evidence));
-        }
-        return Ok(detected_wire(
-            Format::OpenAiChat,
-            "messages with `role` and `content`",
-        ));
+        return Ok(detect_role_messages(elements));
     }
     Err(SessionError::Unknown {
         found: format!("an array of {}", excerpt(first.get())),
     })
+}
+
+fn is_item_kind(kind: String) -> bool {
+    let known = [
+        "message",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+        "compaction",
+    ];
+    // A colon marks an extension of ours, whatever its slug.
+    known.contains(&kind.as_str()) || kind.contains(':')
+}
+
+/// Tells Anthropic's messages from those of Chat Completions; both have `role` and `content`.
+fn detect_role_messages(elements: &[&RawValue]) -> Detected {
+    let has_blocks = elements.iter().any(|one| has_anthropic_blocks(one.get()));
+    // Anthropic's blocks weigh more than a system role in the middle, which newer Claude models accept.
+    if is_chat(elements) || !has_blocks && elements.iter().any(|one| is_chat_message(one.get())) {
+        let evidence = "messages with `tool_calls`, `tool_call_id` or a system role";
+        return detected_wire(Format::OpenAiChat, evidence);
+    }
+    if has_blocks {
+        let evidence = "messages with content blocks such as `tool_use` or `thinking`";
+        return detected_wire(Format::Anthropic, evidence);
+    }
+    detected_wire(Format::OpenAiChat, "messages with `role` and `content`")
 }
 
 fn kind_of(element: &str) -> Option<String> {

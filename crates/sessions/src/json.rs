@@ -67,6 +67,12 @@ pub(crate) fn text_of(fields: &Fields<'_>, key: &str) -> Option<String> {
     serde_json::from_str(fields.get(&[key])?.get()).ok()
 }
 
+/// The member `timestamp` in milliseconds since 1970; `None` where it is no time.
+pub(crate) fn timestamp_of(fields: &Fields<'_>) -> Option<i64> {
+    let time: jiff::Timestamp = text_of(fields, "timestamp")?.parse().ok()?;
+    Some(time.as_millisecond())
+}
+
 /// The first characters of a text, for an error.
 pub(crate) fn excerpt(text: &str) -> String {
     contexture_ir::excerpt(text, 60)

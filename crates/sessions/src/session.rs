@@ -167,7 +167,7 @@ pub(crate) fn origin_of(item: &Item) -> Origin {
         Item::FunctionCallOutput(_) => Origin::Tool,
         Item::FunctionCall(_) | Item::Reasoning(_) => Origin::Model,
         Item::Compaction(_) => Origin::System,
-        // Bookkeeping of this crate's relatives, written into another log and read back.
+        // Bookkeeping of ours that was exported into another log and comes back with it.
         Item::Extension(extension) if extension.kind.starts_with("ctx:") => Origin::Import,
         Item::Extension(_) => Origin::Model,
     }
@@ -179,6 +179,16 @@ pub(crate) fn audience_of(item: &Item) -> Audience {
         Item::Extension(extension) if extension.kind.starts_with("ctx:") => Audience::NONE,
         _ => Audience::ALL,
     }
+}
+
+/// The head of a tree without forks: its last node, as `main`.
+pub(crate) fn main_head(tree: &[SessionNode]) -> Vec<SessionHead> {
+    let last = tree.len().checked_sub(1);
+    let head = last.map(|node| SessionHead {
+        name: "main".to_owned(),
+        node,
+    });
+    head.into_iter().collect()
 }
 
 /// The longest title of a session or a branch, in characters.

@@ -18,13 +18,8 @@ pub(crate) fn skip_bad_messages(
     text: &str,
     fault: impl Fn(&str) -> Option<SessionError>,
 ) -> Option<(String, Vec<Skipped>)> {
-    let fields = Fields::parse(text).ok();
-    let list = fields.as_ref().and_then(|fields| {
-        let list = |key: &&'static str| Some((Some(*key), fields.get(&[*key])?.get()));
-        LISTS.iter().find_map(list)
-    });
     // A text that is no object may be the list itself.
-    let (key, list) = list.unwrap_or((None, text));
+    let (key, list) = find_list(text).map_or((None, text), |(key, list)| (Some(key), list));
     let messages: Vec<&RawValue> = serde_json::from_str(list).ok()?;
     let (mut kept, mut skipped) = (Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
@@ -47,4 +42,11 @@ pub(crate) fn skip_bad_messages(
         None => kept,
     };
     Some((document, skipped))
+}
+
+/// The list of messages of a document, and the member that holds it.
+fn find_list(text: &str) -> Option<(&'static str, &str)> {
+    let fields = Fields::parse(text).ok()?;
+    let list = |key: &&'static str| Some((*key, fields.get(&[*key])?.get()));
+    LISTS.iter().find_map(list)
 }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
-use crate::json::{excerpt, text_of, with_member};
+use crate::json::{excerpt, text_of, timestamp_of, with_member};
 use crate::kept_records::Records;
 use crate::lines::{Expected, each_line, join_lines, wrong_record};
 use crate::session::{
@@ -42,23 +42,16 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
         reader.read_record(raw, records)
     })?;
-    let ClaudeReader {
-        tree,
-        sources,
-        session_id,
-        title,
-        last,
-        ..
-    } = reader;
     // A log without a session id is known by its file.
+    let session_id = reader.session_id;
     let name = session_id.unwrap_or_else(|| options.source_name.to_owned());
     Ok(Session {
         format: SessionFormat::ClaudeCode,
         source_id: format!("claude-code:{name}"),
-        title: title.or_else(|| title_of(&tree)),
+        title: reader.title.or_else(|| title_of(&reader.tree)),
         instructions: Vec::new(),
-        heads: session_heads(&tree, &sources, last),
-        tree,
+        heads: session_heads(&reader.tree, &reader.sources, reader.last),
+        tree: reader.tree,
         metadata: records.to_metadata(),
         info: SessionInfo::default(),
         skipped,
@@ -140,21 +133,13 @@ impl ClaudeReader {
             None if self.linked || side => None,
             None => self.last,
         };
-        let created_at = text_of(fields, "timestamp")
-            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
-            .map(jiff::Timestamp::as_millisecond);
-        // One answer of the model is several records with one message id; they fold into one message.
-        let message_id = match kind {
-            "assistant" => fields
-                .get(&["message"])
-                .and_then(|raw| text_of(&Fields::parse(raw.get()).ok()?, "id"))
-                .or_else(|| uuid.clone()),
-            _ => uuid.clone(),
-        };
+        let created_at = timestamp_of(fields);
+        let message_id = message_id_of(fields, kind).or_else(|| uuid.clone());
+        let hidden = flag("isMeta") || flag("isCompactSummary");
         for item in items {
             let index = self.tree.len();
             // Shown to the model only: the program put these in, and its own interface hides them.
-            let audience = if flag("isMeta") || flag("isCompactSummary") {
+            let audience = if hidden {
                 Audience::MODEL
             } else {
                 audience_of(&item)
@@ -184,6 +169,16 @@ impl ClaudeReader {
             self.by_uuid.insert(uuid, parent);
         }
     }
+}
+
+/// The message's own id in a record of the assistant. One answer of the model is several records with one message id;
+/// they fold into one message.
+fn message_id_of(fields: &Fields<'_>, kind: &str) -> Option<String> {
+    if kind != "assistant" {
+        return None;
+    }
+    let message = Fields::parse(fields.get(&["message"])?.get()).ok()?;
+    text_of(&message, "id")
 }
 
 /// A record's items, and the record without its content.
@@ -238,7 +233,7 @@ fn anthropic_messages(items: &[&Item]) -> String {
         ..contexture_ir::Transcript::default()
     };
     let dialect = Dialect {
-        // Claude Code writes system messages in mid-history, which the model's own API may not take.
+        // Content goes back as it was read, so a system message in mid-history must be allowed.
         mid_system: true,
         ..Dialect::of(Format::Anthropic)
     };
@@ -277,19 +272,7 @@ fn session_heads(
         if Some(node) == last {
             continue;
         }
-        let source = sources.get(own(node));
-        let side = source.is_some_and(|source| source.side);
-        let uuid = source.and_then(|source| source.uuid.as_deref());
-        let mut name = if side { "sidechain" } else { "branch" }.to_owned();
-        // Named after its own first record, which stays when the log grows; a number would shift.
-        let mark = uuid.into_iter().flat_map(str::chars);
-        let mark: String = mark
-            .filter(char::is_ascii_alphanumeric)
-            .take(MARK)
-            .collect();
-        if !mark.is_empty() {
-            name = format!("{name}-{mark}");
-        }
+        let mut name = branch_name(sources.get(own(node)));
         // The same prefix in one log is unlikely but possible; the first keeps the plain name.
         let same = names.entry(name.clone()).or_default();
         *same += 1;
@@ -299,6 +282,24 @@ fn session_heads(
         heads.push(SessionHead { name, node });
     }
     heads
+}
+
+/// Names a branch after the first record that is its own, which stays when the log grows; a number would shift.
+fn branch_name(source: Option<&RecordSource>) -> String {
+    let side = source.is_some_and(|source| source.side);
+    let kind = if side { "sidechain" } else { "branch" };
+    let uuid = source.and_then(|source| source.uuid.as_deref());
+    let mark: String = uuid
+        .into_iter()
+        .flat_map(str::chars)
+        .filter(char::is_ascii_alphanumeric)
+        .take(MARK)
+        .collect();
+    if mark.is_empty() {
+        kind.to_owned()
+    } else {
+        format!("{kind}-{mark}")
+    }
 }
 
 pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {

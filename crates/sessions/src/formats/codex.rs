@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
-use crate::json::{text_of, with_member, without_members};
+use crate::json::{text_of, timestamp_of, with_member, without_members};
 use crate::kept_records::Records;
 use crate::lines::{Expected, each_line, join_lines, wrong_record};
 use crate::session::{
@@ -36,24 +36,20 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     })?;
     // Before the reader is taken apart, since heads need its tree and its end.
     let heads = reader.session_heads();
-    let CodexReader {
-        tree,
-        id,
-        instructions,
-        asked,
-        ..
-    } = reader;
+    let tree = reader.tree;
+    let id = reader.id;
     let name = id.unwrap_or_else(|| options.source_name.to_owned());
     Ok(Session {
         format: SessionFormat::Codex,
         source_id: format!("codex:{name}"),
         // What the user is heard to say before is mostly said for them.
-        title: asked
+        title: reader
+            .asked
             .and_then(|node| tree.get(node))
             .map(|node| shorten_words(&node.item.text(), TITLE_CHARS))
             .filter(|title| !title.is_empty())
             .or_else(|| title_of(&tree)),
-        instructions,
+        instructions: reader.instructions,
         heads,
         tree,
         metadata: records.to_metadata(),
@@ -102,8 +98,39 @@ impl CodexReader {
             }
             return Err(wrong_record(raw.get()));
         };
+        let (item, form) = self.split_record(raw, &kind, payload)?;
+        let mut items: Vec<Item> = item.into_iter().collect();
+        // Later instructions are part of the history; those before the first node are not.
+        if self.tree.is_empty() {
+            self.take_leading(&mut items);
+        }
+        records.add_record(raw, form, &items, fill_template);
+        let created_at = timestamp_of(&fields);
+        for item in items {
+            self.push_item(item, created_at);
+        }
+        Ok(())
+    }
+
+    /// Moves instructions out of the items of a record.
+    fn take_leading(&mut self, items: &mut Vec<Item>) {
+        let leading = items.iter().filter_map(|item| match item {
+            Item::Message(message) if message.role.is_instruction() => Some(message.clone()),
+            _ => None,
+        });
+        self.instructions.extend(leading);
+        items.retain(|item| !item.role().is_some_and(Role::is_instruction));
+    }
+
+    /// Takes a record apart; records that only inform the reader have no item and are kept whole.
+    fn split_record(
+        &mut self,
+        raw: &RawValue,
+        kind: &str,
+        payload: Option<&RawValue>,
+    ) -> Result<SplitRecord, String> {
         // An envelope first, then items without one; unknown types become no items but stay as records.
-        let (item, form) = match (kind.as_str(), payload) {
+        Ok(match (kind, payload) {
             ("session_meta", Some(payload)) => {
                 if let Ok(meta) = Fields::parse(payload.get()) {
                     self.read_meta(&meta);
@@ -116,29 +143,10 @@ impl CodexReader {
             }
             ("response_item", Some(payload)) => split_item(raw, payload)?,
             ("compacted", Some(payload)) => (parse_compaction(payload), None),
-            (_, None) => split_bare_item(raw, &kind)?,
+            (_, None) => split_bare_item(raw, kind)?,
             // Known envelopes of newer versions with types that are new to us.
             _ => (None, None),
-        };
-        let mut items: Vec<Item> = item.into_iter().collect();
-        // Only before the first node: later instructions are part of the history.
-        if self.tree.is_empty() {
-            // What leads is not history.
-            let leading = items.iter().filter_map(|item| match item {
-                Item::Message(message) if message.role.is_instruction() => Some(message.clone()),
-                _ => None,
-            });
-            self.instructions.extend(leading);
-            items.retain(|item| !item.role().is_some_and(Role::is_instruction));
-        }
-        records.add_record(raw, form, &items, fill_template);
-        let created_at = text_of(&fields, "timestamp")
-            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
-            .map(jiff::Timestamp::as_millisecond);
-        for item in items {
-            self.push_item(item, created_at);
-        }
-        Ok(())
+        })
     }
 
     fn read_meta(&mut self, meta: &Fields<'_>) {

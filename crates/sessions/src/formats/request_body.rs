@@ -9,7 +9,7 @@ use contexture_wire::{Dialect, DocumentKind, Format, Lifted, lift, lower};
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::session::{
-    Session, SessionHead, SessionInfo, SessionNode, audience_of, origin_of, title_of,
+    Session, SessionHead, SessionInfo, SessionNode, audience_of, main_head, origin_of, title_of,
 };
 
 pub(crate) fn read_session(format: Format, text: &str) -> Result<Session, SessionError> {
@@ -54,11 +54,8 @@ pub(crate) fn linear_tree(items: Vec<Item>) -> (Vec<SessionNode>, Vec<SessionHea
         imported: Some(index),
     };
     let tree: Vec<SessionNode> = items.into_iter().enumerate().map(node).collect();
-    let main = tree.len().checked_sub(1).map(|node| SessionHead {
-        name: "main".to_owned(),
-        node,
-    });
-    (tree, main.into_iter().collect())
+    let heads = main_head(&tree);
+    (tree, heads)
 }
 
 fn document_metadata(kind: DocumentKind, frame: &Transcript) -> Raw {

@@ -147,7 +147,8 @@ impl<'s> CostCounter<'s> {
                     | "contains",
                     schema,
                 ) => self.visit_members(schema, value, depth)?,
-                _ => {} // Keywords that look at the value alone take constant work.
+                // Keywords that look at the value alone take constant work.
+                _ => {}
             }
         }
         Some(())

@@ -68,18 +68,7 @@ pub(crate) fn read_session(
     // Faults are collected in one place, since every table may have them.
     let rows = read_rows(&document.messages, &mut faults)?;
     let tree = build_tree(&rows, &mut faults)?;
-    // Names are resolved after the tree: they point to the node a row ends with.
-    let mut names = ChatRefs::new(&rows, &tree);
-    for (index, row) in document.branches.iter().enumerate() {
-        names.read_branch(row, row_location("branch", index, row, "name"), &mut faults)?;
-    }
-    for (index, row) in document.checkpoints.iter().enumerate() {
-        names.read_checkpoint(
-            row,
-            row_location("checkpoint", index, row, "name"),
-            &mut faults,
-        )?;
-    }
+    let names = read_refs(&document, &rows, &tree, &mut faults)?;
     // Before the names are moved out.
     let heads = names.session_heads(&tree.nodes);
     let ChatRefs {
@@ -108,6 +97,23 @@ pub(crate) fn read_session(
         tree: tree.nodes,
         skipped: faults.skipped,
     })
+}
+
+/// Reads branches and checkpoints, after the tree: they point to the node a row ends with.
+fn read_refs<'a>(
+    document: &ChatDocument<'_>,
+    rows: &'a [MessageRow],
+    tree: &ChatTree,
+    faults: &mut RowFaults,
+) -> Result<ChatRefs<'a>, SessionError> {
+    let mut names = ChatRefs::new(rows, tree);
+    for (index, row) in document.branches.iter().enumerate() {
+        names.read_branch(row, row_location("branch", index, row, "name"), faults)?;
+    }
+    for (index, row) in document.checkpoints.iter().enumerate() {
+        names.read_checkpoint(row, row_location("checkpoint", index, row, "name"), faults)?;
+    }
+    Ok(names)
 }
 
 /// The chat's row, and the messages that their items do not give back.
@@ -276,14 +282,19 @@ impl<'a> ChatRefs<'a> {
         // What no name reaches any more is kept as well: it was said, and a person may look for it.
         for leaf in leaf_nodes(tree) {
             if !reached.contains(&leaf) {
-                let id = tree.get(leaf).and_then(|node| node.message_id.as_deref());
-                let short: String = id.unwrap_or_default().chars().take(8).collect();
-                heads.push(SessionHead {
-                    name: format!("loose-{short}"),
-                    node: leaf,
-                });
+                heads.push(loose_head(tree, leaf));
             }
         }
         heads
+    }
+}
+
+/// The head of a path that no name reaches.
+fn loose_head(tree: &[SessionNode], leaf: usize) -> SessionHead {
+    let id = tree.get(leaf).and_then(|node| node.message_id.as_deref());
+    let short: String = id.unwrap_or_default().chars().take(8).collect();
+    SessionHead {
+        name: format!("loose-{short}"),
+        node: leaf,
     }
 }

@@ -36,30 +36,26 @@ impl RowFaults {
         expected: &'static str,
         found: &str,
     ) -> Result<(), SessionError> {
-        let RowLocation {
-            table,
-            number,
-            name,
-        } = place;
         let whose = format!(
-            "{table} {} of chat {}",
-            quote_excerpt(name),
+            "{} {} of chat {}",
+            place.table,
+            quote_excerpt(&place.name),
             quote_excerpt(&self.chat)
         );
         // Two ways of reading share this one place, so that no fault is reported in one way only.
         if self.keep_going {
             self.skipped.push(Skipped {
-                number: *number,
+                number: place.number,
                 what: format!("{whose}: expected {expected}, found {found}"),
             });
             return Ok(());
         }
         Err(SessionError::Record {
-            place: table,
-            number: *number,
+            place: place.table,
+            number: place.number,
             expected,
             found: format!("{found} in {whose}"),
-            read: number.saturating_sub(1),
+            read: place.number.saturating_sub(1),
         })
     }
 }
@@ -125,7 +121,7 @@ pub(super) fn read_rows(
 fn read_message(columns: &Fields<'_>, row: &mut MessageRow) -> Result<(), (&'static str, String)> {
     const EXPECTED: &str = "a UI message in `data`";
     match text_column(columns, "type") {
-        // Rows of other types are summaries of newer versions of the package.
+        // Only rows of this type hold a UI message.
         Some(kind) if kind != MESSAGE => {
             return Err((
                 "a row of type `message`",

@@ -36,13 +36,7 @@ pub(super) fn build_tree(
     faults: &mut RowFaults,
 ) -> Result<ChatTree, SessionError> {
     let parents = resolve_parents(rows, faults)?;
-    // Children by parent, in the order of the rows: siblings stay in the order they were written.
-    let mut children: Vec<Vec<usize>> = rows.iter().map(|_| Vec::new()).collect();
-    for (row, parent) in parents.iter().enumerate() {
-        if let Some(list) = parent.and_then(|parent| children.get_mut(parent)) {
-            list.push(row);
-        }
-    }
+    let children = children_of(&parents);
     let mut walk = TreeWalk {
         rows,
         parents,
@@ -60,22 +54,19 @@ pub(super) fn build_tree(
             walk.walk_from(row, faults)?;
         }
     }
-    // What no beginning leads to stands behind a circle.
-    for row in 0..rows.len() {
-        if walk.reached.get(row) == Some(&false) {
-            let cut = walk.cycle_start(row);
-            if let Some(row) = rows.get(cut) {
-                let found = "itself among those before it";
-                faults.record_fault(&row.place, "a message after another one", found)?;
-            }
-            // Cutting the link at the circle's first row makes it a beginning like any other.
-            if let Some(parent) = walk.parents.get_mut(cut) {
-                *parent = None;
-            }
-            walk.walk_from(cut, faults)?;
+    walk.break_cycles(faults)?;
+    Ok(walk.tree)
+}
+
+/// Children by parent, in the order of the rows: siblings stay in the order they were written.
+fn children_of(parents: &[Option<usize>]) -> Vec<Vec<usize>> {
+    let mut children: Vec<Vec<usize>> = parents.iter().map(|_| Vec::new()).collect();
+    for (row, parent) in parents.iter().enumerate() {
+        if let Some(list) = parent.and_then(|parent| children.get_mut(parent)) {
+            list.push(row);
         }
     }
-    Ok(walk.tree)
+    children
 }
 
 /// The parent of each row, where it is a row of this chat.
@@ -115,6 +106,27 @@ struct TreeWalk<'a> {
 }
 
 impl<'a> TreeWalk<'a> {
+    /// Walks what no beginning leads to: rows behind a circle, which is cut at its first row.
+    fn break_cycles(&mut self, faults: &mut RowFaults) -> Result<(), SessionError> {
+        let rows = self.rows;
+        for row in 0..rows.len() {
+            if self.reached.get(row) != Some(&false) {
+                continue;
+            }
+            let cut = self.cycle_start(row);
+            if let Some(row) = rows.get(cut) {
+                let found = "itself among those before it";
+                faults.record_fault(&row.place, "a message after another one", found)?;
+            }
+            // Cutting the link at the circle's first row makes it a beginning like any other.
+            if let Some(parent) = self.parents.get_mut(cut) {
+                *parent = None;
+            }
+            self.walk_from(cut, faults)?;
+        }
+        Ok(())
+    }
+
     fn walk_from(&mut self, beginning: usize, faults: &mut RowFaults) -> Result<(), SessionError> {
         let rows = self.rows;
         let mut steps = vec![WalkStep::Down(beginning)];
@@ -137,14 +149,18 @@ impl<'a> TreeWalk<'a> {
                     steps.extend(children.rev().copied().map(WalkStep::Down));
                 }
                 WalkStep::Up(index) => {
-                    let id = rows.get(index).map(|row| row.message_id.as_str());
-                    if let Some(count) = id.and_then(|id| self.on_path.get_mut(id)) {
-                        *count -= 1;
-                    }
+                    self.leave_row(index);
                 }
             }
         }
         Ok(())
+    }
+
+    fn leave_row(&mut self, index: usize) {
+        let id = self.rows.get(index).map(|row| row.message_id.as_str());
+        if let Some(count) = id.and_then(|id| self.on_path.get_mut(id)) {
+            *count -= 1;
+        }
     }
 
     /// The message's id, unique on its path.
