@@ -1,7 +1,7 @@
 //! What can be wrong with a JSON document that should be one of our values.
 //!
 //! An error names the place (`content[2].text`), what was expected there and what was found. It is
-//! built where the fault is seen and gains its path on the way out, one [`Error::at`] a level.
+//! built where the fault is seen and gains its path on the way out, one [`Error::at_segment`] a level.
 
 use std::fmt;
 

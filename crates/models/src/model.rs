@@ -1,4 +1,7 @@
-//! The trait of a model. Its requests and responses are in `call`.
+//! The trait of a model: one payload in, one response out, whole or as a stream.
+//!
+//! Not here: requests and responses themselves (`call`), and the implementations (`scripted`, `replay`, and HTTP in
+//! `contexture-models-http`).
 
 use std::fmt;
 

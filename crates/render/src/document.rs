@@ -4,7 +4,7 @@
 //!
 //! A fragment is an object with one entry, its name and its data: `{"hint": "…"}`. The list is one
 //! object of all its fragments where their names differ, in order; where a name repeats, it is an
-//! array of such objects. With [`Shape::Tagged`] a fragment is `{"name": …, "data": …}` and the list
+//! array of such objects. With [`DocumentShape::Tagged`] a fragment is `{"name": …, "data": …}` and the list
 //! an array of these, which [`parse_fragments`](contexture_ir::parse_fragments) reads back.
 //!
 //! Grouped fragments are one entry, the plural of their name, whose value is the array of their data.

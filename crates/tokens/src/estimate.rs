@@ -16,7 +16,7 @@ use crate::text_class::{Classifier, TextClass, unit_count};
 #[derive(Debug)]
 pub struct EstimatingCounter {
     encoding: Encoding,
-    /// By [`Class::index`].
+    /// By [`TextClass::index`].
     ratios: [Ratio; TextClass::COUNT],
 }
 

@@ -6,6 +6,9 @@
 //! [`Registry::check_arguments`] holds
 //! them against the tool's schema.
 //!
+//! Terms: a *flat tool* is offered by itself; a *namespace* is a group that is offered as one tool; a *toolkit* is a group
+//! whose tools are offered once the model has loaded it. A *choice* says what is shown, a *policy* what may run.
+//!
 //! All state ([`Registry`], [`Choice`], [`Selection`], [`LoadedToolkits`], [`Policy`]) is plain data that serde stores.
 //!
 //! Not here: running tools, and what a provider's request looks like (`contexture-wire`).

@@ -318,12 +318,7 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
                 .message_id
                 .clone()
                 .unwrap_or_else(|| format!("added-{index}"));
-            // The format's own writer puts the role in; two words are all it can be here.
-            let kind = if message.get().contains(r#""role":"assistant""#) {
-                "assistant"
-            } else {
-                "user"
-            };
+            let kind = record_kind(message.get());
             let parent: Option<String> = above.replace(uuid.clone());
             out.push_str(&format!(
                 r#"{{"type":"{kind}","uuid":{},"parentUuid":{},"message":{}}}"#,
@@ -335,4 +330,14 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
         }
     }
     Ok(out)
+}
+
+/// The type of the record that holds a message.
+fn record_kind(message: &str) -> &'static str {
+    // The format's own writer put the role in; two words are all it can be here.
+    if message.contains(r#""role":"assistant""#) {
+        "assistant"
+    } else {
+        "user"
+    }
 }

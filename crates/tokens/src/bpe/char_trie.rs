@@ -5,7 +5,7 @@
 //! used: a node is *open* if some token below it does not go on by a whole three-byte character, and from an open
 //! node the walk goes on by bytes.
 
-/// The table of steps; keys are (node, code point), see [`key`].
+/// The table of steps; keys are (node, code point), see [`step_key`].
 #[derive(Debug)]
 pub(crate) struct CharTrie {
     slots: Vec<(u64, u32)>,

@@ -2,7 +2,7 @@
 //!
 //! The textbook algorithm merges the pair of lowest rank again and again, which takes quadratic time on long
 //! pieces (or a heap). Here tokens are laid from left to right instead: the longest token that starts at the current
-//! position and can stand beside its left neighbour ([`Vocabulary::compatible`]); where none can, the last token
+//! position and can stand beside its left neighbour ([`Vocabulary::can_be_adjacent`]); where none can, the last token
 //! is taken back and a shorter one tried. Every prefix has exactly one encoding, so a position that was given up
 //! once is dead for good and each position is left at most once. The idea is that of the `bpe` crate and its
 //! authors' article "So many tokens, so little time". Not here: splitting text into pieces (see [`crate::split`]).

@@ -11,7 +11,7 @@ use super::table::HashIndex;
 pub(crate) const MAGIC: &[u8; 8] = b"CTXBPE1\n";
 /// Tokens that are one byte.
 pub(crate) const BYTES: u32 = 256;
-/// Tokens are values of an [`Index`].
+/// Tokens are values of an [`HashIndex`].
 const MAX_TOKENS: u32 = HashIndex::LIMIT;
 /// Merges can double a length at each step; no real vocabulary comes near this.
 const MAX_LENGTH: usize = 1024;

@@ -2,7 +2,7 @@
 //!
 //! Children live in one hash table keyed by (node, byte). The node at which a token ends has the token's number, so a
 //! step takes one look-up; plain arrays over the first two bytes and over three-byte characters save the first
-//! steps, and text in such characters goes by whole characters ([`Steps`]). Not here: which of several matching tokens an encoding chooses.
+//! steps, and text in such characters goes by whole characters ([`CharTrie`]). Not here: which of several matching tokens an encoding chooses.
 
 use super::char_trie::CharTrie;
 use super::table::CompactMap;

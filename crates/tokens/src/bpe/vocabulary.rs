@@ -27,7 +27,7 @@ pub(crate) struct Vocabulary {
 struct TokenEntry {
     /// Where the token begins in the bytes of all tokens.
     start: u32,
-    /// The token's length in bytes, and above [`Entry::LENGTH_BITS`] the longest token that is a proper prefix of
+    /// The token's length in bytes, and above [`TokenEntry::LENGTH_BITS`] the longest token that is a proper prefix of
     /// it, plus one; 0 if there is none.
     length_and_shorter: u32,
     /// The two parts of a merged token; a byte's parts are itself.

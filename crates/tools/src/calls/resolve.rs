@@ -201,10 +201,7 @@ impl Registry {
         loaded: &LoadedToolkits,
     ) -> Result<Resolved, ResolveError> {
         let Some(group) = self.exact_group(name) else {
-            return Err(ResolveError::UnknownNamespace {
-                name: name.to_owned(),
-                available: self.groups().map(|group| group.name.to_string()).collect(),
-            });
+            return Err(self.unknown_namespace(name));
         };
         let id = ToolId::in_group(group.name.clone(), &call.name);
         let Some(entry) = self.tool_entry(&id) else {
@@ -312,6 +309,13 @@ impl Registry {
             namespace: group.name.clone(),
             action: action.to_owned(),
             available: members.map(|entry| entry.id.name.to_string()).collect(),
+        }
+    }
+
+    fn unknown_namespace(&self, name: &str) -> ResolveError {
+        ResolveError::UnknownNamespace {
+            name: name.to_owned(),
+            available: self.groups().map(|group| group.name.to_string()).collect(),
         }
     }
 

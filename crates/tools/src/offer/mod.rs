@@ -195,13 +195,7 @@ impl<'a> OfferBuilder<'a> {
                 }
                 OfferSlot::Loader | OfferSlot::Toolkit(_) | OfferSlot::Search => None,
             });
-            let mut kept = vec![false; index.len()];
-            for unit in best.chain(held) {
-                if let Some(slot) = kept.get_mut(unit) {
-                    *slot = true;
-                }
-            }
-            Some(kept)
+            Some(mark_units(index.len(), best.chain(held)))
         });
         Self {
             tasks: tasks.collect(),
@@ -396,6 +390,17 @@ impl<'a> OfferBuilder<'a> {
             OfferSlot::Search => support.search.search_tool().into_iter().collect(),
         }
     }
+}
+
+/// A flag for each of so many units: whether it is among these.
+fn mark_units(count: usize, units: impl Iterator<Item = usize>) -> Vec<bool> {
+    let mut marked = vec![false; count];
+    for unit in units {
+        if let Some(slot) = marked.get_mut(unit) {
+            *slot = true;
+        }
+    }
+    marked
 }
 
 /// Whether two sets of tags meet; case does not matter.

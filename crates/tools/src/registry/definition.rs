@@ -126,13 +126,10 @@ fn check_object_schema(text: &str) -> Result<(), SchemaFlaw> {
         return flaw("/", "a JSON Schema, an object", text);
     };
     // A schema without a type is common and admits objects too.
-    if let Some(kind) = fields.get(&["type"]) {
-        let admits = kind.get() == "\"object\""
-            || serde_json::from_str::<Vec<String>>(kind.get())
-                .is_ok_and(|kinds| kinds.iter().any(|kind| kind == "object"));
-        if !admits {
-            return flaw("/type", "\"object\", for arguments are one", kind.get());
-        }
+    if let Some(kind) = fields.get(&["type"])
+        && !admits_objects(kind.get())
+    {
+        return flaw("/type", "\"object\", for arguments are one", kind.get());
     }
     if let Some(properties) = fields.get(&["properties"]) {
         let Ok(properties) = Fields::parse(properties.get()) else {
@@ -150,6 +147,13 @@ fn check_object_schema(text: &str) -> Result<(), SchemaFlaw> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a schema's `type`, a word or a list of words, admits objects.
+fn admits_objects(kind: &str) -> bool {
+    kind == "\"object\""
+        || serde_json::from_str::<Vec<String>>(kind)
+            .is_ok_and(|kinds| kinds.iter().any(|kind| kind == "object"))
 }
 
 /// Whether an object's keys are sorted or stay in order.

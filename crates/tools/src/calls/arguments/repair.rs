@@ -308,8 +308,7 @@ impl<'t> ArgumentRepairer<'t> {
                         self.record_issue(at, IssueKind::ControlCharacter)?;
                         controls = true;
                     }
-                    let escaped = quote_json(c.encode_utf8(&mut [0; 4]));
-                    out.push_str(escaped.trim_matches('"'));
+                    push_control(&mut out, c);
                 }
                 Some(c) => out.push(c),
             }
@@ -418,4 +417,10 @@ impl<'t> ArgumentRepairer<'t> {
         }
         Err(self.unreadable_error("a value"))
     }
+}
+
+/// Writes a control character as JSON escapes it within a string.
+fn push_control(out: &mut String, c: char) {
+    let escaped = quote_json(c.encode_utf8(&mut [0; 4]));
+    out.push_str(escaped.trim_matches('"'));
 }
