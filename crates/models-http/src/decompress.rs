@@ -1,6 +1,6 @@
-//! What a packed body says: gzip, deflate, brotli and Zstandard unpacked as it comes, and the events of a stream.
+//! Decompression of bodies as they come (gzip, deflate, brotli, Zstandard), and the events of a stream.
 //!
-//! For readers of what is passed on; what is passed on stays packed.
+//! Used by readers of what is passed through; what is passed through stays compressed.
 
 use std::io;
 use std::pin::Pin;
@@ -13,20 +13,21 @@ use sse_stream::SseByteStream;
 use tokio::io::AsyncRead;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-/// Pieces of a body.
+/// A body in pieces.
 pub type BodyStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-/// How many packings may be around each other.
+/// The most encodings that may be nested.
 const LAYERS: usize = 3;
 
-/// A body as its headers say it is packed, unpacked. Packings are undone in the reverse order of their names.
+/// Decompresses a body as its headers declare. Encodings are undone in the reverse order of their names.
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`] for a packing that is not known, or more than three of them.
 pub fn decompress_stream(headers: &HeaderMap, body: BodyStream) -> io::Result<BodyStream> {
-    let said = headers.get_all(CONTENT_ENCODING).iter();
+    let encodings = headers.get_all(CONTENT_ENCODING).iter();
     let mut names = Vec::new();
-    for value in said {
+    // A header may be repeated and may hold a list; together they are one list in the order of encoding.
+    for value in encodings {
         let value = value
             .to_str()
             .map_err(|_| unknown_encoding_error("one with strange characters"))?;
@@ -37,6 +38,7 @@ pub fn decompress_stream(headers: &HeaderMap, body: BodyStream) -> io::Result<Bo
         );
     }
     names.retain(|name| !name.is_empty() && name != "identity");
+    // Each layer multiplies the size of what is decoded: a bomb needs few of them.
     if names.len() > LAYERS {
         return Err(unknown_encoding_error("more than three"));
     }
@@ -46,6 +48,7 @@ pub fn decompress_stream(headers: &HeaderMap, body: BodyStream) -> io::Result<Bo
         body = match name.as_str() {
             "gzip" | "x-gzip" => {
                 let mut gzip = GzipDecoder::new(packed);
+                // Some servers flush by starting a new gzip member.
                 gzip.multiple_members(true);
                 into_body_stream(gzip)
             }
@@ -58,7 +61,7 @@ pub fn decompress_stream(headers: &HeaderMap, body: BodyStream) -> io::Result<Bo
     Ok(body)
 }
 
-/// A whole body, unpacked.
+/// Decompresses a whole body.
 ///
 /// # Errors
 /// As [`decompress_stream`]; [`io::ErrorKind::FileTooLarge`] beyond so many bytes; what unpacking says.
@@ -70,8 +73,8 @@ pub async fn decompress_to_end(headers: &HeaderMap, body: Bytes, most: usize) ->
     })
 }
 
-/// A whole body, unpacked as long as `goes_on` says yes to its length so far; `None` if it did not. One that is not packed
-/// is given back as it is, and not asked about.
+/// Decompresses a whole body as long as `goes_on` returns true for its length so far; `None` if it did not. A
+/// body that is not compressed is returned as it is, without asking.
 ///
 /// # Errors
 /// As [`decompress_stream`]; what unpacking says.
@@ -80,6 +83,7 @@ pub async fn decompress_while(
     body: Bytes,
     mut goes_on: impl FnMut(usize) -> bool,
 ) -> io::Result<Option<Bytes>> {
+    // Without a copy: most bodies are not compressed.
     if !headers.contains_key(CONTENT_ENCODING) {
         return Ok(Some(body));
     }
@@ -87,6 +91,7 @@ pub async fn decompress_while(
     let mut whole = BytesMut::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
+        // Asked before the piece is kept, so that the limit holds for what is in memory.
         if !goes_on(whole.len().saturating_add(piece.len())) {
             return Ok(None);
         }
@@ -95,10 +100,11 @@ pub async fn decompress_while(
     Ok(Some(whole.freeze()))
 }
 
-/// The data of a stream's events.
+/// Reads the data of a stream's events.
 pub fn event_data(body: BodyStream) -> impl Stream<Item = io::Result<String>> + Send {
     SseByteStream::new(body).filter_map(|event| {
         let event = match event {
+            // Comments and keep-alive lines have no data and are passed over.
             Ok(event) => event.data.map(Ok),
             Err(error) => Some(Err(io::Error::new(
                 io::ErrorKind::InvalidData,

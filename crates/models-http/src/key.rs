@@ -1,4 +1,4 @@
-//! Keys that cannot be printed.
+//! API keys that cannot be printed.
 
 use std::fmt;
 
@@ -33,6 +33,7 @@ impl ApiKey {
     pub fn from_env(variables: &'static [&'static str]) -> Result<Self, ClientError> {
         let keys = variables.iter().filter_map(|name| std::env::var(name).ok());
         let mut keys = keys
+            // Keys pasted into files often end in a line break.
             .map(|key| Self::new(&key))
             .filter(|key| !key.0.is_empty());
         keys.next().ok_or(ClientError::NoKey { variables })
@@ -45,6 +46,7 @@ impl ApiKey {
     pub fn header_value(&self, word: &str) -> Result<HeaderValue, ClientError> {
         let value = HeaderValue::from_str(&format!("{word}{}", self.0));
         let mut value = value.map_err(|_| ClientError::BadKey)?;
+        // Keeps the value out of debug output of the HTTP library and out of HTTP/2's compression tables.
         value.set_sensitive(true);
         Ok(value)
     }
@@ -52,6 +54,7 @@ impl ApiKey {
     /// A text without the key.
     pub(crate) fn redact_key(&self, text: &str) -> String {
         match self.0.as_str() {
+            // Replacing an empty text would insert the mark between all characters.
             "" => text.to_owned(),
             key => text.replace(key, HIDDEN),
         }

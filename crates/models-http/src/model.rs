@@ -17,6 +17,7 @@ use crate::retry;
 use crate::root_certificates;
 
 /// The headers in which providers name a call.
+// In the order of how specific they are: Anthropic's and OpenAI's before Google's.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "x-goog-request-id"];
 
 /// A model behind HTTP. It can be shared and cloned; its connections are kept for later calls.
@@ -66,6 +67,7 @@ impl HttpModel {
         let client = Client::builder()
             .tls_backend_preconfigured(root_certificates::tls_config(&options.roots)?)
             .connect_timeout(options.time.connect)
+            // A redirect could send the key to another host.
             .redirect(Policy::none())
             .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -80,7 +82,7 @@ impl HttpModel {
         })
     }
 
-    /// Asks until there is the beginning of an answer, or no more to be tried.
+    /// Sends the request until an answer begins or no retry is left.
     async fn send_with_retries(
         &self,
         request: ModelRequest,
@@ -92,6 +94,7 @@ impl HttpModel {
             provider: self.provider.clone(),
             idle_limit: time.idle,
             total_limit: time.whole,
+            // Set once: retries and waits share the time of the whole call.
             deadline: Instant::now() + time.whole,
             max_body: self.options.max_body,
         };
@@ -107,6 +110,7 @@ impl HttpModel {
             });
         }
         let url = self.provider.endpoint_url(&request.model, mode);
+        // Shared bytes: a retry sends the same buffer again, which may hold megabytes.
         let body = bytes::Bytes::from(match mode {
             ResponseMode::Whole => request.payload,
             ResponseMode::Stream => request_streaming(request.format, request.payload),
@@ -118,13 +122,16 @@ impl HttpModel {
             let sent = ask.body(body.clone()).send();
             let answer = call.with_deadline(time.first_byte, "answer", sent).await;
             let error =
+                // An error status is read here and not by the caller, since it decides about the next try.
                 match answer.and_then(|sent| sent.map_err(|error| self.send_error(&call, error))) {
                     Ok(response) if response.status().is_success() => return Ok((call, response)),
                     Ok(response) => call.read_error_response(response).await,
                     Err(error) => error,
                 };
+            // Drawn here, so that `retry_delay` stays a pure function with a test table.
             let spread = fastrand::f64();
             let wait = retry::retry_delay(&self.options.retries, tries, &error, spread);
+            // A wait beyond the deadline would only turn this error into a time-out.
             match wait.filter(|wait| Instant::now() + *wait < call.deadline) {
                 None => return Err(error),
                 Some(wait) => {
@@ -143,6 +150,7 @@ impl HttpModel {
     }
 
     fn send_error(&self, call: &HttpCall, error: reqwest::Error) -> ModelError {
+        // Only the connection has a time-out of its own in the client; the others are set around the futures.
         if error.is_timeout() {
             let limit = self.options.time.connect.as_millis();
             return ModelError::Timeout {

@@ -1,4 +1,4 @@
-//! What a client may spend: time, bytes, tries; and whom it trusts.
+//! Limits of a client: time, bytes, retries; and the authorities it trusts.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::root_certificates::RootCertificate;
 /// The limits of a client's calls, and whom it trusts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientOptions {
-    /// How long to wait for what.
+    /// How long to wait at each stage.
     pub time: TimeLimits,
-    /// When to try again.
+    /// When to retry.
     pub retries: RetryLimits,
     /// The longest answer in bytes, unpacked; 64 MiB by default.
     pub max_body: usize,
@@ -29,7 +29,7 @@ impl Default for ClientOptions {
     }
 }
 
-/// How long a call waits.
+/// Time limits of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimits {
     /// For a connection; 10 s by default.
@@ -53,7 +53,7 @@ impl Default for TimeLimits {
     }
 }
 
-/// When a call that failed before anything came is tried again.
+/// Retries of a call that failed before any of its answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryLimits {
     /// How many times; 2 by default, 0 is never.

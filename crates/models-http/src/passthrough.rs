@@ -99,6 +99,7 @@ impl Upstream {
             .tls_backend_preconfigured(root_certificates::tls_config(&options.roots)?)
             .connect_timeout(options.time.connect)
             .redirect(Policy::none())
+            // A body is passed on as it came; decoding it here would break its length and signature.
             .no_gzip()
             .referer(false)
             .build()
@@ -124,6 +125,7 @@ impl Upstream {
         let url = self.request_url(&request.path)?;
         let mut ask = self.client.request(request.method, url);
         ask = ask.headers(request.headers);
+        // An empty body must not add a content length to a GET.
         if !request.body.is_empty() {
             ask = ask.body(request.body);
         }
@@ -132,6 +134,7 @@ impl Upstream {
         let answer = sent.map_err(|error| UpstreamError::Unreachable {
             why: transport_error_text(error),
         })?;
+        // A changed protocol would tunnel bytes that nobody looks at.
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let why = "it changed to another protocol, which nobody asked for".to_owned();
             return Err(UpstreamError::Unreachable { why });
@@ -147,13 +150,16 @@ impl Upstream {
         })
     }
 
-    /// A request's address: the base's, with the path behind it. Whatever could be read as another one is refused.
+    /// Builds a request's address: the base's with the path behind it. Whatever could be read as another
+    /// address is refused.
     fn request_url(&self, path: &str) -> Result<Url, UpstreamError> {
         let bad = |why| UpstreamError::BadPath { why };
         if !path.starts_with('/') {
             return Err(bad("it does not begin with /"));
         }
+        // Only the path is checked for steps; a query may hold anything.
         let steps = path.split(['?', '#']).next().unwrap_or_default();
+        // Parsers of URLs take `\` for `/`, so it could hide a step.
         if steps.contains('\\') {
             return Err(bad("it has a backslash"));
         }
@@ -162,6 +168,7 @@ impl Upstream {
         }
         let base = self.base.as_str().trim_end_matches('/');
         let url = Url::parse(&format!("{base}{path}")).map_err(|_| bad("it is no path"))?;
+        // Checked after parsing as well: the parser's view is the one that counts.
         let same = url.origin() == self.base.origin()
             && url.username().is_empty()
             && url
@@ -216,6 +223,7 @@ impl Stream for PassthroughBody {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let piece = match self.bytes.as_mut().poll_next(context) {
             Poll::Ready(piece) => piece,
+            // The timer is polled only while nothing comes, and registers the waker for silence.
             Poll::Pending => {
                 let idle = self.idle;
                 return self
@@ -225,6 +233,7 @@ impl Stream for PassthroughBody {
                     .map(|()| Some(Err(timeout_error(idle))));
             }
         };
+        // Every piece starts the silence anew; the sum is not limited, since a stream may run for hours.
         let until = Instant::now() + self.idle;
         self.wait.as_mut().reset(until);
         let broke = |error| UpstreamError::BrokeOff {

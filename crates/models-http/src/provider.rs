@@ -1,4 +1,4 @@
-//! Where a provider is, how it is asked, and what opens it.
+//! Providers: address, request shape and key.
 
 use std::collections::BTreeMap;
 
@@ -78,6 +78,7 @@ impl Provider {
         base: &str,
         key: Option<ApiKey>,
     ) -> Result<Self, ClientError> {
+        // Checked here too, so that a format without a provider fails before its first call.
         http_profile(format)?;
         Ok(Self {
             format,
@@ -125,6 +126,7 @@ impl Provider {
         let header: HeaderName = name.parse().map_err(|_| bad("no such name is possible"))?;
         let mut value =
             HeaderValue::from_str(value).map_err(|_| bad("no such value is possible"))?;
+        // Headers of a user often hold a second key.
         value.set_sensitive(true);
         self.headers.insert(header, value);
         Ok(self)
@@ -152,6 +154,7 @@ impl Provider {
             };
             headers.insert(name, key.header_value(word)?);
         }
+        // Last, so that a user's header replaces ours.
         headers.extend(self.headers.clone());
         Ok(headers)
     }
@@ -170,6 +173,7 @@ impl Provider {
                     ResponseMode::Stream => "streamGenerateContent",
                 };
                 let name = model.strip_prefix("models/").unwrap_or(model);
+                // Gemini's API names models with the prefix, which the path has already.
                 vec![
                     "v1beta".to_owned(),
                     "models".to_owned(),
@@ -180,6 +184,7 @@ impl Provider {
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(steps);
         }
+        // Without it Gemini streams one JSON array, whose elements cannot be told apart until it ends.
         if self.format == Format::Gemini && mode == ResponseMode::Stream {
             url.set_query(Some("alt=sse"));
         }
@@ -197,6 +202,7 @@ impl Provider {
             .values()
             .filter_map(|value| value.to_str().ok())
         {
+            // Headers given by the user are hidden as keys are: nobody knows which of them is one.
             text = ApiKey::new(value).redact_key(&text);
         }
         text
@@ -212,6 +218,7 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Url, ClientError> {
     if !matches!(base.scheme(), "http" | "https") {
         return Err(bad("expected http:// or https://"));
     }
+    // They would end up in logs, and a key has its own place.
     if !base.username().is_empty() || base.password().is_some() {
         return Err(bad("it has a user or a password in it: give a key instead"));
     }
@@ -221,11 +228,13 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Url, ClientError> {
     Ok(base)
 }
 
-/// The payload of a call that wants a stream. What the payload says of it already stays.
+/// Adds to a payload what asks for a stream, where its format has it. What the payload states already stays,
+/// byte for byte: caches know prompts by their bytes.
 pub(crate) fn request_streaming(format: Format, payload: String) -> String {
     if format == Format::Gemini {
         return payload;
     }
+    // Read for its keys only; the text below is edited and not written anew.
     let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&payload) else {
         return payload;
     };
@@ -233,10 +242,12 @@ pub(crate) fn request_streaming(format: Format, payload: String) -> String {
     if !members.contains_key("stream") {
         added.push_str(",\"stream\":true");
     }
+    // Without it Chat Completions streams report no usage.
     if format == Format::OpenAiChat && !members.contains_key("stream_options") {
         added.push_str(",\"stream_options\":{\"include_usage\":true}");
     }
     let empty = members.is_empty();
+    // What ends otherwise is no object; the provider will say so better than we could.
     let Some(body) = payload.trim_end().strip_suffix('}') else {
         return payload;
     };

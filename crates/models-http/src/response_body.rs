@@ -1,4 +1,5 @@
-//! One answer as it comes in: its bytes under limits, as a body or as events, and what an error status says.
+//! One response as it comes in: its bytes under limits, as a body or as events, and the meaning of an error
+//! status.
 
 use std::time::{Duration, SystemTime};
 
@@ -57,6 +58,7 @@ impl HttpCall {
         future: impl Future<Output = T>,
     ) -> Result<T, ModelError> {
         let until = Instant::now() + limit;
+        // The earlier of two limits decides, and the error names that one.
         let late = self.deadline < until;
         let done = timeout_at(until.min(self.deadline), future).await;
         done.map_err(|_| ModelError::Timeout {
@@ -73,6 +75,7 @@ impl HttpCall {
         while let Some(chunk) = bytes.next().await {
             body.extend_from_slice(&chunk?);
         }
+        // Checked at the end: a character may be cut by a chunk.
         String::from_utf8(body).map_err(|_| self.malformed_error("it is not UTF-8"))
     }
 
@@ -86,6 +89,7 @@ impl HttpCall {
         events.filter_map(move |event| {
             let event = match event {
                 Ok(event) => event.data.map(Ok),
+                // Our own errors travel through the parser boxed and come out as they went in.
                 Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast() {
                     Ok(error) => *error,
                     Err(error) => call.malformed_error(&error.to_string()),
@@ -99,6 +103,7 @@ impl HttpCall {
     /// What an answer with an error status means.
     pub(crate) async fn read_error_response(&self, response: Response) -> ModelError {
         let status = response.status();
+        // Read before the body, which consumes the response.
         let asked = retry::retry_after_ms(response.headers(), SystemTime::now());
         if status.is_redirection() {
             return ModelError::Refused {
@@ -107,16 +112,19 @@ impl HttpCall {
                 too_long: false,
             };
         }
+        // Errors are read in part: an HTML page of a gateway can be long.
         let few = Self {
             max_body: ERROR_BODY,
             ..self.clone()
         };
         let mut body = Vec::new();
         let mut bytes = Box::pin(few.into_limited_bytes(response));
+        // What broke off is still worth reading, so an error here only ends the loop.
         while let Some(Ok(chunk)) = bytes.next().await {
             body.extend_from_slice(&chunk);
         }
         let mut failure = StreamFailure::from_body(&String::from_utf8_lossy(&body));
+        // Some providers quote the key that they refuse.
         let said = self.provider.redact_secrets(&failure.message);
         failure.message = match said.as_str() {
             "" => format!("HTTP {status}"),
@@ -150,6 +158,7 @@ impl HttpCall {
         self,
         response: Response,
     ) -> impl Stream<Item = Result<Bytes, ModelError>> {
+        // State is moved through the stream; `None` after an error makes sure that nothing follows it.
         stream::unfold(Some((self, response, 0_usize)), |state| async move {
             let (call, mut response, so_far) = state?;
             let idle = call.idle_limit;
@@ -178,6 +187,7 @@ pub(crate) fn error_chain_text(error: &dyn std::error::Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let more = cause.to_string();
+        // Wrappers repeat their cause's text; every cause is shown once.
         if !text.contains(&more) {
             text.push_str(": ");
             text.push_str(&more);

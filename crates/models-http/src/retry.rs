@@ -1,4 +1,4 @@
-//! When a call is tried again, and after what wait.
+//! The decision to retry, and the wait before it.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,12 +22,15 @@ pub(crate) fn retry_delay(
         | ModelError::Unavailable { retry_after_ms, .. } => *retry_after_ms,
         _ => None,
     };
+    // The provider knows its limits. If it asks for more than is allowed, waiting less would be refused again.
     if let Some(asked) = asked.map(Duration::from_millis) {
         return (asked <= retries.longest).then_some(asked);
     }
+    // Capped, or a large number of tries would overflow before the limit of the wait applies.
     let doubled = 2_u32.saturating_pow(tries.saturating_sub(1).min(16));
     let wait = retries.wait.saturating_mul(doubled).min(retries.longest);
     Some(
+        // Spread, so that clients that failed together do not come back together.
         wait.mul_f64(0.75 + spread.clamp(0.0, 1.0) / 2.0)
             .min(retries.longest),
     )
@@ -43,6 +46,7 @@ pub(crate) fn retry_after_ms(headers: &HeaderMap, now: SystemTime) -> Option<u64
     let wait = match seconds.or_else(|| number("retry-after")) {
         Some(seconds) => Duration::try_from_secs_f64(seconds).ok()?,
         None => {
+            // The two clocks may differ by minutes; the provider's date cancels that out.
             let now = date("date").unwrap_or(now);
             let until = date("retry-after")?.duration_since(now);
             until.unwrap_or(Duration::ZERO)

@@ -1,4 +1,4 @@
-//! Whom the client trusts: the system's authorities, and those that are given.
+//! Trust in servers: the system's authorities, and those that are given.
 //!
 //! Not here: certificates of the client itself; connections without any check, which there are none of.
 
@@ -31,6 +31,8 @@ impl RootCertificate {
             return Err(ClientError::BadCertificate { why });
         }
         let roots: Vec<Self> = read.into_iter().map(Self).collect();
+        // Tried against an empty store, so that a bad certificate fails when it is read and not at the first
+        // call.
         roots
             .iter()
             .try_for_each(|root| root.add_to_store(&mut RootCertStore::empty()))?;
@@ -58,6 +60,7 @@ pub(crate) fn tls_config(roots: &[RootCertificate]) -> Result<rustls::ClientConf
     roots
         .iter()
         .try_for_each(|root| root.add_to_store(&mut store))?;
+    // Given explicitly: another library in the process may have installed a provider of its own.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -65,6 +68,7 @@ pub(crate) fn tls_config(roots: &[RootCertificate]) -> Result<rustls::ClientConf
             why: error.to_string(),
         })?;
     let mut config = config.with_root_certificates(store).with_no_client_auth();
+    // HTTP/2 first; without the list the connection would stay at HTTP/1.1.
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
@@ -75,6 +79,7 @@ pub(crate) fn certificate_error(error: &(dyn Error + 'static)) -> Option<String>
     while let Some(error) = cause {
         if let Some(rustls::Error::InvalidCertificate(why)) = rustls_error(error) {
             let what = match why {
+                // The one case that a user can mend by configuration.
                 rustls::CertificateError::UnknownIssuer => {
                     "; if a proxy stands between, trust its authority by ClientOptions::roots"
                 }

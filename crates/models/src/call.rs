@@ -1,9 +1,9 @@
-//! What a model is asked and what it answers: bodies in a provider's format.
+//! A model call's request and response: bodies in a provider's format.
 
 use contexture_ir::ContentHash;
 use contexture_wire::Format;
 
-/// A payload, and where it goes.
+/// The request of a call: a payload and the model it goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRequest {
     /// The format of the payload, and of the answer.
@@ -18,11 +18,12 @@ impl ModelRequest {
     /// The hash of the payload's bytes.
     #[must_use]
     pub fn payload_hash(&self) -> ContentHash {
+        // Of the bytes and not of the meaning: a provider's cache and a recording both go by them.
         ContentHash::of(self.payload.as_bytes())
     }
 }
 
-/// An answer.
+/// The response of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelResponse {
     /// The response's body, in the format of the request.
@@ -32,7 +33,7 @@ pub struct ModelResponse {
 }
 
 impl ModelResponse {
-    /// An answer with this body.
+    /// A response with this body and no id.
     #[must_use]
     pub fn new(body: impl Into<String>) -> Self {
         Self {

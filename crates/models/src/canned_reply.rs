@@ -1,4 +1,4 @@
-//! An answer that is known beforehand, whole or as the events of a stream.
+//! Replies that are known beforehand, whole or as the events of a stream.
 
 use futures_util::stream;
 
@@ -6,7 +6,7 @@ use crate::call::{ModelRequest, ModelResponse};
 use crate::error::ModelError;
 use crate::stream::ModelStream;
 
-/// An answer that was written down or recorded.
+/// A reply that was written down or recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannedReply {
     /// Not streamed.
@@ -40,6 +40,8 @@ impl CannedReply {
     ) -> Result<ModelResponse, ModelError> {
         match self {
             Self::Whole(response) => Ok(response),
+            // Read through a stream as a client would, so that a recorded failure ends the call as it ended
+            // then.
             events => events.into_stream(request)?.finish().await,
         }
     }

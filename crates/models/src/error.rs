@@ -1,8 +1,8 @@
-//! Why a model did not answer.
+//! The errors of a model call.
 
 use contexture_wire::StreamFailure;
 
-/// Why a model did not answer. Variants are what the caller would do next.
+/// Why a model did not answer. Variants are distinguished by what the caller would do next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
@@ -111,6 +111,8 @@ impl ModelError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
+            // A time-out may have cost money, but repeating it can succeed; what refused the request will
+            // refuse it again.
             Self::RateLimited { .. }
             | Self::Unavailable { .. }
             | Self::Unreachable { .. }
@@ -136,8 +138,10 @@ impl ModelError {
         let model = model.to_owned();
         let why = failure.message.clone();
         let code = failure.code.as_deref().unwrap_or_default();
+        // Some providers put the HTTP status into the body of a stream's error, where no other status exists.
         let status = status.or_else(|| code.parse().ok()).unwrap_or_default();
         let is = |words: &[&str]| words.contains(&failure.kind.as_str()) || words.contains(&code);
+        // Before the rate limit: an empty account also answers 429, and waiting does not fill it.
         if is(&["insufficient_quota", "billing_error"])
             || matches!(status, 401..=403)
             || is(FORBIDDEN)
@@ -149,6 +153,7 @@ impl ModelError {
                 why,
                 retry_after_ms,
             }
+        // 409 and 425 are asked of the client to repeat by the SDKs of the large providers.
         } else if matches!(status, 408 | 409 | 425 | 500..) || is(UNAVAILABLE) {
             Self::Unavailable {
                 model,
@@ -156,6 +161,7 @@ impl ModelError {
                 retry_after_ms,
             }
         } else {
+            // Words first, then sentences: only the latter change between versions of a provider.
             let too_long = status == 413 || is(TOO_LONG) || is_too_long_message(&why);
             Self::Refused {
                 model,

@@ -1,4 +1,4 @@
-//! What a stream would have said of an answer that came whole.
+//! The stream events that a whole response would have had.
 
 use std::collections::VecDeque;
 
@@ -8,6 +8,7 @@ use contexture_wire::{Format, PieceKind, StreamEvent, lift};
 /// The events of a whole answer, each item in one piece; none of a body that is no answer.
 pub(crate) fn events_of_response(format: Format, body: &str) -> VecDeque<StreamEvent> {
     let mut events = VecDeque::new();
+    // A body that cannot be read has no events; the caller still gets the body itself, and its error.
     let Ok(lifted) = lift(format, body) else {
         return events;
     };
@@ -16,12 +17,14 @@ pub(crate) fn events_of_response(format: Format, body: &str) -> VecDeque<StreamE
         id: info.id,
         model: lifted.transcript.model,
     });
+    // Numbered by place, as a live stream numbers its pieces.
     for (piece, item) in lifted.transcript.items.iter().enumerate() {
         let kind = piece_kind(item);
         events.push_back(StreamEvent::ItemAdded { piece, kind });
         events.extend(item_deltas(piece, item));
         events.push_back(StreamEvent::ItemDone { piece });
     }
+    // Usage before the end, since readers stop at `Finished`.
     events.extend(info.usage.map(StreamEvent::Usage));
     events.push_back(StreamEvent::Finished {
         finish: info.finish,
@@ -62,6 +65,7 @@ fn item_deltas(piece: usize, item: &Item) -> Vec<StreamEvent> {
                 part => part.as_text().map(str::to_owned).map(text),
             })
             .collect(),
+        // Summary first: streams send it while the model is still thinking.
         Item::Reasoning(item) => {
             let content = item.content.as_deref().unwrap_or_default();
             let summary = words(&item.summary).into_iter();
@@ -73,6 +77,7 @@ fn item_deltas(piece: usize, item: &Item) -> Vec<StreamEvent> {
             piece,
             delta: call.arguments.clone(),
         }],
+        // Other items have no text that a stream would show piece by piece.
         _ => Vec::new(),
     }
 }

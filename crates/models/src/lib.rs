@@ -1,7 +1,7 @@
-//! Models: what answers a payload.
+//! Models: the trait of whatever answers a payload, and two implementations for tests.
 //!
-//! [`Model`] is the trait. Two implementations are here, both without a network: [`ScriptedModel`] says
-//! what a test wrote down, [`ReplayModel`] what a provider once answered. A request and its answer are
+//! [`Model`] is the trait. Two implementations are here, both without a network: [`ScriptedModel`] answers what
+//! a test wrote down, [`ReplayModel`] what a provider once answered. A request and its response are
 //! bodies in a provider's format; reading them is `contexture-wire`'s work. An answer may also come as a
 //! [`ModelStream`], whose end is the same body.
 //!

@@ -1,4 +1,7 @@
-//! The trait. What it is asked and what it answers is in `call.rs`.
+//! The trait of a model: one payload in, one response out, whole or as a stream.
+//!
+//! Not here: requests and responses themselves (`call`), and the implementations (`scripted`, `replay`, and HTTP in
+//! `contexture-models-http`).
 
 use std::fmt;
 
@@ -20,7 +23,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// [`ModelError`]; [`ModelError::is_retryable`] says whether the same request may succeed later.
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError>;
 
-    /// Answers a payload as a stream. By default the whole answer is what is streamed.
+    /// Answers a payload as a stream. By default the whole answer is streamed once it is there.
     ///
     /// The payload is the same as for [`Model::answer`]; an implementation that needs a word in it for that it
     /// wants a stream adds it. Dropping the stream ends the call.
@@ -28,6 +31,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Model::answer`], until the answer begins; what goes wrong later comes out of the stream.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        // Taken before the request moves into the call.
         let (format, model) = (request.format, request.model.clone());
         Ok(ModelStream::from_response(
             format,

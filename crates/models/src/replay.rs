@@ -24,7 +24,7 @@ pub struct RecordedExchange {
 /// How a request finds its recorded answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplayMatching {
-    /// The request says what the recorded one said, white space and the order of keys apart. What was
+    /// The request equals the recorded one, white space and the order of keys apart. What was
     /// recorded more than once is answered in that order, the last of them ever after.
     #[default]
     Payload,
@@ -58,6 +58,7 @@ impl ReplayModel {
     ) -> Self {
         let exchanges: Vec<RecordedExchange> = exchanges.into_iter().collect();
         let mut index: BTreeMap<ContentHash, Vec<usize>> = BTreeMap::new();
+        // Indices and not the exchanges themselves: both ways of matching share one list.
         for (at, exchange) in exchanges.iter().enumerate() {
             index
                 .entry(canonical_request_hash(&exchange.request))
@@ -81,6 +82,7 @@ impl ReplayModel {
                 why,
             })?;
         let reply = self.exchanges.get(found);
+        // Unreachable, since indices come from the list; an empty body is a visible failure without a panic.
         Ok(reply.map_or_else(
             || CannedReply::from(String::new()),
             |one| one.response.clone(),
@@ -100,8 +102,10 @@ impl ReplayModel {
             ReplayMatching::Payload => {
                 let hash = canonical_request_hash(&request.payload);
                 let times = state.request_counts.entry(hash).or_default();
+                // Counted also where nothing is found, so that the error names the right call.
                 *times += 1;
                 let known = self.index.get(&hash).map(Vec::as_slice).unwrap_or_default();
+                // The last recording answers every further repetition, as a test that retries expects.
                 let found = known.get(*times - 1).or(known.last()).copied();
                 found.ok_or_else(|| (call, format!("no recorded request is {hash}")))
             }

@@ -1,4 +1,4 @@
-//! A model that says what was written down, and remembers what it was asked.
+//! A model that answers by script and keeps its requests.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -71,6 +71,7 @@ impl ScriptedModel {
     fn from_replies(answers: impl Iterator<Item = ReplyResult>) -> Self {
         let mut answers: VecDeque<ReplyResult> = answers.collect();
         let mut call = 0;
+        // Errors are used up like answers: a script may say that the second call fails.
         Self::from_handler(move |request| {
             call += 1;
             answers.pop_front().unwrap_or_else(|| {
@@ -113,6 +114,7 @@ impl ScriptedModel {
 
     fn next_reply(&self, request: &ModelRequest) -> ReplyResult {
         let mut script = self.lock_script();
+        // Kept before the handler runs, so that a panic in it still shows what was asked.
         script.requests.push(request.clone());
         (script.handler)(request)
     }
@@ -147,6 +149,7 @@ impl fmt::Debug for ScriptedModel {
 /// as Chat Completions would.
 #[must_use]
 pub fn text_response(format: Format, text: &str) -> String {
+    // Quoted once here, so that every body below is valid JSON whatever the text.
     let text = quote_json(text);
     match format {
         Format::Anthropic => format!(

@@ -1,4 +1,4 @@
-//! An answer that is still coming.
+//! A response that is still coming.
 //!
 //! A model gives the data of events; what they say, and the body they come to, is read here, once for all
 //! models. Not here: bytes and lines.
@@ -14,13 +14,13 @@ use crate::call::ModelResponse;
 use crate::error::ModelError;
 use crate::events_of_response;
 
-/// An answer that is still coming. Dropping it ends the call.
+/// A response that is still coming. Dropping it ends the call.
 pub struct ModelStream {
     model: String,
     request_id: Option<String>,
     source: StreamSource,
     ready: VecDeque<StreamEvent>,
-    /// What ended the stream before the answer did, and whether it was told.
+    /// What ended the stream before the response did, and whether it was reported.
     error: Option<ModelError>,
     ended: bool,
 }
@@ -43,6 +43,7 @@ impl ModelStream {
         model: &str,
         events: impl Stream<Item = Result<String, ModelError>> + Send + 'static,
     ) -> Result<Self, ModelError> {
+        // Refused and not malformed: another format would help, another attempt would not.
         let answer = Accumulator::new(format).map_err(|error| ModelError::Refused {
             model: model.to_owned(),
             why: error.to_string(),
@@ -96,6 +97,7 @@ impl ModelStream {
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, ModelError>> {
         loop {
+            // Events that were read before an error are given before it.
             if let Some(event) = self.ready.pop_front() {
                 return Some(Ok(event));
             }
@@ -104,6 +106,7 @@ impl ModelStream {
             }
             if let Some(error) = self.read_event().await {
                 self.ended = true;
+                // Kept for `finish`, which must fail after the caller has seen the error.
                 self.error = Some(error.clone());
                 return Some(Err(error));
             }
@@ -148,6 +151,8 @@ impl ModelStream {
             // Behind a whole answer nothing can go wrong that matters.
             Some(Err(error)) if !answer.is_complete() => Some(error),
             None | Some(Err(_)) => {
+                // The provider may close without a last event; the accumulator knows whether the answer was
+                // complete.
                 self.ended = true;
                 let error = answer.finish().err()?;
                 Some(to_model_error(&self.model, error))
@@ -156,6 +161,7 @@ impl ModelStream {
                 Err(error) => Some(to_model_error(&self.model, error)),
                 Ok(mut said) => {
                     let failed = matches!(said.last(), Some(StreamEvent::Failed(_)));
+                    // A failure within the stream ends it, after the events that came with it.
                     let failure = said.pop_if(|_| failed);
                     self.ready.extend(said);
                     match failure? {
@@ -184,6 +190,7 @@ fn to_model_error(model: &str, error: StreamError) -> ModelError {
     let model = model.to_owned();
     match error {
         StreamError::Failed(failure) => ModelError::from_failure(&model, &failure, None, None),
+        // The connection broke: retrying may help, which a malformed answer would not allow.
         StreamError::Cut { .. } => ModelError::Unreachable {
             model,
             why: error.to_string(),

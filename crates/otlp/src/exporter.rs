@@ -1,4 +1,4 @@
-//! The layer, the recorder, and the guard that sees to it that all is sent.
+//! The exporter: a layer, a recorder, and the guard that sends what is left.
 
 use std::collections::HashMap;
 
@@ -20,10 +20,10 @@ use crate::options::OtlpError;
 use crate::options::OtlpOptions;
 use crate::recorder::OtlpRecorder;
 
-/// Who tells: the name of tracer and meter.
+/// The name of tracer and meter.
 const SCOPE: &str = "contexture";
 
-/// Crates that send, whose own spans would be sent again and again.
+/// Crates that send, whose own spans would be exported again and again.
 const SENDING: [&str; 7] = [
     "h2",
     "hyper",
@@ -34,7 +34,7 @@ const SENDING: [&str; 7] = [
     "tower",
 ];
 
-/// What sends spans and metrics.
+/// An exporter of spans and metrics.
 pub struct Otlp<S> {
     /// For the program's `tracing` subscriber: spans of level info and above, and those of this library of level debug;
     /// no events.
@@ -67,6 +67,7 @@ impl OtlpGuard {
     pub fn force_flush(&self) -> Result<(), OtlpError> {
         let spans = map_sdk_error(self.tracer.force_flush());
         let figures = map_sdk_error(self.meter.force_flush());
+        // Both are flushed even if the first fails; the first error is reported.
         spans.and(figures)
     }
 }
@@ -75,6 +76,7 @@ impl Drop for OtlpGuard {
     fn drop(&mut self) {
         for ended in [self.tracer.shutdown(), self.meter.shutdown()] {
             if let Err(error) = map_sdk_error(ended) {
+                // The collector is gone or slow; the program is ending and can do nothing about it.
                 tracing::warn!(%error, "the last spans and metrics are lost");
             }
         }
@@ -87,7 +89,7 @@ fn map_sdk_error(result: OTelSdkResult) -> Result<(), OtlpError> {
     })
 }
 
-/// What sends spans and metrics to a collector. Nothing is installed.
+/// Builds what sends spans and metrics to a collector. Nothing is installed.
 ///
 /// # Errors
 /// [`OtlpError::BadConfiguration`]. Whether there is a collector is not looked at.
@@ -102,6 +104,7 @@ where
         .with_http()
         .with_http_client(client.clone())
         .with_headers(headers.clone());
+    // An address is set only if one is given, so that the standard environment variables still apply.
     if let Some(address) = options.signal_endpoint("traces") {
         spans = spans.with_endpoint(address);
     }
@@ -115,6 +118,7 @@ where
     }
     let figures = figures.build().map_err(|error| bad(error.to_string()))?;
 
+    // Attributes of the environment are read by the builder; the name given here wins over them.
     let mut resource = Resource::builder();
     if let Some(service) = &options.service {
         resource = resource.with_service_name(service.clone());
@@ -122,6 +126,7 @@ where
     let resource = resource.build();
     let tracer = SdkTracerProvider::builder()
         .with_resource(resource.clone())
+        // In batches and on a thread of its own: ending a span must not wait for the network.
         .with_batch_exporter(spans)
         .build();
     let mut reader = PeriodicReader::builder(figures);
@@ -133,6 +138,7 @@ where
         .with_reader(reader.build())
         .build();
     let layer = tracing_opentelemetry::layer()
+        // Source locations and threads would multiply the size of each span and tell nothing about agents.
         .with_location(false)
         .with_threads(false)
         .with_tracked_inactivity(false)
@@ -149,10 +155,12 @@ where
 /// Whether a span is sent.
 fn should_export(what: &Metadata<'_>) -> bool {
     let from = what.target().split("::").next().unwrap_or_default();
+    // Spans of this library matter down to debug; those of other crates would drown them.
     let most = match from.starts_with("contexture") {
         true => LevelFilter::DEBUG,
         false => LevelFilter::INFO,
     };
+    // Exporting a span makes HTTP requests, whose spans would be exported in turn.
     let sending = SENDING.contains(&from) || from.starts_with("opentelemetry");
     what.is_span() && !sending && *what.level() <= most
 }

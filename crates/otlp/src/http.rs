@@ -1,4 +1,4 @@
-//! The HTTP client that sends: blocking, for the exporters have threads of their own.
+//! The HTTP client of the exporters: blocking, because they have threads of their own.
 
 use std::sync::Arc;
 use std::thread;
@@ -17,6 +17,7 @@ pub(crate) fn build_http_client() -> Result<Client, OtlpError> {
     let bad = |why: String| OtlpError::BadConfiguration { why };
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    // Given explicitly: the process may have another cryptography provider installed, or none.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -26,6 +27,7 @@ pub(crate) fn build_http_client() -> Result<Client, OtlpError> {
     let build = || {
         Client::builder()
             .tls_backend_preconfigured(tls)
+            // A redirect could carry the user's headers, and so a key, to another host.
             .redirect(Policy::none())
             .timeout(LIMIT)
             .build()

@@ -1,4 +1,4 @@
-//! Where to send what.
+//! Options of the exporter, and its errors.
 
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ pub struct OtlpOptions {
 
 impl std::fmt::Debug for OtlpOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Names only: values are keys.
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| &**name).collect();
         f.debug_struct("OtlpOptions")
             .field("endpoint", &self.endpoint)

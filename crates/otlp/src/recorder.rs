@@ -1,4 +1,4 @@
-//! What `metrics` is told, told to OpenTelemetry.
+//! A recorder that hands what `metrics` records to OpenTelemetry.
 //!
 //! Units, sentences and the bounds of our own histograms are those of [`METRICS`]; others have what they were described
 //! with before they were told first.
@@ -24,6 +24,7 @@ pub struct OtlpRecorder {
 
 impl OtlpRecorder {
     pub(crate) fn from_meter(meter: Meter) -> Self {
+        // Our own metrics are described beforehand; the facade cannot carry bounds of histograms.
         let about = METRICS.iter().map(|metric| {
             let about = MetricDescription {
                 unit: metric.unit.to_owned(),
@@ -48,6 +49,7 @@ impl OtlpRecorder {
         let mut about = self.registry.storage().lock_descriptions();
         about
             .entry(key.as_str().to_owned())
+            // The first description stays: ours must not be replaced by a program's own.
             .or_insert_with(|| MetricDescription {
                 unit: unit.map_or("", |unit| unit.as_canonical_label()).to_owned(),
                 text: text.into_owned(),
@@ -108,6 +110,7 @@ impl Instruments {
     fn lock_descriptions(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, MetricDescription>> {
         self.descriptions
             .lock()
+            // A panic while the lock was held leaves the map whole.
             .unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,6 +156,7 @@ impl Storage<Key> for Instruments {
     fn histogram(&self, key: &Key) -> Arc<OtelHistogramCell> {
         let about = self.metric_description(key);
         let mut made = self.meter.f64_histogram(key.name().to_owned());
+        // Without bounds OpenTelemetry uses its own, which are made for milliseconds.
         if let Some(bounds) = about.bounds {
             made = made.with_boundaries(bounds.to_vec());
         }
@@ -183,6 +187,7 @@ struct OtelCounterCell {
 impl CounterFn for OtelCounterCell {
     fn increment(&self, value: u64) {
         let mut so_far = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        // The sum is kept because `absolute` needs it; OpenTelemetry's counters only take differences.
         *so_far = so_far.saturating_add(value);
         self.instrument.add(value, &self.attributes);
     }
@@ -206,6 +211,7 @@ struct OtelGaugeCell {
 impl OtelGaugeCell {
     fn update_value(&self, change: impl FnOnce(f64) -> f64) {
         let mut now = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        // OpenTelemetry's gauges have no difference either, so the level is kept here.
         *now = change(*now);
         self.instrument.record(*now, &self.attributes);
     }

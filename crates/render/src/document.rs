@@ -21,7 +21,7 @@ use crate::prepare::prepare_fragments;
 use crate::renderer::Grouping;
 use crate::renderer::RenderError;
 
-/// What the document of the data formats looks like.
+/// Options of the document that the data formats write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataOptions {
     /// Whether fragments of one name are gathered under its plural.
@@ -79,6 +79,7 @@ impl<'a> DataValue<'a> {
         nulls: Nulls,
     ) -> Self {
         let writer = DataValueBuilder { options, nulls };
+        // Filtered here and not in `prepare`, because JSON and YAML keep nulls.
         let shown = fragments
             .iter()
             .map(AsRef::as_ref)
@@ -109,6 +110,8 @@ type NamedValue<'a> = (Cow<'a, str>, DataValue<'a>);
 
 impl DataValueBuilder<'_> {
     fn build_list<'a>(&self, entries: Vec<NamedValue<'a>>) -> DataValue<'a> {
+        // A map finds repeated names without caring for the order; two entries of one key would lose one of
+        // them.
         let names: IndexMap<&str, ()> = entries.iter().map(|(name, _)| (&**name, ())).collect();
         if self.options.shape == DocumentShape::Keyed && names.len() == entries.len() {
             return DataValue::Object(entries);
@@ -141,6 +144,7 @@ impl DataValueBuilder<'_> {
     }
 
     fn group_entry<'a>(&self, name: &'a str, members: &[&'a Fragment]) -> NamedValue<'a> {
+        // The plural of an unusual name may be empty; an empty key would be worse than a repeated one.
         let title = Some(plural(name)).filter(|title| !title.is_empty());
         let members = members.iter().map(|member| self.fragment_entry(member));
         let data = match self.options.shape {
@@ -164,6 +168,7 @@ impl DataValueBuilder<'_> {
     }
 
     fn grouped_array<'a>(&self, items: &'a [FragmentData]) -> DataValue<'a> {
+        // Grouped before the loop, since a group stands where its first member stood.
         let mut groups = group_by_name(
             items
                 .iter()
@@ -175,6 +180,7 @@ impl DataValueBuilder<'_> {
             match item {
                 FragmentData::Fragment(inner) => {
                     if let Some((name, members)) = take_group(&mut groups, &inner.name) {
+                        // The first fragment of a name takes the whole group; later ones find it empty.
                         shown.push(self.entry_object(self.group_entry(name, &members)));
                     }
                 }

@@ -65,6 +65,7 @@ impl Format {
     /// The format's renderer with this grouping and its defaults otherwise.
     #[must_use]
     pub fn renderer(self, group_fragments: Grouping) -> Box<dyn Renderer> {
+        // One setting for all formats: callers choose a format by name and know nothing else of it.
         let data = DataOptions {
             group_fragments,
             ..DataOptions::default()

@@ -32,6 +32,7 @@ fn prepare_fragment(fragment: &Fragment) -> Result<Cow<'_, Fragment>, RenderErro
         Some(MessageScan::Data) => Ok(Cow::Borrowed(fragment)),
         Some(MessageScan::Message) => {
             let shown = decode_messages(fragment);
+            // Checked again, because what a message decodes to is the application's and may be deep.
             if shown.is_deeper_than(MAX_DEPTH) {
                 Err(too_deep())
             } else {
@@ -50,9 +51,11 @@ enum MessageScan {
 /// Looks for messages; `None` if the tree is deeper than `limit`.
 fn scan_for_messages(data: &FragmentData, limit: usize) -> Option<MessageScan> {
     let inspect_all = |items: &mut dyn Iterator<Item = &FragmentData>| {
+        // Depth is counted down; at zero a container is too deep, while a leaf still fits.
         let below = limit.checked_sub(1)?;
         let mut found = MessageScan::Data;
         for item in items {
+            // Goes on after the first message: the depth of the rest must be checked too.
             if scan_for_messages(item, below)? == MessageScan::Message {
                 found = MessageScan::Message;
             }
@@ -102,6 +105,7 @@ fn decode_messages_in_data(data: &FragmentData) -> FragmentData {
 }
 
 fn without_messages(data: FragmentData) -> FragmentData {
+    // Left as it is: the caller checks the depth and refuses it.
     if data.is_deeper_than(MAX_DEPTH) {
         return data;
     }

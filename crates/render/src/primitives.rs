@@ -1,4 +1,4 @@
-//! Numbers as ECMAScript prints them.
+//! Primitives that several formats write alike: numbers as ECMAScript prints them, and indentation.
 
 use std::fmt::Write as _;
 
@@ -36,14 +36,17 @@ fn write_float(out: &mut String, float: f64) {
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let point = exponent + 1;
     let zeros = |n: i32| std::iter::repeat_n('0', usize::try_from(n).unwrap_or(0));
+    // A whole number below 1e21: digits, then zeros.
     if (count..=21).contains(&point) {
         out.push_str(&digits);
         out.extend(zeros(point - count));
+    // The point falls within the digits.
     } else if (1..=21).contains(&point) {
         let (whole, rest) = digits.split_at(usize::try_from(point).unwrap_or(0));
         out.push_str(whole);
         out.push('.');
         out.push_str(rest);
+    // Small, but not below 1e-6.
     } else if (-5..=0).contains(&point) {
         out.push_str("0.");
         out.extend(zeros(-point));
@@ -62,6 +65,7 @@ fn write_float(out: &mut String, float: f64) {
 
 /// Appends spaces.
 pub(crate) fn push_spaces(out: &mut String, count: usize) {
+    // Copied in blocks of 64: most indentations take one step.
     const SPACES: &str = "                                                                ";
     let mut left = count;
     while left > 0 {

@@ -37,10 +37,12 @@ impl Renderer for TomlRenderer {
         let prepared = prepare_fragments(fragments)?;
         let document = match DataValue::new(&prepared, &self.options, Nulls::Drop) {
             table @ DataValue::Object(_) => table,
+            // A TOML document is a table at the top; a list needs a key to stand under.
             list => DataValue::Object(vec![(Cow::Borrowed("fragments"), list)]),
         };
         let mut text =
             toml::to_string(&document).map_err(|source| RenderError::format("toml", source))?;
+        // The renderer's contract: no trailing newline.
         text.truncate(text.trim_end_matches('\n').len());
         Ok(text)
     }

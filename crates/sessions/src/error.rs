@@ -1,4 +1,4 @@
-//! Why a session file could not be read or written.
+//! The errors of reading and writing session files.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl fmt::Display for RecordsRead {
     }
 }
 
-/// A session file that is not what it was said, or thought, to be.
+/// An error about a session file that is not what it was declared or detected to be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {

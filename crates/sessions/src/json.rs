@@ -1,4 +1,4 @@
-//! Objects with one member changed, everything else as it was written.
+//! JSON objects with one member changed and everything else as it was written.
 
 use contexture_ir::{Fields, quote_json};
 
@@ -6,9 +6,12 @@ use contexture_ir::{Fields, quote_json};
 /// `None` if the text is not an object.
 pub(crate) fn with_member(object: &str, key: &str, value: &str) -> Option<String> {
     let fields = Fields::parse(object).ok()?;
+    // Rebuilt from the members and not edited in place: values keep their bytes, only white space between
+    // members goes.
     let mut out = String::with_capacity(object.len() + value.len());
     let mut found = false;
     for (name, old) in fields.iter() {
+        // Only the first of repeated keys is replaced; the others stay as they were.
         let value = if name == key && !found {
             value
         } else {
@@ -50,6 +53,7 @@ fn close_object(mut out: String) -> String {
 
 /// Whether two texts are the same JSON value, numbers compared as they are written.
 pub(crate) fn is_same_json(one: &str, other: &str) -> bool {
+    // Equal texts are the usual case and need no parse.
     one == other
         || matches!((parse_value(one), parse_value(other)), (Some(one), Some(other)) if one == other)
 }
@@ -61,6 +65,12 @@ fn parse_value(text: &str) -> Option<serde_json::Value> {
 /// The string a member holds.
 pub(crate) fn text_of(fields: &Fields<'_>, key: &str) -> Option<String> {
     serde_json::from_str(fields.get(&[key])?.get()).ok()
+}
+
+/// The member `timestamp` in milliseconds since 1970; `None` where it is no time.
+pub(crate) fn timestamp_of(fields: &Fields<'_>) -> Option<i64> {
+    let time: jiff::Timestamp = text_of(fields, "timestamp")?.parse().ok()?;
+    Some(time.as_millisecond())
 }
 
 /// The first characters of a text, for an error.

@@ -19,7 +19,7 @@ use crate::error::SessionError;
 use crate::json::is_same_json;
 use crate::session::{Session, SessionNode};
 
-/// A record as it is kept.
+/// A record as it is stored.
 #[derive(Debug)]
 pub(crate) enum StoredRecord {
     Form(Raw),
@@ -50,10 +50,13 @@ impl Records {
     ) {
         let refs: Vec<&Item> = items.iter().collect();
         let exact = form.filter(|form| {
+            // A record without items has nothing to fill, so it is kept whole.
             !items.is_empty()
+                // Tried at once: the round trip is proved when reading, and writing needs no check.
                 && fill(form, &refs).is_some_and(|text| is_same_json(&text, record.get()))
         });
         let number = self.list.len();
+        // Each node names its record; nodes of one record follow each other.
         self.nodes.extend(std::iter::repeat_n(number, items.len()));
         self.list.push(match exact {
             Some(form) => StoredRecord::Form(form),
@@ -79,6 +82,8 @@ impl Records {
             .ok_or_else(|| damaged("`nodes` is not an array of indices"))?;
         let kept = |record: &&RawValue| {
             StoredRecord::parse_stored(record.get())
+                // A newer version may have written this metadata; losing its records silently would damage the
+                // log.
                 .ok_or_else(|| damaged("a record is of no known kind"))
         };
         Ok(Self {
@@ -95,10 +100,12 @@ impl Records {
         session: &'s Session,
         fill: TemplateFiller,
     ) -> (Vec<Result<String, &str>>, Vec<&'s SessionNode>) {
+        // One list a record, so that items go back to the record they came from.
         let mut items: Vec<Vec<&Item>> = self.list.iter().map(|_| Vec::new()).collect();
         let mut added = Vec::new();
         for node in &session.tree {
             let record = node.imported.and_then(|index| self.nodes.get(index));
+            // Nodes added since have no index, or one beyond those that were imported.
             match record.and_then(|record| items.get_mut(*record)) {
                 Some(list) => list.push(&node.item),
                 None => added.push(node),

@@ -1,6 +1,7 @@
 //! Session logs of agents, read into items and written back.
 //!
-//! [`detect_format`] tells which log a text is, [`read_sessions`] cuts it into [`Session`]s: items in a tree, heads of
+//! [`detect_format`] finds out which log a text is; [`read_sessions`] cuts it into [`Session`]s: items in a
+//! tree, heads of
 //! its branches, and as metadata whatever is not an item, verbatim. [`write_session`](write_session()) gives back the
 //! same JSON values, unknown fields included. Logs that hold a provider's request bodies or message
 //! arrays are read by that provider's format in `contexture-wire`.

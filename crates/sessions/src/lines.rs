@@ -29,12 +29,14 @@ pub(crate) fn each_line(
         }
         let result = match serde_json::from_str::<&RawValue>(line) {
             Ok(raw) => record(raw, records),
+            // The log was cut off while it was written, usually in its last line.
             Err(error) if error.is_eof() => Err("truncated JSON".to_owned()),
             Err(error) => Err(format!("broken JSON at column {}", error.column())),
         };
         match result {
             Ok(()) => read += 1,
             Err(found) if options.keep_going => {
+                // Kept as text, since it is no JSON that a record could hold.
                 records.list.push(StoredRecord::Text(line.to_owned()));
                 skipped.push(Skipped {
                     number: index + 1,

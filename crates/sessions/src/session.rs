@@ -7,7 +7,7 @@ use contexture_text::shorten_words;
 
 use crate::format::SessionFormat;
 
-/// How to read.
+/// Options for reading a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions<'a> {
     /// Whether records that cannot be read are set aside, in [`Session::skipped`], instead of ending
@@ -119,6 +119,7 @@ impl Session {
         let mut path = Vec::new();
         let mut at = Some(node);
         while let Some(index) = at
+            // Bounded by the number of nodes: a tree built by hand may hold a circle.
             && let Some(node) = self.tree.get(index)
             && path.len() <= self.tree.len()
         {
@@ -145,6 +146,7 @@ impl Session {
 /// The nodes that none follows, in order.
 pub(crate) fn leaf_nodes(tree: &[SessionNode]) -> Vec<usize> {
     let mut leaf = vec![true; tree.len()];
+    // A node that some other names as its parent is no leaf; one pass marks them all.
     for parent in tree.iter().filter_map(|node| node.parent) {
         if let Some(flag) = leaf.get_mut(parent) {
             *flag = false;
@@ -165,6 +167,7 @@ pub(crate) fn origin_of(item: &Item) -> Origin {
         Item::FunctionCallOutput(_) => Origin::Tool,
         Item::FunctionCall(_) | Item::Reasoning(_) => Origin::Model,
         Item::Compaction(_) => Origin::System,
+        // Bookkeeping of ours that was exported into another log and comes back with it.
         Item::Extension(extension) if extension.kind.starts_with("ctx:") => Origin::Import,
         Item::Extension(_) => Origin::Model,
     }
@@ -176,6 +179,16 @@ pub(crate) fn audience_of(item: &Item) -> Audience {
         Item::Extension(extension) if extension.kind.starts_with("ctx:") => Audience::NONE,
         _ => Audience::ALL,
     }
+}
+
+/// The head of a tree without forks: its last node, as `main`.
+pub(crate) fn main_head(tree: &[SessionNode]) -> Vec<SessionHead> {
+    let last = tree.len().checked_sub(1);
+    let head = last.map(|node| SessionHead {
+        name: "main".to_owned(),
+        node,
+    });
+    head.into_iter().collect()
 }
 
 /// The longest title of a session or a branch, in characters.

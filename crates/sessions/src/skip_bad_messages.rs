@@ -1,4 +1,4 @@
-//! Documents with messages that cannot be read: the others, and a list of those.
+//! Documents in which some messages cannot be read: what is left without those, and a list of them.
 //!
 //! A document is read as a whole; only where that fails each of its messages is read alone.
 
@@ -18,15 +18,12 @@ pub(crate) fn skip_bad_messages(
     text: &str,
     fault: impl Fn(&str) -> Option<SessionError>,
 ) -> Option<(String, Vec<Skipped>)> {
-    let fields = Fields::parse(text).ok();
-    let list = fields.as_ref().and_then(|fields| {
-        let list = |key: &&'static str| Some((Some(*key), fields.get(&[*key])?.get()));
-        LISTS.iter().find_map(list)
-    });
-    let (key, list) = list.unwrap_or((None, text));
+    // A text that is no object may be the list itself.
+    let (key, list) = find_list(text).map_or((None, text), |(key, list)| (Some(key), list));
     let messages: Vec<&RawValue> = serde_json::from_str(list).ok()?;
     let (mut kept, mut skipped) = (Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
+        // Each alone in a list of one. A fault that spans messages is not found this way.
         match fault(&format!("[{}]", message.get())) {
             None => kept.push(message.get()),
             Some(error) => skipped.push(Skipped {
@@ -35,6 +32,7 @@ pub(crate) fn skip_bad_messages(
             }),
         }
     }
+    // Nothing to leave out: the fault is in the document itself.
     if skipped.is_empty() {
         return None;
     }
@@ -44,4 +42,11 @@ pub(crate) fn skip_bad_messages(
         None => kept,
     };
     Some((document, skipped))
+}
+
+/// The list of messages of a document, and the member that holds it.
+fn find_list(text: &str) -> Option<(&'static str, &str)> {
+    let fields = Fields::parse(text).ok()?;
+    let list = |key: &&'static str| Some((*key, fields.get(&[*key])?.get()));
+    LISTS.iter().find_map(list)
 }

@@ -1,4 +1,4 @@
-//! Figures of moments: what is told once and takes no time.
+//! Counters and one-off values: what is recorded once and has no duration.
 
 use contexture_ir::Usage;
 use contexture_wire::Format;
@@ -16,16 +16,18 @@ pub(crate) fn model_labels(format: Format, model: &str) -> Vec<Label> {
     ]
 }
 
-/// A call was compiled: what it holds, and what it would have held beside that.
+/// Records a compiled call: the tokens it holds, and those it would have held without limits.
 pub fn record_compile(format: Format, model: &str, tokens: u64, omitted: u64) {
     let labels = model_labels(format, model);
+    // Cloned labels: the macros take them by value.
     histogram!(COMPILE_TOKENS, labels.clone()).record(histogram_value(tokens));
     counter!(OMITTED_TOKENS, labels).increment(omitted);
 }
 
-/// An answer was recorded: what its provider read from a cache, beside what was predicted. What was not reported is not
-/// told.
+/// Records what an answer's provider read from its cache, beside what was predicted. Nothing is recorded where
+/// the provider reported nothing.
 pub fn record_cache_read(format: Format, model: &str, usage: Option<&Usage>, predicted: u64) {
+    // Prediction and report are counted for the same answers only, or their ratio would mean nothing.
     if let Some(read) = usage.and_then(|usage| usage.cache_read_tokens) {
         let labels = model_labels(format, model);
         counter!(CACHE_READ, labels.clone()).increment(read);
@@ -33,17 +35,17 @@ pub fn record_cache_read(format: Format, model: &str, usage: Option<&Usage>, pre
     }
 }
 
-/// Items were stored.
+/// Counts items that were stored.
 pub fn count_appended_items(items: usize) {
     counter!(ITEMS).increment(items as u64);
 }
 
-/// A compaction was stored.
+/// Counts a compaction that was stored.
 pub fn count_compaction() {
     counter!(COMPACTIONS).increment(1);
 }
 
-/// A hook of a layer failed.
+/// Counts a hook of a layer that failed.
 pub fn count_layer_failure(layer: &str, hook: &'static str, kind: &'static str) {
     let labels = vec![
         Label::new("ctx.layer.id", layer.to_owned()),
@@ -53,7 +55,7 @@ pub fn count_layer_failure(layer: &str, hook: &'static str, kind: &'static str) 
     counter!(LAYER_FAILURES, labels).increment(1);
 }
 
-/// A request is sent again.
+/// Counts a request that is sent again.
 pub fn count_client_retry(format: Format, model: &str, kind: &'static str) {
     let mut labels = model_labels(format, model);
     labels.push(Label::from_static_parts("error.type", kind));
@@ -66,12 +68,14 @@ pub(crate) const fn histogram_value(tokens: u64) -> f64 {
     tokens as f64
 }
 
-/// Who stands behind a format, by OpenTelemetry's names. A host that is compatible with another goes by that one's name.
+/// Returns the provider behind a format by OpenTelemetry's name. A host that is compatible with another goes by
+/// that one's name.
 #[must_use]
 pub const fn provider_of(format: Format) -> &'static str {
     match format {
         Format::Anthropic => "anthropic",
         Format::Gemini => "gcp.gen_ai",
+        // Hosts with OpenAI's formats are countless, and the conventions have no name for most of them.
         _ => "openai",
     }
 }

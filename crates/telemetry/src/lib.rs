@@ -1,4 +1,5 @@
-//! What traces and metrics are told of agents' work, in OpenTelemetry's names, and no content.
+//! Names of traces and metrics of agents' work by OpenTelemetry's conventions, and the code that records them;
+//! never content.
 //!
 //! The names are those of <https://github.com/open-telemetry/semantic-conventions-genai>; what has none there is under
 //! `ctx.`. Spans go to [`tracing`], figures to [`metrics`]: without a subscriber and a recorder, which are the program's,

@@ -47,6 +47,7 @@ pub(crate) const LAYER_FAILURES: &str = "ctx.layer.failures";
 pub(crate) const RETRIES: &str = "ctx.client.retries";
 
 /// From a token to 67 million.
+// Bounds as the semantic conventions give them, so that dashboards made for other programs fit.
 const TOKENS: MetricKind = MetricKind::Histogram {
     bounds: &[
         1.0,
@@ -66,6 +67,7 @@ const TOKENS: MetricKind = MetricKind::Histogram {
     ],
 };
 /// From 10 ms to 82 s.
+// Bounds of the conventions; longer calls fall into the last class.
 const CALLS: MetricKind = MetricKind::Histogram {
     bounds: &[
         0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
@@ -78,6 +80,7 @@ const RUNS: MetricKind = MetricKind::Histogram {
     ],
 };
 /// From 100 µs to 1.6 s.
+// Bounds of our own: a compile takes a fraction of a millisecond to a second.
 const COMPILES: MetricKind = MetricKind::Histogram {
     bounds: &[
         0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024,
@@ -209,6 +212,8 @@ pub const METRICS: &[Metric] = &[
 
 /// Tells the recorder that is installed what each metric is. Once, by whoever installs it.
 pub fn describe_metrics() {
+    // `metrics` has no unit for `{token}`; the recorder of `contexture-otlp` takes units from the table
+    // instead.
     for metric in METRICS {
         let unit = match metric.unit {
             "s" => Unit::Seconds,

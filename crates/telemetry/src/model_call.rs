@@ -1,4 +1,4 @@
-//! A call of a model, told by whoever makes it.
+//! A call of a model as a span and metrics.
 
 use contexture_ir::{ResponseInfo, Usage};
 use contexture_wire::{Format, StreamEvent};
@@ -27,6 +27,7 @@ impl ModelCall {
     pub fn begin(format: Format, model: &str, conversation: Option<&str>) -> Self {
         let mut labels = model_labels(format, model);
         labels.push(Label::from_static_parts("gen_ai.operation.name", "chat"));
+        // Every field is declared here, because a span records only fields that it was made with.
         let span = tracing::info_span!(
             "chat",
             gen_ai.operation.name = "chat",
@@ -57,7 +58,7 @@ impl ModelCall {
         self.operation.span()
     }
 
-    /// A part of its answer has come.
+    /// Records an event of the streamed answer.
     pub fn record_event(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Started { id, model } => {
@@ -69,12 +70,13 @@ impl ModelCall {
             StreamEvent::Usage(usage) => self.merge_usage(usage),
             _ => {}
         }
+        // The first event of any kind counts: what matters is when the provider began.
         if !std::mem::replace(&mut self.first_chunk_recorded, true) {
             histogram!(FIRST_CHUNK, self.metric_labels()).record(self.operation.elapsed());
         }
     }
 
-    /// Its whole answer has come.
+    /// Records a whole answer.
     pub fn record_response(&mut self, model: Option<&str>, info: &ResponseInfo) {
         self.record_identity(info.id.as_deref(), model);
         if let Some(finish) = &info.finish {
@@ -85,12 +87,12 @@ impl ModelCall {
         }
     }
 
-    /// It is over: well, or with a failure of this kind, a short stable word.
+    /// Ends the call: well, or with a failure of this kind, a short stable word.
     pub fn end(mut self, failed: Option<&'static str>) {
         self.operation.set_end(failed);
     }
 
-    /// What is known of it by now.
+    /// Returns the labels as far as they are known by now.
     fn metric_labels(&self) -> Vec<Label> {
         let mut labels = self.operation.labels().to_vec();
         let model = self.model.clone();
@@ -104,6 +106,7 @@ impl ModelCall {
         }
         if let Some(model) = model {
             self.span().record("gen_ai.response.model", model);
+            // Kept for the metrics: the provider may answer with a dated name of the model.
             self.model = Some(model.to_owned());
         }
     }
@@ -111,12 +114,14 @@ impl ModelCall {
     /// Usage as it is known by now: what comes later in a stream counts from its beginning.
     fn merge_usage(&mut self, usage: &Usage) {
         record_usage(self.span(), usage);
+        // The later report wins where it says something: some providers send input first and output at the end.
         self.usage.input_tokens = usage.input_tokens.or(self.usage.input_tokens);
         self.usage.output_tokens = usage.output_tokens.or(self.usage.output_tokens);
     }
 }
 
 impl Drop for ModelCall {
+    // Recorded when dropped, so that a call that was cancelled still counts what it used.
     fn drop(&mut self) {
         let all = self.metric_labels();
         for (what, tokens) in [
@@ -129,6 +134,7 @@ impl Drop for ModelCall {
                 histogram!(TOKEN_USAGE, labels).record(histogram_value(tokens));
             }
         }
+        // Handed back last: the operation records its duration with the answering model as well.
         self.operation.set_labels(all);
     }
 }

@@ -1,4 +1,4 @@
-//! What takes time: a span while it goes on, a figure when it is over.
+//! Operations that take time: a span while they run, a duration when they end.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use crate::counters::model_labels;
 use crate::metric::{AGENT_DURATION, COMPILE_DURATION, TOOL_DURATION};
 use crate::span_fields::record_error;
 
-/// What was dropped before its end.
+/// The failure of an operation that was dropped before its end.
 const CALLED_OFF: &str = "cancelled";
 
-/// Something that takes time. It is to be [ended](Self::end); dropped before, it was called off.
+/// An operation that takes time. It is to be [ended](Self::end); dropped before, it was cancelled.
 #[derive(Debug)]
 pub struct Operation {
     span: Span,
@@ -31,11 +31,12 @@ impl Operation {
             duration,
             labels,
             began: Instant::now(),
+            // Until `end` says otherwise: a future that is dropped never gets to say that it was cancelled.
             failed: Some(CALLED_OFF),
         }
     }
 
-    /// An agent at work, each time it is driven.
+    /// An agent at work, each time it is resumed.
     #[must_use]
     pub fn for_agent(agent: &str, conversation: &str, run: &str, depth: u32) -> Self {
         let span = tracing::info_span!(
@@ -82,7 +83,7 @@ impl Operation {
         &self.span
     }
 
-    /// It is over: well, or with a failure of this kind, a short stable word.
+    /// Ends the operation: well, or with a failure of this kind, a short stable word.
     pub fn end(mut self, failed: Option<&'static str>) {
         self.failed = failed;
     }
@@ -105,6 +106,7 @@ impl Operation {
 }
 
 impl Drop for Operation {
+    // Here and not in `end`, so that an early return or a panic is recorded as well.
     fn drop(&mut self) {
         let mut labels = std::mem::take(&mut self.labels);
         if let Some(kind) = self.failed {

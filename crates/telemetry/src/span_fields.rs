@@ -1,20 +1,22 @@
-//! What is told to spans that have the fields for it.
+//! Fields that are recorded on spans which declare them.
 
 use contexture_ir::{FinishReason, Usage};
 use tracing::Span;
 
-/// How it failed, on a span that has `error.type`: a short stable word, never a message.
+/// Records how an operation failed, on a span that has `error.type`: a short stable word, never a message.
 pub fn record_error(span: &Span, kind: &str) {
     span.record("error.type", kind);
 }
 
-/// Why an answer ended, on a span that has `gen_ai.response.finish_reasons`.
+/// Records why an answer ended, on a span that has `gen_ai.response.finish_reasons`.
 pub fn record_finish_reason(span: &Span, finish: &FinishReason) {
+    // The convention wants a list; `tracing` has no list values, so it is written as JSON.
     let reasons = serde_json::json!([finish.as_str()]).to_string();
     span.record("gen_ai.response.finish_reasons", reasons.as_str());
 }
 
-/// What a call used, on a span that has the fields `gen_ai.usage.…`; what was not said is not told.
+/// Records what a call used, on a span that has the fields `gen_ai.usage.…`; what was not reported is not
+/// recorded.
 pub fn record_usage(span: &Span, usage: &Usage) {
     let figures = [
         ("gen_ai.usage.input_tokens", usage.input_tokens),

@@ -61,9 +61,11 @@ pub fn recall_questions(sessions: &[Vec<SessionText>]) -> Vec<Question> {
         let sessions: BTreeSet<usize> = home.iter().map(|(session, _)| *session).collect();
         sessions.len() <= MAX_FACT_SESSIONS
     };
+    // A word in many sessions is vocabulary and finds nothing in particular.
     homes.retain(|_, home| few(home));
     let mut questions = Vec::new();
     for (session, texts) in sessions.iter().enumerate() {
+        // A fact is asked for once a session: later repetitions would be the same question.
         let mut known = BTreeSet::new();
         let people = texts.iter().enumerate();
         for (number, said) in people.filter(|(_, said)| said.by == Speaker::Person) {
@@ -72,13 +74,17 @@ pub fn recall_questions(sessions: &[Vec<SessionText>]) -> Vec<Question> {
                 .collect();
             let first =
                 |home: &BTreeSet<(usize, usize)>| home.range((session, 0)..).next().copied();
-            let asked = (session, number);
-            let repeated = facts.iter().find(|(_, home)| first(home) < Some(asked));
+            let question_place = (session, number);
+            // Only a fact that stood earlier can be recalled from the history.
+            let repeated = facts
+                .iter()
+                .find(|(_, home)| first(home) < Some(question_place));
             let Some((_, home)) = repeated.filter(|(fact, _)| known.insert(**fact)) else {
                 continue;
             };
             let is_record =
                 |(session, text): &&(usize, usize)| sessions[*session][*text].by == Speaker::Other;
+            // Later texts repeat the question and would make finding them trivial.
             let later = |at: &&(usize, usize)| at.0 == session && at.1 > number;
             let evidence = home.iter().filter(is_record).filter(|at| !later(at));
             let rest = said.text.split_inclusive(is_separator);
@@ -93,6 +99,7 @@ pub fn recall_questions(sessions: &[Vec<SessionText>]) -> Vec<Question> {
             });
         }
     }
+    // A fact that only people ever said has no evidence to find.
     questions.retain(|question| !question.evidence.is_empty());
     questions
 }

@@ -21,6 +21,7 @@ pub fn read_text(path: &str) -> String {
 /// A file's bytes, unpacked if its name ends in `.gz`.
 #[must_use]
 pub fn read_bytes(path: &str) -> Vec<u8> {
+    // The path is in the panic: a missing file is the usual fault.
     let full = data_dir().join(path);
     let packed = fs::read(&full).unwrap_or_else(|error| panic!("{}: {error}", full.display()));
     if !path.ends_with(".gz") {
@@ -40,6 +41,7 @@ pub fn list_files(folder_name: &str) -> Vec<String> {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
+    // Sorted, because the order of a folder differs between file systems.
     names.sort();
     names
 }
@@ -78,8 +80,10 @@ pub fn chat_histories() -> Vec<(String, Value)> {
 fn chat_message(entry: &Value) -> Value {
     let mut message = json!({"role": entry["role"], "content": entry["content"]});
     if let Some(calls) = entry["tool_calls"].as_array() {
+        // Absent and not null: providers refuse an empty list of calls.
         message["tool_calls"] = json!(calls);
     }
+    // A chat message answers one call; the agent's list holds one id.
     if let Some(id) = entry["tool_call_ids"].get(0) {
         message["tool_call_id"] = id.clone();
     }

@@ -51,6 +51,7 @@ pub fn exchanges(format: &str) -> Vec<Exchange> {
     let mut exchanges: Vec<Exchange> = read_json_lines(&format!("exchanges/{format}.jsonl.gz"));
     for exchange in &mut exchanges {
         let key = (exchange.file.clone(), exchange.index);
+        // Every exchange has headers, or the recording is incomplete and the suite must fail.
         exchange.headers = headers.remove(&key).unwrap();
     }
     exchanges

@@ -50,8 +50,10 @@ pub fn request_validator(format: &str) -> Validator {
 
 fn gemini_request() -> Value {
     let (content, tool) = (schema("gemini.Content"), schema("gemini.Tool"));
+    // Both schemas have their definitions under the same root, so they can be merged into one.
     let mut defs = content["$defs"].as_object().unwrap().clone();
     defs.extend(tool["$defs"].as_object().unwrap().clone());
+    // The definitions are lifted out, since references in them start at the root of the document.
     let body = |schema: &Value| {
         let mut schema = schema.clone();
         schema.as_object_mut().unwrap().remove("$defs");
@@ -61,6 +63,7 @@ fn gemini_request() -> Value {
     defs.insert("ContextureTool".into(), body(&tool));
     serde_json::json!({
         "type": "object",
+        // Strict, so that a misspelt member fails the test and not the provider.
         "required": ["contents"],
         "additionalProperties": false,
         "properties": {

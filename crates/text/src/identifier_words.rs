@@ -86,22 +86,12 @@ fn stem_word(word: &str) -> &str {
     if !word.is_ascii() {
         return word;
     }
-    let cut = |word: &'_ str, ending: &str, left: usize| {
-        let stem = word.strip_suffix(ending)?;
-        (stem.len() >= left).then_some(stem.len())
-    };
-    let mut end = word.len();
-    // Plural or third person first, then the rest: `bookings`, `searches`.
-    let plural = (!word.ends_with("ss") && !word.ends_with("us") && !word.ends_with("is"))
-        .then(|| cut(word, "s", 3))
-        .flatten();
-    if let Some(shorter) = plural {
-        end = shorter;
-    }
-    let singular = word.get(..end).unwrap_or(word);
+    let singular = strip_plural(word);
     let rest = ["ation", "ing", "ion", "ed", "er", "e", "y"];
-    let shorter = rest.iter().find_map(|ending| cut(singular, ending, 3));
-    let stem = shorter.and_then(|end| word.get(..end)).unwrap_or(singular);
+    let shorter = rest
+        .into_iter()
+        .find_map(|ending| strip_ending(singular, ending));
+    let stem = shorter.unwrap_or(singular);
     // `ies` and `y` meet: `cities`, `city`; `cancelled` and `cancel`: one letter of a pair.
     let stem = stem
         .strip_suffix('i')
@@ -113,6 +103,20 @@ fn stem_word(word: &str) -> &str {
         }
         _ => stem,
     }
+}
+
+/// Plural or third person goes before the other endings: `bookings`, `searches`.
+fn strip_plural(word: &str) -> &str {
+    let is_singular = word.ends_with("ss") || word.ends_with("us") || word.ends_with("is");
+    if is_singular {
+        return word;
+    }
+    strip_ending(word, "s").unwrap_or(word)
+}
+
+/// The word without an ending. At least three bytes stay, because shorter stems join words that mean different things.
+fn strip_ending<'w>(word: &'w str, ending: &str) -> Option<&'w str> {
+    word.strip_suffix(ending).filter(|stem| stem.len() >= 3)
 }
 
 #[cfg(test)]

@@ -6,10 +6,17 @@
 //! * [`similar_by_edit_distance`] and [`similar_by_letter_pairs`]: known names to suggest for an unknown one.
 //!
 //! ```
-//! use contexture_text::{case_folded, excerpt, similar_by_edit_distance};
+//! use contexture_text::{
+//!     case_folded, excerpt, for_each_identifier_word, shorten_words, similar_by_edit_distance,
+//! };
+//!
+//! let mut words = Vec::new();
+//! for_each_identifier_word("getUserInfo", |word| words.push(word.to_owned()));
+//! assert_eq!(words, ["get", "user", "info"]);
 //!
 //! assert_eq!(case_folded("Weather"), "weather");
 //! assert_eq!(excerpt("Hello, world", 5), "Hello…");
+//! assert_eq!(shorten_words("  Hello,\n world ", 80), "Hello, world");
 //! assert_eq!(similar_by_edit_distance("gpt5.1", ["gpt-5.1", "o3"].into_iter()), ["gpt-5.1"]);
 //! ```
 //!

@@ -71,30 +71,32 @@ pub fn similar_by_letter_pairs<'n>(
 ) -> Vec<String> {
     let wanted = normalize_name(name);
     let pairs = letter_pairs(&wanted);
-    let score = |other: &str| -> Option<usize> {
-        let plain = normalize_name(other);
-        if plain == wanted {
-            // Equal but for case, dashes and underscores: certainly meant.
-            return Some(0);
-        }
-        let contained = plain.contains(&wanted) || wanted.contains(&plain);
-        // Two letters are contained in nearly every name, so short names do not count as contained.
-        if contained && plain.len() >= 3 && wanted.len() >= 3 {
-            return Some(1);
-        }
-        let other = letter_pairs(&plain);
-        let shared = other.iter().filter(|pair| pairs.contains(pair)).count();
-        let all = other.len() + pairs.len();
-        // Three tenths of all pairs in common, where one half would be every pair. The distance is a
-        // percentage, so lower is nearer.
-        (shared * 10 >= all * 3).then(|| 2 + (all - 2 * shared.min(all / 2)) * 100 / all.max(1))
-    };
     let mut ranked: Vec<(usize, &str)> = known
-        .filter_map(|other| Some((score(other)?, other)))
+        .filter_map(|other| Some((pair_distance(&wanted, &pairs, other)?, other)))
         .collect();
     ranked.sort_unstable();
     let best = ranked.into_iter().take(SUGGESTIONS);
     best.map(|(_, name)| name.to_owned()).collect()
+}
+
+/// How far a name is from the wanted one, in normal form with its pairs of letters; `None` if too far to be suggested.
+fn pair_distance(wanted: &str, pairs: &[(char, char)], other: &str) -> Option<usize> {
+    let other = normalize_name(other);
+    // Equal but for case, dashes and underscores: certainly meant.
+    if other == wanted {
+        return Some(0);
+    }
+    // Two letters are contained in nearly every name, so short names do not count as contained.
+    let contained = other.contains(wanted) || wanted.contains(&other);
+    if contained && other.len() >= 3 && wanted.len() >= 3 {
+        return Some(1);
+    }
+    let others = letter_pairs(&other);
+    let shared = others.iter().filter(|pair| pairs.contains(pair)).count();
+    let all = others.len() + pairs.len();
+    // Three tenths of all pairs in common, where one half would be every pair. The distance is a percentage, so lower
+    // is nearer.
+    (shared * 10 >= all * 3).then(|| 2 + (all - 2 * shared.min(all / 2)) * 100 / all.max(1))
 }
 
 fn normalize_name(name: &str) -> String {

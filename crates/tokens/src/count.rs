@@ -66,6 +66,7 @@ impl TokenCount {
 impl Add for TokenCount {
     type Output = Self;
 
+    // Saturating: counts come from headers of files that may lie.
     fn add(self, other: Self) -> Self {
         Self {
             count: self.count.saturating_add(other.count),

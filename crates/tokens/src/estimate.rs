@@ -132,6 +132,7 @@ impl TokenCounter for EstimatingCounter {
                 .fold(0, u64::saturating_add)
         };
         let low = (sum(|ratio| ratio.0) / 1000).saturating_sub(SLACK);
+        // Rounded to the nearest, where the bounds are rounded outwards.
         let count = sum(|ratio| ratio.1).saturating_add(500) / 1000;
         // A token has at least one byte; SentencePiece may put a space in front.
         let most = (text.len() as u64).saturating_add(1);

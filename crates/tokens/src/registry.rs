@@ -1,4 +1,4 @@
-//! Which counter counts which encoding.
+//! The choice of a counter by encoding.
 
 use contexture_catalogue::Encoding;
 

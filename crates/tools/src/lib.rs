@@ -1,9 +1,13 @@
-//! The tools of an agent: which there are, which of them a model is offered, what its calls mean and whether they may run.
+//! The tools of an agent: registration, selection for a call, what calls mean and whether they may run.
 //!
 //! A [`Registry`] holds tools and groups. [`Registry::offer`] picks those that a [`Choice`] keeps, in an order that holds
 //! from call to call, with a reason for each that is left out. [`Registry::resolve`] takes a [`Call`] to its tool by any
-//! route, under a [`Policy`]; [`arguments::parse_arguments`] mends arguments that are not quite JSON, and [`Registry::check_arguments`] holds
+//! route, under a [`Policy`]; [`arguments::parse_arguments`] repairs arguments that are not quite JSON, and
+//! [`Registry::check_arguments`] holds
 //! them against the tool's schema.
+//!
+//! Terms: a *flat tool* is offered by itself; a *namespace* is a group that is offered as one tool; a *toolkit* is a group
+//! whose tools are offered once the model has loaded it. A *choice* says what is shown, a *policy* what may run.
 //!
 //! All state ([`Registry`], [`Choice`], [`Selection`], [`LoadedToolkits`], [`Policy`]) is plain data that serde stores.
 //!

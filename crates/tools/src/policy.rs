@@ -1,4 +1,4 @@
-//! Which tools may run: allowed, denied, or asked about first.
+//! The policy of which tools may run: allowed, denied, or a person is asked first.
 //!
 //! A policy decides about the tool that a call *means*, not about the name the model wrote: [`crate::Registry::resolve`]
 //! asks it on every route, so a denied tool cannot be reached through a namespace or a toolkit. What is offered does not
@@ -121,6 +121,7 @@ impl Policy {
         self.strictest_decision(tool, |_| false)
     }
 
+    // Names are matched against the id, never against what the model wrote.
     fn strictest_decision(&self, id: &ToolId, has: impl Fn(&str) -> bool) -> Decision<'_> {
         let about = |rule: &&Rule| match &rule.on {
             RuleTarget::Name(pattern) => pattern.matches(id),
@@ -128,6 +129,7 @@ impl Policy {
         };
         let mut decided: Option<&Rule> = None;
         for rule in self.rules.iter().filter(about) {
+            // Strictly greater, so that the first of equally strict rules is the one reported.
             if decided.is_none_or(|before| rule.verdict > before.verdict) {
                 decided = Some(rule);
             }

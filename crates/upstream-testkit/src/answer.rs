@@ -1,4 +1,4 @@
-//! What is sent, when, and how it ends.
+//! Answers of an upstream: content, pace and ending.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-/// An answer: a status, headers and a body, and the way in which that is sent.
+/// An answer: a status, headers and a body, and how these are sent.
 ///
 /// Headers are sent as they are given, in their order; what frames the body is added.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct UpstreamResponse {
     pub(crate) end: BodyEnding,
 }
 
-/// How the body's end is told.
+/// How the end of the body is announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// By its length, given first.
@@ -37,7 +37,7 @@ pub(crate) enum Pace {
     Through(Gate),
 }
 
-/// How it ends.
+/// How an answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyEnding {
     /// The answer is whole, and the connection stays open for the next request.
@@ -53,6 +53,7 @@ pub(crate) enum BodyEnding {
 impl BodyEnding {
     /// How much of the body is sent.
     pub(crate) fn byte_limit(self) -> usize {
+        // No limit: the whole body is sent.
         match self {
             Self::Whole => usize::MAX,
             Self::Dropped(bytes) | Self::Stalled(bytes) => bytes,
@@ -121,6 +122,7 @@ impl UpstreamResponse {
     pub fn in_pieces_of(self, bytes: usize) -> Self {
         let body = self.body();
         Self {
+            // Cut by bytes and not by characters or events: clients must put them together again.
             pieces: body.chunks(bytes).map(Bytes::copy_from_slice).collect(),
             framing: Framing::Chunks,
             ..self
@@ -182,7 +184,7 @@ impl UpstreamResponse {
     }
 }
 
-/// Lets chunks through when a test says so.
+/// A gate that lets chunks through when a test says so.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Semaphore>);
 
@@ -199,6 +201,7 @@ impl Gate {
     }
 
     pub(crate) async fn wait_for_release(&self) {
+        // Forgotten, or the permit would return to the gate and let another chunk through.
         self.0.acquire().await.unwrap().forget();
     }
 }

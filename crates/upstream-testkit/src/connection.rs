@@ -1,4 +1,4 @@
-//! One connection: requests read, and answers written as HTTP/1.1 has it.
+//! One connection: requests read and answers written by HTTP/1.1.
 //!
 //! Not here: what is answered, and how requests are read.
 
@@ -45,6 +45,7 @@ impl Connection {
 
     /// Sends the answer, watching whether the client leaves.
     pub(crate) async fn send_response(&mut self, answer: &UpstreamResponse) -> ConnectionState {
+        // Not even a status line: the client sees a closed connection.
         if answer.end == BodyEnding::Silent {
             return ConnectionState::Closed;
         }
@@ -53,11 +54,13 @@ impl Connection {
             write_response(output, answer).await?;
             match answer.end {
                 BodyEnding::Whole => io::Result::Ok(ConnectionState::Open),
+                // Waits for ever; the client's closing ends the select below.
                 BodyEnding::Stalled(_) => std::future::pending().await,
                 BodyEnding::Dropped(_) | BodyEnding::Silent => Ok(ConnectionState::Closed),
             }
         };
         tokio::select! {
+            // The answer first: a client that closes after reading everything has not left early.
             biased;
             left = sent => left.unwrap_or(ConnectionState::ByClient),
             () = input.wait_for_close() => ConnectionState::ByClient,
@@ -66,6 +69,7 @@ impl Connection {
 }
 
 async fn write_response(output: &mut OwnedWriteHalf, answer: &UpstreamResponse) -> io::Result<()> {
+    // An empty reason phrase is valid, and clients must not depend on it.
     let mut head = format!("HTTP/1.1 {} \r\n", answer.status);
     for (name, value) in &answer.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -84,6 +88,7 @@ async fn write_response(output: &mut OwnedWriteHalf, answer: &UpstreamResponse) 
                 Pace::Through(gate) => gate.wait_for_release().await,
             }
         }
+        // Cut at the limit, so that a loss can fall within a chunk.
         let piece = piece.slice(..piece.len().min(limit));
         limit -= piece.len();
         if !piece.is_empty() {
@@ -91,10 +96,12 @@ async fn write_response(output: &mut OwnedWriteHalf, answer: &UpstreamResponse) 
                 .write_all(&frame_chunk(&piece, answer.framing))
                 .await?;
         }
+        // The rest is not even framed: to the client the connection dies here.
         if limit == 0 {
             break;
         }
     }
+    // The last chunk is what tells a client that the body is whole.
     if answer.framing == Framing::Chunks && answer.end == BodyEnding::Whole {
         output.write_all(b"0\r\n\r\n").await?;
     }

@@ -1,4 +1,4 @@
-//! Who decides what is answered.
+//! The decision what to answer, and the request it is made on.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,7 +17,7 @@ impl<F: Fn(&Received) -> UpstreamResponse + Send + Sync + 'static> Provider for 
     }
 }
 
-/// A request as it came over the wire.
+/// A request as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The method as written.

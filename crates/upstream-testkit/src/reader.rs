@@ -1,4 +1,4 @@
-//! Requests, read from bytes as HTTP/1.1 has it.
+//! Requests read from bytes by HTTP/1.1.
 
 use std::io;
 
@@ -35,10 +35,12 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
                 return Ok(None);
             }
         };
+        // Requests have no other transfer encoding in practice.
         let is_chunked = request.header("transfer-encoding").is_some();
         request.body = if is_chunked {
             self.read_chunked_body().await?
         } else {
+            // Without a length there is no body, as for a GET.
             let length = request.header("content-length").unwrap_or("0");
             self.read_bytes(length.parse().map_err(io::Error::other)?)
                 .await?
@@ -58,6 +60,7 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
                 return Ok(body.freeze());
             }
             body.extend_from_slice(&self.read_bytes(size).await?);
+            // The line break after a chunk's bytes.
             self.read_line().await?;
         }
     }
@@ -103,6 +106,7 @@ impl<R: AsyncRead + Unpin> RequestReader<R> {
 fn parse_head(bytes: &[u8]) -> io::Result<Option<(Received, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
+    // Parsed anew from the beginning as more comes; heads are short.
     let status = request.parse(bytes).map_err(io::Error::other)?;
     let httparse::Status::Complete(length) = status else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A provider that answers what was recorded.
+//! A provider that answers from recordings.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +26,7 @@ impl ReplayingProvider {
             let body = exchange.request.get().as_bytes().to_vec();
             let key = (exchange.path_and_query().to_owned(), body);
             answers
+                // The first recording wins, so that answers do not depend on how often a test asks.
                 .entry(key)
                 .or_insert_with(|| recorded_response(&exchange));
         }
@@ -35,6 +36,7 @@ impl ReplayingProvider {
 
 impl Provider for ReplayingProvider {
     fn respond_to(&self, request: &Received) -> UpstreamResponse {
+        // Bytes and not meaning: these tests are about what is on the wire.
         let key = (request.target.clone(), request.body.to_vec());
         let recorded = self.answers.get(&key).cloned();
         recorded.unwrap_or_else(|| UpstreamResponse::text(404, "this request was not recorded"))
@@ -57,6 +59,7 @@ fn recorded_response(exchange: &Exchange) -> UpstreamResponse {
 /// Cut after each empty line.
 fn split_events(stream: &str) -> Vec<String> {
     let mut events = vec![String::new()];
+    // Line breaks are kept, so that replayed bytes equal recorded ones.
     for line in stream.split_inclusive('\n') {
         if let Some(event) = events.last_mut() {
             event.push_str(line);

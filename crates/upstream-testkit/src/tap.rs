@@ -26,6 +26,7 @@ type CapturedBytes = Arc<Mutex<BytesMut>>;
 impl Tap {
     /// Listens on a free port of the loopback and passes on to `http://host:port`.
     pub async fn start(base: &str) -> Self {
+        // An address and no name: nothing is resolved in tests.
         let target: SocketAddr = base.strip_prefix("http://").unwrap().parse().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -54,6 +55,7 @@ impl Tap {
         let mut requests = Vec::new();
         for bytes in connections {
             let mut reader = RequestReader::new(&bytes[..]);
+            // An unfinished request at the end is not counted as sent.
             while let Ok(Some(request)) = reader.next_request().await {
                 requests.push(request);
             }
@@ -93,6 +95,7 @@ async fn accept_connections(
                 () = forward_bytes(from_server, to_client, None) => {}
             }
         });
+        // Finished connections are reaped as new ones come.
         while connections.try_join_next().is_some() {}
     }
 }
@@ -105,6 +108,7 @@ async fn forward_bytes(
     let mut bytes = BytesMut::new();
     while from.read_buf(&mut bytes).await.is_ok_and(|read| read > 0) {
         let read = bytes.split();
+        // Kept before it is passed on, so that a test never misses what a server has already answered.
         if let Some(kept) = &kept {
             kept.lock().unwrap().extend_from_slice(&read);
         }

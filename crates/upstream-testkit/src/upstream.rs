@@ -83,6 +83,7 @@ async fn accept_connections(
         connections.spawn(async move {
             serve_connection(Connection::new(stream), &*provider, &tell).await
         });
+        // Finished connections are reaped as new ones come.
         while connections.try_join_next().is_some() {}
     }
 }
@@ -97,18 +98,21 @@ async fn serve_connection(
             Ok(Some(request)) => Arc::new(request),
             Ok(None) => return,
             Err(error) => {
+                // Malformed requests are part of the log: tests assert that there are none.
                 tell.send_modify(|seen| seen.refused.push(error.to_string()));
                 return;
             }
         };
         let answer = provider.respond_to(&request);
         let is_last = request.header("connection") == Some("close");
+        // Recorded before it is answered: a test may wait for the request while the answer is held back.
         tell.send_modify(|seen| seen.received.push(request));
         let left = connection.send_response(&answer).await;
         tell.send_modify(|seen| match left {
             ConnectionState::Open | ConnectionState::Closed => seen.answered += 1,
             ConnectionState::ByClient => seen.left += 1,
         });
+        // Closing is decided by either side.
         if left != ConnectionState::Open || is_last {
             return;
         }

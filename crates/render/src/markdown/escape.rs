@@ -32,10 +32,12 @@ pub(super) enum EscapeContext {
 pub(super) fn write_label(out: &mut String, name: &str, position: EscapeContext) {
     for c in name.chars() {
         match c {
+            // Characters with a meaning within a line: a label is bold, so `*` could end it.
             '\\' | '`' | '*' | '[' | ']' | '<' | '~' => {
                 out.push('\\');
                 out.push(c);
             }
+            // Trailing `#`s close a heading in CommonMark; elsewhere they are harmless.
             '#' if position == EscapeContext::Heading => out.push_str("\\#"),
             c if is_break(c) => out.push('␤'),
             c => push_visible(out, c),
@@ -47,6 +49,7 @@ pub(super) fn write_label(out: &mut String, name: &str, position: EscapeContext)
 pub(super) fn write_text(out: &mut String, text: &str, position: EscapeContext, indent: usize) {
     let mut lines = Lines { rest: Some(text) };
     let first = lines.next().unwrap_or_default();
+    // Behind a label the text stands within a line, where no block can begin.
     if position == EscapeContext::Line {
         first.chars().for_each(|c| push_visible(out, c));
     } else if position == EscapeContext::Item && is_blank(first) {
@@ -59,9 +62,11 @@ pub(super) fn write_text(out: &mut String, text: &str, position: EscapeContext, 
     }
     for line in lines {
         out.push('\n');
+        // A blank line without indentation cannot leave its bullet, and trailing spaces would be noise.
         if !is_blank(line) {
             push_spaces(out, indent);
         }
+        // Later lines stand at the start of a line, wherever the first one stood.
         write_line(out, line, EscapeContext::Body);
     }
 }
@@ -97,20 +102,24 @@ fn begins_block(line: &str, numbered: bool) -> bool {
     let behind = line.get(first.len_utf8()..).unwrap_or_default();
     match first {
         '\\' => true,
+        // Only a number before it makes `.` or `)` the mark of a list.
         '.' | ')' => numbered && stands_alone(behind),
         _ if numbered => false,
         '#' => stands_alone(run),
+        // `---` is a rule, `|---|` a table's second row and `:-` a definition.
         '-' => stands_alone(behind) || only("-|:"),
         '+' => stands_alone(behind),
         '*' => stands_alone(behind) || only("*"),
         '_' => only("_"),
         '=' => only("="),
+        // Two of them are inline code, three a fence.
         '`' | '~' => line.len() - run.len() >= 3,
         '>' | '|' | ':' => true,
 
         '<' => {
             behind.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '!' | '?' | '/'))
         }
+        // A link definition needs `]:` on the line; any other bracket is text.
         '[' => line.contains("]:"),
         _ => false,
     }
@@ -152,6 +161,7 @@ impl<'a> Iterator for Lines<'a> {
         };
         let (line, after) = text.split_at(at);
         let mut after = after.get(c.len_utf8()..).unwrap_or_default();
+        // `\r\n` is one line break.
         if c == '\r' {
             after = after.strip_prefix('\n').unwrap_or(after);
         }

@@ -61,6 +61,7 @@ impl Renderer for MarkdownRenderer {
         let shown: Vec<&Fragment> = prepared
             .iter()
             .map(AsRef::as_ref)
+            // Nothing is shown of a fragment of null, not even a heading.
             .filter(|fragment: &&Fragment| !fragment.data().is_none_or(FragmentData::is_null))
             .collect();
         let mut writer = MarkdownWriter {
@@ -69,6 +70,7 @@ impl Renderer for MarkdownRenderer {
             nested_start: false,
         };
         if self.options.group_fragments.groups_top_level() {
+            // At the top level a group becomes one heading, and its members become bullets.
             for (name, members) in group_by_name(shown) {
                 writer.write_heading(&plural(name));
                 members
@@ -155,6 +157,7 @@ impl MarkdownWriter {
         self.write_bullet(depth);
         self.nested_start = true;
         inside(self);
+        // Still set: nothing was written inside, so the empty value is named.
         if self.nested_start {
             self.nested_start = false;
             self.out.push(' ');
@@ -202,6 +205,7 @@ impl MarkdownWriter {
     }
 
     fn write_items(&mut self, items: &[FragmentData], grouped: bool, depth: usize) {
+        // A closure, because the items are walked twice when they are grouped.
         let shown = || items.iter().filter(|item| !item.is_null());
         let mut groups = match grouped {
             true => group_by_name(shown().filter_map(as_fragment)),
@@ -210,6 +214,7 @@ impl MarkdownWriter {
         for item in shown() {
             match item {
                 FragmentData::Fragment(inner) if grouped => {
+                    // The first of a name writes all of them, the later ones nothing.
                     let members = groups.get_mut(inner.name.as_str()).map(std::mem::take);
                     let members = members.unwrap_or_default();
                     if !members.is_empty() {

@@ -33,6 +33,7 @@ fn push_word(out: &mut String, word: &str) {
 }
 
 fn snake_case(name: &str) -> String {
+    // The common case: already in the form that the rest would make.
     if !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') {
         return name.to_owned();
     }
@@ -42,6 +43,7 @@ fn snake_case(name: &str) -> String {
         .map(|c| if is_cut(c) { '_' } else { c })
         .collect();
     let mut out = String::with_capacity(name.len() + 8);
+    // Without a small letter there are no seams to find, as in `HTTP_STATUS`.
     if !name.iter().any(char::is_ascii_lowercase) {
         name.iter().for_each(|c| out.extend(c.to_lowercase()));
         return collapse_underscores(&out);
@@ -55,10 +57,12 @@ fn snake_case(name: &str) -> String {
             rest = after;
             continue;
         };
+        // No underscore before the first word.
         if rest.len() < name.len() {
             out.push('_');
         }
         out.extend(all_but_last.iter().map(char::to_ascii_lowercase));
+        // Of a run of capitals the last begins the next word, unless the run ends the word.
         if run > 1 && behind.first() != Some(&'_') {
             out.push('_');
         }

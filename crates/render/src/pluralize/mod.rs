@@ -31,9 +31,11 @@ fn inflect(
     if word.is_empty() {
         return String::new();
     }
+    // Checked by length first: lower-casing a whole paragraph for a table look-up would be waste.
     if word.len() <= LONGEST_LISTED {
         let lower = word.to_lowercase();
         let pairs = || IRREGULAR.iter().copied().map(direction);
+        // Already in the wanted number; the rules below would inflect it again.
         if pairs().any(|(_, to)| to == lower) {
             return with_case_of(word, &lower);
         }
@@ -52,6 +54,7 @@ fn inflect(
         return word.to_owned();
     }
     rules
+        // Backwards, because the last rule that matches counts.
         .iter()
         .rev()
         .find_map(|rule| apply_rule(word, rule))
@@ -69,6 +72,8 @@ fn apply_rule(word: &str, rule: &Rule) -> Option<String> {
             let Some(before) = match_end(head, stem) else {
                 continue;
             };
+            // The longest match is the one that leaves the shortest head, as alternation in the original's
+            // patterns does.
             if best.is_none_or(|(longest, _)| before.len() < longest.len()) {
                 best = Some((before, head));
             }
@@ -76,6 +81,7 @@ fn apply_rule(word: &str, rule: &Rule) -> Option<String> {
     }
     let (before, head) = best?;
     let (matched, stem) = (word.get(before.len()..)?, head.get(before.len()..)?);
+    // An empty match takes its case from the letter before it, as `pluralize` does.
     let model = match matched.is_empty() {
         true => before.get(before.char_indices().next_back()?.0..)?,
         false => matched,
@@ -115,6 +121,7 @@ fn match_end<'a>(word: &'a str, pattern: &str) -> Option<&'a str> {
         let last = rest.chars().next_back()?;
         rest = rest.get(..rest.len() - last.len_utf8())?;
         if pattern.ends_with(']') {
+            // Patterns are constants of this crate, so an unbalanced class is a bug that tests find.
             let open = pattern.rfind('[')?;
             let class = pattern.get(open + 1..pattern.len() - 1)?;
             if !in_class(last, class) {

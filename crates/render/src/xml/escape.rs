@@ -27,6 +27,7 @@ pub(super) fn escape_lines(out: &mut String, text: &str, spaces: usize) {
 fn escape_with_newline(out: &mut String, text: &str, mut newline: impl FnMut(&mut String)) {
     let bytes = text.as_bytes();
     let (mut done, mut at) = (0, 0);
+    // Runs without specials are copied whole; only their ends are looked at byte by byte.
     while let Some(found) = next_special(bytes, at) {
         at = found + 1;
         let (replacement, width) = match bytes.get(found) {
@@ -36,9 +37,11 @@ fn escape_with_newline(out: &mut String, text: &str, mut newline: impl FnMut(&mu
             Some(b'"') => ("&quot;", 1),
             Some(b'\'') => ("&apos;", 1),
             Some(b'\n') => ("", 1),
+            // U+FFFE and U+FFFF are the only characters beginning with this byte that XML forbids.
             Some(0xEF) if matches!(bytes.get(found + 1..found + 3), Some([0xBF, 0xBE | 0xBF])) => {
                 ("\u{fffd}", 3)
             }
+            // Allowed as they are, or a harmless character that begins with 0xEF.
             Some(b'\t' | b'\r' | 0xEF) | None => continue,
             Some(control) => (control_picture(*control), 1),
         };

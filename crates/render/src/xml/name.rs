@@ -20,6 +20,7 @@ pub(super) fn write_name(out: &mut String, name: &str) {
     }
     for (at, c) in name.char_indices() {
         let rest = name.get(at..).unwrap_or_default();
+        // The first character has a narrower set, so that a name cannot begin with a digit.
         let allowed = is_name_start(c) || (at > 0 && is_name_char(c));
         if allowed && !looks_escaped(rest) {
             out.push(c);
@@ -71,6 +72,7 @@ fn is_in_ranges(ranges: &[(u16, u16)], c: char) -> bool {
     let Ok(code) = u16::try_from(u32::from(c)) else {
         return false;
     };
+    // Ranges are sorted: the last one that begins at or before the character is the only candidate.
     let after = ranges.partition_point(|(first, _)| *first <= code);
     let range = after.checked_sub(1).and_then(|index| ranges.get(index));
     range.is_some_and(|(_, last)| code <= *last)

@@ -59,6 +59,7 @@ impl Sink for TextSink {
         let Some(OpenElement { start, content }) = self.open.pop() else {
             return;
         };
+        // Nothing was written since the start tag, so the element disappears with its line.
         if self.out.len() == content {
             return self.out.truncate(start);
         }
@@ -71,6 +72,7 @@ impl Sink for TextSink {
         self.start_tag(name);
         if text.as_bytes().contains(&b'\n') {
             self.out.push('\n');
+            // A text of blanks alone gets no indentation, which a reader would take for its content.
             if !text.chars().all(is_blank) {
                 push_spaces(&mut self.out, 2 * (depth + 1));
                 escape_lines(&mut self.out, text, 2 * (depth + 1));

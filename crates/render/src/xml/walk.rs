@@ -58,11 +58,14 @@ impl<'s, S: Sink> Walk<'s, S> {
     fn emit_top_level(&mut self, fragment: &Fragment) {
         let name = &fragment.name;
         let Some(data) = fragment.data() else { return };
+        // An array of one item adds no information at the top; deeper it would be confused with an object's
+        // entry.
         let lone = match data {
             FragmentData::Array(items) => {
                 let mut items = items.iter().filter(|item| !item.is_null());
                 items
                     .next()
+                    // An array within the array stays, or its items would lose their level.
                     .filter(|item| items.next().is_none() && !is_array(item))
             }
             _ => None,
@@ -105,6 +108,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                     .add_leaf(name, if *value { "true" } else { "false" }, depth);
             }
             FragmentData::Number(number) => {
+                // One buffer for all numbers: a table of figures would allocate for each cell.
                 self.number.clear();
                 write_number(&mut self.number, number);
                 self.sink.add_leaf(name, &self.number, depth);
@@ -124,6 +128,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                 self.sink.open_element(name, depth);
                 for (key, value) in entries {
                     match value {
+                        // Its own name says more than the key, which would only wrap it.
                         FragmentData::Fragment(inner) => self.emit_fragment(inner, depth + 1),
                         other => self.emit_value(key, other, false, depth + 1),
                     }
@@ -154,6 +159,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                     }
                 }
                 FragmentData::Fragment(inner) => self.emit_fragment(inner, depth),
+                // Rows of plain values read best as one line; a row with an object needs elements.
                 FragmentData::Array(inner) if is_flat(inner) => {
                     let mut text = String::new();
                     self.join_leaves(&mut text, inner);
@@ -165,6 +171,7 @@ impl<'s, S: Sink> Walk<'s, S> {
     }
 
     fn emit_group(&mut self, name: &str, members: &[&Fragment], depth: usize) {
+        // As in the data formats: an empty plural falls back to the name.
         let title = Some(plural(name)).filter(|title| !title.is_empty());
         let title = title.as_deref().unwrap_or(name);
         self.sink.open_element(title, depth);
@@ -192,6 +199,7 @@ impl<'s, S: Sink> Walk<'s, S> {
 
     /// The name of an array's items. A name without a singular (`s`) serves itself.
     fn singular_name(&mut self, name: &str) -> Rc<str> {
+        // Cached, because the items of one array ask again for the same name and inflection is slow.
         if let Some(known) = self.singulars.get(name) {
             return Rc::clone(known);
         }

@@ -1,4 +1,4 @@
-//! Claude Code's log.
+//! Claude Code's log format.
 //!
 //! One record a line. Records of type `user` and `assistant` hold an Anthropic message; the rest
 //! (summaries, snapshots, system notes) are kept but become no items. `parentUuid` links records to
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
-use crate::json::{excerpt, text_of, with_member};
+use crate::json::{excerpt, text_of, timestamp_of, with_member};
 use crate::kept_records::Records;
 use crate::lines::{Expected, each_line, join_lines, wrong_record};
 use crate::session::{
@@ -29,10 +29,12 @@ const EXPECTED: Expected = Expected {
 };
 
 /// How much of a record's uuid names its branch.
+// As many digits as Git shows: enough to tell branches of one log apart, and readable.
 const MARK: usize = 8;
 
 pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
     let mut reader = ClaudeReader {
+        // Looked up before reading, because the first records of a linked log have no parent either.
         linked: has_parent_links(text),
         ..ClaudeReader::default()
     };
@@ -40,22 +42,16 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
         reader.read_record(raw, records)
     })?;
-    let ClaudeReader {
-        tree,
-        sources,
-        session_id,
-        title,
-        last,
-        ..
-    } = reader;
+    // A log without a session id is known by its file.
+    let session_id = reader.session_id;
     let name = session_id.unwrap_or_else(|| options.source_name.to_owned());
     Ok(Session {
         format: SessionFormat::ClaudeCode,
         source_id: format!("claude-code:{name}"),
-        title: title.or_else(|| title_of(&tree)),
+        title: reader.title.or_else(|| title_of(&reader.tree)),
         instructions: Vec::new(),
-        heads: session_heads(&tree, &sources, last),
-        tree,
+        heads: session_heads(&reader.tree, &reader.sources, reader.last),
+        tree: reader.tree,
         metadata: records.to_metadata(),
         info: SessionInfo::default(),
         skipped,
@@ -69,6 +65,7 @@ fn has_parent_links(text: &str) -> bool {
         fields.is_some_and(|fields| text_of(&fields, "parentUuid").is_some())
     };
     text.lines()
+        // A search for the text spares the parse for all lines but those that may hold it.
         .any(|line| line.contains("\"parentUuid\"") && linked(line))
 }
 
@@ -98,6 +95,7 @@ impl ClaudeReader {
     fn read_record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
         let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
         let kind = text_of(&fields, "type").ok_or_else(|| wrong_record(raw.get()))?;
+        // The first record that has one: later ones may be of a resumed session that was copied in.
         if self.session_id.is_none() {
             self.session_id = text_of(&fields, "sessionId");
         }
@@ -108,12 +106,14 @@ impl ClaudeReader {
             _ => None,
         };
         if let Some(title) = title {
+            // The last title wins: a person renames a session after the generated summary.
             self.title = Some(shorten_words(&title, TITLE_CHARS));
         }
         let (items, form) = match kind.as_str() {
             "user" | "assistant" => split_record(raw, &fields)?,
             _ => (Vec::new(), None),
         };
+        // Added also without items, for the record must be written back.
         records.add_record(raw, form, &items, fill_template);
         self.link_items(&fields, &kind, items);
         Ok(())
@@ -126,23 +126,20 @@ impl ClaudeReader {
         let uuid = text_of(fields, "uuid");
         let above = text_of(fields, "parentUuid").or_else(|| text_of(fields, "logicalParentUuid"));
         let mut parent = match above {
+            // A parent that is no known record, or had no items above it, leaves the node a beginning.
             Some(above) => self.by_uuid.get(&above).copied().flatten(),
+            // In a linked log no link means a beginning; a sub-agent's tree never hangs below the main
+            // conversation.
             None if self.linked || side => None,
             None => self.last,
         };
-        let created_at = text_of(fields, "timestamp")
-            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
-            .map(jiff::Timestamp::as_millisecond);
-        let message_id = match kind {
-            "assistant" => fields
-                .get(&["message"])
-                .and_then(|raw| text_of(&Fields::parse(raw.get()).ok()?, "id"))
-                .or_else(|| uuid.clone()),
-            _ => uuid.clone(),
-        };
+        let created_at = timestamp_of(fields);
+        let message_id = message_id_of(fields, kind).or_else(|| uuid.clone());
+        let hidden = flag("isMeta") || flag("isCompactSummary");
         for item in items {
             let index = self.tree.len();
-            let audience = if flag("isMeta") || flag("isCompactSummary") {
+            // Shown to the model only: the program put these in, and its own interface hides them.
+            let audience = if hidden {
                 Audience::MODEL
             } else {
                 audience_of(&item)
@@ -161,14 +158,27 @@ impl ClaudeReader {
                 side,
             });
             parent = Some(index);
+            // A sub-agent runs beside the main conversation and does not move its end.
             if !side {
                 self.last = parent;
             }
         }
+        // Registered even without items, so that children of a record that became none hang below what was
+        // above it.
         if let Some(uuid) = uuid {
             self.by_uuid.insert(uuid, parent);
         }
     }
+}
+
+/// The message's own id in a record of the assistant. One answer of the model is several records with one message id;
+/// they fold into one message.
+fn message_id_of(fields: &Fields<'_>, kind: &str) -> Option<String> {
+    if kind != "assistant" {
+        return None;
+    }
+    let message = Fields::parse(fields.get(&["message"])?.get()).ok()?;
+    text_of(&message, "id")
 }
 
 /// A record's items, and the record without its content.
@@ -185,10 +195,13 @@ fn split_record(raw: &RawValue, fields: &Fields<'_>) -> Result<(Vec<Item>, Optio
     let content = members
         .get(&["content"])
         .ok_or_else(|| wrong("no `content`"))?;
+    // One message as a list, which is the form that the format's reader takes.
     let array = format!(r#"[{{"role":{},"content":{}}}]"#, role.get(), content.get());
     let lifted = lift(Format::Anthropic, &array).map_err(|error| error.to_string())?;
+    // A system message within the log is part of the history, not of the instructions before it.
     let leading = lifted.transcript.instructions.into_iter().map(Item::from);
     let items: Vec<Item> = leading.chain(lifted.transcript.items).collect();
+    // `null` marks the place that filling puts the content back into.
     let form = with_member(message.get(), "content", "null")
         .and_then(|message| with_member(raw.get(), "message", &message))
         .and_then(|form| Raw::parse(form).ok());
@@ -206,6 +219,7 @@ fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
 fn anthropic_content(items: &[&Item]) -> Option<Raw> {
     let json = anthropic_messages(items);
     let list: Vec<&RawValue> = serde_json::from_str(&json).ok()?;
+    // Several messages would not go back into one record; the record is then kept whole.
     let [message] = list.as_slice() else {
         return None;
     };
@@ -219,6 +233,7 @@ fn anthropic_messages(items: &[&Item]) -> String {
         ..contexture_ir::Transcript::default()
     };
     let dialect = Dialect {
+        // Content goes back as it was read, so a system message in mid-history must be allowed.
         mid_system: true,
         ..Dialect::of(Format::Anthropic)
     };
@@ -232,6 +247,8 @@ fn session_heads(
     last: Option<usize>,
 ) -> Vec<SessionHead> {
     let mut covered = vec![false; tree.len()];
+    // Walks up until it meets a path that an earlier branch covered: the node below is the first of this
+    // branch's own.
     let mut own = |leaf: usize| {
         let (mut first, mut at) = (leaf, Some(leaf));
         while let Some(node) = at
@@ -244,6 +261,7 @@ fn session_heads(
         first
     };
     let mut heads: Vec<SessionHead> = Vec::new();
+    // Covered first, so that shared ancestors belong to the main branch.
     if let Some(node) = last {
         own(node);
         let name = "main".to_owned();
@@ -254,18 +272,8 @@ fn session_heads(
         if Some(node) == last {
             continue;
         }
-        let source = sources.get(own(node));
-        let side = source.is_some_and(|source| source.side);
-        let uuid = source.and_then(|source| source.uuid.as_deref());
-        let mut name = if side { "sidechain" } else { "branch" }.to_owned();
-        let mark = uuid.into_iter().flat_map(str::chars);
-        let mark: String = mark
-            .filter(char::is_ascii_alphanumeric)
-            .take(MARK)
-            .collect();
-        if !mark.is_empty() {
-            name = format!("{name}-{mark}");
-        }
+        let mut name = branch_name(sources.get(own(node)));
+        // The same prefix in one log is unlikely but possible; the first keeps the plain name.
         let same = names.entry(name.clone()).or_default();
         *same += 1;
         if *same > 1 {
@@ -276,10 +284,31 @@ fn session_heads(
     heads
 }
 
+/// Names a branch after the first record that is its own, which stays when the log grows; a number would shift.
+fn branch_name(source: Option<&RecordSource>) -> String {
+    let side = source.is_some_and(|source| source.side);
+    let kind = if side { "sidechain" } else { "branch" };
+    let uuid = source.and_then(|source| source.uuid.as_deref());
+    let mark: String = uuid
+        .into_iter()
+        .flat_map(str::chars)
+        .filter(char::is_ascii_alphanumeric)
+        .take(MARK)
+        .collect();
+    if mark.is_empty() {
+        kind.to_owned()
+    } else {
+        format!("{kind}-{mark}")
+    }
+}
+
 pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
     let records = Records::from_metadata(&session.metadata)?;
+    // Records come back in their order, and nodes added since follow as records of their own.
     let (filled, added) = records.fill_records(session, fill_template);
     let mut out = join_lines(filled);
+    // New records are linked to each other only: a link to an imported record would need a uuid that it may not
+    // have.
     let mut above = None;
     for (index, node) in added.iter().enumerate() {
         let json = anthropic_messages(&[&node.item]);
@@ -289,11 +318,7 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
                 .message_id
                 .clone()
                 .unwrap_or_else(|| format!("added-{index}"));
-            let kind = if message.get().contains(r#""role":"assistant""#) {
-                "assistant"
-            } else {
-                "user"
-            };
+            let kind = record_kind(message.get());
             let parent: Option<String> = above.replace(uuid.clone());
             out.push_str(&format!(
                 r#"{{"type":"{kind}","uuid":{},"parentUuid":{},"message":{}}}"#,
@@ -305,4 +330,14 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
         }
     }
     Ok(out)
+}
+
+/// The type of the record that holds a message.
+fn record_kind(message: &str) -> &'static str {
+    // The format's own writer put the role in; two words are all it can be here.
+    if message.contains(r#""role":"assistant""#) {
+        "assistant"
+    } else {
+        "user"
+    }
 }

@@ -1,4 +1,4 @@
-//! Rollouts of Codex.
+//! The rollout format of Codex.
 //!
 //! One record a line: `timestamp`, `type` and a `payload`. A `response_item`'s payload is an item as
 //! the Responses API knows it; `session_meta` holds the session's id and base instructions; events,
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
-use crate::json::{text_of, with_member, without_members};
+use crate::json::{text_of, timestamp_of, with_member, without_members};
 use crate::kept_records::Records;
 use crate::lines::{Expected, each_line, join_lines, wrong_record};
 use crate::session::{
@@ -34,25 +34,22 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
         reader.read_record(raw, records)
     })?;
+    // Before the reader is taken apart, since heads need its tree and its end.
     let heads = reader.session_heads();
-    let CodexReader {
-        tree,
-        id,
-        instructions,
-        asked,
-        ..
-    } = reader;
+    let tree = reader.tree;
+    let id = reader.id;
     let name = id.unwrap_or_else(|| options.source_name.to_owned());
     Ok(Session {
         format: SessionFormat::Codex,
         source_id: format!("codex:{name}"),
         // What the user is heard to say before is mostly said for them.
-        title: asked
+        title: reader
+            .asked
             .and_then(|node| tree.get(node))
             .map(|node| shorten_words(&node.item.text(), TITLE_CHARS))
             .filter(|title| !title.is_empty())
             .or_else(|| title_of(&tree)),
-        instructions,
+        instructions: reader.instructions,
         heads,
         tree,
         metadata: records.to_metadata(),
@@ -92,6 +89,7 @@ impl CodexReader {
         let fields = Fields::parse(raw.get()).map_err(|_| wrong_record(raw.get()))?;
         let payload = fields.get(&["payload"]);
         let Some(kind) = text_of(&fields, "type") else {
+            // Such a line has the session's data at its top level and no type.
             // The first line of an older rollout.
             if text_of(&fields, "id").is_some() && text_of(&fields, "timestamp").is_some() {
                 self.read_meta(&fields);
@@ -100,7 +98,39 @@ impl CodexReader {
             }
             return Err(wrong_record(raw.get()));
         };
-        let (item, form) = match (kind.as_str(), payload) {
+        let (item, form) = self.split_record(raw, &kind, payload)?;
+        let mut items: Vec<Item> = item.into_iter().collect();
+        // Later instructions are part of the history; those before the first node are not.
+        if self.tree.is_empty() {
+            self.take_leading(&mut items);
+        }
+        records.add_record(raw, form, &items, fill_template);
+        let created_at = timestamp_of(&fields);
+        for item in items {
+            self.push_item(item, created_at);
+        }
+        Ok(())
+    }
+
+    /// Moves instructions out of the items of a record.
+    fn take_leading(&mut self, items: &mut Vec<Item>) {
+        let leading = items.iter().filter_map(|item| match item {
+            Item::Message(message) if message.role.is_instruction() => Some(message.clone()),
+            _ => None,
+        });
+        self.instructions.extend(leading);
+        items.retain(|item| !item.role().is_some_and(Role::is_instruction));
+    }
+
+    /// Takes a record apart; records that only inform the reader have no item and are kept whole.
+    fn split_record(
+        &mut self,
+        raw: &RawValue,
+        kind: &str,
+        payload: Option<&RawValue>,
+    ) -> Result<SplitRecord, String> {
+        // An envelope first, then items without one; unknown types become no items but stay as records.
+        Ok(match (kind, payload) {
             ("session_meta", Some(payload)) => {
                 if let Ok(meta) = Fields::parse(payload.get()) {
                     self.read_meta(&meta);
@@ -113,30 +143,14 @@ impl CodexReader {
             }
             ("response_item", Some(payload)) => split_item(raw, payload)?,
             ("compacted", Some(payload)) => (parse_compaction(payload), None),
-            (_, None) => split_bare_item(raw, &kind)?,
+            (_, None) => split_bare_item(raw, kind)?,
+            // Known envelopes of newer versions with types that are new to us.
             _ => (None, None),
-        };
-        let mut items: Vec<Item> = item.into_iter().collect();
-        if self.tree.is_empty() {
-            // What leads is not history.
-            let leading = items.iter().filter_map(|item| match item {
-                Item::Message(message) if message.role.is_instruction() => Some(message.clone()),
-                _ => None,
-            });
-            self.instructions.extend(leading);
-            items.retain(|item| !item.role().is_some_and(Role::is_instruction));
-        }
-        records.add_record(raw, form, &items, fill_template);
-        let created_at = text_of(&fields, "timestamp")
-            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
-            .map(jiff::Timestamp::as_millisecond);
-        for item in items {
-            self.push_item(item, created_at);
-        }
-        Ok(())
+        })
     }
 
     fn read_meta(&mut self, meta: &Fields<'_>) {
+        // The first meta record is the session's own; a resumed session repeats those of its ancestors.
         if self.id.is_some() {
             return;
         }
@@ -145,6 +159,7 @@ impl CodexReader {
             let value = meta.get(&[name])?;
             text_of(&Fields::parse(value.get()).ok()?, "text")
         };
+        // Older rollouts have the instructions as plain text.
         let text = nested("base_instructions").or_else(|| text_of(meta, "instructions"));
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             self.instructions.push(Message::text(Role::System, text));
@@ -163,6 +178,8 @@ impl CodexReader {
                 .is_some_and(|kind| kind == "UserMessage")
         };
         match text_of(&fields, "type").as_deref() {
+            // The state before the turn, for a rollback to return to. Several items may follow before the
+            // user's message.
             Some("task_started" | "turn_started") => self.began = Some(self.last),
             Some("user_message") => self.start_turn(),
             Some("item_completed") if fields.get(&["item"]).is_some_and(of_user) => {
@@ -182,6 +199,7 @@ impl CodexReader {
 
     /// The newest user message began a turn.
     fn start_turn(&mut self) {
+        // From here on the events decide what a turn is, and plain user messages no longer count.
         self.told = true;
         let Some(mut turn) = self.messages.last().copied() else {
             return;
@@ -193,6 +211,7 @@ impl CodexReader {
             self.turns.push(turn);
             return;
         };
+        // An event may be repeated for a message that is a turn already.
         if newest.node < turn.node {
             turn.base = self.began.take().unwrap_or(turn.base);
             self.turns.push(turn);
@@ -200,11 +219,13 @@ impl CodexReader {
     }
 
     fn roll_back(&mut self, count: usize) {
+        // In a rollout without events every user message counts as a turn.
         let turns = if self.told {
             &self.turns
         } else {
             &self.messages
         };
+        // A count beyond the turns goes back to the first one.
         let kept = turns.len().saturating_sub(count);
         let Some(turn) = turns.get(kept) else {
             return;
@@ -212,6 +233,7 @@ impl CodexReader {
         let base = turn.base;
         self.last = base;
         self.began = None;
+        // Turns after the base are gone for later rollbacks too, or a second one would count them again.
         for turns in [&mut self.messages, &mut self.turns] {
             turns.truncate(turns.partition_point(|turn| Some(turn.node) <= base));
         }
@@ -223,6 +245,7 @@ impl CodexReader {
             name: "main".to_owned(),
             node,
         });
+        // Leaves that are not the end were taken back; nothing else forks a rollout.
         let taken_back = leaf_nodes(&self.tree)
             .into_iter()
             .filter(|node| Some(*node) != self.last);
@@ -240,6 +263,7 @@ impl CodexReader {
             self.messages.push(Turn { node: index, base });
         }
         self.last = Some(index);
+        // Instructions in mid-history come from the program; its users never see them.
         let hidden = item.role().is_some_and(Role::is_instruction);
         self.tree.push(SessionNode {
             parent,
@@ -251,6 +275,7 @@ impl CodexReader {
             },
             message_id: item
                 .id()
+                // Only messages: ids of calls and reasoning would fold each into a message of its own.
                 .filter(|_| item.role().is_some())
                 .map(str::to_owned),
             item,
@@ -271,6 +296,7 @@ fn split_item(raw: &RawValue, payload: &RawValue) -> Result<SplitRecord, String>
     let plain = without_members(payload.get(), is_internal).ok_or("a payload that is no object")?;
     let own = without_members(payload.get(), |name| !is_internal(name));
     let item = Item::parse(&plain).map_err(|error| error.to_string())?;
+    // Codex's own members go into the record, so that the item has only what the specification knows.
     let form = own
         .and_then(|own| with_member(raw.get(), "payload", &own))
         .and_then(|form| Raw::parse(form).ok());
@@ -289,6 +315,7 @@ fn split_bare_item(raw: &RawValue, kind: &str) -> Result<SplitRecord, String> {
         return Ok((None, None));
     }
     let item = Item::parse(raw.get()).map_err(|error| error.to_string())?;
+    // An empty object: there is no envelope to fill, and the item alone gives the record back.
     Ok((Some(item), Raw::parse("{}").ok()))
 }
 
@@ -301,15 +328,19 @@ fn parse_compaction(payload: &RawValue) -> Option<Item> {
 }
 
 fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
+    // One item a record; more would mean that the template is of another record.
     let [item] = items else {
         return None;
     };
     let json = item.to_json();
     let fields = form.fields()?;
+    // Without an envelope the item is the record.
     let Some(own) = fields.get(&["payload"]) else {
         return Some(json);
     };
     let mut payload = json;
+    // Codex's own members come back behind the item's; order within an object does not matter to the
+    // comparison.
     for (name, value) in Fields::parse(own.get()).ok()?.iter() {
         payload = with_member(&payload, name, value.get())?;
     }

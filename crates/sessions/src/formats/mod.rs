@@ -51,7 +51,9 @@ pub fn read_sessions(
     text: &str,
     options: &ReadOptions<'_>,
 ) -> Result<Vec<Session>, SessionError> {
+    // Editors on Windows prepend a byte order mark, which no JSON parser takes.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // Logs of lines first: they are not one JSON document, so the check below would refuse them.
     match format {
         SessionFormat::ClaudeCode => return Ok(vec![claude::read_session(text, options)?]),
         SessionFormat::Codex => return Ok(vec![codex::read_session(text, options)?]),
@@ -71,20 +73,22 @@ fn read_document(
     text: &str,
     options: &ReadOptions<'_>,
 ) -> Result<Session, SessionError> {
-    let whole = |text: &str| match format {
+    let read_all = |text: &str| match format {
         Format::Ui => ui::read_session(text),
         format => request_body::read_session(format, text),
     };
-    let error = match whole(text) {
+    // Read as a whole first. Reading each message alone is slower and loses what spans messages.
+    let error = match read_all(text) {
         Err(error) if options.keep_going => error,
         read => return read,
     };
-    let Some((rest, skipped)) = skip_bad_messages(text, |message| whole(message).err()) else {
+    // No single message is at fault, so the document as such is, and its own error is the one to report.
+    let Some((rest, skipped)) = skip_bad_messages(text, |message| read_all(message).err()) else {
         return Err(error);
     };
     Ok(Session {
         skipped,
-        ..whole(&rest)?
+        ..read_all(&rest)?
     })
 }
 
@@ -108,6 +112,7 @@ fn check_json(text: &str) -> Result<(), SessionError> {
 pub fn write_session(format: SessionFormat, session: &Session) -> Result<String, SessionError> {
     match format {
         SessionFormat::Wire(Format::Ui) if session.format == format => ui::write_session(session),
+        // A chat of the package holds UI messages under their own ids, which the general path would lose.
         SessionFormat::Wire(Format::Ui) if session.format == SessionFormat::DeepAgents => {
             Ok(ui::write_path(session))
         }
@@ -115,6 +120,7 @@ pub fn write_session(format: SessionFormat, session: &Session) -> Result<String,
         SessionFormat::DeepAgents => Err(SessionError::OnlyRead {
             format: format.as_str(),
         }),
+        // Records of one log mean nothing in another. A wire format takes any session.
         other if other != session.format => Err(SessionError::CannotWrite {
             from: session.format.as_str(),
             to: other.as_str(),

@@ -9,7 +9,7 @@ use contexture_wire::{Dialect, DocumentKind, Format, Lifted, lift, lower};
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::session::{
-    Session, SessionHead, SessionInfo, SessionNode, audience_of, origin_of, title_of,
+    Session, SessionHead, SessionInfo, SessionNode, audience_of, main_head, origin_of, title_of,
 };
 
 pub(crate) fn read_session(format: Format, text: &str) -> Result<Session, SessionError> {
@@ -21,6 +21,7 @@ pub(crate) fn read_session(format: Format, text: &str) -> Result<Session, Sessio
         items,
         ..
     } = transcript;
+    // The document around the history: written back with the items of the day.
     let frame = Transcript {
         instructions: Vec::new(),
         items: Vec::new(),
@@ -29,6 +30,7 @@ pub(crate) fn read_session(format: Format, text: &str) -> Result<Session, Sessio
     let (tree, heads) = linear_tree(items);
     Ok(Session {
         format: SessionFormat::Wire(format),
+        // A document has no id of its own; the same text is the same session.
         source_id: format!("{format}:{}", ContentHash::of(text.as_bytes())),
         title: title_of(&tree),
         instructions,
@@ -52,14 +54,12 @@ pub(crate) fn linear_tree(items: Vec<Item>) -> (Vec<SessionNode>, Vec<SessionHea
         imported: Some(index),
     };
     let tree: Vec<SessionNode> = items.into_iter().enumerate().map(node).collect();
-    let main = tree.len().checked_sub(1).map(|node| SessionHead {
-        name: "main".to_owned(),
-        node,
-    });
-    (tree, main.into_iter().collect())
+    let heads = main_head(&tree);
+    (tree, heads)
 }
 
 fn document_metadata(kind: DocumentKind, frame: &Transcript) -> Raw {
+    // As our own format, which alone keeps all fields of every other.
     let frame = lower(&Dialect::of(Format::Items), DocumentKind::Request, frame).json;
     let json = format!(r#"{{"kind":"{}","frame":{frame}}}"#, kind.as_str());
     Raw::parse(json).unwrap_or_else(|_| Raw::null())
@@ -91,6 +91,7 @@ pub(crate) fn write_session(format: Format, session: &Session) -> Result<String,
             items: transcript.items,
             ..frame
         };
+    // Items without a document are written as one, since a bare array would lose the instructions.
     } else if format == Format::Items {
         kind = DocumentKind::Request;
     }
@@ -102,7 +103,7 @@ pub(crate) fn write_session(format: Format, session: &Session) -> Result<String,
     Ok(lower(&dialect, kind, &transcript).json)
 }
 
-/// Everything on the main path, whoever may see it.
+/// Collects everything on the main path, whoever may see it: a log written back must be complete.
 fn main_path(session: &Session) -> Transcript {
     let path = session.heads.first().map(|head| session.path_to(head.node));
     let nodes = path

@@ -14,7 +14,7 @@ use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of, with_member};
 use crate::kept_records::{Records, StoredRecord};
 use crate::session::{
-    ReadOptions, Session, SessionHead, SessionInfo, SessionNode, Skipped, audience_of, origin_of,
+    ReadOptions, Session, SessionInfo, SessionNode, Skipped, audience_of, main_head, origin_of,
     title_of,
 };
 
@@ -32,6 +32,33 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
     let fields = Fields::parse(text).map_err(|_| wrong())?;
     let history = fields.get(&["history"]).ok_or_else(wrong)?;
     let messages: Vec<&RawValue> = serde_json::from_str(history.get()).map_err(|_| wrong())?;
+    let (reader, skipped) = read_history(messages, options)?;
+    let rest = with_member(text, "history", "null").and_then(|rest| Raw::parse(rest).ok());
+    let SweReader {
+        mut records,
+        instructions,
+        tree,
+        ..
+    } = reader;
+    records.rest = rest;
+    Ok(Session {
+        format: SessionFormat::SweAgent,
+        source_id: format!("swe-agent:{}", ContentHash::of(text.as_bytes())),
+        title: title_of(&tree),
+        instructions,
+        heads: main_head(&tree),
+        tree,
+        metadata: records.to_metadata(),
+        info: SessionInfo::default(),
+        skipped,
+    })
+}
+
+/// Reads the messages of a history; those that cannot be read are listed with [`ReadOptions::keep_going`].
+fn read_history(
+    messages: Vec<&RawValue>,
+    options: &ReadOptions<'_>,
+) -> Result<(SweReader, Vec<Skipped>), SessionError> {
     let mut reader = SweReader::default();
     let mut skipped = Vec::new();
     for (index, raw) in messages.into_iter().enumerate() {
@@ -44,41 +71,19 @@ pub(crate) fn read_session(text: &str, options: &ReadOptions<'_>) -> Result<Sess
                 number: index + 1,
                 expected: "a SWE-agent message",
                 found,
+                // Counted without the skipped ones before it.
                 read: index - skipped.len(),
             });
         }
-        reader
-            .records
-            .list
-            .push(StoredRecord::Whole(Raw::from(raw)));
+        // Kept whole and in its place, so that writing gives back what could not be read.
+        let stored = StoredRecord::Whole(Raw::from(raw));
+        reader.records.list.push(stored);
         skipped.push(Skipped {
             number: index + 1,
             what: found,
         });
     }
-    let rest = with_member(text, "history", "null").and_then(|rest| Raw::parse(rest).ok());
-    let SweReader {
-        mut records,
-        instructions,
-        tree,
-        ..
-    } = reader;
-    records.rest = rest;
-    let main = tree.len().checked_sub(1).map(|node| SessionHead {
-        name: "main".to_owned(),
-        node,
-    });
-    Ok(Session {
-        format: SessionFormat::SweAgent,
-        source_id: format!("swe-agent:{}", ContentHash::of(text.as_bytes())),
-        title: title_of(&tree),
-        instructions,
-        heads: main.into_iter().collect(),
-        tree,
-        metadata: records.to_metadata(),
-        info: SessionInfo::default(),
-        skipped,
-    })
+    Ok((reader, skipped))
 }
 
 #[derive(Default)]
@@ -100,6 +105,7 @@ impl SweReader {
             items,
             ..
         } = lifted.transcript;
+        // Until the first item everything that instructs leads the history.
         if self.has_history {
             // Instructions in the middle are part of the history.
             let items: Vec<Item> = instructions
@@ -137,7 +143,9 @@ impl SweReader {
 /// The message as chat knows it.
 fn chat_message(fields: &Fields<'_>) -> String {
     let mut out = String::from("{");
+    // Fields of the agent's own would be taken for unknown fields of chat and stored twice.
     for (name, value) in fields.iter().filter(|(name, _)| CHAT.contains(name)) {
+        // Text mode writes `null`, which chat does not allow.
         if name == "tool_calls" && value.get() == "null" {
             continue;
         }
@@ -149,6 +157,7 @@ fn chat_message(fields: &Fields<'_>) -> String {
     }
     let answered = fields.get(&["tool_call_ids"]).map(RawValue::get);
     let answered = answered.and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+    // Chat answers one call a message; the agent writes a list with one id.
     if let Some(id) = answered.as_ref().and_then(|ids| ids.first()) {
         out.push_str(&format!(
             r#""tool_call_id":{},"#,
@@ -175,29 +184,33 @@ fn message_template(message: &str) -> Option<Raw> {
         }
     }
     // What a model thought and did is mostly part of what it said.
+    // Stored as a range, so that a long thought is not kept twice.
     let said = text_of(&fields, "content").unwrap_or_default();
     for name in PARTS {
         let part = text_of(&fields, name).filter(|part| !part.is_empty());
         if let Some((start, part)) = part.and_then(|part| Some((said.find(&part)?, part))) {
             let place = format!(r#"{{"content":[{start},{}]}}"#, start + part.len());
+            // In bytes, as `find` gives them and `get` takes them back.
             out = with_member(&out, name, &place)?;
         }
     }
     Raw::parse(out).ok()
 }
 
-fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
+/// Items as a JSON array of chat messages.
+fn chat_messages<'i>(items: impl Iterator<Item = &'i Item>) -> String {
     let transcript = Transcript {
-        items: items.iter().map(|item| (*item).clone()).collect(),
+        items: items.cloned().collect(),
         ..Transcript::default()
     };
-    let json = lower(
-        &Dialect::of(Format::OpenAiChat),
-        DocumentKind::Messages,
-        &transcript,
-    )
-    .json;
+    let dialect = Dialect::of(Format::OpenAiChat);
+    lower(&dialect, DocumentKind::Messages, &transcript).json
+}
+
+fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
+    let json = chat_messages(items.iter().copied());
     let list: Vec<&RawValue> = serde_json::from_str(&json).ok()?;
+    // More than one message cannot go back into one record.
     let [message] = list.as_slice() else {
         return None;
     };
@@ -205,6 +218,7 @@ fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
     let fields = form.fields()?;
     let mut out = form.get().to_owned();
     for name in ["content", "tool_calls"] {
+        // Only members that the record had: chat's writer may add an empty one.
         if let (Some(value), true) = (chat.get(&[name]), fields.get(&[name]).is_some()) {
             out = with_member(&out, name, value.get())?;
         }
@@ -234,16 +248,7 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
         .map(|record| record.unwrap_or_else(str::to_owned))
         .collect();
     if !added.is_empty() {
-        let transcript = Transcript {
-            items: added.iter().map(|node| node.item.clone()).collect(),
-            ..Transcript::default()
-        };
-        let json = lower(
-            &Dialect::of(Format::OpenAiChat),
-            DocumentKind::Messages,
-            &transcript,
-        )
-        .json;
+        let json = chat_messages(added.iter().map(|node| &node.item));
         let list: Vec<&RawValue> = serde_json::from_str(&json).unwrap_or_default();
         messages.extend(list.iter().map(|message| message.get().to_owned()));
     }

@@ -22,6 +22,7 @@ pub(crate) fn read_sessions(
         format: "tau-bench",
         expected: EXPECTED,
     };
+    // One run by itself, as some tools write it.
     if text.trim_start().starts_with('{') {
         let raw: &RawValue = serde_json::from_str(text).map_err(|_| wrong())?;
         return Ok(vec![read_run(raw, options).map_err(|_| wrong())?]);
@@ -33,6 +34,7 @@ pub(crate) fn read_sessions(
     for (index, raw) in runs.into_iter().enumerate() {
         let number = index + 1;
         match read_run(raw, options) {
+            // Runs that were skipped before this one are listed with it.
             Ok(session) => sessions.push(Session {
                 skipped: std::mem::take(&mut skipped),
                 ..session
@@ -42,6 +44,7 @@ pub(crate) fn read_sessions(
                     number,
                     what: format!("expected {RUN}, found {found}"),
                 });
+                // The first fault is the one that is reported if nothing can be read.
                 fault.get_or_insert(SessionError::Record {
                     place: "session",
                     number,
@@ -70,8 +73,10 @@ fn read_run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String
         .get(&["traj"])
         .ok_or_else(|| format!("no `traj` in {}", excerpt(raw.get())))?;
     let lifted = lift(Format::OpenAiChat, traj.get()).map_err(|error| error.to_string())?;
+    // The run around the trajectory, for writing it back.
     let rest = with_member(raw.get(), "traj", "null").unwrap_or_default();
     let number = |name: &str| fields.get(&[name]).map_or("", |raw| raw.get());
+    // Task and trial repeat between files and models, so the hash of the run is part of its id.
     let hash = ContentHash::of(raw.get().as_bytes());
     let (tree, heads) = linear_tree(lifted.transcript.items);
     Ok(Session {

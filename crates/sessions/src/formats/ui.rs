@@ -1,4 +1,4 @@
-//! AI SDK UI messages as a session: every message keeps its id, whatever ids the others have.
+//! The format of AI SDK UI messages: every message keeps its id where ids are unique.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::format::SessionFormat;
 use crate::json::with_member;
 use crate::kept_records::Records;
 use crate::session::{
-    Session, SessionHead, SessionInfo, SessionNode, audience_of, origin_of, title_of,
+    Session, SessionInfo, SessionNode, audience_of, main_head, origin_of, title_of,
 };
 
 pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
@@ -19,6 +19,7 @@ pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
         format: "ui",
         expected: "an array of UI messages or an object with `messages`",
     };
+    // An array, or an object with more than the messages: a request body of the SDK's chat.
     let (list, rest) = if text.trim_start().starts_with('[') {
         (text, None)
     } else {
@@ -29,36 +30,45 @@ pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
     };
     let messages = validate_json(list)?;
     let raws: Vec<&RawValue> = serde_json::from_str(list).map_err(|_| wrong())?;
-    let mut records = Records {
-        rest,
-        ..Records::default()
-    };
-    let mut tree = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut instructions = Vec::new();
+    let mut reader = UiReader::default();
+    reader.records.rest = rest;
+    // Both lists are of the same text, so they have the same length.
     for (index, (message, raw)) in messages.iter().zip(raws).enumerate() {
+        reader.read_message(index, message, raw);
+    }
+    Ok(reader.into_session(text))
+}
+
+#[derive(Default)]
+struct UiReader {
+    records: Records,
+    tree: Vec<SessionNode>,
+    /// Message ids that are taken.
+    seen: BTreeSet<String>,
+    instructions: Vec<Message>,
+}
+
+impl UiReader {
+    fn read_message(&mut self, index: usize, message: &UiMessage, raw: &RawValue) {
         let mut items = lift_message(message).items;
-        if tree.is_empty() && message.role == UiRole::System {
+        if self.tree.is_empty() && message.role == UiRole::System {
             // What leads is not history.
-            let leading: Vec<Message> = items.iter().filter_map(as_message).collect();
-            instructions.extend(leading);
+            self.instructions
+                .extend(items.iter().filter_map(as_message));
             items.clear();
         }
-        records.add_record(
-            raw,
-            Raw::parse(format!(r#"{{"id":{}}}"#, quote_json(&message.id))).ok(),
-            &items,
-            fill_template,
-        );
-        let unique = !message.id.is_empty() && seen.insert(message.id.clone());
+        let form = Raw::parse(format!(r#"{{"id":{}}}"#, quote_json(&message.id))).ok();
+        self.records.add_record(raw, form, &items, fill_template);
+        // Ids must be unique on a path; a repeated or empty one is told apart by its place.
+        let unique = !message.id.is_empty() && self.seen.insert(message.id.clone());
         let message_id = if unique {
             message.id.clone()
         } else {
             format!("{}#{index}", message.id)
         };
         for item in items {
-            let node = tree.len();
-            tree.push(SessionNode {
+            let node = self.tree.len();
+            self.tree.push(SessionNode {
                 parent: node.checked_sub(1),
                 origin: origin_of(&item),
                 audience: audience_of(&item),
@@ -69,21 +79,20 @@ pub(crate) fn read_session(text: &str) -> Result<Session, SessionError> {
             });
         }
     }
-    let main = tree.len().checked_sub(1).map(|node| SessionHead {
-        name: "main".to_owned(),
-        node,
-    });
-    Ok(Session {
-        format: SessionFormat::Wire(contexture_wire::Format::Ui),
-        source_id: format!("ui:{}", ContentHash::of(text.as_bytes())),
-        title: title_of(&tree),
-        instructions,
-        heads: main.into_iter().collect(),
-        tree,
-        metadata: records.to_metadata(),
-        info: SessionInfo::default(),
-        skipped: Vec::new(),
-    })
+
+    fn into_session(self, text: &str) -> Session {
+        Session {
+            format: SessionFormat::Wire(contexture_wire::Format::Ui),
+            source_id: format!("ui:{}", ContentHash::of(text.as_bytes())),
+            title: title_of(&self.tree),
+            instructions: self.instructions,
+            heads: main_head(&self.tree),
+            tree: self.tree,
+            metadata: self.records.to_metadata(),
+            info: SessionInfo::default(),
+            skipped: Vec::new(),
+        }
+    }
 }
 
 pub(crate) fn as_message(item: &Item) -> Option<Message> {
@@ -93,6 +102,7 @@ pub(crate) fn as_message(item: &Item) -> Option<Message> {
     }
 }
 
+// Nothing is hidden: what was read must be written again, whoever may see it.
 const EVERYTHING: FoldOptions<'static> = FoldOptions {
     audience: FoldAudience::Everyone,
     include_system: true,
@@ -109,6 +119,7 @@ pub(crate) fn fill_template(form: &Raw, items: &[&Item]) -> Option<String> {
         })
         .collect();
     let messages: Vec<UiMessage> = fold(&entries, &EVERYTHING);
+    // Items that fold into several messages do not fit one record.
     let [message] = messages.as_slice() else {
         return None;
     };
@@ -145,6 +156,7 @@ pub(crate) fn write_session(session: &Session) -> Result<String, SessionError> {
         .iter()
         .map(|node| FoldItem {
             message_id: node.message_id.as_deref(),
+            // The audience of new nodes counts: the program may have hidden them from people.
             audience: node.audience,
             ..FoldItem::new(&node.item)
         })

@@ -5,7 +5,7 @@
 //! used: a node is *open* if some token below it does not go on by a whole three-byte character, and from an open
 //! node the walk goes on by bytes.
 
-/// The table of steps; keys are (node, code point), see [`key`].
+/// The table of steps; keys are (node, code point), see [`step_key`].
 #[derive(Debug)]
 pub(crate) struct CharTrie {
     slots: Vec<(u64, u32)>,
@@ -18,6 +18,7 @@ const EMPTY: u64 = u64::MAX;
 impl CharTrie {
     /// Makes a table for up to `steps` steps between `nodes` nodes.
     pub(crate) fn with_capacity(steps: usize, nodes: usize) -> Self {
+        // Half full at most: probe chains stay short even for keys that collide.
         Self {
             slots: vec![(EMPTY, 0); steps.saturating_mul(2).max(8).next_power_of_two()],
             open: vec![0; nodes / 64 + 1],
@@ -40,6 +41,7 @@ impl CharTrie {
             }
             at = (at + 1) & mask;
         }
+        // A full table without the key; building never fills it, so this only keeps the loop finite.
         None
     }
 

@@ -11,7 +11,7 @@ use super::table::HashIndex;
 pub(crate) const MAGIC: &[u8; 8] = b"CTXBPE1\n";
 /// Tokens that are one byte.
 pub(crate) const BYTES: u32 = 256;
-/// Tokens are values of a [`HashIndex`].
+/// Tokens are values of an [`HashIndex`].
 const MAX_TOKENS: u32 = HashIndex::LIMIT;
 /// Merges can double a length at each step; no real vocabulary comes near this.
 const MAX_LENGTH: usize = 1024;
@@ -49,6 +49,7 @@ impl Merges {
     pub(crate) fn unpack(packed: &[u8]) -> Result<Self, PackedError> {
         let mut rest = packed.strip_prefix(MAGIC).ok_or(PackedError::Magic)?;
         let count = take_leb128(&mut rest).ok_or(PackedError::Truncated(0))?;
+        // Checked before anything is reserved by the count.
         if !(BYTES..=MAX_TOKENS).contains(&count) {
             return Err(PackedError::Size(count));
         }

@@ -72,6 +72,8 @@ impl TrieBuilder {
             }
             above.push(if token == NONE { prefix } else { token });
         }
+        // Parents come before children, so one pass in order of creation hands every node its nearest token
+        // above.
         shorter
     }
 
@@ -84,6 +86,7 @@ impl TrieBuilder {
     ) -> Trie {
         let mut children = CompactMap::with_capacity(self.ways.len());
         let mut names: Vec<u32> = Vec::with_capacity(self.ways.len());
+        // Nodes of tokens take the tokens' numbers; the others are numbered from `count` on.
         let mut next = count;
         for (index, (&token, way)) in self.tokens.iter().zip(&self.ways).enumerate() {
             let name = if token == NONE {
@@ -106,6 +109,7 @@ impl TrieBuilder {
             .sum();
         let steps = CharTrie::with_capacity(steps, next as usize);
         Trie::new(children, count, steps).with_steps(words)
+        // Second pass: steps by characters look up nodes by their final numbers.
     }
 
     fn get_or_add_child(&mut self, node: u32, byte: u8) -> u32 {
@@ -132,6 +136,7 @@ impl Trie {
             pairs.extend(bytes().map(|byte| child(single, byte).unwrap_or(NONE)));
         }
         let mut chars = vec![NONE; PAIRS];
+        // Only these lead bytes begin three-byte characters.
         for lead in 0xe0..=0xef_u8 {
             for middle in 0x80..=0xbf_u8 {
                 let pair = pairs
@@ -176,6 +181,8 @@ impl Trie {
                         .try_fold(node, |node, &byte| self.children.get(child_key(node, byte)))?;
                     Some((character, after, next))
                 });
+                // The rest goes on by bytes somewhere below this node, so walking by whole characters would
+                // miss a token.
                 let Some((character, after, next)) = step else {
                     self.steps.mark_open(node);
                     break;
@@ -204,6 +211,7 @@ impl Trie {
                 let best = self.single_byte_token(*first);
                 match self.pairs.get(byte_pair_index(*first, *second)) {
                     None | Some(&NONE) => best,
+                    // A two-byte token is itself the best so far; a mere prefix keeps the one-byte token.
                     Some(&node) if node < self.count => self.walk_bytes(node, node, rest),
                     Some(&node) => self.walk_bytes(node, best, rest),
                 }

@@ -27,7 +27,7 @@ pub(crate) struct Vocabulary {
 struct TokenEntry {
     /// Where the token begins in the bytes of all tokens.
     start: u32,
-    /// The token's length in bytes, and above [`Entry::LENGTH_BITS`] the longest token that is a proper prefix of
+    /// The token's length in bytes, and above [`TokenEntry::LENGTH_BITS`] the longest token that is a proper prefix of
     /// it, plus one; 0 if there is none.
     length_and_shorter: u32,
     /// The two parts of a merged token; a byte's parts are itself.
@@ -87,6 +87,7 @@ impl Vocabulary {
             .zip(parts)
             .zip(shorter)
         {
+            // Single bytes are not merged from anything.
             if token >= BYTES {
                 merges.insert(merge_key(left, right), token);
             }
@@ -138,6 +139,7 @@ impl Vocabulary {
     /// The token that is exactly these bytes.
     #[inline]
     pub(crate) fn whole_token(&self, bytes: &[u8]) -> Option<u32> {
+        // Longer strings cannot be tokens and need no hash.
         if bytes.is_empty() || bytes.len() > self.longest {
             return None;
         }
@@ -173,6 +175,7 @@ impl Vocabulary {
     #[inline]
     fn merged_token(&self, left: u32, right: u32) -> Option<u32> {
         let pair = merge_key(left, right);
+        // Most pairs never merge; the filter answers for them without touching the index.
         if !self.merges.may_contain(pair) {
             return None;
         }

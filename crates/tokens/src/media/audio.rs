@@ -14,6 +14,7 @@ const THIN: u64 = 1_000;
 /// 8 to 1,536 kbit/s.
 #[must_use]
 pub fn audio_tokens(rules: &MediaRules, bytes: &[u8]) -> TokenCount {
+    // Where the model's provider publishes nothing, the careful rule decides.
     let second = rules.audio_second.or(fallback_rules().audio_second);
     let length = bytes.len() as u64;
     let seconds = match wav_bytes_per_second(bytes) {
@@ -29,6 +30,7 @@ pub fn audio_tokens(rules: &MediaRules, bytes: &[u8]) -> TokenCount {
     };
     match second {
         Some(second) => multiply_bounds(second, seconds),
+        // No rule at all: between nothing and one token a byte.
         None => TokenCount::estimate(0, length / 500, length),
     }
 }

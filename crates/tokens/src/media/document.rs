@@ -18,6 +18,7 @@ const USUAL_PAGE: u64 = 50_000;
 /// 1,000, is the upper bound. Other bytes count as one token each at most.
 #[must_use]
 pub fn document_tokens(rules: &MediaRules, bytes: &[u8], counter: &dyn TokenCounter) -> TokenCount {
+    // Readers of PDF accept junk before the header, within the first kilobyte.
     let head = bytes.get(..bytes.len().min(1024)).unwrap_or_default();
     let length = bytes.len() as u64;
     if find_bytes(head, b"%PDF-").is_some() {
@@ -43,6 +44,7 @@ pub fn document_tokens(rules: &MediaRules, bytes: &[u8], counter: &dyn TokenCoun
 pub fn pdf_pages(bytes: &[u8]) -> Option<(u64, u64)> {
     let (mut pages, mut announced) = (0u64, 0u64);
     let mut rest = bytes;
+    // A scan for `/` visits every name of the file, compressed streams included, in one pass.
     while let Some(at) = rest.iter().position(|&byte| byte == b'/') {
         rest = rest.get(at + 1..)?;
         if let Some(tail) = rest.strip_prefix(b"Type") {
@@ -57,6 +59,7 @@ pub fn pdf_pages(bytes: &[u8]) -> Option<(u64, u64)> {
             announced = announced.max(leading_number(tail));
         }
     }
+    // Hidden pages are announced but have no object, so the count of objects is only the lower bound.
     match (pages, announced.min(MOST_PAGES)) {
         (0, 0) => None,
         (0, announced) => Some((announced, announced)),

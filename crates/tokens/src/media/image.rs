@@ -36,6 +36,7 @@ impl FromStr for Detail {
 
     /// Reads OpenAI's words, and Gemini's with their prefix `MEDIA_RESOLUTION_`; case does not matter.
     fn from_str(word: &str) -> Result<Self, UnknownDetail> {
+        // Cut, because the word comes from a request and goes into an error.
         let word: String = word.chars().take(64).collect();
         let plain = word.to_ascii_lowercase();
         match plain.strip_prefix("media_resolution_").unwrap_or(&plain) {
@@ -63,10 +64,10 @@ pub fn image_tokens(rules: &MediaRules, size: Option<Dimensions>, detail: Detail
             thousandths,
             around,
         } => {
-            let whole = original.unwrap_or(limit);
+            let original_limit = original.unwrap_or(limit);
             let limit = match (detail, auto) {
                 (Detail::Low, _) => low.unwrap_or(limit),
-                (Detail::Original, _) | (Detail::Auto, AutoDetail::Original) => whole,
+                (Detail::Original, _) | (Detail::Auto, AutoDetail::Original) => original_limit,
                 _ => limit,
             };
             let squares = patch_count(edge, limit, size);
@@ -127,6 +128,7 @@ fn tile_tokens(base: u64, tile: u64, size: Option<Dimensions>, detail: Detail) -
     if detail == Detail::Low {
         return TokenCount::estimate(base, base, base);
     }
+    // With `auto` the provider may choose low detail, which is the base alone.
     let low = if detail == Detail::Auto { base } else { of(1) };
     let Some(size) = size else {
         return TokenCount::estimate(low, of(4), of(MOST));

@@ -39,6 +39,7 @@ pub fn rules_of(model: &ModelSpec) -> &MediaRules {
 /// The rules that the catalogue keeps for models without any.
 fn fallback_rules() -> &'static MediaRules {
     static CAREFUL: OnceLock<MediaRules> = OnceLock::new();
+    // Built once: models without rules ask for it on every image.
     CAREFUL.get_or_init(|| {
         let rules = Catalogue::builtin().media_rules("unknown").cloned();
         debug_assert!(rules.is_some(), "the catalogue lacks the rules \"unknown\"");

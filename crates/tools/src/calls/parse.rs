@@ -45,22 +45,28 @@ impl Call {
     /// `"function"` (OpenAI Chat) or `"functionCall"` (Gemini, `args`); `"input"` instead (Anthropic); `"toolName"` with
     /// `"input"` or `"args"` (AI SDK).
     pub fn from_json(text: &str) -> Result<Self, CallError> {
+        // The whole text is quoted and not the part at fault: callers log this for people who know the
+        // provider.
         let error = || CallError {
             found: excerpt(text, 80),
         };
         let outer = Fields::parse(text).map_err(|_| error())?;
+        // Formats nest the call under a name of their own; without one the outer object is the call.
         let nested = outer.get(&["function", "functionCall", "function_call"]);
         let nested = nested.and_then(|inner| Fields::parse(inner.get()).ok());
         let fields = nested.unwrap_or(outer);
         let string = |value: &RawValue| serde_json::from_str::<String>(value.get()).ok();
         let name = fields.get(&["name", "toolName"]).and_then(string);
         let arguments = fields.get(&["arguments", "input", "args"]).map(|value| {
+            // Anthropic and Gemini send an object, OpenAI sends JSON in a string. Either way the text of the
+            // object is kept.
             let text = string(value);
             text.unwrap_or_else(|| value.get().to_owned())
         });
         Ok(Self {
             name: name.ok_or_else(error)?,
             group: fields.get(&["namespace"]).and_then(string),
+            // No arguments at all are for the reader of arguments to judge, not for this one.
             arguments: arguments.unwrap_or_default(),
         })
     }

@@ -1,4 +1,4 @@
-//! What a call means, and whether it may run.
+//! Takes a call to the tool that it means, and asks the policy whether it may run.
 //!
 //! Four routes lead to a tool: its own name, the action of a namespace, a loaded toolkit, and the loader of toolkits. All
 //! end here, and the policy decides at the end of each, about the tool that was reached.
@@ -148,7 +148,7 @@ impl std::fmt::Display for ByRule<'_> {
 }
 
 impl Registry {
-    /// What a call means, and whether the policy lets it run.
+    /// Finds the tool that a call means, and asks the policy whether it may run.
     ///
     /// `loaded` are the toolkits loaded so far; for a target that searches tools itself, [`Registry::all_loaded`].
     pub fn resolve(
@@ -157,9 +157,13 @@ impl Registry {
         policy: &Policy,
         loaded: &LoadedToolkits,
     ) -> Result<Resolved, ResolveError> {
+        // A group named by the provider wins: it says more than the name alone, which may be taken by a flat
+        // tool too.
         if let Some(group) = &call.group {
             return self.resolve_in_group(group, call, policy, loaded);
         }
+        // A tool before a namespace of the same name cannot happen, since both share one scope; the order only
+        // saves a lookup.
         if let Some(entry) = self.top_level_entry(&call.name) {
             return self.resolve_direct(entry, call, policy, loaded);
         }
@@ -167,6 +171,7 @@ impl Registry {
             Some(group) if group.kind == GroupKind::Namespace => {
                 self.resolve_action(group, call, policy)
             }
+            // Last: the loader is reserved, so no tool or group can have shadowed it.
             _ if call.name == LOADER => self.resolve_load(call, policy),
             _ => Err(self.unknown_tool(&call.name)),
         }
@@ -174,6 +179,7 @@ impl Registry {
 
     /// What is wrong with a call's arguments by its tool's schema; none for [`Route::Load`], which is checked already.
     pub fn check_arguments(&self, resolved: &Resolved) -> Result<Vec<ArgumentFault>, SchemaError> {
+        // The loader is no registered tool; its one argument was checked while resolving.
         let Some(entry) = self.tool_entry(&resolved.tool) else {
             return Ok(Vec::new());
         };
@@ -181,6 +187,8 @@ impl Registry {
         checker.check_arguments(&resolved.arguments.raw)
     }
 
+    // The lookup folds case to find duplicates, but a call must name the group exactly: the model saw one
+    // spelling only.
     fn exact_group(&self, name: &str) -> Option<&ToolGroup> {
         self.group(name).filter(|group| group.name == *name)
     }
@@ -193,18 +201,19 @@ impl Registry {
         loaded: &LoadedToolkits,
     ) -> Result<Resolved, ResolveError> {
         let Some(group) = self.exact_group(name) else {
-            return Err(ResolveError::UnknownNamespace {
-                name: name.to_owned(),
-                available: self.groups().map(|group| group.name.to_string()).collect(),
-            });
+            return Err(self.unknown_namespace(name));
         };
         let id = ToolId::in_group(group.name.clone(), &call.name);
         let Some(entry) = self.tool_entry(&id) else {
             return Err(self.unknown_action(group, &call.name));
         };
         match group.kind {
+            // A provider's namespace around a toolkit's tool is the same route as its bare name, loading
+            // included.
             GroupKind::Toolkit => self.resolve_direct(entry, call, policy, loaded),
             GroupKind::Namespace => {
+                // The policy is asked before the arguments are read: what is denied gets that answer, however
+                // broken the arguments.
                 let verdict = check_permission(policy.decide_tool(&entry.tool), &entry.id)?;
                 let arguments = parse_call_arguments(&entry.id.to_string(), &call.arguments)?;
                 let route = Route::Namespace(group.name.clone());
@@ -225,6 +234,8 @@ impl Registry {
             None => Route::Direct,
             Some(kit) if loaded.contains(kit.as_str()) => Route::Toolkit(kit.clone()),
             Some(kit) => {
+                // Refused even if policy allows it: an unloaded tool was never described to the model, so its
+                // arguments are guesses.
                 return Err(ResolveError::NotLoaded {
                     tool: entry.id.clone(),
                     toolkit: kit.clone(),
@@ -243,11 +254,13 @@ impl Registry {
     ) -> Result<Resolved, ResolveError> {
         let outer = parse_call_arguments(group.name.as_str(), &call.arguments)?;
         let fields = Fields::parse(outer.raw.get()).unwrap_or_default();
+        // The last of repeated keys counts, as for every other reader of these arguments.
         let last = |name: &str| {
             let found = fields.iter().filter(|(key, _)| *key == name).last();
             found.map(|(_, value)| value.get())
         };
         let action = last(ACTION).and_then(|text| serde_json::from_str::<String>(text).ok());
+        // No action reads as an empty one, so that the error can list what there is.
         let action = action.unwrap_or_default();
         let id = ToolId::in_group(group.name.clone(), &action);
         let Some(entry) = self.tool_entry(&id) else {
@@ -257,6 +270,7 @@ impl Registry {
         let mut arguments =
             parse_call_arguments(&id.to_string(), last(ARGUMENTS).unwrap_or_default())?;
         // Places in the outer text come first: they were read first.
+        // Arguments of an action are a document of their own within the outer one.
         arguments.issues.splice(0..0, outer.issues);
         let route = Route::Namespace(group.name.clone());
         Ok(resolved_call(entry, arguments, route, verdict))
@@ -268,6 +282,8 @@ impl Registry {
         let asked = fields.get(&[LOADER_ARGUMENT]);
         let asked = asked.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
         let asked = asked.unwrap_or_default();
+        // Toolkits are found without regard to case: the name stands in prose, and the loader's schema is not
+        // always enforced.
         let wanted = case_folded(asked.trim());
         let mut kits = self.groups_of(GroupKind::Toolkit);
         let Some(kit) = kits.find(|kit| kit.name.case_folded() == wanted) else {
@@ -296,10 +312,19 @@ impl Registry {
         }
     }
 
+    fn unknown_namespace(&self, name: &str) -> ResolveError {
+        ResolveError::UnknownNamespace {
+            name: name.to_owned(),
+            available: self.groups().map(|group| group.name.to_string()).collect(),
+        }
+    }
+
     fn unknown_tool(&self, name: &str) -> ResolveError {
         let tools = self.tool_entries().filter(|entry| {
             let group = entry.id.group.as_ref();
             let group = group.and_then(|group| self.group(group.as_str()));
+            // Tools of a namespace are left out: their bare names cannot be called, so suggesting them would
+            // mislead.
             group.is_none_or(|group| group.kind == GroupKind::Toolkit)
         });
         let namespaces = self.groups_of(GroupKind::Namespace);
@@ -307,6 +332,7 @@ impl Registry {
             .map(|entry| entry.id.name.as_str())
             .chain(namespaces.map(|group| group.name.as_str()));
         ResolveError::UnknownTool {
+            // A model may put a whole paragraph where the name belongs; errors stay short.
             name: name.chars().take(200).collect(),
             near: similar_by_letter_pairs(name, names),
         }
@@ -334,7 +360,7 @@ fn parse_call_arguments(tool: &str, text: &str) -> Result<Arguments, ResolveErro
     })
 }
 
-/// The verdict, unless it is no.
+/// Returns the verdict of a decision unless it is to deny, which is an error.
 fn check_permission(decision: Decision<'_>, tool: &ToolId) -> Result<PolicyVerdict, ResolveError> {
     match decision.verdict {
         PolicyVerdict::Deny => Err(ResolveError::Denied {

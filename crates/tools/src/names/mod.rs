@@ -1,4 +1,4 @@
-//! Names of tools, and who a tool is.
+//! Names of tools, and the ids that tell tools apart.
 
 mod pattern;
 
@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for Name {
 
 /// Who a tool is: its name, and the group it belongs to.
 ///
-/// Shown as `group/name`. Two groups may each have a tool of one name.
+/// Displayed as `group/name`. Two groups may each have a tool of one name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ToolId {
     /// The namespace or toolkit; absent for a flat tool.

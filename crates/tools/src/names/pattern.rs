@@ -24,6 +24,7 @@ impl Pattern {
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         let written = text.into();
+        // Folded once: a policy tries its patterns against every tool of every call.
         let folded = case_folded(&written);
         Self { written, folded }
     }
@@ -40,6 +41,8 @@ impl Pattern {
         let group = tool.group.as_ref();
         glob_matches(&self.folded, &tool.name.case_folded())
             || group.is_some_and(|group| glob_matches(&self.folded, &group.case_folded()))
+            // Only a pattern with a `/` can mean group and name together. Any other would match by the accident
+            // of the separator.
             || (group.is_some()
                 && self.folded.contains('/')
                 && glob_matches(&self.folded, &case_folded(&tool.to_string())))
@@ -80,12 +83,14 @@ impl<'de> Deserialize<'de> for Pattern {
 /// the product of the lengths.
 fn glob_matches(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern.chars(), text.chars());
+    // One place to go back to is enough: an earlier `*` never has to take more once a later one has matched.
     let mut star: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let here = text.clone();
         match (pattern.next(), text.next()) {
             (Some('*'), _) => {
                 star = Some((pattern.clone(), here.clone()));
+                // A star matches nothing first; each failure below lets it take one character more.
                 text = here;
             }
             (None, None) => return true,
@@ -94,6 +99,7 @@ fn glob_matches(pattern: &str, text: &str) -> bool {
                 let Some((after, mut from)) = star.take() else {
                     return false;
                 };
+                // The text is used up, so no longer match of the star can help.
                 if from.next().is_none() {
                     return false;
                 }

@@ -1,4 +1,4 @@
-//! Why a tool is not offered.
+//! The reasons for which a tool is not offered.
 //!
 //! Not here: deciding it ([`crate::offer`]).
 
@@ -55,7 +55,7 @@ impl ExclusionReason {
 pub struct ExclusionReasons(u8);
 
 impl ExclusionReasons {
-    /// Whether there is none.
+    /// Whether there is no reason.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -1,4 +1,4 @@
-//! What the model is offered: the tools that a choice keeps, in an order that holds.
+//! The offer of one call: the tools that a choice keeps, in an order that holds.
 //!
 //! The first offer stands in order of lower-cased names. It is remembered as a [`Selection`], and later offers for the
 //! same choice keep its tools where they are: a task that is ranked otherwise since, because tools were added, removes
@@ -89,7 +89,7 @@ impl Registry {
         })
     }
 
-    /// The tools for a wish.
+    /// Selects the tools for a request.
     ///
     /// ```
     /// use contexture_ir::Raw;
@@ -103,7 +103,8 @@ impl Registry {
     ///     registry.register(Tool::function(name, text, Raw::parse("{\"type\":\"object\"}")?))?;
     /// }
     /// let choice = Choice::by_task("Will it rain in Oslo? I need a forecast", 1);
-    /// let wish = OfferRequest { choice: &choice, loaded: &LoadedToolkits::default(), latched: None, support: ToolSupport::default() };
+    /// let wish = OfferRequest { choice: &choice, loaded: &LoadedToolkits::default(), latched: None, support:
+    /// ToolSupport::default() };
     /// let offer = registry.offer(wish);
     /// assert_eq!(offer.tools[0].name(), "get_weather");
     /// assert_eq!(offer.removed[0].tool.to_string(), "send_mail");
@@ -113,12 +114,16 @@ impl Registry {
     pub fn offer(&self, wish: OfferRequest<'_>) -> Offer {
         let same = wish
             .latched
+            // Only the same choice holds its slots: another one asked for other tools, so its places mean
+            // nothing here.
             .filter(|latched| latched.choice == *wish.choice);
         let held = same.map_or(&[][..], |latched| &latched.places);
         let mut judge = OfferBuilder::new(self, wish, held);
         let chosen = judge.select_slots();
         let places = keep_latched_order(wish.latched, chosen);
         let removed = judge.removed.iter().map(|removed| &removed.tool);
+        // A namespace or toolkit is offered as one entry that must not describe members the choice removed.
+        // Flat tools have a slot of their own.
         let gone: BTreeSet<&ToolId> = removed.filter(|tool| tool.group.is_some()).collect();
         let offered = places
             .iter()
@@ -135,15 +140,18 @@ impl Registry {
     }
 }
 
-/// What was there before and still is, then what is new.
+/// Orders slots: what was offered before and still is, then what is new.
 fn keep_latched_order(latched: Option<&Selection>, chosen: Vec<OfferSlot>) -> Vec<OfferSlot> {
     let Some(latched) = latched else {
         return chosen;
     };
+    // Sets, because an offer may hold a thousand tools and this runs before every call.
     let now: BTreeSet<&OfferSlot> = chosen.iter().collect();
     let before: BTreeSet<&OfferSlot> = latched.places.iter().collect();
     let kept = latched.places.iter().filter(|place| now.contains(place));
     let new = chosen.iter().filter(|place| !before.contains(place));
+    // New slots at the end keep the bytes of the earlier definitions a prefix of the new ones, which is what
+    // caches go by.
     kept.chain(new).cloned().collect()
 }
 
@@ -178,6 +186,8 @@ impl<'a> OfferBuilder<'a> {
                 .best_units(text, *limit)
                 .into_iter()
                 .map(|(_, unit)| unit);
+            // What was kept before stays, even if tools registered since would rank above it: dropping a tool
+            // that the model has used breaks its plan.
             let held = held.iter().filter_map(|place| match place {
                 OfferSlot::Tool(id) => index.unit_number(&IndexedUnit::Tool(id.clone())),
                 OfferSlot::Namespace(name) => {
@@ -185,13 +195,7 @@ impl<'a> OfferBuilder<'a> {
                 }
                 OfferSlot::Loader | OfferSlot::Toolkit(_) | OfferSlot::Search => None,
             });
-            let mut kept = vec![false; index.len()];
-            for unit in best.chain(held) {
-                if let Some(slot) = kept.get_mut(unit) {
-                    *slot = true;
-                }
-            }
-            Some(kept)
+            Some(mark_units(index.len(), best.chain(held)))
         });
         Self {
             tasks: tasks.collect(),
@@ -211,13 +215,14 @@ impl<'a> OfferBuilder<'a> {
             .tool_entries()
             .filter(|entry| entry.id.group.is_none())
         {
-            let standing = if entry.tool.as_function().is_none() {
+            let scope = if entry.tool.as_function().is_none() {
+                // The provider's own tools are not in the index and take no number.
                 FilterScope::Exempt
             } else {
                 unit += 1;
                 FilterScope::Ranked(unit - 1)
             };
-            if self.admit_tool(entry, standing) {
+            if self.admit_tool(entry, scope) {
                 places.push((
                     entry.id.name.case_folded(),
                     OfferSlot::Tool(entry.id.clone()),
@@ -226,17 +231,21 @@ impl<'a> OfferBuilder<'a> {
         }
         for group in registry.groups_of(GroupKind::Namespace) {
             let place = OfferSlot::Namespace(group.name.clone());
-            let standing = FilterScope::Ranked(unit);
+            let scope = FilterScope::Ranked(unit);
             unit += 1;
             let mut kept = false;
             for entry in registry.group_members(group) {
-                kept |= self.admit_tool(entry, standing);
+                // `|=` and not `||`: every member must be judged, so that each removal gets its reason.
+                kept |= self.admit_tool(entry, scope);
             }
             if kept {
                 places.push((group.name.case_folded(), place));
             }
         }
+        // Loaded tools come after everything, in the order of loading: a load in mid-conversation then only
+        // appends.
         let loaded = self.select_toolkits(&mut places);
+        // By folded name, so that case does not move a tool, then by slot for names equal but for case.
         places.sort();
         let places = places.into_iter().map(|(_, place)| place);
         places.chain(loaded).collect()
@@ -252,8 +261,10 @@ impl<'a> OfferBuilder<'a> {
             let loaded = self.wish.loaded.contains(kit.name.as_str());
             let mut kept = false;
             for entry in registry.group_members(kit) {
+                // The provider searches deferred tools itself and must be sent all of them, loaded or not.
                 if native {
                     kept |= self.admit_tool(entry, FilterScope::Exempt);
+                // What is loaded is judged below, with the tools that get slots of their own.
                 } else if !loaded {
                     self.removed.push(ExcludedTool {
                         tool: entry.id.clone(),
@@ -271,11 +282,14 @@ impl<'a> OfferBuilder<'a> {
             } else {
                 OfferSlot::Loader
             };
+            // Sorted in like a tool of this name, so that loader and search stand where the other would.
             places.push((LOADER.to_owned(), place));
         }
         let mut tools = Vec::new();
+        // With a native search nothing is loaded by us.
         for name in self.wish.loaded.iter().filter(|_| !native) {
             let kit = registry.group(name.as_str());
+            // A toolkit that was unregistered since, or became a namespace, is passed over.
             let kit = kit.filter(|kit| kit.kind == GroupKind::Toolkit);
             for entry in kit.into_iter().flat_map(|kit| registry.group_members(kit)) {
                 if self.admit_tool(entry, FilterScope::Exempt) {
@@ -287,8 +301,8 @@ impl<'a> OfferBuilder<'a> {
     }
 
     /// Whether the choice keeps a tool; if not, it is noted.
-    fn admit_tool(&mut self, entry: &RegistryEntry, standing: FilterScope) -> bool {
-        let why = self.exclusion_reasons(&entry.tool, &entry.id, standing);
+    fn admit_tool(&mut self, entry: &RegistryEntry, scope: FilterScope) -> bool {
+        let why = self.exclusion_reasons(&entry.tool, &entry.id, scope);
         if !why.is_empty() {
             let tool = entry.id.clone();
             self.removed.push(ExcludedTool { tool, why });
@@ -297,15 +311,11 @@ impl<'a> OfferBuilder<'a> {
         true
     }
 
-    fn exclusion_reasons(
-        &self,
-        tool: &Tool,
-        id: &ToolId,
-        standing: FilterScope,
-    ) -> ExclusionReasons {
+    fn exclusion_reasons(&self, tool: &Tool, id: &ToolId, scope: FilterScope) -> ExclusionReasons {
         let criteria = &self.wish.choice.criteria;
         let (mut why, mut against) = (ExclusionReasons::default(), 0);
         let mut tasks = self.tasks.iter();
+        // Every criterion is tried even after one failed: the report lists all reasons.
         for criterion in criteria {
             let reason = match criterion {
                 Criterion::Names(patterns) => {
@@ -313,14 +323,15 @@ impl<'a> OfferBuilder<'a> {
                     (!named).then_some(ExclusionReason::Names)
                 }
                 Criterion::Tags(wanted) => {
-                    let exempt = matches!(standing, FilterScope::Exempt) || tool.tags.is_empty();
+                    // A tool without tags is nobody's in particular and fits every selection by tags.
+                    let exempt = matches!(scope, FilterScope::Exempt) || tool.tags.is_empty();
                     (!exempt && !has_common_tag(&tool.tags, wanted))
                         .then_some(ExclusionReason::Tags)
                 }
                 Criterion::Task { .. } => {
                     let kept = tasks.next();
                     let keeps = |unit| kept.and_then(|kept| kept.get(unit)).copied();
-                    match standing {
+                    match scope {
                         FilterScope::Ranked(unit) if keeps(unit) != Some(true) => {
                             Some(ExclusionReason::Task)
                         }
@@ -333,9 +344,11 @@ impl<'a> OfferBuilder<'a> {
                 against += 1;
             }
         }
+        // Under a union one criterion that keeps the tool outweighs the others, so their reasons are dropped.
         if self.wish.choice.combine == Combine::Union && against < criteria.len() {
             why = ExclusionReasons::default();
         }
+        // After the union: a denied tool stays hidden whatever criterion keeps it.
         let hide = self.wish.choice.hide.as_ref();
         if hide.is_some_and(|policy| policy.decide_tool(tool).verdict == PolicyVerdict::Deny) {
             why.add(ExclusionReason::Denied);
@@ -352,7 +365,7 @@ impl<'a> OfferBuilder<'a> {
             let kept = members.filter(|entry: &&RegistryEntry| !gone.contains(&entry.id));
             Some((group, kept.collect::<Vec<_>>()))
         };
-        let manner = self.wish.support;
+        let support = self.wish.support;
         match place {
             OfferSlot::Tool(id) => registry
                 .tool_entry(id)
@@ -361,27 +374,39 @@ impl<'a> OfferBuilder<'a> {
                 .collect(),
             OfferSlot::Namespace(name) => kept(name)
                 .map(|(group, tools)| {
-                    let tool = namespace_tool(group, tools.into_iter(), manner.args);
+                    let tool = namespace_tool(group, tools.into_iter(), support.args);
                     ToolDefinition::Function(tool)
                 })
                 .into_iter()
                 .collect(),
             OfferSlot::Toolkit(name) => kept(name)
-                .map(|(kit, tools)| manner.search.deferred_definitions(kit, tools.into_iter()))
+                .map(|(kit, tools)| support.search.deferred_definitions(kit, tools.into_iter()))
                 .unwrap_or_default(),
             OfferSlot::Loader => registry
                 .loader_tool()
                 .map(ToolDefinition::Function)
                 .into_iter()
                 .collect(),
-            OfferSlot::Search => manner.search.search_tool().into_iter().collect(),
+            OfferSlot::Search => support.search.search_tool().into_iter().collect(),
         }
     }
+}
+
+/// A flag for each of so many units: whether it is among these.
+fn mark_units(count: usize, units: impl Iterator<Item = usize>) -> Vec<bool> {
+    let mut marked = vec![false; count];
+    for unit in units {
+        if let Some(slot) = marked.get_mut(unit) {
+            *slot = true;
+        }
+    }
+    marked
 }
 
 /// Whether two sets of tags meet; case does not matter.
 fn has_common_tag(tags: &BTreeSet<String>, wanted: &BTreeSet<String>) -> bool {
     tags.iter().any(|tag| {
+        // The exact tag is tried first; hosts mostly use one spelling, and folding allocates.
         wanted.contains(tag) || {
             let tag = case_folded(tag);
             wanted.iter().any(|wanted| case_folded(wanted) == tag)

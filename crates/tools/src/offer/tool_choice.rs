@@ -1,4 +1,4 @@
-//! Which tools are wanted for a task.
+//! The choice of tools for a task, as data.
 //!
 //! Not here: applying it ([`crate::offer`]).
 
@@ -38,7 +38,7 @@ pub enum Combine {
     Union,
 }
 
-/// Which tools are wanted; the default wants all.
+/// The tools that are wanted; the default wants all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Choice {

@@ -1,4 +1,4 @@
-//! The providers' own search for tools: definitions that are sent but not read until the model asks for them.
+//! The providers' own tool search: definitions that are sent but not read until the model asks for them.
 //!
 //! Anthropic: tools carry `defer_loading: true`, and a tool `tool_search_tool_bm25` (or `…_regex`) searches them; deferred
 //! tools are not part of the cached prefix (Anthropic, "Tool search tool"). OpenAI Responses: deferred functions stand
@@ -52,6 +52,7 @@ impl ToolSupport {
         };
         Self {
             search,
+            // Every target takes `anyOf` until a user says otherwise; none reports it as a capability.
             args: ArgsSchema::AnyOf,
         }
     }
@@ -60,6 +61,7 @@ impl ToolSupport {
 impl ToolSearchMode {
     /// The provider's tool that searches; `None` for the loader.
     pub(crate) fn search_tool(self) -> Option<ToolDefinition> {
+        // Versioned types of the providers' documentation, written out: these bytes are in the cached prefix.
         let (format, kind, raw) = match self {
             Self::Loader => return None,
             Self::AnthropicBm25 => (
@@ -90,6 +92,8 @@ impl ToolSearchMode {
         let functions = tools.filter_map(|entry| entry.tool.as_function());
         let functions: Vec<&FunctionTool> = functions.collect();
         match self {
+            // One namespace for the toolkit where its names allow it: the model then sees the toolkit's
+            // description once.
             Self::OpenAi if has_valid_names(kit, &functions) => {
                 deferred_namespace(kit, functions).into_iter().collect()
             }
@@ -113,9 +117,10 @@ fn has_valid_names(kit: &ToolGroup, functions: &[&FunctionTool]) -> bool {
     names.all(|name| name.len() <= 64 && name.chars().all(mark))
 }
 
-/// The function with the mark of a format, beside what it carries for it.
+/// Returns the function with `defer_loading` set for a format, beside what it carries for that format already.
 fn defer_function(function: &FunctionTool, format: &str) -> ToolDefinition {
     let mut function = function.clone();
+    // In the format's own fields, so that other formats neither see the mark nor report it as lost.
     let mut wire: Extra = function.extra.wire_fields(format);
     if let Ok(yes) = Raw::parse("true") {
         wire.set("defer_loading", yes);
@@ -150,6 +155,7 @@ fn responses_function(function: &FunctionTool) -> String {
     }
     let schema = function.parameters.as_ref().map(Raw::get);
     let schema = schema.unwrap_or("{\"properties\":{},\"type\":\"object\"}");
+    // Responses makes `strict` true by default, under which schemas with optional members are refused.
     let strict = function.strict.unwrap_or(false);
     out.push_str(&format!(
         ",\"parameters\":{schema},\"strict\":{strict},\"defer_loading\":true}}"

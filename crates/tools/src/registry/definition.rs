@@ -1,10 +1,10 @@
-//! Definitions checked and put into one form.
+//! Definitions of tools, checked and put into one form.
 //!
 //! The definitions of tools stand first in a prompt, so each byte of them counts: equal definitions become equal
 //! bytes. Keys are sorted, white space goes, numbers have one text ([`contexture_ir::canonical_json`]); the order of a
 //! schema's properties is sorted too unless the tool keeps it.
 //!
-//! Not here: which names a provider takes; that differs by target and is settled where requests are written.
+//! Not here: which names a provider takes; that differs by target and is decided where requests are written.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,9 @@ pub(crate) const SCHEMA_BYTES: usize = 1 << 20;
 /// The deepest nesting of a schema.
 pub(crate) const SCHEMA_DEPTH: usize = 100;
 
-/// Checks a name.
+/// Checks the name of a tool or group.
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), ToolError> {
+    // Control characters would break the lists in which names are shown to models and people.
     if name.is_empty() || name.len() > NAME_BYTES || name.chars().any(char::is_control) {
         return Err(ToolError::BadName {
             what,
@@ -39,6 +40,8 @@ pub(crate) fn canonicalize_tool(mut tool: Tool) -> Result<Tool, ToolError> {
     check_name("tool", id.name.as_str())?;
     let order = tool.order;
     match &mut tool.definition {
+        // The provider matches its own tools by type at the top level of the list; within a group it would not
+        // find them.
         ToolDefinition::Provider(_) if id.group.is_some() => {
             Err(ToolError::ProviderToolInGroup { tool: id })
         }
@@ -65,6 +68,7 @@ fn canonicalize_function(
         found: excerpt(found, 60),
     };
     let text = schema.get();
+    // Size and depth before shape: what follows parses and recurses.
     if text.len() > SCHEMA_BYTES {
         let found = format!("{} bytes", text.len());
         return Err(bad("/", "at most 1,048,576 bytes", &found));
@@ -75,6 +79,8 @@ fn canonicalize_function(
     check_object_schema(text).map_err(|(path, expected, found)| bad(path, expected, &found))?;
     let canonical = match order {
         PropertyOrder::Sorted => canonical_json(text),
+        // Only `properties` keeps its order; everything else is sorted, so that equal schemas still give equal
+        // bytes.
         PropertyOrder::AsWritten => {
             let mut out = String::with_capacity(text.len());
             write_canonical(text, KeyOrder::Sorted, &mut out).map(|()| out)
@@ -89,6 +95,7 @@ fn canonicalize_function(
 }
 
 /// Whether brackets nest no deeper than `limit`. `text` is valid JSON.
+// A scan of bytes: a parsed value would already have been built by the time its depth is known.
 pub(crate) fn nests_at_most(text: &str, limit: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in text.bytes() {
@@ -118,18 +125,17 @@ fn check_object_schema(text: &str) -> Result<(), SchemaFlaw> {
     let Ok(fields) = Fields::parse(text) else {
         return flaw("/", "a JSON Schema, an object", text);
     };
-    if let Some(kind) = fields.get(&["type"]) {
-        let admits = kind.get() == "\"object\""
-            || serde_json::from_str::<Vec<String>>(kind.get())
-                .is_ok_and(|kinds| kinds.iter().any(|kind| kind == "object"));
-        if !admits {
-            return flaw("/type", "\"object\", for arguments are one", kind.get());
-        }
+    // A schema without a type is common and admits objects too.
+    if let Some(kind) = fields.get(&["type"])
+        && !admits_objects(kind.get())
+    {
+        return flaw("/type", "\"object\", for arguments are one", kind.get());
     }
     if let Some(properties) = fields.get(&["properties"]) {
         let Ok(properties) = Fields::parse(properties.get()) else {
             return flaw("/properties", "an object of schemas", properties.get());
         };
+        // The first byte tells objects and booleans, the only two forms of a schema.
         let is_schema = |text: &str| matches!(text.as_bytes().first(), Some(b'{' | b't' | b'f'));
         if let Some((_, value)) = properties.iter().find(|(_, v)| !is_schema(v.get())) {
             return flaw("/properties", "an object of schemas", value.get());
@@ -141,6 +147,13 @@ fn check_object_schema(text: &str) -> Result<(), SchemaFlaw> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a schema's `type`, a word or a list of words, admits objects.
+fn admits_objects(kind: &str) -> bool {
+    kind == "\"object\""
+        || serde_json::from_str::<Vec<String>>(kind)
+            .is_ok_and(|kinds| kinds.iter().any(|kind| kind == "object"))
 }
 
 /// Whether an object's keys are sorted or stay in order.
@@ -166,6 +179,7 @@ fn write_canonical(text: &str, keys: KeyOrder, out: &mut String) -> Option<()> {
         return Some(());
     }
     if first != b'{' {
+        // Scalars have one canonical text, whatever the order of keys around them.
         out.push_str(&canonical_json(text)?);
         return Some(());
     }

@@ -5,7 +5,8 @@
 //! one. Scores are made of additions, multiplications and divisions of doubles only, in a fixed order, so that every
 //! machine ranks alike.
 //!
-//! Not here: how text is cut ([`crate::words`]), how many tools are kept ([`crate::offer::tool_choice`]).
+//! Not here: how text is cut ([`contexture_text::for_each_identifier_word`]), how many tools are kept
+//! ([`crate::offer::Criterion`]).
 
 use std::collections::BTreeMap;
 
@@ -78,14 +79,18 @@ impl Index {
         Self::from_bags(units, bags)
     }
 
+    // Sums run in the order of units and words, both sorted: floating point must add up alike on every machine.
     fn from_bags(units: Vec<IndexedUnit>, bags: Vec<TermWeights>) -> Self {
+        // At least one, so that an empty registry divides by nothing.
         let count = units.len().max(1) as f64;
         let lengths: Vec<f64> = bags.iter().map(TermWeights::total_weight).collect();
+        // A mean below one would make every length look huge; tools without words have none.
         let mean = (lengths.iter().sum::<f64>() / count).max(1.0);
         let norms = lengths
             .iter()
             .map(|length| K1 * (1.0 - B + B * length / mean));
         let norms = norms.collect();
+        // A sorted map and not a hash map: postings are laid out in its order.
         let mut by_word: BTreeMap<Box<str>, Vec<Posting>> = BTreeMap::new();
         for (unit, bag) in bags.into_iter().enumerate() {
             let unit = u32::try_from(unit).unwrap_or(u32::MAX);
@@ -100,6 +105,8 @@ impl Index {
             let from = postings.len();
             let holders = list.len() as f64;
             postings.extend(list);
+            // BM25's inverse document frequency with 1 added inside, so that a word in most tools still counts
+            // a little.
             let rarity = log2(1.0 + (count - holders + 0.5) / (holders + 0.5));
             let to = postings.len();
             words.insert(word, TermPostings { rarity, from, to });
@@ -140,12 +147,15 @@ impl Index {
     /// Scores and numbers of the best units, best first. Units are numbered flat functions first, in the registry's
     /// order, then namespaces.
     pub(crate) fn best_units(&self, task: &str, limit: usize) -> Vec<(f64, usize)> {
+        // Every unit gets a score, since those that share no word fill up the end of the selection.
         let scores = self.unit_scores(task);
         let mut order: Vec<(f64, usize)> = scores.into_iter().zip(0..).collect();
+        // `total_cmp` orders every double, and the number breaks ties by name.
         let best_first =
             |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         if limit < order.len() {
             if limit > 0 {
+                // Selecting before sorting keeps a thousand tools linear; only what is offered is sorted.
                 order.select_nth_unstable_by(limit - 1, best_first);
             }
             order.truncate(limit);
@@ -196,6 +206,7 @@ impl IndexDocument<'_> {
                 IndexedUnit::Tool(tool.id())
             }
             Self::Namespace(group, tools) => {
+                // The group's own words weigh as a tool's: a task that names the service must find it.
                 bag.add_text(group.name.as_str(), NAME);
                 bag.add_text(&group.description, TEXT);
                 tools.into_iter().for_each(|tool| bag.add_tool(tool));
@@ -227,6 +238,7 @@ impl TermWeights {
         for tag in &tool.tags {
             self.add_text(tag, TAG);
         }
+        // A provider's own tool has no description and no schema of ours.
         let Some(function) = tool.as_function() else {
             return;
         };
@@ -238,9 +250,11 @@ impl TermWeights {
 
     /// Names and descriptions of a schema's properties, and of theirs.
     fn add_parameters(&mut self, schema: &str, depth: usize) {
+        // Depth is bounded: the words of a deep parameter say little about what a tool is for.
         let (Some(depth), Ok(schema)) = (depth.checked_sub(1), Fields::parse(schema)) else {
             return;
         };
+        // A list's element is described under `items`, so its properties count as the list's.
         if let Some(items) = schema.get(&["items"]) {
             self.add_parameters(items.get(), depth);
         }
@@ -273,6 +287,7 @@ fn log2(x: f64) -> f64 {
     let s = (mantissa - 1.0) / (mantissa + 1.0);
     let square = s * s;
     let (mut term, mut sum) = (s, 0.0);
+    // Eleven terms: the last is below 1e-11 of the sum for s at most 1/3.
     for odd in [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0, 21.0] {
         sum += term / odd;
         term *= square;

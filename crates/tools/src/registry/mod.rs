@@ -1,4 +1,4 @@
-//! The registry: which tools and groups there are.
+//! The registry of tools and groups.
 //!
 //! Kept in order of lower-cased names, whatever the order of registration, so that two processes that register the same
 //! tools offer the same bytes. A clone is a pointer; a change to a shared registry copies it once.
@@ -72,8 +72,9 @@ pub(crate) struct RegistryEntry {
 }
 
 impl RegistryEntry {
-    /// The checker of its arguments, compiled when first asked for.
+    /// Returns the validator of its arguments, compiled when first needed.
     pub(crate) fn schema_validator(&self) -> Result<&SchemaValidator, &SchemaError> {
+        // Lazily, because a registry may hold a thousand schemas of which a conversation calls three.
         let compile = || {
             let function = self.tool.as_function();
             let schema = function.and_then(|function| function.parameters.as_ref());
@@ -111,8 +112,11 @@ impl Registry {
 
     /// Adds a batch under the name of its source: all of it, or nothing.
     pub fn register_batch(&mut self, source: &str, batch: Batch) -> Result<(), ToolError> {
+        // Work on a clone, which is a pointer until the first change: an error in the middle leaves this
+        // registry as it was.
         let mut next = self.clone();
         let source = Name::from(source);
+        // Groups first, because the batch's tools may belong to them.
         for group in batch.groups {
             next.add_group(group, Some(source.clone()))?;
         }
@@ -131,7 +135,9 @@ impl Registry {
             return self.register(tool).map(|_| None);
         };
         let mut next = self.clone();
+        // Taken out first, or the name would count as taken by the tool that is being replaced.
         next.unregister(&id);
+        // The earlier source stays, so that a batch still takes its replaced tools away.
         next.add_tool(tool, old.source.clone())?;
         *self = next;
         Ok(Some(old.tool.clone()))
@@ -149,6 +155,7 @@ impl Registry {
         let Some(group) = self.group(name) else {
             return Vec::new();
         };
+        // Copied out, since the borrow of the group ends when tools are removed.
         let (folded, name) = (group.name.case_folded(), group.name.clone());
         let gone = self.remove_tools(|entry| entry.id.group.as_ref() == Some(&name));
         self.inner_mut().groups.remove(&folded);
@@ -164,10 +171,13 @@ impl Registry {
             .filter(|entry| of_source(&entry.source))
             .map(|entry| entry.group.name.clone())
             .collect();
+        // The source's own tools first; then its groups take tools of others along, for a tool cannot outlive
+        // its group.
         let mut gone = self.remove_tools(|entry| of_source(&entry.source));
         for group in groups {
             gone.extend(self.unregister_group(group.as_str()));
         }
+        // Two sweeps gave two sorted halves; callers compare the list as a whole.
         gone.sort();
         gone
     }
@@ -222,6 +232,7 @@ impl Registry {
 
     pub(crate) fn tool_entry(&self, id: &ToolId) -> Option<&Arc<RegistryEntry>> {
         let entry = self.inner.tools.get(&self.tool_key(id))?;
+        // The key folds case, the caller's id does not: a tool called by another spelling is not this tool.
         (entry.id == *id).then_some(entry)
     }
 
@@ -245,6 +256,7 @@ impl Registry {
             GroupKind::Namespace => group.name.case_folded(),
             GroupKind::Toolkit => String::new(),
         };
+        // An empty name sorts before every other, so the range begins with the scope's first tool.
         let first = RegistryKey {
             scope: scope.clone(),
             name: String::new(),
@@ -263,6 +275,7 @@ impl Registry {
 
     /// What is ranked: flat functions in the registry's order, then namespaces. A provider's own tools have no words.
     fn index_documents(&self) -> impl Iterator<Item = IndexDocument<'_>> {
+        // The order here is the numbering that offers use for units.
         let flat = self.tools().filter(|tool| tool.group.is_none());
         let flat = flat.filter(|tool| tool.as_function().is_some());
         let groups = self.groups_of(GroupKind::Namespace).map(|group| {
@@ -272,6 +285,7 @@ impl Registry {
         flat.map(IndexDocument::Tool).chain(groups)
     }
 
+    // Every change goes through here, which is what keeps the index from being stale.
     fn inner_mut(&mut self) -> &mut RegistryInner {
         let inner = Arc::make_mut(&mut self.inner);
         inner.index = OnceLock::new();
@@ -281,6 +295,8 @@ impl Registry {
     fn tool_key(&self, id: &ToolId) -> RegistryKey {
         let group = id.group.as_ref().map(Name::case_folded);
         let scope = group.filter(|group| {
+            // Only namespaces are scopes. An unknown group folds into the flat scope, where registration
+            // refuses it.
             let known = self.inner.groups.get(group);
             known.is_some_and(|entry| entry.group.kind == GroupKind::Namespace)
         });
@@ -310,11 +326,14 @@ impl Registry {
                     group: name,
                 });
             };
+            // Written as the group is registered, so that ids do not differ by the caller's case.
             tool.group = Some(group.name.clone());
         }
         let tool = canonicalize_tool(tool)?;
         let id = tool.id();
         let key = self.tool_key(&id);
+        // In the flat scope a tool may clash with groups and the loader as well; within a namespace only with
+        // its siblings.
         if key.scope.is_empty() {
             self.check_free(&id.name)?;
         } else if let Some(other) = self.inner.tools.get(&key) {
@@ -333,6 +352,8 @@ impl Registry {
     fn add_group(&mut self, group: ToolGroup, source: Option<Name>) -> Result<(), ToolError> {
         check_name("group", group.name.as_str())?;
         match group.kind {
+            // A namespace is shown to the model under its name, so it competes with tools. A toolkit's name is
+            // only ever an argument.
             GroupKind::Namespace => self.check_free(&group.name)?,
             GroupKind::Toolkit => self.check_group_free(&group.name)?,
         }
@@ -345,6 +366,7 @@ impl Registry {
     /// Whether the model may be shown this name.
     fn check_free(&self, name: &Name) -> Result<(), ToolError> {
         let folded = name.case_folded();
+        // Folded, so that `Load_Toolkit` is refused too.
         if folded == LOADER {
             return Err(ToolError::Reserved { name: name.clone() });
         }
@@ -375,6 +397,7 @@ fn duplicate_error(name: &Name, taken_by: String) -> ToolError {
 
 impl PartialEq for Registry {
     fn eq(&self, other: &Self) -> bool {
+        // Clones share the pointer; comparing what is stored is for registries built apart.
         Arc::ptr_eq(&self.inner, &other.inner)
             || StoredRegistry::from_registry(self) == StoredRegistry::from_registry(other)
     }
@@ -425,6 +448,8 @@ impl Serialize for Registry {
 impl<'de> Deserialize<'de> for Registry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let stored = StoredRegistry::deserialize(deserializer)?;
+        // Through the same checks as registration: a stored registry may come from another version or another
+        // hand.
         let mut registry = Self::new();
         for group in stored.groups {
             let added = registry.add_group(group.what, group.source);

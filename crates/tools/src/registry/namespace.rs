@@ -1,4 +1,4 @@
-//! Namespaces: a group offered as one tool `{action, args}`.
+//! Namespaces: a group that is offered as one tool with the arguments `{action, args}`.
 //!
 //! The schema of `args` is any of the actions' own schemas, where the target takes that, so that the model is still
 //! bound to real parameters; each action is described from its JSON Schema. References inside a schema are moved with
@@ -17,7 +17,7 @@ use crate::registry::tool::ToolGroup;
 use crate::schema::{SchemaPosition, member_position};
 use contexture_ir::excerpt;
 
-/// The argument that says which tool is meant.
+/// The argument that names the tool that is meant.
 pub(crate) const ACTION: &str = "action";
 /// The argument that holds that tool's arguments.
 pub(crate) const ARGUMENTS: &str = "args";
@@ -49,6 +49,7 @@ pub(crate) fn namespace_tool<'e>(
         .clone()
         .map(|action| quote_json(action.id.name.as_str()))
         .collect();
+    // Written in canonical form by hand: keys sorted, no white space. These bytes stand in the cached prefix.
     let schema = format!(
         "{{\"additionalProperties\":false,\"properties\":{{\"{ACTION}\":{{\"enum\":[{}],\"type\":\"string\"}},\
          \"{ARGUMENTS}\":{}}},\"required\":[\"{ACTION}\",\"{ARGUMENTS}\"],\"type\":\"object\"}}",
@@ -67,6 +68,7 @@ fn arguments_schema<'e>(
     actions: impl Iterator<Item = &'e RegistryEntry>,
     style: ArgsSchema,
 ) -> String {
+    // Some targets refuse alternatives; the description then carries the parameters alone.
     if style == ArgsSchema::Flat {
         return ANY_OBJECT.to_owned();
     }
@@ -76,8 +78,11 @@ fn arguments_schema<'e>(
     };
     let schemas: Vec<&str> = actions.map(|a| schema(a).unwrap_or(ANY_OBJECT)).collect();
     let base = format!("#/properties/{ARGUMENTS}");
+    // One schema that cannot be moved makes the whole argument an open object: a partial `anyOf` would forbid
+    // the action that is missing.
     let moved: Option<Vec<String>> = match schemas.as_slice() {
         [] => None,
+        // A lone action needs no alternatives, which some models follow badly.
         [only] => move_references(only, &base).map(|schema| vec![schema]),
         several => several
             .iter()
@@ -107,6 +112,7 @@ fn rewrite_references(
     place: SchemaPosition,
     out: &mut String,
 ) -> Option<()> {
+    // Data may hold a member called `$ref` that refers to nothing.
     if place == SchemaPosition::Data {
         out.push_str(text);
         return Some(());
@@ -135,12 +141,16 @@ fn rewrite_references(
                 match (place, key) {
                     (SchemaPosition::Schema, "$ref") => {
                         let reference: String = serde_json::from_str(value).ok()?;
+                        // Only references within the schema can be moved. Others would point out of the tool.
                         let inner = reference.strip_prefix('#')?;
+                        // A plain name after `#` is an anchor, whose place is not known here.
                         if !inner.is_empty() && !inner.starts_with('/') {
                             return None;
                         }
                         out.push_str(&quote_json(&format!("{base}{inner}")));
                     }
+                    // These give a schema an address or a name of its own, which would clash or dangle inside a
+                    // larger one.
                     (
                         SchemaPosition::Schema,
                         "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor" | "$recursiveRef"
@@ -160,6 +170,7 @@ fn namespace_description<'e>(
     group: &ToolGroup,
     actions: impl Iterator<Item = &'e RegistryEntry>,
 ) -> String {
+    // The group's own words first, then one block an action: models read the beginning best.
     let mut out = group.description.clone();
     if !out.is_empty() {
         out.push_str("\n\n");
@@ -173,6 +184,7 @@ fn namespace_description<'e>(
         let parameters = parameters.unwrap_or_default();
         for (index, parameter) in parameters.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };
+            // The mark of TypeScript for optional members, which models know.
             let mark = if parameter.required { "" } else { "?" };
             let _ = write!(out, "{comma}{}{mark}: {}", parameter.name, parameter.kind);
         }
@@ -222,6 +234,7 @@ fn string_field(schema: &str, key: &'static str) -> Option<String> {
 
 /// A schema's type in a few words: `string`, `integer[]`, `"a" | "b"`, `object`.
 fn type_summary(schema: &str, depth: usize) -> String {
+    // At the bound the type is `any`: a deep type in prose helps nobody.
     let (Some(depth), Ok(fields)) = (depth.checked_sub(1), Fields::parse(schema)) else {
         return "any".to_owned();
     };
@@ -229,12 +242,14 @@ fn type_summary(schema: &str, depth: usize) -> String {
         serde_json::from_str(fields.get(&[key])?.get()).ok()
     };
     let joined = |kinds: Vec<String>| excerpt(&kinds.join(" | "), WORD);
+    // From the most to the least specific: a constant says more than an enumeration, and that more than a type.
     if let Some(constant) = fields.get(&["const"]) {
         return excerpt(constant.get(), WORD);
     }
     if let Some(values) = list("enum") {
         return joined(values.iter().map(|value| value.get().to_owned()).collect());
     }
+    // `oneOf` and `anyOf` differ for a validator, not for a reader.
     if let Some(kinds) = list("anyOf").or_else(|| list("oneOf")) {
         return joined(
             kinds
@@ -243,6 +258,7 @@ fn type_summary(schema: &str, depth: usize) -> String {
                 .collect(),
         );
     }
+    // The last segment of the reference is the name that the schema's author gave the type.
     if let Some(reference) = string_field(schema, "$ref") {
         let name = reference.rsplit('/').next().unwrap_or_default();
         return excerpt(name, WORD);
@@ -253,6 +269,7 @@ fn type_summary(schema: &str, depth: usize) -> String {
             None => "array".to_owned(),
         },
         Some(one) if one.starts_with('"') => string_field(schema, "type").unwrap_or_default(),
+        // A list of types, such as `["string", "null"]`.
         Some(_) => joined(
             list("type")
                 .unwrap_or_default()

@@ -31,7 +31,8 @@ pub enum PropertyOrder {
     /// Sorted by name, so that equal definitions give equal bytes whatever map the host keeps them in.
     #[default]
     Sorted,
-    /// As written: models write arguments in this order, and some tools want, say, the reason before the deed.
+    /// As written: models write arguments in this order, and some tools want, say, the reason before the
+    /// action.
     AsWritten,
 }
 
@@ -87,7 +88,7 @@ impl Tool {
         self
     }
 
-    /// Who it is.
+    /// The tool's id.
     #[must_use]
     pub fn id(&self) -> ToolId {
         ToolId {
@@ -184,6 +185,7 @@ enum DefinitionRecord {
 }
 
 impl Serialize for Tool {
+    // Cloned into a record of its own: the wire form of `ToolDefinition` belongs to another crate.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let definition = match self.definition.clone() {
             ToolDefinition::Function(function) => DefinitionRecord::Function {

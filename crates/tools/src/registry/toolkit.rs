@@ -1,4 +1,4 @@
-//! Toolkits: groups whose tools are shown once they are asked for.
+//! Toolkits: groups whose tools are shown only after the model has asked for them.
 //!
 //! The model sees one tool, [`LOADER`], whose definition describes every toolkit and stays the same whatever is loaded.
 //! Which tools a toolkit holds may be said in a directory, a fragment for the system prompt that the renderer escapes
@@ -14,7 +14,7 @@ use crate::names::{LOADER, Name};
 use crate::registry::Registry;
 use crate::registry::tool::{GroupKind, ToolGroup};
 
-/// Its argument.
+/// The loader's argument.
 pub(crate) const LOADER_ARGUMENT: &str = "toolkit";
 
 /// The toolkits loaded so far, in the order of loading.
@@ -24,6 +24,7 @@ pub struct LoadedToolkits(Vec<Name>);
 
 impl LoadedToolkits {
     /// Notes that a toolkit was loaded; loading it again changes nothing.
+    // A list and not a set: the order of loading is the order in which the tools are offered.
     pub fn mark_loaded(&mut self, toolkit: Name) {
         if !self.contains(toolkit.as_str()) {
             self.0.push(toolkit);
@@ -62,6 +63,7 @@ impl Registry {
     /// toolkits. It does not change when one is loaded.
     #[must_use]
     pub fn tools_fragment(&self) -> Option<Fragment> {
+        // All tools are listed, loaded or not, so that loading changes no byte of the prompt.
         let kits = self.groups_of(GroupKind::Toolkit).map(|kit| {
             let tools: Vec<&str> = self
                 .group_members(kit)
@@ -83,6 +85,7 @@ impl Registry {
     /// The tool that loads toolkits; `None` without toolkits.
     pub(crate) fn loader_tool(&self) -> Option<FunctionTool> {
         let kits: Vec<&ToolGroup> = self.groups_of(GroupKind::Toolkit).collect();
+        // Without toolkits the loader would be a tool that can do nothing.
         if kits.is_empty() {
             return None;
         }
@@ -91,6 +94,7 @@ impl Registry {
             .map(|kit| quote_json(kit.name.as_str()))
             .collect();
         let lines: Vec<String> = kits.iter().map(|kit| toolkit_line(kit)).collect();
+        // The enumeration binds the model to names that exist, in targets that enforce schemas.
         let schema = format!(
             "{{\"additionalProperties\":false,\"properties\":{{\"{LOADER_ARGUMENT}\":{{\"description\":\"The toolkit to load.\",\
              \"enum\":[{}],\"type\":\"string\"}}}},\"required\":[\"{LOADER_ARGUMENT}\"],\"type\":\"object\"}}",
@@ -111,6 +115,7 @@ impl Registry {
 
 /// What a toolkit is, on one line whatever its description holds.
 fn toolkit_line(kit: &ToolGroup) -> String {
+    // White space is folded, because a line break in a description would look like another toolkit.
     let words: Vec<&str> = kit.description.split_whitespace().collect();
     match words.as_slice() {
         [] => format!("- {}", kit.name),

@@ -1,4 +1,4 @@
-//! How much work a check would be.
+//! The limit on the work of one check.
 //!
 //! A schema of a few hundred bytes can ask for more evaluations than there are atoms: alternatives that refer to
 //! alternatives, each twice. So the evaluations are walked first, without doing them, and counted; and what refers in
@@ -26,6 +26,7 @@ fn scan_references(
     outermost: bool,
 ) -> Result<(), String> {
     match value {
+        // Positions that hold data are skipped by the guards: nothing in them refers.
         Value::Array(values) if place != SchemaPosition::Data => values
             .iter()
             .try_for_each(|value| scan_references(root, value, place, false)),
@@ -38,9 +39,12 @@ fn scan_references(
                             format!("$ref {reference:?} is no JSON pointer to a part of the schema")
                         });
                     }
+                    // The outermost id names the whole schema and moves nothing.
                     (SchemaPosition::Schema, "$id" | "id", Value::String(_)) if outermost => {
                         return Ok(());
                     }
+                    // Each of these changes what a pointer or reference means, so the walk below could not
+                    // follow it.
                     (
                         SchemaPosition::Schema,
                         "$id" | "$dynamicRef" | "$recursiveRef" | "$dynamicAnchor" | "$vocabulary",
@@ -58,6 +62,7 @@ fn scan_references(
 /// What a reference within the schema stands for.
 fn reference_target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let pointer = reference.strip_prefix('#')?;
+    // Percent-encoded pointers would have to be decoded the way the validator does it. No real tool uses them.
     if pointer.contains('%') {
         return None;
     }
@@ -70,6 +75,7 @@ pub(super) fn is_bounded(schema: &Value, value: &Value) -> bool {
         root: schema,
         left: STEPS,
     };
+    // `None` means that the budget or the depth ran out.
     walk.visit_schema(schema, value, DEPTH).is_some()
 }
 
@@ -80,14 +86,18 @@ struct CostCounter<'s> {
 
 impl<'s> CostCounter<'s> {
     fn visit_schema(&mut self, schema: &'s Value, value: &Value, depth: usize) -> Option<()> {
+        // Every visit costs one step, so that a schema of empty alternatives is bounded too.
         self.left = self.left.checked_sub(1)?;
         let depth = depth.checked_sub(1)?;
         let Value::Object(keywords) = schema else {
             return Some(());
         };
+        // All branches are counted, although a validator may stop early: the limit is on the worst case.
         for (keyword, inner) in keywords {
             match (keyword.as_str(), inner) {
                 ("$ref", Value::String(reference)) => {
+                    // A reference to an ancestor recurses on the same value; the step budget and the depth end
+                    // it.
                     if let Some(target) = reference_target(self.root, reference) {
                         self.visit_schema(target, value, depth)?;
                     }
@@ -107,12 +117,16 @@ impl<'s> CostCounter<'s> {
                 }
                 ("properties", Value::Object(schemas)) => {
                     for (name, schema) in schemas {
+                        // Members that are absent cost nothing, which is what keeps recursive schemas over
+                        // small values cheap.
                         if let Some(value) = value.get(name) {
                             self.visit_schema(schema, value, depth)?;
                         }
                     }
                 }
                 ("patternProperties", Value::Object(schemas)) => {
+                    // Not matched against the names: assuming that every pattern matches is an upper bound and
+                    // needs no regular expression.
                     for schema in schemas.values() {
                         self.visit_members(schema, value, depth)?;
                     }
@@ -133,6 +147,7 @@ impl<'s> CostCounter<'s> {
                     | "contains",
                     schema,
                 ) => self.visit_members(schema, value, depth)?,
+                // Keywords that look at the value alone take constant work.
                 _ => {}
             }
         }

@@ -23,6 +23,7 @@ pub(crate) enum SchemaPosition {
 }
 
 /// What the value of a member is, given what holds the member.
+// Within a map of names every key is a name, even one spelt like a keyword.
 pub(crate) fn member_position(place: SchemaPosition, key: &str) -> SchemaPosition {
     match (place, key) {
         (SchemaPosition::NamedSchemas, _) => SchemaPosition::Schema,

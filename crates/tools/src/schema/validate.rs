@@ -18,7 +18,7 @@ use contexture_ir::excerpt;
 
 use crate::schema::cost_limit;
 
-/// The most findings told.
+/// The most faults reported.
 const FINDINGS: usize = 20;
 /// How often a pattern may go back over a text.
 const BACKTRACKS: usize = 100_000;
@@ -107,6 +107,7 @@ impl SchemaValidator {
             .size_limit(PATTERN_BYTES)
             .dfa_size_limit(PATTERN_BYTES);
         let validator = jsonschema::options()
+            // Offline: a reference that leaves the schema is an error and never a request.
             .offline()
             .with_pattern_options(patterns)
             .build(&schema)
@@ -125,9 +126,11 @@ impl SchemaValidator {
             reason: error.to_string(),
         };
         let arguments: Value = serde_json::from_str(arguments.get()).map_err(unreadable)?;
+        // Before validation, which has no limit of its own.
         if !cost_limit::is_bounded(schema, &arguments) {
             return Err(SchemaError::TooCostly);
         }
+        // A list of a million wrong elements yields twenty faults; the model mends the first ones first.
         let errors = validator.iter_errors(&arguments).take(FINDINGS);
         Ok(errors.map(|error| argument_fault(schema, &error)).collect())
     }
@@ -156,16 +159,19 @@ impl SchemaValidator {
 
 fn format_faults(findings: &[ArgumentFault]) -> String {
     let all = findings.iter().map(|finding| match finding.path.as_str() {
+        // A fault of the whole value has no path to begin the line with.
         "" => format!("expected {}, found {}", finding.expected, finding.found),
         _ => finding.to_string(),
     });
     all.collect::<Vec<_>>().join("; ")
 }
 
+// Built from the error's parts and not from its text, which changes with versions of the library.
 fn argument_fault(schema: &Value, error: &ValidationError<'_>) -> ArgumentFault {
     let shown = |value: &Value| excerpt(&value.to_string(), 80);
     let mut path = error.instance_path().as_str().to_owned();
     let instance = error.instance();
+    // Containers are described, since quoting them would push out what matters.
     let mut found = match &**instance {
         Value::Object(_) => "an object".to_owned(),
         Value::Array(values) => format!("a list of {}", values.len()),
@@ -179,8 +185,11 @@ fn argument_fault(schema: &Value, error: &ValidationError<'_>) -> ArgumentFault 
                 kinds.join(" or ")
             }
         },
+        // The path points to the missing member, not to the object that lacks it: models go straight to the
+        // place.
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
+            // The two escapes of JSON Pointer (RFC 6901), the tilde first.
             path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
             "nothing".clone_into(&mut found);
             "a value, for it is required".to_owned()
@@ -194,6 +203,7 @@ fn argument_fault(schema: &Value, error: &ValidationError<'_>) -> ArgumentFault 
         ValidationErrorKind::BacktrackLimitExceeded { .. } => {
             "a text that its pattern can be tried on".to_owned()
         }
+        // Any other keyword is shown with its value in the schema: `minimum 1`, `pattern "^a"`.
         kind => {
             let value = schema.pointer(error.schema_path().as_str());
             let value = value.map(shown).unwrap_or_default();

@@ -31,6 +31,7 @@ pub(crate) fn completion_stream(reply: &ScriptedReply) -> UpstreamResponse {
             json!({"index": index, "delta": delta}),
         )
     };
+    // Anthropic reports one output token when a message begins; clients must take the later figure.
     let begun = message_json(reply, &[], Value::Null, &usage_json(reply, 1));
     let text = json!({"type": "text", "text": ""});
     let mut events = vec![
@@ -39,6 +40,7 @@ pub(crate) fn completion_stream(reply: &ScriptedReply) -> UpstreamResponse {
             "content_block_start",
             json!({"index": 0, "content_block": text}),
         ),
+        // Real streams have pings, and clients must pass over them.
         event("ping", json!({})),
     ];
     events.extend(
@@ -48,12 +50,14 @@ pub(crate) fn completion_stream(reply: &ScriptedReply) -> UpstreamResponse {
     );
     events.push(event("content_block_stop", json!({"index": 0})));
     for (number, made) in reply.calls.iter().enumerate() {
+        // Block 0 is the text.
         let index = number + 1;
         let block = tool_call_json(made, &json!({}));
         events.push(event(
             "content_block_start",
             json!({"index": index, "content_block": block}),
         ));
+        // An empty first delta, as the provider sends it; then cuts at colons, within the JSON.
         let parts = [""].into_iter().chain(made.arguments.split_inclusive(':'));
         events.extend(parts.map(|part| {
             delta(

@@ -8,6 +8,7 @@ use crate::scripted::reply::{CREATED, ScriptedReply, ScriptedToolCall};
 pub(crate) fn completion_json(reply: &ScriptedReply) -> Value {
     let mut message = json!({"role": "assistant", "content": reply.text, "refusal": null});
     if !reply.calls.is_empty() {
+        // The member is absent without calls, as the provider has it.
         message["tool_calls"] = reply.calls.iter().map(tool_call_json).collect();
     }
     let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason(reply)});
@@ -18,6 +19,7 @@ pub(crate) fn completion_json(reply: &ScriptedReply) -> Value {
 }
 
 pub(crate) fn completion_stream(reply: &ScriptedReply, request: &Value) -> UpstreamResponse {
+    // Usage comes only if it was asked for, in a chunk without choices.
     let with_usage = request["stream_options"]["include_usage"] == true;
     let event = |choices: Value, usage: Option<Value>| {
         let mut chunk = json!({
@@ -43,6 +45,7 @@ pub(crate) fn completion_stream(reply: &ScriptedReply, request: &Value) -> Upstr
     for (index, made) in reply.calls.iter().enumerate() {
         let mut begun = tool_call_json(made);
         begun["index"] = index.into();
+        // The first chunk of a call has its name, and arguments follow in pieces.
         begun["function"]["arguments"] = "".into();
         events.push(choice(json!({"tool_calls": [begun]}), Value::Null));
         for part in made.arguments.split_inclusive(':') {
@@ -50,6 +53,7 @@ pub(crate) fn completion_stream(reply: &ScriptedReply, request: &Value) -> Upstr
             events.push(choice(json!({"tool_calls": [delta]}), Value::Null));
         }
     }
+    // The reason stands in a chunk of its own with an empty delta.
     events.push(choice(json!({}), finish_reason(reply).into()));
     if with_usage {
         events.push(event(json!([]), Some(usage_json(reply))));

@@ -25,6 +25,7 @@ impl<'a> Operation<'a> {
     pub(crate) fn from_request(request: &'a Received) -> Self {
         let (path, is_post) = (request.path(), request.method == "POST");
         let ends = |endings: &[&str]| is_post && endings.iter().any(|end| path.ends_with(end));
+        // Counting first: its paths end in what would also match below.
         if ends(&["/count_tokens", ":countTokens"]) {
             Self::Count
         } else if ends(&["/chat/completions", "/responses", "/messages"])
@@ -49,6 +50,7 @@ impl ProviderApi {
             .rsplit('/')
             .next()
             .is_some_and(|last| last.contains(':'));
+        // Gemini's methods stand behind a colon in the last step of the path.
         if is_verb || request.header("x-goog-api-key").is_some() || path.contains("/v1beta/") {
             Self::Gemini
         } else if request.header("anthropic-version").is_some() || path.contains("/messages") {
@@ -56,6 +58,7 @@ impl ProviderApi {
         } else if path.contains("/responses") {
             Self::Responses
         } else {
+            // Most clients that say nothing else speak Chat Completions.
             Self::Chat
         }
     }

@@ -32,6 +32,7 @@ pub(crate) fn completion_response(
         }
         ProviderApi::Gemini => gemini::completion_array(reply),
     }
+    // As the providers do: clients log this header for support.
     .with_header("x-request-id", &format!("req_{}", reply.id))
 }
 

@@ -37,6 +37,7 @@ fn stream_chunks(reply: &ScriptedReply) -> Vec<Value> {
     let text = reply.text_deltas().map(|delta| json!({"text": delta}));
     let parts: Vec<Value> = text.chain(reply.calls.iter().map(tool_call_json)).collect();
     let last = parts.len().saturating_sub(1);
+    // Only the last chunk has a reason to finish.
     let finish = |number| (number == last).then_some("STOP");
     let parts = parts.iter().enumerate();
     parts

@@ -95,11 +95,13 @@ impl ScriptedProvider {
         document: &Value,
     ) -> UpstreamResponse {
         let prompt = &Prompt::from_body(dialect, document);
+        // Directives of the last message apply, and `again` of the person's message for as many rounds.
         let order = ScriptDirectives::from_message(&prompt.last_text)
             .in_round(&prompt.last_user_text, prompt.outputs);
         let key = request_key(request, document);
         let mut memory = self.memory.lock().unwrap();
         let attempt = memory.attempts.entry(key).or_default();
+        // Counted before answering, because `once` depends on it.
         *attempt += 1;
         let failure = order.failure_of(*attempt);
         if let Some(Failure::Status(status)) = failure {
@@ -109,6 +111,7 @@ impl ScriptedProvider {
                 .with_header("retry-after-ms", "20");
         }
         let cached = memory.remember_prompt(&prompt.text);
+        // Unlocked before the answer is built, which may be long.
         drop(memory);
         let reply = ScriptedReply::for_prompt(prompt, &order, key, cached);
         let answer = documents::completion_response(dialect, request, &reply);
@@ -129,20 +132,24 @@ impl Memory {
     /// The tokens of the prompt that are known from others; it is known from now on.
     fn remember_prompt(&mut self, prompt: &str) -> usize {
         let shared = |known: &String| {
+            // Bytes are compared, for a provider's cache goes by the exact prefix.
             let pairs = known.bytes().zip(prompt.bytes());
             pairs.take_while(|(left, right)| left == right).count()
         };
         let bytes = self.prompts.iter().map(shared).max().unwrap_or(0);
         if self.prompts.len() == REMEMBERED {
+            // The oldest goes first: a cache forgets.
             self.prompts.remove(0);
         }
         self.prompts.push(prompt.to_owned());
+        // Four bytes a token, in whole blocks of 128 tokens, as OpenAI reports cached tokens.
         bytes / 4 / 128 * 128
     }
 }
 
 /// What stands for the request: equal requests have equal ones, in whatever order their fields are written.
 fn request_key(request: &Received, document: &Value) -> u64 {
+    // This hasher has fixed keys, so ids are the same in every run.
     let mut hasher = DefaultHasher::new();
     (&request.target, document).hash(&mut hasher);
     hasher.finish()

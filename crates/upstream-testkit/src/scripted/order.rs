@@ -42,6 +42,7 @@ impl ScriptDirectives {
         let number = || -> usize {
             let first = rest.split(' ').next().unwrap_or_default();
             let parsed = first.parse();
+            // A mistake in a test's script must fail at once and say where.
             parsed.unwrap_or_else(|_| panic!("`upstream: {line}`: a number follows `{verb}`"))
         };
         match verb {
@@ -62,6 +63,7 @@ impl ScriptDirectives {
 
     fn add_call(&mut self, call: &str) {
         let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
+        // Not parsed here: a test may want broken arguments.
         self.calls.push((name.to_owned(), arguments.to_owned()));
     }
 

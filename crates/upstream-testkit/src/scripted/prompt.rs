@@ -60,11 +60,13 @@ impl Prompt {
             .take_while(|speaker| *speaker == Speaker::Tool)
             .count();
         let is_persons = |message: &&Value| message_speaker(message) == Some(Speaker::Person);
+        // In the order in which providers build prompts: tools, then instructions, then the history.
         let parts = ["tools", "system", "instructions", "systemInstruction"];
         let parts = parts.iter().map(|part| body[part].to_string());
         let history = messages.iter().map(Value::to_string);
         Self {
             model: body["model"].as_str().map(str::to_owned),
+            // One string as the input counts as one message.
             turns: messages.iter().filter(is_persons).count().max(1),
             last_speaker: by,
             last_user_text: asked.unwrap_or_else(|| said.clone()),
@@ -86,6 +88,7 @@ impl Prompt {
 /// Who speaks in a message; nothing if it is the model.
 fn message_speaker(message: &Value) -> Option<Speaker> {
     let kind = message["type"].as_str().unwrap_or("message");
+    // Responses and Chat Completions mark outputs on the message, the others within its parts.
     if kind.ends_with("_output") || message["role"] == "tool" {
         return Some(Speaker::Tool);
     }
@@ -117,6 +120,7 @@ fn joined_texts(value: &Value) -> String {
             let inner = inner.filter_map(|name| fields.get(*name)).map(joined_texts);
             let output = fields
                 .get("functionResponse")
+                // Gemini's outputs are JSON and not text.
                 .map(|output| output["response"].to_string());
             inner.chain(output).collect()
         }

@@ -57,6 +57,7 @@ impl ScriptedReply {
         cached: usize,
     ) -> Self {
         let id = format!("{key:016x}");
+        // Ids follow from the request, so that two runs give the same history.
         let call = |(number, (name, arguments)): (usize, &(String, String))| ScriptedToolCall {
             id: format!("{id}_{number}"),
             name: name.clone(),

@@ -30,6 +30,7 @@ pub(crate) fn completion_stream(reply: &ScriptedReply) -> UpstreamResponse {
     let id = message_id(reply);
     let mine = |fields: Value| {
         let mut event = json!({"item_id": id, "output_index": 0, "content_index": 0});
+        // Every event of a part names the part; the fields that differ are merged in.
         for (name, value) in fields.as_object().into_iter().flatten() {
             event[name] = value.clone();
         }

@@ -65,19 +65,11 @@ pub(crate) fn read_session(
         keep_going: options.keep_going,
         skipped: Vec::new(),
     };
+    // Faults are collected in one place, since every table may have them.
     let rows = read_rows(&document.messages, &mut faults)?;
     let tree = build_tree(&rows, &mut faults)?;
-    let mut names = ChatRefs::new(&rows, &tree);
-    for (index, row) in document.branches.iter().enumerate() {
-        names.read_branch(row, row_location("branch", index, row, "name"), &mut faults)?;
-    }
-    for (index, row) in document.checkpoints.iter().enumerate() {
-        names.read_checkpoint(
-            row,
-            row_location("checkpoint", index, row, "name"),
-            &mut faults,
-        )?;
-    }
+    let names = read_refs(&document, &rows, &tree, &mut faults)?;
+    // Before the names are moved out.
     let heads = names.session_heads(&tree.nodes);
     let ChatRefs {
         branches,
@@ -107,9 +99,27 @@ pub(crate) fn read_session(
     })
 }
 
+/// Reads branches and checkpoints, after the tree: they point to the node a row ends with.
+fn read_refs<'a>(
+    document: &ChatDocument<'_>,
+    rows: &'a [MessageRow],
+    tree: &ChatTree,
+    faults: &mut RowFaults,
+) -> Result<ChatRefs<'a>, SessionError> {
+    let mut names = ChatRefs::new(rows, tree);
+    for (index, row) in document.branches.iter().enumerate() {
+        names.read_branch(row, row_location("branch", index, row, "name"), faults)?;
+    }
+    for (index, row) in document.checkpoints.iter().enumerate() {
+        names.read_checkpoint(row, row_location("checkpoint", index, row, "name"), faults)?;
+    }
+    Ok(names)
+}
+
 /// The chat's row, and the messages that their items do not give back.
 fn session_metadata(chat: &RawValue, rows: &[MessageRow]) -> Raw {
     let whole = rows
+        // Only rows that their items do not give back; the rest would double the size of the metadata.
         .iter()
         .filter_map(|row| Some((&row.id, row.whole.as_ref()?)));
     let whole: BTreeMap<&String, &Raw> = whole.collect();
@@ -123,6 +133,7 @@ fn parse_chat_metadata(
     chat: &Fields<'_>,
     faults: &mut RowFaults,
 ) -> Result<BTreeMap<String, Raw>, SessionError> {
+    // SQLite stores JSON as text, PostgreSQL as JSON.
     let inner = text_column(chat, "metadata");
     let raw = chat.get(&["metadata"]).map_or("null", RawValue::get);
     let raw = inner.as_deref().unwrap_or(raw);
@@ -142,6 +153,7 @@ fn parse_chat_metadata(
                 number: 1,
                 name: faults.chat.clone(),
             };
+            // Metadata that is wrong is a fault of the chat and does not cost its messages.
             faults.record_fault(&place, "an object as metadata", &excerpt(raw))?;
             Ok(BTreeMap::new())
         }
@@ -178,6 +190,7 @@ impl<'a> ChatRefs<'a> {
     ) -> Result<Option<Option<usize>>, SessionError> {
         let found = self.ends.get(row).copied();
         if found.is_none() {
+            // Quoted and cut: the id is a stranger's text.
             let found = format!("{row:.60?}, which is not there");
             faults.record_fault(place, "a message of this chat", &found)?;
         }
@@ -193,17 +206,21 @@ impl<'a> ChatRefs<'a> {
         let Ok(columns) = Fields::parse(row.get()) else {
             return faults.record_fault(&place, "a branch", &excerpt(row.get()));
         };
+        // Reported, not refused: a branch is renamed on import, while its messages stay reachable.
         if let Err(error) = BranchName::new(&place.name) {
             faults.record_fault(&place, "a name that is kept as it is", &error.to_string())?;
         }
         let node = match text_column(&columns, "headMessageId") {
+            // A branch without a head is empty and starts before all nodes.
             None => None,
             Some(head) => match self.resolve_node(&head, &place, faults)? {
                 Some(node) => node,
+                // A head that is not there was reported above; a branch to nowhere is left out.
                 None => return Ok(()),
             },
         };
         let active = columns.get(&["isActive"]).map(RawValue::get);
+        // The first active one, should a damaged database have two.
         if self.active.is_none() && matches!(active, Some("1" | "true")) {
             self.active = Some(self.branches.len());
         }
@@ -224,6 +241,7 @@ impl<'a> ChatRefs<'a> {
         let Ok(columns) = Fields::parse(row.get()) else {
             return faults.record_fault(&place, "a checkpoint", &excerpt(row.get()));
         };
+        // A checkpoint has no use but its name, so one that cannot be kept is left out.
         if let Err(error) = CheckpointName::new(&place.name) {
             return faults.record_fault(&place, "the name of a checkpoint", &error.to_string());
         }
@@ -246,6 +264,7 @@ impl<'a> ChatRefs<'a> {
         let others = others.filter(|(index, _)| Some(*index) != self.active);
         let named = active.into_iter().chain(others.map(|(_, branch)| branch));
         let (mut heads, mut reached) = (Vec::new(), BTreeSet::new());
+        // Only branches that end somewhere new are heads; the others are names within another's path.
         for branch in named {
             let Some(node) = branch.node.filter(|node| !reached.contains(node)) else {
                 continue;
@@ -255,20 +274,27 @@ impl<'a> ChatRefs<'a> {
                 node,
             });
             let mut at = Some(node);
+            // Stops at the first node that another branch reached: its ancestors were reached with it.
             while let Some(node) = at.filter(|node| reached.insert(*node)) {
                 at = tree.get(node).and_then(|node| node.parent);
             }
         }
+        // What no name reaches any more is kept as well: it was said, and a person may look for it.
         for leaf in leaf_nodes(tree) {
             if !reached.contains(&leaf) {
-                let id = tree.get(leaf).and_then(|node| node.message_id.as_deref());
-                let short: String = id.unwrap_or_default().chars().take(8).collect();
-                heads.push(SessionHead {
-                    name: format!("loose-{short}"),
-                    node: leaf,
-                });
+                heads.push(loose_head(tree, leaf));
             }
         }
         heads
+    }
+}
+
+/// The head of a path that no name reaches.
+fn loose_head(tree: &[SessionNode], leaf: usize) -> SessionHead {
+    let id = tree.get(leaf).and_then(|node| node.message_id.as_deref());
+    let short: String = id.unwrap_or_default().chars().take(8).collect();
+    SessionHead {
+        name: format!("loose-{short}"),
+        node: leaf,
     }
 }

@@ -36,29 +36,26 @@ impl RowFaults {
         expected: &'static str,
         found: &str,
     ) -> Result<(), SessionError> {
-        let RowLocation {
-            table,
-            number,
-            name,
-        } = place;
         let whose = format!(
-            "{table} {} of chat {}",
-            quote_excerpt(name),
+            "{} {} of chat {}",
+            place.table,
+            quote_excerpt(&place.name),
             quote_excerpt(&self.chat)
         );
+        // Two ways of reading share this one place, so that no fault is reported in one way only.
         if self.keep_going {
             self.skipped.push(Skipped {
-                number: *number,
+                number: place.number,
                 what: format!("{whose}: expected {expected}, found {found}"),
             });
             return Ok(());
         }
         Err(SessionError::Record {
-            place: table,
-            number: *number,
+            place: place.table,
+            number: place.number,
             expected,
             found: format!("{found} in {whose}"),
-            read: number.saturating_sub(1),
+            read: place.number.saturating_sub(1),
         })
     }
 }
@@ -91,6 +88,7 @@ pub(super) fn read_rows(
     for (index, raw) in list.iter().enumerate() {
         let place = row_location("message", index, raw, "id");
         let columns = Fields::parse(raw.get()).ok();
+        // Without an id no other row can name it, and no metadata could give it back.
         let Some(id) = columns.as_ref().and_then(|row| text_column(row, "id")) else {
             faults.record_fault(&place, "a row with an id", &excerpt(raw.get()))?;
             continue;
@@ -109,6 +107,7 @@ pub(super) fn read_rows(
                 .and_then(|row| integer_column(row, "createdAt")),
             whole: None,
         };
+        // A row whose message is unreadable stays as an empty one, so that its children keep their place.
         if let Some(columns) = &columns
             && let Err((expected, found)) = read_message(columns, &mut row)
         {
@@ -122,6 +121,7 @@ pub(super) fn read_rows(
 fn read_message(columns: &Fields<'_>, row: &mut MessageRow) -> Result<(), (&'static str, String)> {
     const EXPECTED: &str = "a UI message in `data`";
     match text_column(columns, "type") {
+        // Only rows of this type hold a UI message.
         Some(kind) if kind != MESSAGE => {
             return Err((
                 "a row of type `message`",
@@ -138,6 +138,7 @@ fn read_message(columns: &Fields<'_>, row: &mut MessageRow) -> Result<(), (&'sta
     let raw: &RawValue =
         serde_json::from_str(data).map_err(|_| wrong(format!("{}, not JSON", excerpt(data))))?;
     let list = format!("[{}]", raw.get());
+    // Through the AI SDK's own rules, so that what is imported here is what an application would have accepted.
     let messages = validate_json(&list).map_err(|error| wrong(error.to_string()))?;
     let [message] = messages.as_slice() else {
         return Err(wrong(excerpt(data)));
@@ -145,9 +146,12 @@ fn read_message(columns: &Fields<'_>, row: &mut MessageRow) -> Result<(), (&'sta
     row.message_id.clone_from(&message.id);
     row.role = message.role;
     row.items = lift_message(message).items;
+    // The template is the id alone; everything else of a UI message follows from its items.
     let form = Raw::parse(format!(r#"{{"id":{}}}"#, quote_json(&message.id))).ok();
     let items: Vec<&Item> = row.items.iter().collect();
     let again = form.and_then(|form| fill_template(&form, &items));
+    // System messages are kept whole, because leading ones become instructions and have no nodes to be written
+    // from.
     let system = message.role == UiRole::System;
     if system || !again.is_some_and(|again| is_same_json(&again, raw.get())) {
         row.whole = Some(Raw::from(raw));

@@ -36,12 +36,7 @@ pub(super) fn build_tree(
     faults: &mut RowFaults,
 ) -> Result<ChatTree, SessionError> {
     let parents = resolve_parents(rows, faults)?;
-    let mut children: Vec<Vec<usize>> = rows.iter().map(|_| Vec::new()).collect();
-    for (row, parent) in parents.iter().enumerate() {
-        if let Some(list) = parent.and_then(|parent| children.get_mut(parent)) {
-            list.push(row);
-        }
-    }
+    let children = children_of(&parents);
     let mut walk = TreeWalk {
         rows,
         parents,
@@ -53,26 +48,25 @@ pub(super) fn build_tree(
             ..ChatTree::default()
         },
     };
+    // Beginnings in order; recursion is replaced by a stack of steps, since a chat is as deep as it is long.
     for row in 0..rows.len() {
         if walk.parents.get(row) == Some(&None) {
             walk.walk_from(row, faults)?;
         }
     }
-    // What no beginning leads to stands behind a circle.
-    for row in 0..rows.len() {
-        if walk.reached.get(row) == Some(&false) {
-            let cut = walk.cycle_start(row);
-            if let Some(row) = rows.get(cut) {
-                let found = "itself among those before it";
-                faults.record_fault(&row.place, "a message after another one", found)?;
-            }
-            if let Some(parent) = walk.parents.get_mut(cut) {
-                *parent = None;
-            }
-            walk.walk_from(cut, faults)?;
+    walk.break_cycles(faults)?;
+    Ok(walk.tree)
+}
+
+/// Children by parent, in the order of the rows: siblings stay in the order they were written.
+fn children_of(parents: &[Option<usize>]) -> Vec<Vec<usize>> {
+    let mut children: Vec<Vec<usize>> = parents.iter().map(|_| Vec::new()).collect();
+    for (row, parent) in parents.iter().enumerate() {
+        if let Some(list) = parent.and_then(|parent| children.get_mut(parent)) {
+            list.push(row);
         }
     }
-    Ok(walk.tree)
+    children
 }
 
 /// The parent of each row, where it is a row of this chat.
@@ -81,6 +75,7 @@ fn resolve_parents(
     faults: &mut RowFaults,
 ) -> Result<Vec<Option<usize>>, SessionError> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    // The later of two rows with one id wins in the map, as in the package.
     for (index, row) in rows.iter().enumerate() {
         if places.insert(&row.id, index).is_some() {
             faults.record_fault(&row.place, "an id of its own", "one that stands twice")?;
@@ -94,6 +89,7 @@ fn resolve_parents(
             let found = format!("parent {parent:.60?}, which is not there");
             faults.record_fault(&row.place, "a parent in this chat", &found)?;
         }
+        // A parent that is not there makes the row a beginning.
         parents.push(found.flatten().copied());
     }
     Ok(parents)
@@ -110,6 +106,27 @@ struct TreeWalk<'a> {
 }
 
 impl<'a> TreeWalk<'a> {
+    /// Walks what no beginning leads to: rows behind a circle, which is cut at its first row.
+    fn break_cycles(&mut self, faults: &mut RowFaults) -> Result<(), SessionError> {
+        let rows = self.rows;
+        for row in 0..rows.len() {
+            if self.reached.get(row) != Some(&false) {
+                continue;
+            }
+            let cut = self.cycle_start(row);
+            if let Some(row) = rows.get(cut) {
+                let found = "itself among those before it";
+                faults.record_fault(&row.place, "a message after another one", found)?;
+            }
+            // Cutting the link at the circle's first row makes it a beginning like any other.
+            if let Some(parent) = self.parents.get_mut(cut) {
+                *parent = None;
+            }
+            self.walk_from(cut, faults)?;
+        }
+        Ok(())
+    }
+
     fn walk_from(&mut self, beginning: usize, faults: &mut RowFaults) -> Result<(), SessionError> {
         let rows = self.rows;
         let mut steps = vec![WalkStep::Down(beginning)];
@@ -117,31 +134,39 @@ impl<'a> TreeWalk<'a> {
             match step {
                 WalkStep::Down(index) => {
                     let Some(row) = rows.get(index) else { continue };
+                    // A row is walked once, even where a damaged chat reaches it twice.
                     match self.reached.get_mut(index) {
                         Some(reached) if !*reached => *reached = true,
                         _ => continue,
                     }
                     let message = self.message_id(row, faults)?;
                     self.add_row_nodes(index, row, &message);
+                    // Counted down again on the way up, so that the count is of ancestors only.
                     *self.on_path.entry(&row.message_id).or_default() += 1;
                     steps.push(WalkStep::Up(index));
                     let children = self.children.get(index).into_iter().flatten();
+                    // Reversed, because a stack gives back the last first.
                     steps.extend(children.rev().copied().map(WalkStep::Down));
                 }
                 WalkStep::Up(index) => {
-                    let id = rows.get(index).map(|row| row.message_id.as_str());
-                    if let Some(count) = id.and_then(|id| self.on_path.get_mut(id)) {
-                        *count -= 1;
-                    }
+                    self.leave_row(index);
                 }
             }
         }
         Ok(())
     }
 
+    fn leave_row(&mut self, index: usize) {
+        let id = self.rows.get(index).map(|row| row.message_id.as_str());
+        if let Some(count) = id.and_then(|id| self.on_path.get_mut(id)) {
+            *count -= 1;
+        }
+    }
+
     /// The message's id, unique on its path.
     fn message_id(&self, row: &MessageRow, faults: &mut RowFaults) -> Result<String, SessionError> {
         let id = &row.message_id;
+        // A row without items has no node that an id could belong to.
         if row.items.is_empty() {
             return Ok(String::new());
         }
@@ -149,6 +174,7 @@ impl<'a> TreeWalk<'a> {
             .on_path
             .get(id.as_str())
             .is_some_and(|count| *count > 0);
+        // Message ids are unique on a path here; the package allows an edited message to keep the old one.
         let unique = if repeated || id.is_empty() {
             format!("{id}#{}", row.id)
         } else {
@@ -157,6 +183,7 @@ impl<'a> TreeWalk<'a> {
         if MessageId::new(&unique).is_ok() {
             return Ok(unique);
         }
+        // Derived from the row, so that importing again gives the same id.
         let instead = format!("message-{}", ContentHash::of(row.id.as_bytes()));
         let expected = "a message id of 1 to 255 bytes without control characters";
         faults.record_fault(
@@ -171,12 +198,15 @@ impl<'a> TreeWalk<'a> {
         let tree = &mut self.tree;
         let parent = self.parents.get(index).copied().flatten();
         let mut end = parent.and_then(|parent| tree.ends.get(parent).copied().flatten());
+        // Leading system messages are instructions, as in every other format.
         let leads = row.role == UiRole::System && tree.nodes.is_empty();
         if leads {
             tree.instructions
                 .extend(row.items.iter().filter_map(as_message));
         }
         for item in row.items.iter().filter(|_| !leads) {
+            // The key folds the key before it: a change to any ancestor gives all nodes after it new ids, as
+            // new content must.
             let before = end.and_then(|end| tree.keys.get(end));
             let before = before.map_or(&[][..], |key| key.as_bytes());
             let said = item.to_json();
@@ -199,6 +229,7 @@ impl<'a> TreeWalk<'a> {
             });
             end = Some(node);
         }
+        // A row without items ends where its parent does.
         if let Some(place) = tree.ends.get_mut(index) {
             *place = end;
         }
@@ -209,6 +240,8 @@ impl<'a> TreeWalk<'a> {
         let mut climbed = BTreeSet::new();
         let mut path = Vec::new();
         let mut at = row;
+        // Climbs until a row repeats: that row is on the circle. The smallest index makes the choice
+        // independent of the start.
         while climbed.insert(at) {
             path.push(at);
             at = self.parents.get(at).copied().flatten().unwrap_or(at);

@@ -1,11 +1,11 @@
-//! What reading arguments gives: an object and what was odd about the text, or an error.
+//! The result of reading arguments: an object with the issues of its text, or an error.
 
 use contexture_ir::Raw;
 use serde::{Deserialize, Serialize};
 
 /// The deepest nesting of arguments.
 pub(super) const DEPTH: usize = 100;
-/// The most issues told; a document with more faults than that is refused.
+/// The most issues reported; a document with more faults than that is refused.
 pub(super) const ISSUES: usize = 1_000;
 
 /// Arguments that could be read.
@@ -22,12 +22,13 @@ impl Arguments {
     #[must_use]
     pub fn none() -> Self {
         Self {
+            // Not derived: a default of `null` would be no object.
             raw: empty_object(),
             issues: Vec::new(),
         }
     }
 
-    /// Whether all that the model meant to say is there: nothing suggests that the text was cut off.
+    /// Whether the arguments are complete: nothing suggests that the text was cut off.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         !self.issues.iter().any(|issue| issue.kind.is_truncation())

@@ -1,4 +1,4 @@
-//! Reading what is not quite JSON, in one pass.
+//! Repair of arguments that are not quite JSON, in one pass.
 //!
 //! A reader of JSON that also takes what models write instead, writes JSON, and notes each difference. It never goes
 //! back over a text, so its work is linear; nesting is bounded. Only called for text that is not valid.
@@ -12,7 +12,7 @@ use crate::calls::arguments::outcome::{
 };
 use contexture_ir::excerpt;
 
-/// Mends `text`.
+/// Repairs `text`, which is not valid JSON.
 pub(super) fn repair_arguments(text: &str) -> Result<Arguments, ArgumentsError> {
     let mut reader = ArgumentRepairer {
         text,
@@ -22,11 +22,14 @@ pub(super) fn repair_arguments(text: &str) -> Result<Arguments, ArgumentsError> 
     };
     let fenced = reader.open_fence()?;
     reader.skip_whitespace()?;
+    // A list or a lone value cannot be arguments, so nothing is guessed from it.
     if reader.peek_char() != Some('{') {
         return Err(reader.unreadable_error("an object"));
     }
     reader.repair_value(DEPTH)?;
     reader.skip_trailing(fenced)?;
+    // The writer above only emits JSON. If that should fail, an error is better than arguments that nobody
+    // wrote.
     let Ok(raw) = Raw::parse(reader.out) else {
         debug_assert!(false, "mended text is JSON: {text:?}");
         return Err(ArgumentsError::NotAnObject {
@@ -74,6 +77,7 @@ impl<'t> ArgumentRepairer<'t> {
         let blank = |c: char| c.is_whitespace() || c == '\u{FEFF}';
         let length = rest.len() - rest.trim_start_matches(blank).len();
         let skipped = rest.get(..length).unwrap_or_default();
+        // Spaces that JSON knows are no issue; one report a run is enough, however long it is.
         let foreign = |c: char| !matches!(c, ' ' | '\n' | '\r' | '\t');
         if let Some(at) = skipped.find(foreign) {
             self.record_issue(self.at + at, IssueKind::ForeignSpace)?;
@@ -83,6 +87,7 @@ impl<'t> ArgumentRepairer<'t> {
     }
 
     fn record_issue(&mut self, at: usize, kind: IssueKind) -> Result<(), ArgumentsError> {
+        // Bounded, because the list of issues is stored with the call and a text of commas would fill it.
         if self.issues.len() == ISSUES {
             return Err(ArgumentsError::TooManyFaults);
         }
@@ -105,6 +110,7 @@ impl<'t> ArgumentRepairer<'t> {
             return Ok(false);
         };
         self.record_issue(self.at, IssueKind::CodeFence)?;
+        // The word after the fence is not checked: models write `json`, `JSON` or the name of a language.
         let language = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
         self.at = self.text.len() - language.len();
         Ok(true)
@@ -116,6 +122,8 @@ impl<'t> ArgumentRepairer<'t> {
             self.skip_whitespace()?;
             match self.peek_char() {
                 None => return Ok(()),
+                // Too many closing brackets are the commonest fault of small models; a semicolon comes from
+                // code.
                 Some('}' | ']' | ')' | ';') => {
                     self.record_issue(self.at, IssueKind::ExtraBracket)?;
                     self.next_char();
@@ -127,6 +135,7 @@ impl<'t> ArgumentRepairer<'t> {
     }
 
     fn repair_value(&mut self, depth: usize) -> Result<WriteOutcome, ArgumentsError> {
+        // Counted down, so that a hostile text ends in an error and not in a stack overflow.
         let depth = depth.checked_sub(1).ok_or(ArgumentsError::TooDeep)?;
         match self.peek_char() {
             None => Ok(WriteOutcome::Cut),
@@ -140,6 +149,8 @@ impl<'t> ArgumentRepairer<'t> {
                 let at = self.at;
                 let (text, closed) = self.repair_string()?;
                 if !closed {
+                    // The text is kept although its end is missing: the caller decides by `is_complete` whether
+                    // to run.
                     self.record_issue(at, IssueKind::CutString)?;
                 }
                 self.out.push_str(&text);
@@ -168,6 +179,8 @@ impl<'t> ArgumentRepairer<'t> {
                     break;
                 }
                 Some(',') if !first => {
+                    // A comma is only skipped here. Whether it was one too many is known after the white space
+                    // that follows.
                     let at = self.at;
                     self.next_char();
                     self.skip_whitespace()?;
@@ -176,10 +189,15 @@ impl<'t> ArgumentRepairer<'t> {
                         continue;
                     }
                 }
+                // A bracket of the other kind would close a level that the model did not open: two readings, so
+                // an error.
                 Some('}' | ']' | ',') => return Err(self.unreadable_error("a value or its end")),
+                // Between two values nothing but a comma can have been meant.
                 Some(_) if !first => self.record_issue(self.at, IssueKind::MissingComma)?,
                 Some(_) => {}
             }
+            // The comma is written before it is known whether a member follows, and taken back with it if the
+            // text ends.
             let before = self.out.len();
             if !first {
                 self.out.push(',');
@@ -205,6 +223,7 @@ impl<'t> ArgumentRepairer<'t> {
     ) -> Result<WriteOutcome, ArgumentsError> {
         let start = self.at;
         let Some(key) = self.repair_key()? else {
+            // A member that was cut off within its key has no value that could be guessed, so all of it goes.
             self.record_issue(start, IssueKind::CutMember)?;
             return Ok(WriteOutcome::Cut);
         };
@@ -224,6 +243,7 @@ impl<'t> ArgumentRepairer<'t> {
             self.record_issue(start, IssueKind::CutMember)?;
             return Ok(WriteOutcome::Cut);
         }
+        // Both values stay in the text, as in a valid document: most readers take the last.
         if !keys.insert(key) {
             self.record_issue(start, IssueKind::RepeatedKey)?;
         }
@@ -240,11 +260,13 @@ impl<'t> ArgumentRepairer<'t> {
             }
             Some('\'') => {
                 self.record_issue(at, IssueKind::UnquotedKey)?;
+                // Single quotes around a key count as an unquoted key; the string itself needs no second issue.
                 let (text, closed) = self.repair_bare_string()?;
                 Ok(closed.then_some(text))
             }
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => {
                 let rest = self.remaining_text();
+                // Wider than an identifier of JavaScript: models write header names and dotted paths unquoted.
                 let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.');
                 let key = rest.find(|c: char| !inside(c)).unwrap_or(rest.len());
                 let key = rest.get(..key).unwrap_or_default();
@@ -278,6 +300,7 @@ impl<'t> ArgumentRepairer<'t> {
                         break false;
                     }
                 }
+                // Only within single quotes can a bare double quote be met; it needs an escape now.
                 Some('"') => out.push_str("\\\""),
                 Some(c) if c < ' ' => {
                     // Once a string: a page of text has a line break on every line.
@@ -285,8 +308,7 @@ impl<'t> ArgumentRepairer<'t> {
                         self.record_issue(at, IssueKind::ControlCharacter)?;
                         controls = true;
                     }
-                    let escaped = quote_json(c.encode_utf8(&mut [0; 4]));
-                    out.push_str(escaped.trim_matches('"'));
+                    push_control(&mut out, c);
                 }
                 Some(c) => out.push(c),
             }
@@ -310,10 +332,12 @@ impl<'t> ArgumentRepairer<'t> {
             'u' => {
                 let digits: String = self.remaining_text().chars().take(4).collect();
                 let hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
+                // Exactly four hexadecimal digits are a valid escape and pass unchanged, surrogates included.
                 if hexadecimal && digits.len() == 4 {
                     out.push_str("\\u");
                     out.push_str(&digits);
                     self.at += 4;
+                // The text ends within the escape. It cannot be completed, so the string ends before it.
                 } else if hexadecimal && digits.len() == self.remaining_text().len() {
                     self.at = self.text.len();
                     return Ok(false);
@@ -324,6 +348,7 @@ impl<'t> ArgumentRepairer<'t> {
             }
             '\'' => {
                 if quoted != Some('\'') {
+                    // JSON has no escape for a single quote; within single quotes the model had to write one.
                     self.record_issue(at, IssueKind::BadEscape)?;
                 }
                 out.push('\'');
@@ -344,9 +369,11 @@ impl<'t> ArgumentRepairer<'t> {
         let inside = |c: char| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E');
         let end = rest.find(|c: char| !inside(c)).unwrap_or(rest.len());
         let number = rest.get(..end).unwrap_or_default();
+        // `Raw::parse` is JSON's own rule for numbers: leading zeros and a leading plus are refused.
         if Raw::parse(number).is_ok() {
             self.at += end;
             self.out.push_str(number);
+            // `12` may have been the beginning of `123`: kept, and marked as cut.
             if end == rest.len() {
                 self.record_issue(at, IssueKind::CutNumber)?;
             }
@@ -374,6 +401,7 @@ impl<'t> ArgumentRepairer<'t> {
         let rest = self.remaining_text();
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
         let word = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        // Words of Python, JavaScript and Ruby or Go, with one meaning each in JSON.
         if let Some((_, literal)) = WORDS.iter().find(|(known, _)| *known == word) {
             if word != *literal {
                 self.record_issue(self.at, IssueKind::ForeignLiteral)?;
@@ -382,11 +410,17 @@ impl<'t> ArgumentRepairer<'t> {
             self.out.push_str(literal);
             return Ok(WriteOutcome::Yes);
         }
-        let begun = |(known, _): &(&str, &str)| known.starts_with(word);
-        if end.is_none() && !word.is_empty() && WORDS.iter().any(begun) {
+        let is_prefix = |(known, _): &(&str, &str)| known.starts_with(word);
+        if end.is_none() && !word.is_empty() && WORDS.iter().any(is_prefix) {
             self.at = self.text.len();
             return Ok(WriteOutcome::Cut);
         }
         Err(self.unreadable_error("a value"))
     }
+}
+
+/// Writes a control character as JSON escapes it within a string.
+fn push_control(out: &mut String, c: char) {
+    let escaped = quote_json(c.encode_utf8(&mut [0; 4]));
+    out.push_str(escaped.trim_matches('"'));
 }
