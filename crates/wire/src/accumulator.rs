@@ -82,10 +82,12 @@ impl Accumulator {
     /// before stays.
     pub fn push(&mut self, data: &str) -> Result<Vec<StreamEvent>, StreamError> {
         self.events += 1;
+        // Some hosts pad events or send empty ones to keep a connection open.
         let data = data.trim();
         if data.is_empty() {
             return Ok(Vec::new());
         }
+        // Counted before parsing, so that a stream without end cannot fill the memory.
         self.bytes = self.bytes.saturating_add(data.len());
         if self.bytes > self.limit {
             return Err(StreamError::TooLong {
@@ -93,21 +95,22 @@ impl Accumulator {
                 limit: self.limit,
             });
         }
-        let mut said = Vec::new();
-        let heard = if data == DONE {
+        let mut events = Vec::new();
+        let understood = if data == DONE {
             self.stream.finish_stream();
             ParsedEvent::Recognized
         } else {
             self.check_object(data)?;
-            self.stream.push_event(data, &mut said)
+            self.stream.push_event(data, &mut events)
         };
-        if heard == ParsedEvent::Ignored {
+        if understood == ParsedEvent::Ignored {
             self.ignored += 1;
         }
-        if let Some(StreamEvent::Failed(failure)) = said.last() {
+        // The first failure is the cause; what follows it is often only a consequence.
+        if let Some(StreamEvent::Failed(failure)) = events.last() {
             self.failure.get_or_insert_with(|| failure.clone());
         }
-        Ok(said)
+        Ok(events)
     }
 
     /// Whether the provider said that the answer is whole.
@@ -159,6 +162,8 @@ impl Accumulator {
             expected: "a JSON object",
             source,
         };
+        // The syntax first, for a source of the error; `Fields` alone would only say that it is no
+        // object.
         serde_json::from_str::<serde::de::IgnoredAny>(data).map_err(|error| shape(Some(error)))?;
         Fields::parse(data).map(drop).map_err(|_| shape(None))
     }

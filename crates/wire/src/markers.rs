@@ -67,6 +67,7 @@ pub fn markers(format: Format, elements: &str) -> Vec<CacheTtl> {
         return Vec::new();
     };
     let text = format!("[{elements}]");
+    // Unreadable text has no markers; that it is unreadable is for others to report.
     let list: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
     let blocks = list.iter().flat_map(|element| markable_blocks(element));
     blocks
@@ -114,6 +115,7 @@ pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> 
     if after.contains(&name) {
         return None;
     }
+    // Appended as the last member, so that nothing before it moves.
     let open = after.trim_end().strip_suffix('}')?;
     Some(format!(r#"{open},{name}:{{"mode":"explicit"}}}}"#))
 }
@@ -158,6 +160,7 @@ impl TextEdit {
     fn apply_to(self, text: &str) -> String {
         let mut out = text.to_owned();
         if text.get(self.range.clone()).is_some() {
+            // Edits keep every other byte, because a provider's cache knows prompts by their bytes.
             out.replace_range(self.range, &self.replacement);
         }
         out
@@ -235,6 +238,8 @@ fn marker_ttl(rules: &dyn CacheMarkers, block: &RawValue) -> Option<CacheTtl> {
     let mark = fields.get(&[rules.field()])?;
     let mark = Fields::parse(mark.get()).ok()?;
     Some(match mark.get(&["ttl"]).map(RawValue::get) {
+        // Anthropic's and OpenAI's long times; whatever else stands there is treated as the usual
+        // one.
         Some("\"1h\"" | "\"12h\"") => CacheTtl::Long,
         _ => CacheTtl::Usual,
     })
@@ -244,6 +249,7 @@ fn marker_ttl(rules: &dyn CacheMarkers, block: &RawValue) -> Option<CacheTtl> {
 fn markable_blocks(element: &RawValue) -> Vec<&RawValue> {
     let outer = content_blocks(element).into_iter();
     outer
+        // Results of tools hold blocks that may be marked as well; nothing nests deeper.
         .flat_map(|block| content_blocks(block).into_iter().chain([block]))
         .collect()
 }
@@ -280,6 +286,8 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
         let value = slice_range(text, value.get());
         let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
         let before = before.trim_end().strip_suffix(&quoted)?.trim_end();
+        // One of the two commas around the member goes with it: the one before it, or, for a first
+        // member, the one after.
         cuts.push(match before.strip_suffix(',') {
             Some(before) => before.trim_end().len()..value.end,
             None => {
@@ -292,8 +300,11 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
     if cuts.is_empty() {
         return None;
     }
+    // Blocks of a result are listed before the result that holds them, so the cuts are not in the
+    // order of the text yet. They never overlap: a marker is a small object of its own.
     cuts.sort_unstable_by_key(|cut| cut.start);
     let mut out = text.to_owned();
+    // From the end, so that the positions of earlier cuts stay valid.
     for cut in cuts.into_iter().rev() {
         out.replace_range(cut, "");
     }

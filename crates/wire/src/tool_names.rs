@@ -42,6 +42,8 @@ impl ToolNameMap {
         });
         let mut given = BTreeMap::new();
         for name in names.clone() {
+            // The same function that the encoder calls, so that both always agree. Its loss is
+            // reported there.
             let sent = rule.sanitize_name(name, "", &mut Losses::default());
             if sent != name {
                 given.insert(sent.into_owned(), name.to_owned());

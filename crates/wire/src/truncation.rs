@@ -29,12 +29,15 @@ pub(crate) fn take_truncation_marks(format: Format, transcript: &mut Transcript)
         let own = item
             .extra_mut()
             .and_then(|extra| remove_mark(format, extra));
+        // Not `||`: the marks of the parts have to be removed in any case.
         let marked = own.is_some() | has_truncated_part(format, item);
         match item {
             Item::Message(message) if marked => message.status = Some(Status::Incomplete),
             Item::FunctionCall(call) => {
                 if let Some(mark) = own {
                     call.status = Some(Status::Incomplete);
+                    // Half a JSON object is no valid `input`, so the body has `{}` there and the
+                    // mark has the text that came.
                     if let Some(text) = mark.as_string() {
                         call.arguments = text;
                     }
@@ -64,6 +67,7 @@ fn has_truncated_part(format: Format, item: &mut Item) -> bool {
 }
 
 fn remove_mark(format: Format, extra: &mut Extra) -> Option<Raw> {
+    // Most items carry nothing; reading their fields would cost a parse for each.
     if extra.is_empty() {
         return None;
     }

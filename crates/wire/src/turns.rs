@@ -45,6 +45,7 @@ pub fn role_runs<'r, 'a>(entries: &'r [PairedItem<'a>], target: Format) -> Vec<R
 pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String> {
     let key = target.spec().structure().merged_parts?;
     let (before, after) = (parse_elements(first)?, parse_elements(second)?);
+    // Only the two messages at the seam are joined; the others are copied as they are.
     let (last, before) = before.split_last()?;
     let (next, after) = after.split_first()?;
     let parts = [user_parts(last, key)?, user_parts(next, key)?].concat();
@@ -69,6 +70,8 @@ fn user_parts(message: &RawValue, key: &'static str) -> Option<Vec<Box<RawValue>
     let mut fields = Fields::parse(message.get()).ok()?;
     let role = fields.take_string(&["role"]).ok()??;
     let parts = fields.take_field(&[key]).ok()??;
+    // A message with fields of its own (a name, a marker) cannot be joined without losing whose
+    // they are.
     let plain = role == "user" && fields.is_empty();
     plain.then(|| serde_json::from_str(parts.get()).ok())?
 }

@@ -30,6 +30,7 @@ pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     for (index, entry) in run.entries.iter().enumerate() {
         writer.encode_item(index, entry);
     }
+    // After the last item, because only then the first message of the run is known to exist.
     writer.place_late_results();
     let blocks = writer
         .messages
@@ -84,6 +85,7 @@ pub(super) fn encode_system_prompt(
             losses.push(format!("{path}.role"), LossKind::Role, why);
         }
         let wire = message.extra.wire_fields(FORMAT);
+        // One message that was a string makes the whole `system` a string, if it is the only one.
         string |= hint(&wire, "~content").as_deref() == Some("string");
         for (at, part) in message.content.iter().enumerate() {
             let path = format!("{path}.content[{at}]");
@@ -148,6 +150,7 @@ impl MessageEncoder {
 
     /// The message that an item with these carried fields goes into.
     fn open_message(&mut self, role: &'static str, wire: &Extra) -> &mut MessageBuilder {
+        // A response is one message whatever its items say; only a request has boundaries to keep.
         let fresh = self.purpose == BodyKind::Request
             && (hint(wire, START).is_some()
                 || role == "system"
@@ -176,6 +179,8 @@ impl MessageEncoder {
                 if self.mid_system { "system" } else { "user" }
             }
         };
+        // Without system messages inside a history the text goes to the user, in a tag that a
+        // user's text cannot imitate.
         let tagged = message.role.is_instruction() && !self.mid_system;
         let mut blocks = Vec::new();
         for (index, part) in message.content.iter().enumerate() {
@@ -228,6 +233,8 @@ impl MessageEncoder {
             | Part::OutputText(text)
             | Part::SummaryText(text)
             | Part::ReasoningText(text) => encode_text_block(text, self.purpose, path, losses),
+            // Media of an assistant or system message would make the provider refuse the whole
+            // request.
             Part::InputImage(_) | Part::InputFile(_) if role != Role::User => {
                 losses.push(
                     path,
@@ -255,6 +262,8 @@ impl MessageEncoder {
         report_foreign_fields(&call.extra, FORMAT, path, &mut self.losses);
         let wire = call.extra.wire_fields(FORMAT);
         let id = self.sanitize_call_id(id, path);
+        // A call without arguments is common and loses nothing; anything else that is no object
+        // does.
         let blank = call.arguments.trim().is_empty();
         let input = as_object(&call.arguments).unwrap_or_else(|| {
             if !blank {
@@ -266,6 +275,7 @@ impl MessageEncoder {
         });
         let name = match self.purpose {
             BodyKind::Request => NAME_RULE.sanitize_name(&call.name, path, &mut self.losses),
+            // A response repeats what the model said; only a request is checked by the provider.
             BodyKind::Response => call.name.as_str().into(),
         };
         let mut object = ObjectWriter::new();
@@ -300,10 +310,14 @@ impl MessageEncoder {
             .extra_fields(&block_fields(&wire));
         let block = EncodedBlock::new(object.finish());
         self.outputs.push(id);
+        // The document had this result behind other blocks, and the provider accepted that: it is
+        // written back in its place.
         if hint(&wire, "~place").is_some() {
             self.open_message("user", &wire).rest.push(block);
             return;
         }
+        // Results must follow their calls directly; a system message in between would separate
+        // them.
         if self.interrupted && hint(&wire, START).is_none() {
             self.report_moved_result(path);
             self.late_results.push(block);
@@ -482,6 +496,7 @@ impl MessageEncoder {
         self.losses
             .push(format!("{path}.call_id"), LossKind::Value, why);
         let plain: String = id.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+        // Two ids that differ in forbidden characters only must not become one.
         let hash = blake3::hash(id.as_bytes()).to_hex();
         format!("{plain}_{}", hash.get(..8).unwrap_or_default())
     }

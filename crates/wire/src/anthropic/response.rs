@@ -29,6 +29,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
     if fields.take_field(&["type"])?.is_none() {
         set_hint(&mut kept, "~type", "absent");
     }
+    // Always `assistant`, so it is written without being stored.
     fields.take_field(&["role"])?;
     if let Some(content) = fields.take_field(&["content"])? {
         transcript.items =
@@ -36,6 +37,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
     }
     if let Some(word) = fields.take_string(&["stop_reason"])? {
         let finish = parse_finish_reason(&word);
+        // Several words mean one reason; the hint gives this very word back.
         if finish_reason_word(&finish) != Some(word.as_str()) {
             set_hint(&mut kept, "~stop_reason", &word);
         }
@@ -45,6 +47,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
         ("stop_reason", "~no_stop_reason"),
         ("stop_sequence", "~no_stop_sequence"),
     ] {
+        // `null` and absence read the same but are written differently, so absence leaves a hint.
         let said = field == "stop_reason" && info.finish.is_some();
         if !said && fields.get(&[field]).is_none() {
             set_hint(&mut kept, mark, "absent");
@@ -178,6 +181,7 @@ fn encode_stop_reason(
 ) -> Option<String> {
     let finish = info.finish.as_ref()?;
     let own = kept.get("~stop_reason").and_then(Raw::as_string);
+    // The stored word counts only while it still means the reason: a program may have changed it.
     if let Some(word) = own.filter(|word| parse_finish_reason(word) == *finish) {
         return Some(word);
     }
@@ -187,6 +191,8 @@ fn encode_stop_reason(
     let calls = items
         .iter()
         .any(|item| matches!(item, Item::FunctionCall(_)));
+    // The nearest reason a client acts on in the right way: it runs the calls, or it does not wait
+    // for any.
     let word = if calls { "tool_use" } else { "end_turn" };
     losses.push(
         "response.finish",
@@ -216,6 +222,8 @@ fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
     }
     let mut object = ObjectWriter::new();
     let own = usage.extra.wire_fields(FORMAT);
+    // The provider's own account is written back whole: it has members that our counts have no
+    // field for.
     if !own.is_empty() {
         object.extra_fields(&to_extras(own));
         return object.finish();

@@ -161,6 +161,7 @@ impl<'i> ContentParser<'i> {
             .into_iter()
             .filter(|name| peek_field(&fields, name).is_some());
         let kind = said.next();
+        // A part with two kinds of data has no equal among items and is kept whole.
         let alone = said.next().is_none();
         let thought = fields
             .get(&["thought"])

@@ -30,6 +30,8 @@ pub(crate) fn original_key(key: &str) -> Option<&str> {
 
 /// Native fields as they are kept.
 pub(crate) fn to_extras(fields: Extra) -> Extra {
+    // A native `~key` would be taken for a hint; copying the fields is worth it only in that rare
+    // case.
     if fields.iter().any(|(key, _)| key.starts_with('~')) {
         fields
             .iter()
@@ -92,10 +94,13 @@ pub(crate) fn report_foreign_fields_as(
         return;
     }
     let mut tell = |key: &str, value: &Raw, whose: &str| {
+        // An empty object is usually nothing lost, but here its presence turns a tool on.
         let asks = ASKS.contains(&key) && value.get() == "{}";
         if !has_content(value) && !asks {
             return;
         }
+        // The kind follows from the field's name, whatever the caller reports: sealed content stays
+        // `opaque` in every report.
         let what = match key {
             key if OPAQUE.contains(&key) => LossKind::Opaque,
             key if ALTERNATIVES.contains(&key) => LossKind::Alternative,
@@ -123,6 +128,8 @@ pub(crate) fn report_foreign_fields_as(
             let Some(key) = original_key(key) else {
                 continue;
             };
+            // Options nested in one object are lost one by one, so that a report names each of
+            // them.
             match value.fields().filter(|_| GROUPS.contains(&key)) {
                 Some(members) => {
                     for (member, value) in members.into_extra().iter() {

@@ -52,6 +52,8 @@ impl ObjectWriter {
     pub(crate) fn extra_fields(&mut self, fields: &Extra) -> &mut Self {
         for (key, value) in fields.iter() {
             if let Some(name) = original_key(key)
+                // A typed member wins over a carried one of the same name: the item may have been
+                // edited since.
                 && !self.keys.contains(&name)
             {
                 self.write_member(name, value.get());
@@ -108,5 +110,6 @@ pub(crate) fn json_array<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> 
 /// The text without surrounding white space if it is one JSON object.
 pub(crate) fn as_object(text: &str) -> Option<&str> {
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    // Returned as it stands: the order and spelling of arguments are part of what the model wrote.
     (text.starts_with('{') && Fields::parse(text).is_ok()).then_some(text)
 }

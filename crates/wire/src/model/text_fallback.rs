@@ -22,6 +22,8 @@ pub(crate) fn compaction_as_text(
     path: &str,
     losses: &mut Losses,
 ) -> Option<String> {
+    // The loss is reported even if there is a readable summary: the target gets less than the maker
+    // would.
     if item.encrypted_content.is_some() {
         let why = "a compaction only its maker can read";
         losses.push(format!("{path}.encrypted_content"), LossKind::Opaque, why);
@@ -50,10 +52,12 @@ fn escape_system_tags(text: &str) -> String {
         let (before, tail) = rest.split_at(at);
         out.push_str(before);
         let inner = tail.strip_prefix('<').unwrap_or(tail);
+        // Models read `< / SYSTEM >` as a tag as well, so spaces and case are ignored here.
         let name = inner.trim_start().trim_start_matches('/').trim_start();
         let imitates = name
             .get(..6)
             .is_some_and(|word| word.eq_ignore_ascii_case("system"));
+        // Only imitations are escaped: markup and comparisons in the text stay readable.
         out.push_str(if imitates { "&lt;" } else { "<" });
         rest = inner;
     }

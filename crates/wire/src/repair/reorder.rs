@@ -49,6 +49,8 @@ pub(super) fn decide_and_order<'a>(
     let ItemReorderer {
         out, removed: gone, ..
     } = line;
+    // Taken out at the end only: removing from the middle would shift the places that thoughts are
+    // noted by.
     let stays = |(at, placed): (usize, OrderedItem<'a>)| (!gone.contains(&at)).then_some(placed);
     out.into_iter().enumerate().filter_map(stays).collect()
 }
@@ -98,17 +100,23 @@ impl<'a> ItemReorderer<'_, 'a> {
         let replaced = self.decisions.replaced.get(&index);
         let own_side = side(replaced.unwrap_or(item), self.target);
         if self.decisions.is_dropped(index) {
+            // A dropped item still counts as what a thought led to: if all of those are gone, the
+            // thought goes too.
             if own_side == Some(Side::Model) && !matches!(item, Item::Reasoning(_)) {
                 self.record_follower(false);
             }
             return;
         }
+        // A new message of the model between calls and outputs would separate them in Chat, so the
+        // outputs come first.
         if own_side == Some(Side::Model) && !self.open_calls.is_empty() && begins_message(item) {
             self.end_step();
         }
         let paired = self.decisions.partner(index);
         match (call_side(item, self.target.spec().structure()), paired) {
             (CallSide::Output(..), Some(call)) => {
+                // The first output of a step ends it; all outputs of the step are written now, this
+                // one among them.
                 if self.open_calls.contains(&call) {
                     self.end_step();
                 }
@@ -138,6 +146,7 @@ impl<'a> ItemReorderer<'_, 'a> {
     /// Ends the model's step: the outputs of its calls, in the order of the calls.
     fn end_step(&mut self) {
         self.close_thought_group();
+        // A sorted set: outputs are written in the order of their calls.
         for call in std::mem::take(&mut self.open_calls) {
             match self.decisions.partner(call) {
                 Some(output) => self.place_output(call, output),

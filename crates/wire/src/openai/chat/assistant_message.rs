@@ -156,6 +156,8 @@ impl AssistantMessage<'_> {
         let as_field = match (place, refusal) {
             (BodyKind::Response, _) => shape != Some(LIST),
             (BodyKind::Request, Some(word)) => word == "field",
+            // Chat's `refusal` member stands instead of content; beside other parts it has to be a
+            // content part.
             (BodyKind::Request, None) => parts == 1,
         };
         for (nth, (index, message)) in self.messages.iter().enumerate() {
@@ -175,6 +177,8 @@ impl AssistantMessage<'_> {
         for (nth, (index, item)) in self.thoughts.iter().enumerate() {
             let path = format!("[{index}]");
             report_foreign_fields(&item.extra, NAME, &path, losses);
+            // A message has one `reasoning` member; joining two thoughts would make one that no
+            // host sent.
             if nth > 0 {
                 losses.push(path, LossKind::Item, "one message holds one thought");
                 continue;
@@ -196,6 +200,7 @@ impl AssistantMessage<'_> {
     }
 
     fn encode_calls(&self, place: BodyKind, losses: &mut Losses) -> Vec<(LegacyCall, String)> {
+        // `function_call` holds one call; with more the newer `tool_calls` is the only shape.
         let legacy = self.calls.len() == 1;
         let write = |(index, call): &(usize, AssistantCall<'_>)| match call {
             AssistantCall::Function(call, id) => {
@@ -300,6 +305,7 @@ impl AssistantContent {
         losses: &mut Losses,
     ) -> Option<EncodedPart> {
         let came = hint(&part.extra.wire_fields(NAME), CITED).is_some();
+        // Only hosts that sent citations in a message accept them in a request.
         let taken = self.parts.is_empty() && (place == BodyKind::Response || came);
         let list = part.extra.get(CITATIONS).filter(|_| taken);
         let Some(citations) = list.and_then(responses_citations_to_chat) else {

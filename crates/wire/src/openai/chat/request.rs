@@ -51,6 +51,8 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         && (transcript.options.tool_choice.is_some()
             || transcript.options.parallel_tool_calls.is_some())
     {
+        // Hosts refuse a choice without tools, so other sources lose it; a Chat request that had it
+        // gets it back.
         set_hint(&mut wire, ALONE, "kept");
     }
     wire.extend(to_extras(fields.into_extra()));
@@ -64,6 +66,8 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
 
 /// `tools`, or the older `functions` where there are none.
 fn parse_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefinition>, Error> {
+    // An empty or `null` list stays with the unknown fields, so that it comes back as it was
+    // written.
     let some = |value: &RawValue| value.get().starts_with('[') && value.get() != "[]";
     if fields.get(&["tools"]).is_some_and(some)
         && let Some(value) = fields.take_field(&["tools"])?
@@ -98,6 +102,8 @@ fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpt
     if options.max_output_tokens.is_none()
         && let Some(limit) = fields.take_as(&["max_tokens"], "a whole number")?
     {
+        // Older hosts know only the older name; writing the newer one would lift the limit without
+        // an error.
         set_hint(wire, MAX_TOKENS, "kept");
         options.max_output_tokens = Some(limit);
     }
@@ -131,6 +137,8 @@ fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpt
     options.response_format = fields
         .get(&["response_format"])
         .and_then(tools::parse_response_format);
+    // Taken only if every member was understood; otherwise the whole stays with the request's own
+    // fields.
     if options.response_format.is_some() {
         fields.take_field(&["response_format"])?;
     }
@@ -158,6 +166,7 @@ pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelop
     let mut tail = ObjectWriter::new();
     encode_options(request, &wire, tools, &mut tail, &mut losses);
     report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
+    // What was written above must not be repeated by a stored field of the same name.
     let mut taken = vec!["messages"];
     taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend(tools.then_some("tools"));
@@ -212,6 +221,7 @@ fn encode_options(
     losses: &mut Losses,
 ) {
     let options = &request.options;
+    // A choice without tools is written only if this format's own request had one.
     let tools = tools || hint(wire, ALONE).is_some();
     let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
     if let Some(reasoning) = &options.reasoning {

@@ -35,6 +35,8 @@ impl EncodeContext<'_> {
 
 /// The item's id if this provider takes it.
 fn reusable_id<'a>(item: &'a Item, hints: &Extra) -> Option<&'a str> {
+    // Ids of other providers are refused. A host with ids of its own form leaves a hint that it
+    // accepts them.
     let kept = hint(hints, "~id").is_some();
     item.id()
         .filter(|id| kept || (id.starts_with(id_prefix(item)) && id.len() <= 64))
@@ -182,6 +184,7 @@ fn encode_short_message(
     }
     object.string("role", encode_role(message.role, site, losses));
     let shape = hint(hints, "~content");
+    // In the short form a model's content is one string; a user's may be a list of parts.
     let content = match (natives, shape.as_deref()) {
         ([], Some("absent")) => None,
         ([native], None) if native.plain.is_some() => native.plain.as_deref().map(quote_json),
@@ -307,6 +310,7 @@ fn encode_output(
                 let path = format!("{}.output[{at}]", site.path);
                 natives.extend(part::encode_part(part, Voice::User, &path, losses));
             }
+            // An output must not be an empty array; a placeholder says that something was there.
             if natives.is_empty() && !parts.is_empty() {
                 object.string("output", OMITTED);
             } else {
@@ -355,6 +359,7 @@ fn encode_reasoning(
         } else {
             LossKind::Item
         };
+        // A request leaves another provider's thoughts out; a response shows what is readable.
         if site.direction == ItemDirection::Input || !readable {
             losses.push(site.path, what, "thoughts of another provider");
             return None;

@@ -52,6 +52,7 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     }
     if let Some(text) = fields.take_string(&["instructions"])? {
         if text.is_empty() {
+            // An empty text is no message, but the member was there and comes back.
             set_hint(&mut wire, "~instructions", "empty");
         } else {
             transcript
@@ -119,6 +120,8 @@ fn parse_text_format(
     let Some((format, rest)) = read() else {
         return Ok(None);
     };
+    // The rest of `text` is stored flat, so that Chat can find `text.verbosity` among shared
+    // options.
     wire.extend(with_key_prefix(TEXT, rest).collect());
     fields.take_field(&["text"])?;
     Ok(Some(format))
