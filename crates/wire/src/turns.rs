@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use contexture_ir::{Fields, Item};
 
 use crate::model::format::Format;
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::paired_item::{PairedItem, RoleRun, Side};
 
 /// The side an item is on for a target; `None` for bookkeeping that stands with whatever surrounds it.
@@ -51,7 +51,7 @@ pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String
     let parts = [user_parts(last, key)?, user_parts(next, key)?].concat();
     let mut joined = ObjectWriter::new();
     joined.string("role", "user");
-    joined.raw(key, &json_array(parts.iter().map(|part| part.get())));
+    joined.array(key, parts.iter().map(|part| part.get()));
     let joined = joined.finish();
     let all = before.iter().map(|one| one.get());
     let all: Vec<&str> = all

@@ -301,7 +301,7 @@ impl MessageEncoder {
         object
             .string("type", "tool_result")
             .string("tool_use_id", &id);
-        object.raw_if_some("content", content.as_deref());
+        object.raw_if_some("content", content);
         let is_error = output
             .is_error
             .map(|flag| if flag { "true" } else { "false" });
@@ -430,7 +430,7 @@ impl MessageEncoder {
             }
             (signature, _) => {
                 object.string("type", "thinking").string("thinking", &text);
-                object.raw_if_some("signature", signature.as_deref().map(quote_json).as_deref());
+                object.string_if_some("signature", signature.as_deref());
             }
         }
         object.extra_fields(&block_fields(&wire));
@@ -448,9 +448,9 @@ impl MessageEncoder {
             let own = !text.is_empty() && hint(&wire, "~content").is_none();
             let mut object = ObjectWriter::new();
             object.string("type", "compaction");
-            object.raw_if_some("content", own.then(|| quote_json(&text)).as_deref());
+            object.raw_if_some("content", own.then(|| quote_json(&text)));
             let encrypted = item.encrypted_content.as_deref().map(quote_json);
-            object.raw_if_some("encrypted_content", encrypted.as_deref());
+            object.raw_if_some("encrypted_content", encrypted);
             object.extra_fields(&block_fields(&wire));
             let block = EncodedBlock::new(object.finish());
             self.open_message("assistant", &wire).rest.push(block);

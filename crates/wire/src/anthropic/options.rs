@@ -10,7 +10,7 @@ use serde_json::Number;
 
 use super::choice;
 use super::spec::FORMAT;
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 
 /// The least the provider accepts as a budget for thinking.
@@ -142,26 +142,12 @@ pub(super) fn encode_options(
     if let Some(temperature) = &options.temperature {
         object.raw("temperature", &clamp_temperature(temperature, losses));
     }
-    object.raw_if_some(
-        "top_p",
-        options.top_p.as_ref().map(Number::to_string).as_deref(),
-    );
+    object.value_if_some("top_p", options.top_p.as_ref());
     encode_stop(&options.stop, object, losses);
     let limit = options.max_output_tokens;
-    object.raw_if_some(
-        "thinking",
-        encode_thinking(options, kept, limit, losses).as_deref(),
-    );
-    object.raw_if_some(
-        "output_config",
-        encode_output_config(options, kept, losses).as_deref(),
-    );
-    object.raw_if_some(
-        "stream",
-        options
-            .stream
-            .map(|stream| if stream { "true" } else { "false" }),
-    );
+    object.raw_if_some("thinking", encode_thinking(options, kept, limit, losses));
+    object.raw_if_some("output_config", encode_output_config(options, kept, losses));
+    object.value_if_some("stream", options.stream);
 }
 
 fn clamp_temperature(temperature: &Number, losses: &mut Losses) -> String {
@@ -190,7 +176,7 @@ fn encode_stop(stop: &[String], object: &mut ObjectWriter, losses: &mut Losses) 
         );
     }
     if !said.is_empty() {
-        object.raw("stop_sequences", &json_array(said));
+        object.array("stop_sequences", said);
     }
 }
 
@@ -279,7 +265,7 @@ fn encode_output_config(
     }
     object.raw_if_some(
         "format",
-        encode_output_format(options.response_format.as_ref(), losses).as_deref(),
+        encode_output_format(options.response_format.as_ref(), losses),
     );
     (!object.is_empty()).then(|| object.finish())
 }

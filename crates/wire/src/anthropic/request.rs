@@ -58,16 +58,16 @@ pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
         }
     };
     let tools = tools::encode_tools(&request.tools, &mut losses);
-    before.raw_if_some("tools", tools.as_deref());
+    before.raw_if_some("tools", tools.as_ref());
     before.raw_if_some(
         "system",
-        encode::encode_system_prompt(&request.instructions, &mut losses).as_deref(),
+        encode::encode_system_prompt(&request.instructions, &mut losses),
     );
     let mut after = ObjectWriter::new();
     options::encode_options(&request.options, &kept, &mut after, &mut losses);
     after.raw_if_some(
         "tool_choice",
-        choice::encode_tool_choice(&request.options, tools.is_some(), &mut losses).as_deref(),
+        choice::encode_tool_choice(&request.options, tools.is_some(), &mut losses),
     );
     after.mark_written(&before, "messages").extra_fields(&kept);
     report_foreign_fields_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);

@@ -246,12 +246,9 @@ fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
     object.raw("input_tokens", &input.to_string());
     object.raw_if_some(
         "cache_creation_input_tokens",
-        text(usage.cache_write_tokens).as_deref(),
+        text(usage.cache_write_tokens),
     );
-    object.raw_if_some(
-        "cache_read_input_tokens",
-        text(usage.cache_read_tokens).as_deref(),
-    );
+    object.raw_if_some("cache_read_input_tokens", text(usage.cache_read_tokens));
     object.raw(
         "output_tokens",
         &usage.output_tokens.unwrap_or(0).to_string(),

@@ -1,6 +1,6 @@
 //! The tools offered.
 
-use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote_json};
+use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition};
 use serde_json::value::RawValue;
 
 use super::parse::unexpected_value;
@@ -80,21 +80,14 @@ fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> Stri
         object.string("type", "custom");
     }
     object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
-    object.raw_if_some(
-        "description",
-        tool.description.as_deref().map(quote_json).as_deref(),
-    );
+    object.string_if_some("description", tool.description.as_deref());
     if tool.parameters.is_some() || wire.get("~input_schema").is_none() {
         object.raw(
             "input_schema",
             &encode_input_schema(tool.parameters.as_ref(), path, losses),
         );
     }
-    object.raw_if_some(
-        "strict",
-        tool.strict
-            .map(|strict| if strict { "true" } else { "false" }),
-    );
+    object.value_if_some("strict", tool.strict);
     object.extra_fields(&wire);
     object.finish()
 }

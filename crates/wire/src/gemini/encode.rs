@@ -100,9 +100,9 @@ pub(super) fn encode_system_instruction(
         return Some(quote_json(&text.text));
     }
     let mut object = ObjectWriter::new();
-    object.raw_if_some("role", role.map(|role| quote_json(&role)).as_deref());
+    object.string_if_some("role", role);
     object
-        .raw("parts", &json_array(group.rest))
+        .array("parts", group.rest)
         .extra_fields(&group.fields);
     Some(object.finish())
 }
@@ -280,7 +280,7 @@ impl ContentEncoder {
         };
         let mut inner = ObjectWriter::new();
         inner
-            .raw_if_some("id", encode_call_id(id).as_deref())
+            .raw_if_some("id", encode_call_id(id))
             .string("name", &name);
         if !(wire.get("~args").is_some() && args == "{}") {
             inner.raw("args", args);
@@ -321,12 +321,12 @@ impl ContentEncoder {
         let (response, parts) = self.encode_response(item, &wire, path);
         let mut inner = ObjectWriter::new();
         if wire.get("~id").is_none() {
-            inner.raw_if_some("id", encode_call_id(id).as_deref());
+            inner.raw_if_some("id", encode_call_id(id));
         }
         inner
             .string("name", &name)
-            .raw_if_some("response", response.as_deref());
-        inner.raw_if_some("parts", parts.map(json_array).as_deref());
+            .raw_if_some("response", response);
+        inner.raw_if_some("parts", parts.map(json_array));
         inner.extra_fields(&media::nested_fields(&wire, "functionResponse"));
         let part = wrap_part("functionResponse", &names, inner, &wire);
         let placed = wire.get("~place").is_some();

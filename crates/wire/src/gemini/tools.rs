@@ -1,8 +1,6 @@
 //! The tools offered.
 
-use contexture_ir::{
-    Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote_json,
-};
+use contexture_ir::{Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition};
 use serde_json::value::RawValue;
 
 use super::media;
@@ -162,10 +160,7 @@ fn encode_function(
     let names = SnakeCaseFields::from_wire(&wire);
     let mut object = ObjectWriter::new();
     object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
-    object.raw_if_some(
-        "description",
-        tool.description.as_deref().map(quote_json).as_deref(),
-    );
+    object.string_if_some("description", tool.description.as_deref());
     if let Some(schema) = &tool.parameters {
         match wire
             .get("~parameters")

@@ -40,12 +40,49 @@ impl ObjectWriter {
         self.raw(key, &quote_json(value))
     }
 
-    /// Adds a member if there is a value.
-    pub(crate) fn raw_if_some(&mut self, key: &'static str, json: Option<&str>) -> &mut Self {
+    /// Adds a member whose value is JSON text, if there is one.
+    pub(crate) fn raw_if_some(
+        &mut self,
+        key: &'static str,
+        json: Option<impl AsRef<str>>,
+    ) -> &mut Self {
         if let Some(json) = json {
-            self.raw(key, json);
+            self.raw(key, json.as_ref());
         }
         self
+    }
+
+    /// Adds a string member, if there is one.
+    pub(crate) fn string_if_some(
+        &mut self,
+        key: &'static str,
+        value: Option<impl AsRef<str>>,
+    ) -> &mut Self {
+        if let Some(value) = value {
+            self.string(key, value.as_ref());
+        }
+        self
+    }
+
+    /// Adds a number or a boolean, if there is one.
+    pub(crate) fn value_if_some(
+        &mut self,
+        key: &'static str,
+        value: Option<impl ToString>,
+    ) -> &mut Self {
+        if let Some(value) = value {
+            self.raw(key, &value.to_string());
+        }
+        self
+    }
+
+    /// Adds an array member of JSON texts.
+    pub(crate) fn array(
+        &mut self,
+        key: &'static str,
+        values: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> &mut Self {
+        self.raw(key, &json_array(values))
     }
 
     /// Adds the members carried for this format; hints, and members already written, are left out.

@@ -13,7 +13,7 @@ use super::parse_calls::{FUNCTION, LEGACY};
 use super::part::{self, EncodedPart};
 use super::spec::NAME;
 use crate::model::format_extras::{hint, original_key, report_foreign_fields};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::NAME_RULE;
 use crate::openai::shared::custom_tools::responses_citations_to_chat;
@@ -68,15 +68,9 @@ impl AssistantMessage<'_> {
         if !self.omits_role {
             object.string("role", "assistant");
         }
-        object.raw_if_some(
-            "content",
-            words.content_json(shape.as_deref(), place).as_deref(),
-        );
-        object.raw_if_some(
-            "refusal",
-            words.refusal.as_deref().map(quote_json).as_deref(),
-        );
-        object.raw_if_some("audio", words.audio.as_deref());
+        object.raw_if_some("content", words.content_json(shape.as_deref(), place));
+        object.string_if_some("refusal", words.refusal.as_deref());
+        object.raw_if_some("audio", words.audio);
         object.raw_if_some(CITATIONS, words.citations.as_ref().map(Raw::get));
         self.encode_thoughts(&mut object, losses);
         match calls.as_slice() {
@@ -85,10 +79,7 @@ impl AssistantMessage<'_> {
                 object.raw("function_call", call);
             }
             calls => {
-                object.raw(
-                    "tool_calls",
-                    &json_array(calls.iter().map(|(_, call)| call)),
-                );
+                object.array("tool_calls", calls.iter().map(|(_, call)| call));
             }
         }
         object.extra_fields(&own);

@@ -15,7 +15,7 @@ use super::part::{self, EncodedPart};
 use super::spec::{FORMAT, NAME, STRUCTURE};
 use crate::model::chunk::{Chunk, Dialect};
 use crate::model::format_extras::{START, hint, report_foreign_fields};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::model::paired_item::{PairedItem, RoleRun, Side};
 use crate::model::text_fallback::compaction_as_text;
@@ -113,9 +113,7 @@ impl<'a> RunEncoder<'_, 'a> {
         if !self.attached_parts.is_empty() {
             let parts = std::mem::take(&mut self.attached_parts);
             let mut object = ObjectWriter::new();
-            object
-                .string("role", "user")
-                .raw("content", &json_array(parts));
+            object.string("role", "user").array("content", parts);
             self.push_element(Side::User, object.finish());
         }
     }
@@ -306,7 +304,7 @@ impl<'a> RunEncoder<'_, 'a> {
         let none = quote_json(if empty { "" } else { ATTACHED });
         object.raw_if_some(
             "content",
-            part::encode_content(&natives, shape.as_deref(), &none).as_deref(),
+            part::encode_content(&natives, shape.as_deref(), &none),
         );
         if let Some(name) = hint(&wire, "~name") {
             // The call tells of a name that had to change.
@@ -414,7 +412,7 @@ fn encode_message(
     object.string("role", role);
     object.raw_if_some(
         "content",
-        part::encode_content(&natives, shape.as_deref(), "\"\"").as_deref(),
+        part::encode_content(&natives, shape.as_deref(), "\"\""),
     );
     object.extra_fields(&wire);
     Some(object.finish())

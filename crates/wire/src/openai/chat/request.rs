@@ -6,7 +6,6 @@
 use contexture_ir::{
     Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript, quote_json,
 };
-use serde_json::Number;
 use serde_json::value::RawValue;
 
 use super::message::TranscriptParser;
@@ -17,10 +16,11 @@ use crate::model::chunk::{Dialect, Envelope};
 use crate::model::conversion::DocumentKind;
 use crate::model::conversion::Lifted;
 use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::{
-    record_missing_model, record_unknown_effort, shared_options, supported_effort,
+    encode_tool_options, has_tool_options, parse_common_options, record_missing_model,
+    record_unknown_effort, report_token_budget, shared_options, supported_effort, take_tool_choice,
 };
 use crate::openai::shared::unexpected_value;
 
@@ -47,10 +47,7 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     record_missing_model(&transcript, &mut wire);
     transcript.tools = parse_tools(&mut fields, &mut wire)?;
     transcript.options = parse_options(&mut fields, &mut wire)?;
-    if transcript.tools.is_empty()
-        && (transcript.options.tool_choice.is_some()
-            || transcript.options.parallel_tool_calls.is_some())
-    {
+    if transcript.tools.is_empty() && has_tool_options(&transcript.options) {
         // Hosts refuse a choice without tools, so other sources lose it; a Chat request that had it
         // gets it back.
         set_hint(&mut wire, ALONE, "kept");
@@ -90,15 +87,7 @@ fn parse_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefi
 }
 
 fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
-    let number = "a number";
-    let mut options = RequestOptions {
-        max_output_tokens: fields.take_as(&["max_completion_tokens"], "a whole number")?,
-        temperature: fields.take_as::<Number>(&["temperature"], number)?,
-        top_p: fields.take_as::<Number>(&["top_p"], number)?,
-        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
-        stream: fields.take_as(&["stream"], "a boolean")?,
-        ..RequestOptions::default()
-    };
+    let mut options = parse_common_options(fields, "max_completion_tokens")?;
     if options.max_output_tokens.is_none()
         && let Some(limit) = fields.take_as(&["max_tokens"], "a whole number")?
     {
@@ -114,26 +103,8 @@ fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpt
             ..ReasoningOptions::default()
         });
     }
-    match fields.get(&["stop"]).map(|value| value.get()) {
-        Some(text) if text.starts_with('"') => {
-            options.stop.extend(fields.take_string(&["stop"])?);
-            set_hint(wire, STOP, "string");
-        }
-        Some("[]") | None => {}
-        Some(_) => {
-            options.stop = fields
-                .take_as(&["stop"], "a text or texts")?
-                .unwrap_or_default()
-        }
-    }
-    if fields
-        .get(&["tool_choice"])
-        .is_some_and(|value| value.get() != "null")
-    {
-        options.tool_choice = fields
-            .take_field(&["tool_choice"])?
-            .map(tools::parse_tool_choice);
-    }
+    options.stop = parse_stop(fields, wire)?;
+    options.tool_choice = take_tool_choice(fields, tools::parse_tool_choice)?;
     options.response_format = fields
         .get(&["response_format"])
         .and_then(tools::parse_response_format);
@@ -143,6 +114,23 @@ fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpt
         fields.take_field(&["response_format"])?;
     }
     Ok(options)
+}
+
+/// Takes the texts that end the answer: a string, or an array of strings.
+fn parse_stop(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<String>, Error> {
+    match fields.get(&["stop"]).map(|value| value.get()) {
+        Some(text) if text.starts_with('"') => {
+            let stop = fields.take_string(&["stop"])?;
+            set_hint(wire, STOP, "string");
+            Ok(stop.into_iter().collect())
+        }
+        // An empty array stays with the request's own fields.
+        Some("[]") | None => Ok(Vec::new()),
+        Some(_) => {
+            let stop = fields.take_as(&["stop"], "a text or texts")?;
+            Ok(stop.unwrap_or_default())
+        }
+    }
 }
 
 pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
@@ -206,10 +194,7 @@ fn encode_tools(
     if tools.is_empty() {
         return false;
     }
-    head.raw(
-        if legacy { "functions" } else { "tools" },
-        &json_array(&tools),
-    );
+    head.array(if legacy { "functions" } else { "tools" }, &tools);
     true
 }
 
@@ -221,79 +206,41 @@ fn encode_options(
     losses: &mut Losses,
 ) {
     let options = &request.options;
+    let reasoning = options.reasoning.as_ref();
+    report_token_budget(options, losses);
+    if reasoning.is_some_and(|reasoning| reasoning.summary.is_some()) {
+        let why = "thoughts are not shown";
+        losses.push("options.reasoning.summary", LossKind::Option, why);
+    }
     // A choice without tools is written only if this format's own request had one.
     let tools = tools || hint(wire, ALONE).is_some();
-    let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
-    if let Some(reasoning) = &options.reasoning {
-        if reasoning.budget_tokens.is_some() {
-            lose(
-                "options.reasoning.budget_tokens",
-                "thinking is limited by effort, not by tokens",
-            );
-        }
-        if reasoning.summary.is_some() {
-            lose("options.reasoning.summary", "thoughts are not shown");
-        }
-    }
-    if !tools && (options.tool_choice.is_some() || options.parallel_tool_calls.is_some()) {
-        lose("options.tool_choice", "a choice without tools is refused");
-    }
-    let text = |number: &Number| number.to_string();
-    if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
-        tail.raw_if_some(
-            "tool_choice",
-            tools::encode_tool_choice(choice, losses).as_deref(),
-        );
-    }
-    let parallel = options.parallel_tool_calls.filter(|_| tools);
-    tail.raw_if_some(
-        "parallel_tool_calls",
-        parallel.map(|yes| yes.to_string()).as_deref(),
-    );
-    let format = options
-        .response_format
-        .as_ref()
-        .map(tools::encode_response_format);
-    tail.raw_if_some("response_format", format.as_deref());
-    let limit = options.max_output_tokens.map(|limit| limit.to_string());
-    let older = hint(wire, MAX_TOKENS).is_some();
-    tail.raw_if_some(
-        if older {
-            "max_tokens"
-        } else {
-            "max_completion_tokens"
-        },
-        limit.as_deref(),
-    );
-    let word = options
-        .reasoning
-        .as_ref()
-        .and_then(|reasoning| reasoning.effort.as_deref());
-    tail.raw_if_some(
-        "reasoning_effort",
-        supported_effort(word, wire, losses)
-            .map(quote_json)
-            .as_deref(),
-    );
-    tail.raw_if_some(
-        "temperature",
-        options.temperature.as_ref().map(text).as_deref(),
-    );
-    tail.raw_if_some("top_p", options.top_p.as_ref().map(text).as_deref());
-    match options.stop.as_slice() {
+    encode_tool_options(options, tools, tools::encode_tool_choice, tail, losses);
+    let format = options.response_format.as_ref();
+    tail.raw_if_some("response_format", format.map(tools::encode_response_format));
+    let is_older = hint(wire, MAX_TOKENS).is_some();
+    let limit = if is_older {
+        "max_tokens"
+    } else {
+        "max_completion_tokens"
+    };
+    tail.value_if_some(limit, options.max_output_tokens);
+    let effort = reasoning.and_then(|reasoning| reasoning.effort.as_deref());
+    tail.string_if_some("reasoning_effort", supported_effort(effort, wire, losses));
+    tail.value_if_some("temperature", options.temperature.as_ref());
+    tail.value_if_some("top_p", options.top_p.as_ref());
+    encode_stop(&options.stop, wire, tail);
+    tail.value_if_some("stream", options.stream);
+}
+
+/// Writes the texts that end the answer; a single one as a string if it came so.
+fn encode_stop(stop: &[String], wire: &Extra, tail: &mut ObjectWriter) {
+    match stop {
         [] => {}
         [one] if hint(wire, STOP).is_some() => {
             tail.string("stop", one);
         }
         many => {
-            tail.raw(
-                "stop",
-                &json_array(many.iter().map(|text| quote_json(text))),
-            );
+            tail.array("stop", many.iter().map(|text| quote_json(text)));
         }
     }
-    tail.raw_if_some(
-        "stream",
-        options.stream.map(|yes| yes.to_string()).as_deref(),
-    );
 }

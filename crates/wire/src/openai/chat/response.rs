@@ -5,7 +5,6 @@
 
 use contexture_ir::{
     Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Role, Transcript, Usage,
-    quote_json,
 };
 use serde_json::value::RawValue;
 
@@ -163,11 +162,8 @@ fn encode_usage(usage: &Usage) -> String {
     object.raw("total_tokens", &total.to_string());
     let text = |figure: Option<u64>| figure.map(|figure| figure.to_string());
     let mut details = ObjectWriter::new();
-    details.raw_if_some("cached_tokens", text(usage.cache_read_tokens).as_deref());
-    details.raw_if_some(
-        "cache_write_tokens",
-        text(usage.cache_write_tokens).as_deref(),
-    );
+    details.raw_if_some("cached_tokens", text(usage.cache_read_tokens));
+    details.raw_if_some("cache_write_tokens", text(usage.cache_write_tokens));
     if !details.is_empty() {
         object.raw("prompt_tokens_details", &details.finish());
     }
@@ -197,7 +193,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
         let hash = contexture_ir::ContentHash::of(message.as_bytes());
         id = Some(format!("chatcmpl-{hash}"));
     }
-    object.raw_if_some("id", id.as_deref().map(quote_json).as_deref());
+    object.string_if_some("id", id.as_deref());
     if hint(&wire, "~object").is_none() && wire.get("object").is_none() {
         object.string("object", OBJECT);
     }
@@ -210,7 +206,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
         .model
         .as_deref()
         .or(wire.is_empty().then_some("unknown"));
-    object.raw_if_some("model", model.map(quote_json).as_deref());
+    object.string_if_some("model", model);
     let mut choices = Vec::new();
     if hint(&wire, "~choices").is_none() || !transcript.items.is_empty() {
         choices.push(encode_choice(&info, &wire, &message, calls, &mut losses));
@@ -229,7 +225,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
             json_array(&choices)
         },
     );
-    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage).as_deref());
+    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage));
     report_foreign_fields(&transcript.extra, NAME, "", &mut losses);
     object.extra_fields(&without_key_prefixes(&[CHOICE], &wire));
     Lowered {
@@ -266,7 +262,7 @@ fn encode_choice(
         (None, _) if wire.is_empty() => Some(if calls { "tool_calls" } else { "stop" }.to_owned()),
         (None, _) => None,
     };
-    object.raw_if_some("finish_reason", word.as_deref().map(quote_json).as_deref());
+    object.string_if_some("finish_reason", word.as_deref());
     object.extra_fields(&strip_key_prefix(CHOICE, wire));
     object.finish()
 }
