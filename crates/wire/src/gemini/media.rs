@@ -209,6 +209,16 @@ pub(super) fn encode_file(
     encode_media(&medium, wire, path, losses)
 }
 
+/// Adds a string member in the spelling, camelCase or snake_case, that the item came with.
+fn write_spelled(
+    object: &mut ObjectWriter,
+    names: &SnakeCaseFields,
+    key: &'static str,
+    value: &str,
+) {
+    object.raw_as(key, &names.spelled_name(key), &quote_text(value));
+}
+
 fn encode_media(
     medium: &MediaInput<'_>,
     wire: &Extra,
@@ -228,43 +238,28 @@ fn encode_media(
             .or(medium.media_type);
         if !untyped {
             let media_type = resolve_media_type(stated, "", medium.fallback, path, losses);
-            inner.raw_as(
-                "mimeType",
-                &names.spelled_name("mimeType"),
-                &quote_text(&media_type),
-            );
+            write_spelled(&mut inner, &names, "mimeType", &media_type);
         }
         inner.string("data", &to_original_base64(data.base64, wire));
         "inlineData"
     } else if let Some(url) = medium.url {
         if !untyped {
-            let media_type =
-                resolve_media_type(medium.media_type, url, medium.fallback, path, losses);
-            inner.raw_as(
-                "mimeType",
-                &names.spelled_name("mimeType"),
-                &quote_text(&media_type),
-            );
+            let stated = medium.media_type;
+            let media_type = resolve_media_type(stated, url, medium.fallback, path, losses);
+            write_spelled(&mut inner, &names, "mimeType", &media_type);
         }
-        inner.raw_as("fileUri", &names.spelled_name("fileUri"), &quote_text(url));
+        write_spelled(&mut inner, &names, "fileUri", url);
         "fileData"
-    } else if medium.file_id.is_some() {
-        losses.push(
-            path,
-            LossKind::Part,
-            "the file is stored at another provider",
-        );
-        return None;
     } else {
-        losses.push(path, LossKind::Part, "neither bytes nor an address");
+        let why = match medium.file_id {
+            Some(_) => "the file is stored at another provider",
+            None => "neither bytes nor an address",
+        };
+        losses.push(path, LossKind::Part, why);
         return None;
     };
     if let Some(name) = &medium.name {
-        inner.raw_as(
-            "displayName",
-            &names.spelled_name("displayName"),
-            &quote_text(name),
-        );
+        write_spelled(&mut inner, &names, "displayName", name);
     }
     inner.extra_fields(&nested_fields(wire, key));
     let mut object = ObjectWriter::new();

@@ -14,6 +14,39 @@ use super::repaired::{Issue, IssueKind, RepairedItem};
 use crate::model::call_ids::{CallSide, call_id, call_side};
 use crate::model::repair_rules::{CallIds, RepairRules};
 
+/// Derives an id from one that cannot be written, and reserves it.
+fn unused_call_id(
+    own: &str,
+    count: &mut usize,
+    used: &mut BTreeSet<String>,
+    rules: &RepairRules,
+) -> String {
+    // The count makes the ids of repeated calls differ; it goes on where it stopped, so that a
+    // history of n calls with one id costs n attempts and not n squared.
+    loop {
+        let id = derive_call_id(own, *count, &rules.call_ids);
+        *count += 1;
+        if used.insert(id.clone()) {
+            return id;
+        }
+    }
+}
+
+fn call_id_issue(index: usize, own: &str, id: &str, rules: &RepairRules) -> Issue {
+    let why = if rules.call_ids.accepts(own) {
+        "is used twice"
+    } else {
+        "is refused by the target"
+    };
+    let shown: String = own.chars().take(80).collect();
+    Issue {
+        kind: IssueKind::CallId,
+        index,
+        what: format!("call id {shown:?} {why}; written as {id:?}"),
+    }
+}
+
+/// Gives every call an id that the target accepts and no other call has, and every output its call's.
 pub(super) fn rewrite_call_ids(
     placed: &mut [OrderedItem<'_>],
     rules: &RepairRules,
@@ -48,23 +81,8 @@ pub(super) fn rewrite_call_ids(
             continue;
         }
         let count = repeats.entry(own.clone()).or_default();
-        let mut id = derive_call_id(&own, *count, &rules.call_ids);
-        *count += 1;
-        while !used.insert(id.clone()) {
-            id = derive_call_id(&own, *count, &rules.call_ids);
-            *count += 1;
-        }
-        let why = if rules.call_ids.accepts(&own) {
-            "is used twice"
-        } else {
-            "is refused by the target"
-        };
-        let shown: String = own.chars().take(80).collect();
-        issues.push(Issue {
-            kind: IssueKind::CallId,
-            index: call,
-            what: format!("call id {shown:?} {why}; written as {id:?}"),
-        });
+        let id = unused_call_id(&own, count, &mut used, rules);
+        issues.push(call_id_issue(call, &own, &id, rules));
         element.item.set_call_id(&id);
         renamed.insert(call, id);
     }

@@ -21,22 +21,7 @@ pub(super) fn lift_file(checked: &CheckedPart<'_>) -> Part {
     let image = media_type.starts_with("image/");
     let mut hints = Extra::new();
     let mut extra = Extra::new();
-    let mut detail = None;
-    if let Some(raw) = checked.get("providerMetadata") {
-        match ProviderMetadata::parse(raw.get()) {
-            Some(mut metadata) => {
-                if image && let Some((name, word)) = metadata.take_string(OPENAI, "imageDetail") {
-                    record_alias(&mut hints, OPENAI, name);
-                    detail = Some(word);
-                }
-                metadata.extract_linked_fields(&mut hints, &mut extra);
-                if let Some(rest) = metadata.remaining_json() {
-                    hints.set("providerMetadata", rest);
-                }
-            }
-            None => hints.set("providerMetadata", raw.to_raw()),
-        }
-    }
+    let detail = lift_file_metadata(checked, image, &mut hints, &mut extra);
     let file_id = checked
         .get("providerReference")
         .and_then(|raw| lift_reference(raw.get(), &mut hints));
@@ -71,6 +56,31 @@ pub(super) fn lift_file(checked: &CheckedPart<'_>) -> Part {
         media_type,
         extra: keep(extra, hints),
     })
+}
+
+/// Reads the provider's metadata of a file and returns the detail of an image.
+fn lift_file_metadata(
+    checked: &CheckedPart<'_>,
+    image: bool,
+    hints: &mut Extra,
+    extra: &mut Extra,
+) -> Option<String> {
+    let raw = checked.get("providerMetadata")?;
+    // Metadata that is no object of objects is kept as it came.
+    let Some(mut metadata) = ProviderMetadata::parse(raw.get()) else {
+        hints.set("providerMetadata", raw.to_raw());
+        return None;
+    };
+    let mut detail = None;
+    if image && let Some((name, word)) = metadata.take_string(OPENAI, "imageDetail") {
+        record_alias(hints, OPENAI, name);
+        detail = Some(word);
+    }
+    metadata.extract_linked_fields(hints, extra);
+    if let Some(rest) = metadata.remaining_json() {
+        hints.set("providerMetadata", rest);
+    }
+    detail
 }
 
 /// The media type a URL has when none is stated.

@@ -20,9 +20,10 @@ use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::{
     encode_tool_options, has_tool_options, parse_common_options, record_missing_model,
-    record_unknown_effort, report_token_budget, shared_options, supported_effort, take_tool_choice,
+    record_unknown_effort, report_token_budget, required_model, shared_options, supported_effort,
+    take_tool_choice,
 };
-use crate::openai::shared::unexpected_value;
+use crate::openai::shared::{envelope_around, unexpected_value, without_keys};
 
 /// The hint of the older name of the output limit.
 const MAX_TOKENS: &str = "~max_tokens";
@@ -136,20 +137,13 @@ fn parse_stop(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<String>, 
 pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
     let (wire, told) = shared_options(&request.extra, FORMAT);
-    let mut lead = Vec::new();
-    for (index, message) in request.instructions.iter().enumerate() {
-        lead.extend(encode::encode_instruction(
-            dialect,
-            index,
-            message,
-            &mut losses,
-        ));
-    }
+    let messages = request.instructions.iter().enumerate();
+    let lead = messages.filter_map(|(index, message)| {
+        encode::encode_instruction(dialect, index, message, &mut losses)
+    });
+    let lead: Vec<String> = lead.collect();
     let mut head = ObjectWriter::new();
-    if let Some(model) = crate::openai::shared::options::required_model(request, &wire, &mut losses)
-    {
-        head.string("model", model);
-    }
+    head.string_if_some("model", required_model(request, &wire, &mut losses));
     let tools = encode_tools(request, &wire, &mut head, &mut losses);
     let mut tail = ObjectWriter::new();
     encode_options(request, &wire, tools, &mut tail, &mut losses);
@@ -158,19 +152,8 @@ pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelop
     let mut taken = vec!["messages"];
     taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend(tools.then_some("tools"));
-    let rest: Extra = wire
-        .iter()
-        .filter(|(key, _)| !taken.contains(key))
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .collect();
-    tail.extra_fields(&rest);
-    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
-    Envelope {
-        before: format!("{{{}{}\"messages\":[", head.inner_json(), comma(&head)),
-        lead: lead.join(","),
-        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
-        losses: losses.into_vec(),
-    }
+    tail.extra_fields(&without_keys(&taken, &wire));
+    envelope_around("messages", &head, lead, &tail, losses)
 }
 
 /// Whether any tool could be written.

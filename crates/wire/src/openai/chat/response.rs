@@ -175,6 +175,18 @@ fn encode_usage(usage: &Usage) -> String {
     object.finish()
 }
 
+/// Writes `choices`: the answer, then the alternatives that the source had, as they came.
+fn encode_choices(choice: Option<String>, wire: &Extra) -> String {
+    let stored = wire.get(OTHERS);
+    let others = stored.and_then(|raw| raw.parse_as::<Vec<Box<RawValue>>>().ok());
+    let others = others.unwrap_or_default();
+    if choice.is_none() && others.is_empty() && stored.is_some_and(|own| own.get() == "null") {
+        return "null".to_owned();
+    }
+    let others = others.iter().map(|other| other.get().to_owned());
+    json_array(choice.into_iter().chain(others))
+}
+
 pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     let mut losses = Losses::default();
     let wire = transcript.extra.wire_fields(NAME);
@@ -207,24 +219,10 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
         .as_deref()
         .or(wire.is_empty().then_some("unknown"));
     object.string_if_some("model", model);
-    let mut choices = Vec::new();
-    if hint(&wire, "~choices").is_none() || !transcript.items.is_empty() {
-        choices.push(encode_choice(&info, &wire, &message, calls, &mut losses));
-    }
-    let others: Vec<Box<RawValue>> = wire
-        .get(OTHERS)
-        .and_then(|raw| raw.parse_as().ok())
-        .unwrap_or_default();
-    choices.extend(others.iter().map(|other| other.get().to_owned()));
-    let null = choices.is_empty() && wire.get(OTHERS).is_some_and(|own| own.get() == "null");
-    object.raw(
-        OTHERS,
-        &if null {
-            "null".to_owned()
-        } else {
-            json_array(&choices)
-        },
-    );
+    // A response that came without choices goes without, while there is still nothing to write.
+    let has_choice = hint(&wire, "~choices").is_none() || !transcript.items.is_empty();
+    let choice = has_choice.then(|| encode_choice(&info, &wire, &message, calls, &mut losses));
+    object.raw(OTHERS, &encode_choices(choice, &wire));
     object.raw_if_some("usage", info.usage.as_ref().map(encode_usage));
     report_foreign_fields(&transcript.extra, NAME, "", &mut losses);
     object.extra_fields(&without_key_prefixes(&[CHOICE], &wire));
@@ -278,18 +276,13 @@ fn gather_assistant_message<'a>(
         match entry.item {
             Item::Message(message) if message.role == Role::Assistant => {
                 if !step.calls.is_empty() {
-                    losses.push(
-                        &path,
-                        LossKind::Order,
-                        "text after a call is written before it",
-                    );
+                    let why = "text after a call is written before it";
+                    losses.push(&path, LossKind::Order, why);
                 }
+                // An answer is one message in Chat, however many its source had.
                 if !step.messages.is_empty() {
-                    losses.push(
-                        &path,
-                        LossKind::Order,
-                        "several messages are written as one",
-                    );
+                    let why = "several messages are written as one";
+                    losses.push(&path, LossKind::Order, why);
                 }
                 report_foreign_fields(&message.extra, NAME, &path, losses);
                 step.messages.push((index, message));
@@ -317,11 +310,8 @@ fn gather_assistant_message<'a>(
                 step.calls.push((index, AssistantCall::Other(item)));
             }
             other => {
-                losses.push(
-                    path,
-                    LossKind::Item,
-                    format!("a response has no word for `{}`", other.kind()),
-                );
+                let why = format!("a response has no word for `{}`", other.kind());
+                losses.push(path, LossKind::Item, why);
             }
         }
     }

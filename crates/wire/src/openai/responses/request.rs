@@ -5,11 +5,12 @@
 //! that follow it, and one that came among the items, lead the items.
 
 use contexture_ir::{
-    Error, Extra, Fields, Item, Message, ReasoningOptions, RequestOptions, Role, Transcript,
+    Error, Extra, Fields, Item, Message, Part, ReasoningOptions, RequestOptions, Role, Transcript,
     quote_json,
 };
 
 use super::parse::{LISTED, parse_input};
+use super::part::report_foreign_wires;
 use super::spec::{FORMAT, NAME};
 use super::{encode_run, tools};
 use crate::model::chunk::{Dialect, Envelope};
@@ -20,10 +21,12 @@ use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::{
     encode_tool_options, has_tool_options, parse_common_options, record_missing_model,
-    record_unknown_effort, report_token_budget, shared_options, supported_effort, take_tool_choice,
+    record_unknown_effort, report_token_budget, required_model, shared_options, supported_effort,
+    take_tool_choice,
 };
 use crate::openai::shared::{
-    strip_key_prefix, unexpected_value, with_key_prefix, without_key_prefixes,
+    envelope_around, strip_key_prefix, unexpected_value, with_key_prefix, without_key_prefixes,
+    without_keys,
 };
 
 /// The hint of an `input` that is a string, or absent.
@@ -168,35 +171,31 @@ fn plain_instructions(message: Option<&Message>) -> Option<&str> {
     }
 }
 
+/// Reports the other formats' fields of the message that is written as `instructions`, which has no members.
+fn report_instruction_fields(message: &Message, losses: &mut Losses) {
+    report_foreign_wires(&message.extra, "instructions[0]", losses);
+    for part in message.content.iter().filter_map(Part::extra) {
+        report_foreign_wires(part, "instructions[0].content[0]", losses);
+    }
+}
+
 pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
     let (wire, told) = shared_options(&request.extra, FORMAT);
     let first = plain_instructions(request.instructions.first());
     if let Some(message) = request.instructions.first().filter(|_| first.is_some()) {
-        super::part::report_foreign_wires(&message.extra, "instructions[0]", &mut losses);
-        for part in message
-            .content
-            .iter()
-            .filter_map(contexture_ir::Part::extra)
-        {
-            super::part::report_foreign_wires(part, "instructions[0].content[0]", &mut losses);
-        }
+        report_instruction_fields(message, &mut losses);
     }
     let lead = encode_leading_messages(dialect, request, usize::from(first.is_some()), &mut losses);
     let mut head = ObjectWriter::new();
-    if let Some(model) = crate::openai::shared::options::required_model(request, &wire, &mut losses)
-    {
-        head.string("model", model);
-    }
+    head.string_if_some("model", required_model(request, &wire, &mut losses));
     let mut tools = Vec::new();
     for (index, tool) in request.tools.iter().enumerate() {
-        tools.extend(tools::encode_tool(
-            tool,
-            &format!("tools[{index}]"),
-            &mut losses,
-        ));
+        let path = format!("tools[{index}]");
+        tools.extend(tools::encode_tool(tool, &path, &mut losses));
     }
-    if !tools.is_empty() {
+    let has_tools = !tools.is_empty();
+    if has_tools {
         head.array("tools", &tools);
     }
     match first {
@@ -205,26 +204,16 @@ pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelop
         None => &mut head,
     };
     let mut tail = ObjectWriter::new();
-    encode_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
+    encode_options(request, &wire, has_tools, &mut tail, &mut losses);
     report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
+    // What was written above must not be repeated by a stored field of the same name.
     let mut taken = Vec::new();
     taken.extend(request.model.as_ref().map(|_| "model"));
-    taken.extend((!tools.is_empty()).then_some("tools"));
+    taken.extend(has_tools.then_some("tools"));
     taken.extend(first.map(|_| "instructions"));
     let rest = without_key_prefixes(&[TEXT, REASONING], &wire);
-    let rest: Extra = rest
-        .iter()
-        .filter(|(key, _)| !taken.contains(key))
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .collect();
-    tail.extra_fields(&rest);
-    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
-    Envelope {
-        before: format!("{{{}{}\"input\":[", head.inner_json(), comma(&head)),
-        lead: lead.join(","),
-        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
-        losses: losses.into_vec(),
-    }
+    tail.extra_fields(&without_keys(&taken, &rest));
+    envelope_around("input", &head, lead, &tail, losses)
 }
 
 fn encode_leading_messages(
