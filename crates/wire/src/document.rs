@@ -2,7 +2,7 @@
 //!
 //! Lifting detects whether a text is a request, a response or a bare array of messages. Lowering
 //! writes the same kind of document. Nothing is repaired on the way: a history that does not pair is
-//! written as it is, see [`crate::repair`].
+//! written as it is, see [`crate::repair()`].
 
 use contexture_ir::Transcript;
 

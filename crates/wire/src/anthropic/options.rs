@@ -45,6 +45,7 @@ pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, 
     }
     if let Some(value) = fields.take_present(&["output_config"])? {
         let raw = Raw::from(value);
+        // What the typed options cannot express keeps the whole value beside them.
         let (effort, format, whole) = parse_output_config(&raw);
         if let Some(effort) = effort {
             options.reasoning.get_or_insert_default().effort = Some(effort);
@@ -64,10 +65,13 @@ pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, 
             .reasoning
             .as_ref()
             .is_some_and(|r| r.effort.is_some());
+        // `disabled` is read as the effort `none`, which other formats know, unless an effort was
+        // stated.
         if off && !spoken {
             options.reasoning.get_or_insert_default().effort = Some("none".to_owned());
         }
         let plain = encode_typed_thinking(options.reasoning.as_ref(), None, &mut Losses::default());
+        // Kept only if the typed options would not give it back.
         if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
             kept.set("thinking", raw);
         }
@@ -191,6 +195,7 @@ fn encode_thinking(
         let (budget, off) = parse_thinking(raw);
         let typed = reasoning.and_then(|reasoning| reasoning.budget_tokens);
         let none = reasoning.is_some_and(|r| r.effort.as_deref() == Some("none"));
+        // The stored value counts only while the typed options still say the same.
         if budget == typed && (off || !none) {
             return Some(raw.get().to_owned());
         }
@@ -243,6 +248,7 @@ fn encode_output_config(
     let effort = effort.filter(|effort| *effort != "none");
     if let Some(raw) = kept.get("output_config") {
         let (own, format, _) = parse_output_config(raw);
+        // The stored value counts only while the typed options still say the same.
         if own.as_deref() == effort && format == options.response_format {
             return Some(raw.get().to_owned());
         }
@@ -272,6 +278,7 @@ fn encode_output_config(
 
 fn nearest_effort(word: &str) -> Option<&str> {
     match word {
+        // OpenAI's lowest effort has no equal here; the nearest one thinks a little more.
         "minimal" => Some("low"),
         word => EFFORTS.contains(&word).then_some(word),
     }

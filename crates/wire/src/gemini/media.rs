@@ -113,6 +113,7 @@ fn named_image(part: ImagePart, name: Option<String>, wire: &mut Extra) -> Part 
 }
 
 fn to_standard_base64(data: String, wire: &mut Extra) -> String {
+    // Almost all data is in the standard alphabet; the copy is spared.
     if !data.contains(['-', '_']) {
         return data;
     }
@@ -124,6 +125,7 @@ fn to_standard_base64(data: String, wire: &mut Extra) -> String {
             other => other,
         })
         .collect();
+    // Data URLs want padding; the hint says whether the source had it.
     let missing = (4 - base64.len() % 4) % 4;
     set_hint(
         wire,
@@ -191,7 +193,7 @@ pub(super) fn encode_image(
     encode_media(&medium, wire, path, losses)
 }
 
-/// A file's part, as [`image`].
+/// A file's part, as [`encode_image`] writes it.
 pub(super) fn encode_file(
     part: &FilePart,
     wire: &Extra,
@@ -233,6 +235,7 @@ fn encode_media(
             losses.push(path, LossKind::Part, "the bytes are not a base64 data URL");
             return None;
         };
+        // The type inside the URL describes these very bytes, so it wins over the item's.
         let stated = Some(data.media_type)
             .filter(|kind| !kind.is_empty())
             .or(medium.media_type);
@@ -282,6 +285,7 @@ fn resolve_media_type(
     if let Some(stated) = stated.filter(|kind| !kind.is_empty() && !kind.ends_with("/*")) {
         return stated.to_owned();
     }
+    // The provider demands a concrete type, and an address often shows it.
     if let Some(known) = media_type_by_extension(url) {
         return known.to_owned();
     }

@@ -46,6 +46,7 @@ impl SnakeCaseFields {
         if other.is_none() {
             return Ok(found);
         }
+        // Both spellings at once are ambiguous; the provider refuses that as well.
         if found.is_some() {
             return Err(Error::Duplicate {
                 path: String::new(),
@@ -58,7 +59,7 @@ impl SnakeCaseFields {
         Ok(other)
     }
 
-    /// As [`Names::take`], of a known type.
+    /// As [`SnakeCaseFields::take_field`], of a known type.
     pub(super) fn take_as<'a, T: Deserialize<'a>>(
         &mut self,
         fields: &mut Fields<'a>,
@@ -73,7 +74,7 @@ impl SnakeCaseFields {
             .map_err(|_| unexpected_value(expected, value.get()).at_segment(name))
     }
 
-    /// As [`Names::take`], a string.
+    /// As [`SnakeCaseFields::take_field`], a string.
     pub(super) fn take_string(
         &mut self,
         fields: &mut Fields<'_>,

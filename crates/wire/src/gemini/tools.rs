@@ -98,6 +98,7 @@ pub(super) fn encode_tools(tools: &[ToolDefinition], losses: &mut Losses) -> Opt
         match tool {
             ToolDefinition::Function(function) => {
                 let wire = function.extra.wire_fields(FORMAT);
+                // The document had this function in another element of `tools`.
                 if wire.get(START).is_some() {
                     written.extend(group.take().map(FunctionGroup::finish));
                 }
@@ -108,6 +109,8 @@ pub(super) fn encode_tools(tools: &[ToolDefinition], losses: &mut Losses) -> Opt
                     .list
                     .push(encode_function(function, wire, &path, losses));
             }
+            // The order of tools is part of the cache key, so the functions before it are written
+            // first.
             ToolDefinition::Provider(tool) if tool.format == FORMAT => {
                 written.extend(group.take().map(FunctionGroup::finish));
                 written.push(tool.raw.get().to_owned());
@@ -164,6 +167,8 @@ fn encode_function(
     if let Some(schema) = &tool.parameters {
         match wire
             .get("~parameters")
+            // The provider's own schema form is written back only while it still means the item's
+            // schema.
             .filter(|own| to_json_schema(own) == *schema)
         {
             Some(own) => object.raw("parameters", own.get()),

@@ -82,7 +82,7 @@ pub(crate) fn report_foreign_fields(extra: &Extra, format: &str, path: &str, los
     report_foreign_fields_as(extra, format, path, LossKind::Field, losses);
 }
 
-/// As [`tell_foreign`], under another kind of loss.
+/// As [`report_foreign_fields`], under another kind of loss.
 pub(crate) fn report_foreign_fields_as(
     extra: &Extra,
     format: &str,

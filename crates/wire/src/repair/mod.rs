@@ -7,7 +7,7 @@
 //!
 //! Afterwards:
 //! * every call has exactly one output, directly behind the model's step, in the order of the calls;
-//! * a call nobody answered has the output [`NO_RESULT`], or is gone ([`Unanswered`]);
+//! * a call nobody answered has the output [`NO_RESULT`](crate::NO_RESULT), or is gone ([`Unanswered`](crate::Unanswered));
 //! * an output without a call is gone, a second output of one call is a user message in its place;
 //! * call ids, those of providers' own calls among them, are unique and fit the target; ids of items are unique where the target wants that;
 //! * no message is empty, or empty once the target's writer has left out what it has no words for; no

@@ -1,4 +1,8 @@
 //! Which items one native message of the model takes together.
+//!
+//! Reading cuts one message into thoughts, text and calls, in that order; writing joins items as far
+//! as that order allows. Both ask [`OpenMessage`], so that a document's messages come back as they
+//! were, and a hint is needed only where a document cut them elsewhere.
 
 use contexture_ir::Item;
 
