@@ -1,4 +1,4 @@
-//! Cache marks in requests: setting, counting and removing them.
+//! Cache markers in requests: setting, counting and removing them.
 //!
 //! A mark says that the prefix up to and including its block is worth keeping: `cache_control` at
 //! Anthropic, `prompt_cache_breakpoint` at OpenAI. It is no part of what the model reads, so marks may
@@ -56,8 +56,8 @@ pub fn set_head_marker(
     let fields = Fields::parse(&text).ok()?;
     let value = fields.get(&[head_key(part)])?;
     let edit = plan_block_marker(rules, &text, value, block_type, ttl)?;
-    let whole = edit.apply_to(&text);
-    whole.strip_suffix("]}").map(str::to_owned)
+    let edited = edit.apply_to(&text);
+    edited.strip_suffix("]}").map(str::to_owned)
 }
 
 /// The marks in elements of the history's array, in order.
@@ -94,8 +94,8 @@ pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
     let text = format!("[{elements}]");
     let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
     let blocks: Vec<&RawValue> = list.iter().flat_map(|one| markable_blocks(one)).collect();
-    let whole = without_markers(rules, &text, &blocks)?;
-    Some(strip_brackets(whole))
+    let edited = without_markers(rules, &text, &blocks)?;
+    Some(strip_brackets(edited))
 }
 
 /// A request's beginning without the marks of one part; nothing if it has none.
@@ -103,8 +103,8 @@ pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
 pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Option<String> {
     let rules = marker_rules(format, before)?;
     let text = format!("{before}]}}");
-    let whole = without_markers(rules, &text, &head_blocks(&text, part))?;
-    whole.strip_suffix("]}").map(str::to_owned)
+    let edited = without_markers(rules, &text, &head_blocks(&text, part))?;
+    edited.strip_suffix("]}").map(str::to_owned)
 }
 
 /// The end of a request from the `]` of the history's array on, with the order to the provider to set

@@ -15,14 +15,14 @@ use crate::model::paired_item::{PairedItem, RoleRun, Side};
 
 /// The side an item is on for a target; `None` for bookkeeping that stands with whatever surrounds it.
 ///
-/// A compaction is said to the model, except that Anthropic writes its own into the model's turn; where nobody is sent
+/// A compaction is written as a user message, except that Anthropic writes its own into the model's turn; where nobody is sent
 /// anything, in `Ui` and `Items`, it stands as it came.
 #[must_use]
 pub fn side(item: &Item, target: Format) -> Option<Side> {
     target.spec().structure().side(item)
 }
 
-/// Whether calls behind the item belong to another step than those before it: the user's side speaks,
+/// Reports whether calls after the item belong to another step than those before it: the user's side speaks,
 /// or another UI message begins.
 #[must_use]
 pub fn ends_step(item: &Item, target: Format) -> bool {

@@ -20,8 +20,7 @@ use crate::model::text_fallback::system_tag;
 use crate::model::text_fallback::{compaction_as_text, is_in_assistant_turn};
 use crate::{Chunk, Dialect};
 
-/// What a failed tool is said to have given back when it gave nothing: the provider refuses an empty
-/// error.
+/// The output of a failed tool that returned nothing: the provider refuses an empty error.
 const NO_OUTPUT: &str = "(no output)";
 
 /// Lowers one run.
@@ -47,7 +46,7 @@ pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     chunk
 }
 
-/// The content of a response.
+/// Writes the content of a response.
 pub(super) fn encode_response_content<'a>(
     entries: impl Iterator<Item = PairedItem<'a>>,
 ) -> (String, Losses) {
@@ -70,7 +69,7 @@ pub(super) fn encode_response_content<'a>(
     (json_array(blocks), writer.losses)
 }
 
-/// The text blocks of `system`, and whether it was one string.
+/// Writes `system`: text blocks, or one string if it came so; `None` without instructions.
 pub(super) fn encode_system_prompt(
     instructions: &[Message],
     losses: &mut Losses,
@@ -205,7 +204,7 @@ impl MessageEncoder {
         self.open_message(role, &wire).rest.extend(blocks);
     }
 
-    /// Tells what becomes of the host's role.
+    /// Reports what becomes of the host's role.
     fn report_host_role(&mut self, message: &Message, path: &str) {
         if !self.mid_system {
             let why = "inside a history the host's words are user text in a <system> tag";

@@ -183,7 +183,7 @@ impl MessageParser {
         self.append_item(item);
     }
 
-    /// A block kept whole: an item of its own where it stands on the model's side, else a part.
+    /// Stores a block whole: an item of its own where it stands on the model's side, else a part.
     fn push_opaque_block(&mut self, kind: &str, block: &RawValue) {
         let (kind, raw) = wrap_opaque_block(kind, block);
         let item = Item::Extension(Extension {
@@ -253,7 +253,7 @@ impl MessageParser {
     }
 }
 
-/// A block kept whole, with its kind.
+/// Wraps a block that is stored whole, and returns its kind.
 fn wrap_opaque_block(kind: &str, block: &RawValue) -> (String, Raw) {
     let kind = format!("{FORMAT}:{kind}");
     let mut object = ObjectWriter::new();
@@ -262,7 +262,7 @@ fn wrap_opaque_block(kind: &str, block: &RawValue) -> (String, Raw) {
     (kind, raw)
 }
 
-/// Hangs what concerns the whole message on its first item.
+/// Stores what concerns the whole message on its first item.
 fn attach_message_fields(item: &mut Item, start: Extra) {
     match item {
         Item::Extension(extension) => {
@@ -300,7 +300,7 @@ fn parse_text_block(mut fields: Fields<'_>) -> Result<TextPart, Error> {
     Ok(part)
 }
 
-/// What a tool gave back: a single bare text block is its text.
+/// Reads the content of a tool's result; a single bare text block becomes its text.
 fn parse_result_content(content: &RawValue) -> Result<Output, Error> {
     if content.get().starts_with('"') {
         let text = serde_json::from_str(content.get());

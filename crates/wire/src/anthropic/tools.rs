@@ -10,7 +10,7 @@ use crate::model::format_extras::{report_foreign_fields, set_hint, to_extras};
 use crate::model::json::{ObjectWriter, as_object, json_array};
 use crate::model::loss::{LossKind, Losses};
 
-/// What a function takes when nothing is said: an object of anything.
+/// The input schema of a function without parameters: any object.
 const ANY_OBJECT: &str = "{\"type\":\"object\"}";
 
 /// Reads `tools`.

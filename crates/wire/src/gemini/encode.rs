@@ -116,7 +116,7 @@ pub(super) enum Signing {
     Sentinel,
 }
 
-/// What is being written; a response repeats what the provider said, empty or not.
+/// Which body is being written; a response repeats what the provider said, empty or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
     Request,

@@ -88,7 +88,7 @@ pub(super) fn parse_file_data(
     }))
 }
 
-/// Keeps what is left of a nested object under its name.
+/// Stores what is left of a nested object under its name.
 pub(super) fn store_nested(wire: &mut Extra, name: &str, fields: Fields<'_>) -> Result<(), Error> {
     if !fields.is_empty() {
         wire.set(name, Raw::from_value(&to_extras(fields.into_extra()))?);
@@ -96,7 +96,7 @@ pub(super) fn store_nested(wire: &mut Extra, name: &str, fields: Fields<'_>) -> 
     Ok(())
 }
 
-/// What was kept of a nested object.
+/// Returns what was stored of a nested object.
 pub(super) fn nested_fields(wire: &Extra, name: &str) -> Extra {
     wire.get(name)
         .and_then(Raw::fields)
@@ -104,7 +104,7 @@ pub(super) fn nested_fields(wire: &Extra, name: &str) -> Extra {
         .unwrap_or_default()
 }
 
-/// Pictures have no name in an item; it is kept beside it.
+/// Makes an image part; items have no name for images, so it is stored as a hint.
 fn named_image(part: ImagePart, name: Option<String>, wire: &mut Extra) -> Part {
     if let Some(name) = name {
         set_hint(wire, "displayName", &name);

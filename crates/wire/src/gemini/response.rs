@@ -16,9 +16,9 @@ use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::model::paired_item::paired_items;
 
-/// Where the answer's own unknown fields are kept.
+/// The key under which the answer's own unknown fields are stored.
 const CANDIDATE: &str = "(candidate)";
-/// Where further candidates are kept.
+/// The key under which further candidates are stored.
 const OTHERS: &str = "(candidates)";
 
 pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error> {

@@ -326,7 +326,7 @@ impl StreamedCall {
         }
     }
 
-    /// The arguments, if they can be told.
+    /// Returns the arguments, if they are known.
     fn arguments_json(&self) -> Option<String> {
         match &self.arguments {
             Some(arguments) => arguments.to_json(),

@@ -52,7 +52,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The messages of one side, joined; of nobody's if there are none.
+    /// Joins the messages of one side into a chunk; without messages the chunk has no side.
     pub(crate) fn from_messages(
         side: Side,
         messages: impl Iterator<Item = String>,

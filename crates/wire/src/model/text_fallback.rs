@@ -15,8 +15,8 @@ pub(crate) fn is_in_assistant_turn(item: &Compaction) -> bool {
     maker.is_some_and(|format| format.starts_with("anthropic"))
 }
 
-/// The text to say to the model; nothing if there is none. Tells of what only the maker understands, and
-/// of a turn that was the model's.
+/// Returns the text of a compaction that another provider made; `None` if it has none. Reports as losses
+/// what only its maker can read, and that a turn of the model becomes the user's.
 pub(crate) fn compaction_as_text(
     item: &Compaction,
     path: &str,

@@ -1,4 +1,4 @@
-//! What becomes of each item: which pair it belongs to, whether it stays, what it turns into.
+//! Repair decisions: which pair an item belongs to, whether it stays, what replaces it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +12,9 @@ use crate::model::pairing::{OpenCalls, OutputMatch};
 use crate::model::repair_rules::{RepairRules, Unanswered};
 use crate::turns::ends_step;
 
-/// What becomes of each item.
+/// The decisions on every item of a history, by its index.
 pub(super) struct RepairDecisions {
-    /// The other half of a pair.
+    /// For each call its output, for each output its call.
     partner: Vec<Option<usize>>,
     dropped: Vec<bool>,
     pub(super) replaced: BTreeMap<usize, Item>,
@@ -249,7 +249,7 @@ fn is_empty(message: &Message) -> bool {
         .all(|part| part.as_text().is_some_and(str::is_empty))
 }
 
-/// What a later output of an answered call becomes.
+/// Makes a user message of a later output of a call that is answered already.
 fn late_message(output: &FunctionCallOutput, function: &str) -> Message {
     let mut message = Message::text(
         Role::User,

@@ -1,4 +1,4 @@
-//! The items that stay, in their final order.
+//! Reordering: the items that stay, each output directly after the step of its call.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,19 +21,19 @@ pub(super) struct OrderedItem<'a> {
     pub(super) call: Option<usize>,
 }
 
-/// Decides and orders.
+/// Decides what becomes of each item, and puts those that stay into their final order.
 pub(super) fn decide_and_order<'a>(
     items: &[&'a Item],
     rules: &RepairRules,
     issues: &mut Vec<Issue>,
 ) -> Vec<OrderedItem<'a>> {
-    let mut fates = RepairDecisions::new(items);
-    fates.pair_outputs(items, rules, issues);
-    fates.resolve_invalid_items(items, rules, issues);
-    let mut line = ItemReorderer {
+    let mut decisions = RepairDecisions::new(items);
+    decisions.pair_outputs(items, rules, issues);
+    decisions.resolve_invalid_items(items, rules, issues);
+    let mut reorderer = ItemReorderer {
         items,
         target: rules.target,
-        decisions: &mut fates,
+        decisions: &mut decisions,
         issues,
         out: Vec::with_capacity(items.len()),
         open_calls: BTreeSet::new(),
@@ -43,12 +43,12 @@ pub(super) fn decide_and_order<'a>(
         next: 0,
     };
     for index in 0..items.len() {
-        line.visit_item(index);
+        reorderer.visit_item(index);
     }
-    line.end_step();
+    reorderer.end_step();
     let ItemReorderer {
         out, removed: gone, ..
-    } = line;
+    } = reorderer;
     // Taken out at the end only: removing from the middle would shift the places that thoughts are
     // noted by.
     let stays = |(at, placed): (usize, OrderedItem<'a>)| (!gone.contains(&at)).then_some(placed);
@@ -198,11 +198,14 @@ impl<'a> ItemReorderer<'_, 'a> {
         let Some(item) = self.items.get(index).copied() else {
             return;
         };
-        let mut kept = RepairedItem::from_source(item, index);
+        let mut emitted_item = RepairedItem::from_source(item, index);
         if let Some(other) = self.decisions.replaced.remove(&index) {
-            kept.item = Cow::Owned(other);
+            emitted_item.item = Cow::Owned(other);
         }
-        self.out.push(OrderedItem { item: kept, call });
+        self.out.push(OrderedItem {
+            item: emitted_item,
+            call,
+        });
         if let Some(emitted) = self.emitted.get_mut(index) {
             *emitted = true;
         }
@@ -225,9 +228,9 @@ impl<'a> ItemReorderer<'_, 'a> {
     }
 
     /// Notes an item of the model's that the thoughts before it led to.
-    fn record_follower(&mut self, kept: bool) {
+    fn record_follower(&mut self, is_kept: bool) {
         self.group.followers += 1;
-        self.group.kept_followers += usize::from(kept);
+        self.group.kept_followers += usize::from(is_kept);
     }
 
     /// Ends a group: thoughts that led to nothing that stays are taken out.

@@ -28,14 +28,14 @@ pub struct LiftedMessage {
     pub role: UiRole,
     /// The items, in order; each belongs to this message.
     pub items: Vec<Item>,
-    /// What could not be kept: parts that no AI SDK would accept, halves of surrogate pairs. Paths
+    /// What items cannot express: parts that no AI SDK would accept, halves of surrogate pairs. Paths
     /// begin with `parts`.
     pub losses: Vec<Loss>,
 }
 
 /// Reads one UI message; [`super::fold`] of the items gives back the same message.
 ///
-/// A part that validation would refuse is kept but not understood, with a loss.
+/// A part that validation would refuse is stored whole without being understood, with a loss.
 #[must_use]
 pub fn lift_message(message: &UiMessage) -> LiftedMessage {
     let mut lifter = Lifter::new(message);

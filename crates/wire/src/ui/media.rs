@@ -96,7 +96,7 @@ fn implied_media_type(url: &str, image: bool) -> &str {
     }
 }
 
-/// A reference to one provider's file is a file id; several are kept as they are.
+/// Reads a reference to files: one provider's file is a file id; several are stored as they are.
 fn lift_reference(raw: &str, hints: &mut Extra) -> Option<String> {
     let fields = Fields::parse(raw).ok()?;
     let mut members = fields.iter();

@@ -21,7 +21,7 @@ const DENIED: &str = "Tool call execution denied.";
 /// A tool part, read.
 pub(super) struct LiftedTool {
     pub(super) call: FunctionCall,
-    /// The call's hints, to be kept with it.
+    /// The hints to store with the call.
     pub(super) hints: Extra,
     pub(super) approval: Option<Item>,
     pub(super) output: Option<FunctionCallOutput>,

@@ -1,4 +1,4 @@
-//! One native message of the model: what is said, and the calls made.
+//! One native message of the model: its thoughts, its text and its calls.
 
 use std::collections::BTreeSet;
 
@@ -209,7 +209,7 @@ impl AssistantMessage<'_> {
     }
 }
 
-/// Tells of fields that have something to say.
+/// Reports the loss of fields that have a value.
 fn report_fields_as(fields: &Extra, path: &str, why: &str, losses: &mut Losses) {
     for (key, value) in fields.iter() {
         if !matches!(value.get(), "null" | "[]" | "{}" | "\"\"") {

@@ -12,11 +12,11 @@ pub(super) enum OpenMessage {
     /// No message of the model stands before.
     #[default]
     Nothing,
-    /// Only thoughts.
+    /// The message has only thoughts.
     Thoughts,
-    /// Something is said.
+    /// The message has text.
     Content,
-    /// There are calls.
+    /// The message has calls.
     Calls,
 }
 

@@ -130,7 +130,7 @@ fn finish_reason_word(finish: &FinishReason) -> Option<&str> {
     }
 }
 
-/// The figures; the object itself is kept whole.
+/// Reads the token counts; the object itself is stored whole.
 pub(super) fn parse_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
     let figures = UsageFields(&fields);

@@ -49,7 +49,7 @@ struct StreamedCall {
     piece: usize,
 }
 
-/// What was told of the first choice.
+/// The pieces of the first choice that were reported so far.
 #[derive(Clone, Debug, Default)]
 struct PieceTracker {
     next: usize,

@@ -23,7 +23,7 @@ const SCHEMA_NAME: &str = "response";
 /// The other format of this provider.
 const OTHER: Format = Format::OpenAiResponses;
 
-/// Reads `tools`; a tool that is not a plain function is kept whole.
+/// Reads `tools`; a tool that is not a plain function is stored whole.
 pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
     options::parse_tools(value, parse_tool)
 }
@@ -103,7 +103,7 @@ pub(super) fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Loss
     object.finish()
 }
 
-/// Reads `tool_choice`; what not every format can say is kept whole.
+/// Reads `tool_choice`; a choice that not every format can express is stored whole.
 pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
     options::parse_tool_choice(value, FORMAT, |text| {
         let mut fields = Fields::parse(text).ok()?;

@@ -1,4 +1,4 @@
-//! Items, written.
+//! Writes items as elements of `input` or `output`.
 
 use contexture_ir::{
     Compaction, ContentHash, Extra, FunctionCall, FunctionCallOutput, Item, Message, Output, Part,
@@ -58,7 +58,7 @@ fn encode_status(
     status.map(Status::as_str)
 }
 
-/// Writes an item that is not an extension; nothing if nothing of it can be said.
+/// Writes an item that is not an extension; `None` if nothing of it can be expressed.
 pub(super) fn encode_item(
     item: &Item,
     call_id: &str,
@@ -207,7 +207,7 @@ fn encode_short_message(
     object.finish()
 }
 
-/// What a model said, as one text: the short form takes no parts of the model's.
+/// Joins the text of a model's message: the short form has one string for it, no parts.
 fn model_text(
     message: &Message,
     natives: &[EncodedPart],

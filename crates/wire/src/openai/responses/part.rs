@@ -78,7 +78,7 @@ pub(super) fn own_fields(extra: &Extra) -> Extra {
         .collect()
 }
 
-/// Tells of what other formats kept here; the item's own fields are written.
+/// Reports the loss of other formats' stored fields; the item's own fields are written.
 pub(super) fn report_foreign_wires(extra: &Extra, path: &str, losses: &mut Losses) {
     if let Some(wire) = extra.get("ctx:wire") {
         let mut only = Extra::new();

@@ -22,7 +22,7 @@ const SCHEMA_NAME: &str = "response";
 /// The other format of this provider.
 const OTHER: Format = Format::OpenAiChat;
 
-/// Reads `tools`; a tool that is not a function is kept whole.
+/// Reads `tools`; a tool that is not a function is stored whole.
 pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
     options::parse_tools(value, parse_tool)
 }
@@ -107,7 +107,7 @@ pub(super) fn encode_tool(
     Some(object.finish())
 }
 
-/// Reads `tool_choice`; what not every format can say is kept whole.
+/// Reads `tool_choice`; a choice that not every format can express is stored whole.
 pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
     options::parse_tool_choice(value, FORMAT, |text| {
         let mut fields = Fields::parse(text).ok()?;

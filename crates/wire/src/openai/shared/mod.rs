@@ -48,16 +48,16 @@ pub(in crate::openai) fn carries_text(block: &Fields<'_>) -> bool {
     string_field(block, "text").is_some_and(|text| !text.trim().is_empty())
 }
 
-/// Figures of a response's usage; the object is kept whole elsewhere.
+/// Reads the counts of a response's usage; the object itself is stored whole elsewhere.
 pub(in crate::openai) struct UsageFields<'f>(pub(in crate::openai) &'f Fields<'f>);
 
 impl UsageFields<'_> {
-    /// The figure of that name, if it is one.
+    /// Returns the count of that name, if it is a number.
     pub(in crate::openai) fn get(&self, name: &str) -> Option<u64> {
         serde_json::from_str(self.0.get(&[name])?.get()).ok()
     }
 
-    /// The figure of that name in an object of details.
+    /// Returns the count of that name in an object of details.
     pub(in crate::openai) fn get_nested(&self, group: &str, name: &str) -> Option<u64> {
         let inner = Fields::parse(self.0.get(&[group])?.get()).ok()?;
         UsageFields(&inner).get(name)

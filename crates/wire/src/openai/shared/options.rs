@@ -80,8 +80,8 @@ fn is_supported_by_both(name: &str, value: &Raw) -> bool {
     }
 }
 
-/// The fields kept for a format, with the options that the other of the two kept and this one has as
-/// well; and the request's fields without those, to tell of the rest.
+/// Returns the fields stored for a format together with the options of the other format that this one has
+/// as well, and the request's fields without those, whose loss is to be reported.
 pub(in crate::openai) fn shared_options(request: &Extra, format: Format) -> (Extra, Extra) {
     let chat = format == Format::OpenAiChat;
     let (other, verbosity) = if chat {
@@ -133,7 +133,7 @@ pub(in crate::openai) fn parse_tools(
     tools.iter().enumerate().map(read).collect()
 }
 
-/// Reads `tool_choice`: a word, the one function that `named` finds in it, or what is kept whole because
+/// Reads `tool_choice`: a word, the one function that `named` finds in it, or what is stored whole because
 /// not every format can say it.
 pub(in crate::openai) fn parse_tool_choice(
     value: &RawValue,
