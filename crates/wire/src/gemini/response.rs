@@ -53,6 +53,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
     let blocked = peek_field(&fields, "promptFeedback").and_then(|feedback| {
         Some(peek_field(&Fields::parse(feedback.get()).ok()?, "blockReason").is_some())
     });
+    // A blocked prompt has no candidate with a reason; clients act on the reason, so it is derived.
     if info.finish.is_none() && blocked == Some(true) {
         info.finish = Some(FinishReason::ContentFilter);
         set_hint(&mut kept, "~finishReason", "absent");

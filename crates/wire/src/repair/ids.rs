@@ -52,6 +52,8 @@ pub(super) fn rewrite_call_ids(
     rules: &RepairRules,
     issues: &mut Vec<Issue>,
 ) {
+    // Reserved before any call is named, so that a function's call further up cannot take the id of
+    // a provider's own item.
     let mut used: BTreeSet<String> = placed
         .iter()
         .filter_map(|element| reserved_id(&element.item.item, rules))
@@ -63,6 +65,7 @@ pub(super) fn rewrite_call_ids(
         let Some(call) = element.call else { continue };
         let own = match call_side(&element.item.item, rules.target.spec().structure()) {
             CallSide::Call(_, id) => id.into_owned(),
+            // The call stands before its outputs by now, so its new id is known.
             CallSide::Output(..) => {
                 let id = renamed.get(&call);
                 set_placeholder_id(&mut element.item, id.map(String::as_str));
@@ -106,6 +109,7 @@ fn set_placeholder_id(element: &mut RepairedItem<'_>, renamed: Option<&str>) {
         && let Item::FunctionCallOutput(output) = element.item.to_mut()
     {
         let hash = ContentHash::of(renamed.unwrap_or(&output.call_id).as_bytes());
+        // Derived, not random: repair of the same history must give the same bytes on every call.
         output.id = Some(format!("ctx_{hash}"));
     }
 }

@@ -236,6 +236,8 @@ impl<'a> ItemReorderer<'_, 'a> {
     /// Ends a group: thoughts that led to nothing that stays are taken out.
     fn close_thought_group(&mut self) {
         let group = std::mem::take(&mut self.group);
+        // One item that stays is enough: the provider wants a thought to be followed by something
+        // it led to.
         if group.kept_followers > 0 {
             return;
         }

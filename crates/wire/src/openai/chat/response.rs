@@ -41,6 +41,8 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         finish = parse_choice(first.get(), &mut reader, &mut wire)
             .map_err(|error| error.at_index(0).at_segment("choices"))?;
         if !others.is_empty() {
+            // Items hold one answer; the alternatives are stored whole and written back by this
+            // format only.
             wire.set(OTHERS, Raw::from_value(&others)?);
         }
     } else {
@@ -59,6 +61,8 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     });
     if fields
         .get(&["object"])
+        // The usual values are written without being stored; others stay, and absence leaves a
+        // hint.
         .is_some_and(|value| value.get() == "\"chat.completion\"")
     {
         fields.take_field(&["object"])?;
@@ -97,6 +101,7 @@ fn parse_choice(
     let reason = fields.take_string(&["finish_reason"])?;
     let finish = reason.as_deref().map(parse_finish_reason);
     if let (Some(reason), Some(finish)) = (&reason, &finish)
+        // Several words mean one reason; the hint gives this very word back.
         && finish_reason_word(finish) != Some(reason)
     {
         set_hint(wire, FINISH, reason);

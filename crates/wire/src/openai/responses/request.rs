@@ -290,11 +290,13 @@ pub(super) fn restore_input_shape(
     frame: &mut Envelope,
     chunks: &mut Vec<String>,
 ) {
+    // The hint counts only while it is still possible: a history that has grown since is an array.
     let string = match hint(&request.extra.wire_fields(NAME), INPUT).as_deref() {
         Some("string") if frame.lead.is_empty() => plain_input(&request.items),
         Some("absent") if frame.lead.is_empty() && request.items.is_empty() => None,
         _ => return,
     };
+    // The envelope is text already, so the array's brackets are cut off its two ends.
     let Some(before) = frame.before.strip_suffix("\"input\":[") else {
         return;
     };
@@ -306,6 +308,7 @@ pub(super) fn restore_input_shape(
             format!("{before}\"input\":{}", quote_json(text)),
             after.to_owned(),
         ),
+        // The member goes altogether, and with it one of the two commas beside it.
         None if request.items.is_empty() => {
             let before = before.strip_suffix(',').unwrap_or(before).to_owned();
             let after = if before == "{" {
@@ -317,12 +320,14 @@ pub(super) fn restore_input_shape(
         }
         None => return,
     };
+    // Whatever they held is now in `before`.
     chunks.clear();
 }
 
 /// The text, if it is all there is.
 fn plain_input(items: &[Item]) -> Option<&str> {
     match items {
+        // A message with fields of its own cannot be a string without losing them.
         [Item::Message(message)] if message.role == Role::User && message.extra.is_empty() => {
             match message.content.as_slice() {
                 [part] if part.extra().is_some_and(Extra::is_empty) => part.as_text(),
