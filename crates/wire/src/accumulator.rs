@@ -11,10 +11,10 @@ use crate::stream::{ParsedEvent, StreamError, StreamEvent, StreamFailure, Stream
 
 /// The default of [`Accumulator::with_limit`].
 const LIMIT: usize = 64 << 20;
-/// How some providers end a stream.
+/// The data of the event by which some providers end a stream.
 const DONE: &str = "[DONE]";
 
-/// Puts a streamed answer together.
+/// Puts a streamed answer together, event by event.
 ///
 /// ```
 /// use contexture_wire::{Accumulator, Format, StreamEvent, lift};
@@ -47,7 +47,7 @@ pub struct Accumulator {
 }
 
 impl Accumulator {
-    /// Nothing yet of an answer in a provider's format; at most 64 MiB of events.
+    /// Creates an empty accumulator for a provider's format; it accepts at most 64 MiB of events.
     ///
     /// # Errors
     /// [`StreamError::NoStream`] for a format that is no provider's.
@@ -65,7 +65,7 @@ impl Accumulator {
         })
     }
 
-    /// Allows this many bytes of events.
+    /// Sets the limit on the bytes of all events together.
     #[must_use]
     pub fn with_limit(self, bytes: usize) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Accumulator {
         }
     }
 
-    /// Takes the data of one event, and gives what it says. An event that is not understood says nothing and
+    /// Takes the data of one event and returns what it says. An event that is not understood says nothing and
     /// is counted.
     ///
     /// # Errors
@@ -82,10 +82,12 @@ impl Accumulator {
     /// before stays.
     pub fn push(&mut self, data: &str) -> Result<Vec<StreamEvent>, StreamError> {
         self.events += 1;
+        // Some hosts pad events or send empty ones to keep a connection open.
         let data = data.trim();
         if data.is_empty() {
             return Ok(Vec::new());
         }
+        // Counted before parsing, so that a stream without end cannot fill the memory.
         self.bytes = self.bytes.saturating_add(data.len());
         if self.bytes > self.limit {
             return Err(StreamError::TooLong {
@@ -93,42 +95,43 @@ impl Accumulator {
                 limit: self.limit,
             });
         }
-        let mut said = Vec::new();
-        let heard = if data == DONE {
+        let mut events = Vec::new();
+        let understood = if data == DONE {
             self.stream.finish_stream();
             ParsedEvent::Recognized
         } else {
             self.check_object(data)?;
-            self.stream.push_event(data, &mut said)
+            self.stream.push_event(data, &mut events)
         };
-        if heard == ParsedEvent::Ignored {
+        if understood == ParsedEvent::Ignored {
             self.ignored += 1;
         }
-        if let Some(StreamEvent::Failed(failure)) = said.last() {
+        // The first failure is the cause; what follows it is often only a consequence.
+        if let Some(StreamEvent::Failed(failure)) = events.last() {
             self.failure.get_or_insert_with(|| failure.clone());
         }
-        Ok(said)
+        Ok(events)
     }
 
-    /// Whether the provider said that the answer is whole.
+    /// Reports whether the provider said that the answer is complete.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.failure.is_none() && self.stream.is_complete()
     }
 
-    /// How many events came.
+    /// Returns the number of events received.
     #[must_use]
     pub const fn event_count(&self) -> usize {
         self.events
     }
 
-    /// How many of them said nothing we know.
+    /// Returns the number of events that were not understood.
     #[must_use]
     pub const fn ignored_count(&self) -> usize {
         self.ignored
     }
 
-    /// The body of the whole answer, as if it had not been streamed.
+    /// Returns the body of the complete answer, as if it had not been streamed.
     ///
     /// # Errors
     /// [`StreamError::Failed`] if the provider said so, [`StreamError::Cut`] if the answer did not end; what
@@ -159,6 +162,8 @@ impl Accumulator {
             expected: "a JSON object",
             source,
         };
+        // The syntax first, for a source of the error; `Fields` alone would only say that it is no
+        // object.
         serde_json::from_str::<serde::de::IgnoredAny>(data).map_err(|error| shape(Some(error)))?;
         Fields::parse(data).map(drop).map_err(|_| shape(None))
     }

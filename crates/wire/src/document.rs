@@ -2,7 +2,7 @@
 //!
 //! Lifting detects whether a text is a request, a response or a bare array of messages. Lowering
 //! writes the same kind of document. Nothing is repaired on the way: a history that does not pair is
-//! written as it is, see [`crate::repair`].
+//! written as it is, see [`crate::repair()`].
 
 use contexture_ir::Transcript;
 
@@ -22,8 +22,11 @@ use crate::turns::role_runs;
 /// [`WireError::NotJson`], [`WireError::WrongShape`] or [`WireError::Invalid`]; for UI messages also
 /// [`WireError::InvalidUi`].
 pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
+    // Checked once for all formats: their readers cut the text into slices and would report a
+    // syntax error as a wrong shape.
     check_json(text)?;
     let mut lifted = format.spec().parse(text)?;
+    // Only an accumulator writes truncation marks, and it only writes responses.
     if lifted.kind == DocumentKind::Response {
         truncation::take_truncation_marks(format, &mut lifted.transcript);
     }
@@ -45,14 +48,19 @@ fn lower_runs(dialect: &Dialect, kind: DocumentKind, transcript: &Transcript) ->
     if kind == DocumentKind::Messages {
         reduce_to_array(dialect, transcript, &mut envelope, &mut losses);
     }
+    // Nothing is repaired here: a conversion shows a history as it is, even one that a provider
+    // would refuse.
     let entries = paired_items(&transcript.items);
     let mut chunks = Vec::new();
     for run in role_runs(&entries, dialect.format) {
         let chunk = lower_run(dialect, &run);
         let placed = chunk.losses.into_iter();
+        // A chunk counts its items from the start of its run so that it can be cached; the document
+        // counts from the first item.
         losses.extend(placed.map(|loss| prefix_loss_path(loss, run.start)));
         chunks.push(chunk.json);
     }
+    // Only a request can have had another shape than an array.
     if kind == DocumentKind::Request {
         spec.restore_history_shape(transcript, &mut envelope, &mut chunks);
     }
@@ -119,6 +127,7 @@ pub fn prefix_loss_path(mut loss: Loss, start: usize) -> Loss {
 }
 
 fn check_json(text: &str) -> Result<(), WireError> {
+    // `IgnoredAny` checks the syntax without building a value: documents have megabytes of media.
     match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Ok(_) => Ok(()),
         Err(source) => Err(WireError::NotJson {

@@ -1,4 +1,4 @@
-//! Cache marks in requests: setting, counting and removing them.
+//! Cache markers in requests: setting, counting and removing them.
 //!
 //! A mark says that the prefix up to and including its block is worth keeping: `cache_control` at
 //! Anthropic, `prompt_cache_breakpoint` at OpenAI. It is no part of what the model reads, so marks may
@@ -56,8 +56,8 @@ pub fn set_head_marker(
     let fields = Fields::parse(&text).ok()?;
     let value = fields.get(&[head_key(part)])?;
     let edit = plan_block_marker(rules, &text, value, block_type, ttl)?;
-    let whole = edit.apply_to(&text);
-    whole.strip_suffix("]}").map(str::to_owned)
+    let edited = edit.apply_to(&text);
+    edited.strip_suffix("]}").map(str::to_owned)
 }
 
 /// The marks in elements of the history's array, in order.
@@ -67,6 +67,7 @@ pub fn markers(format: Format, elements: &str) -> Vec<CacheTtl> {
         return Vec::new();
     };
     let text = format!("[{elements}]");
+    // Unreadable text has no markers; that it is unreadable is for others to report.
     let list: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
     let blocks = list.iter().flat_map(|element| markable_blocks(element));
     blocks
@@ -93,8 +94,8 @@ pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
     let text = format!("[{elements}]");
     let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
     let blocks: Vec<&RawValue> = list.iter().flat_map(|one| markable_blocks(one)).collect();
-    let whole = without_markers(rules, &text, &blocks)?;
-    Some(strip_brackets(whole))
+    let edited = without_markers(rules, &text, &blocks)?;
+    Some(strip_brackets(edited))
 }
 
 /// A request's beginning without the marks of one part; nothing if it has none.
@@ -102,8 +103,8 @@ pub fn remove_markers(format: Format, elements: &str) -> Option<String> {
 pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Option<String> {
     let rules = marker_rules(format, before)?;
     let text = format!("{before}]}}");
-    let whole = without_markers(rules, &text, &head_blocks(&text, part))?;
-    whole.strip_suffix("]}").map(str::to_owned)
+    let edited = without_markers(rules, &text, &head_blocks(&text, part))?;
+    edited.strip_suffix("]}").map(str::to_owned)
 }
 
 /// The end of a request from the `]` of the history's array on, with the order to the provider to set
@@ -114,6 +115,7 @@ pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> 
     if after.contains(&name) {
         return None;
     }
+    // Appended as the last member, so that nothing before it moves.
     let open = after.trim_end().strip_suffix('}')?;
     Some(format!(r#"{open},{name}:{{"mode":"explicit"}}}}"#))
 }
@@ -158,6 +160,7 @@ impl TextEdit {
     fn apply_to(self, text: &str) -> String {
         let mut out = text.to_owned();
         if text.get(self.range.clone()).is_some() {
+            // Edits keep every other byte, because a provider's cache knows prompts by their bytes.
             out.replace_range(self.range, &self.replacement);
         }
         out
@@ -235,6 +238,8 @@ fn marker_ttl(rules: &dyn CacheMarkers, block: &RawValue) -> Option<CacheTtl> {
     let mark = fields.get(&[rules.field()])?;
     let mark = Fields::parse(mark.get()).ok()?;
     Some(match mark.get(&["ttl"]).map(RawValue::get) {
+        // Anthropic's and OpenAI's long times; whatever else stands there is treated as the usual
+        // one.
         Some("\"1h\"" | "\"12h\"") => CacheTtl::Long,
         _ => CacheTtl::Usual,
     })
@@ -244,6 +249,7 @@ fn marker_ttl(rules: &dyn CacheMarkers, block: &RawValue) -> Option<CacheTtl> {
 fn markable_blocks(element: &RawValue) -> Vec<&RawValue> {
     let outer = content_blocks(element).into_iter();
     outer
+        // Results of tools hold blocks that may be marked as well; nothing nests deeper.
         .flat_map(|block| content_blocks(block).into_iter().chain([block]))
         .collect()
 }
@@ -280,6 +286,8 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
         let value = slice_range(text, value.get());
         let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
         let before = before.trim_end().strip_suffix(&quoted)?.trim_end();
+        // One of the two commas around the member goes with it: the one before it, or, for a first
+        // member, the one after.
         cuts.push(match before.strip_suffix(',') {
             Some(before) => before.trim_end().len()..value.end,
             None => {
@@ -292,8 +300,11 @@ fn without_markers(rules: &dyn CacheMarkers, text: &str, blocks: &[&RawValue]) -
     if cuts.is_empty() {
         return None;
     }
+    // Blocks of a result are listed before the result that holds them, so the cuts are not in the
+    // order of the text yet. They never overlap: a marker is a small object of its own.
     cuts.sort_unstable_by_key(|cut| cut.start);
     let mut out = text.to_owned();
+    // From the end, so that the positions of earlier cuts stay valid.
     for cut in cuts.into_iter().rev() {
         out.replace_range(cut, "");
     }

@@ -1,4 +1,4 @@
-//! What a stream of any provider says, piece by piece, in one set of words.
+//! Stream events: what a stream of any provider says, piece by piece, in one vocabulary.
 //!
 //! Pieces are what a provider counts as one: an item, a content block, a call. They are numbered as they
 //! come; the items of the finished answer may join neighbouring ones. Not here: how events are read, which
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::model::format::Format;
 
-/// One thing a stream said. Values are copies: nothing that was given out changes later.
+/// One event of a stream, in the same words for all providers. Values are copies and never change later.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StreamEvent {
@@ -273,17 +273,17 @@ pub(crate) fn parse_failure(error: &RawValue) -> StreamFailure {
     }
 }
 
-/// A string value.
+/// Reads a string value.
 pub(crate) fn string_value(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// A string member.
+/// Reads a string member.
 pub(crate) fn string_field(fields: &Fields<'_>, name: &str) -> Option<String> {
     fields.get(&[name]).and_then(string_value)
 }
 
-/// A member that is a place in a list.
+/// Reads a member that is an index into a list.
 pub(crate) fn index_field(fields: &Fields<'_>, name: &str) -> Option<u64> {
     fields.get(&[name])?.get().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The way back from the names of functions that a target takes to those that were given.
+//! Tool name maps: from the names of functions that a target accepts back to the original ones.
 //!
 //! A writer replaces a name that its target refuses, with a loss that says so; the model then calls the
 //! function by the name it was told. Here the calls get the given names back. Names are a function of the
@@ -11,14 +11,14 @@ use contexture_ir::{Item, ToolDefinition};
 use crate::model::format::Format;
 use crate::model::loss::Losses;
 
-/// Which names a target was told instead of those it refuses. Most targets refuse none: then it is empty.
+/// The names that were sent to a target in place of those it refuses. Usually none is refused and the map is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolNameMap {
     original_names: BTreeMap<String, String>,
 }
 
 impl ToolNameMap {
-    /// The names of some tools as a target is told of them; `Ui` and `Items` take any name.
+    /// Maps the names of tools for a target; `Ui` and `Items` accept any name.
     ///
     /// ```
     /// use contexture_ir::{FunctionTool, ToolDefinition};
@@ -40,21 +40,23 @@ impl ToolNameMap {
             ToolDefinition::Function(tool) => Some(tool.name.as_str()),
             ToolDefinition::Provider(_) => None,
         });
-        let mut given = BTreeMap::new();
+        let mut original = BTreeMap::new();
         for name in names.clone() {
+            // The same function that the encoder calls, so that both always agree. Its loss is
+            // reported there.
             let sent = rule.sanitize_name(name, "", &mut Losses::default());
             if sent != name {
-                given.insert(sent.into_owned(), name.to_owned());
+                original.insert(sent.into_owned(), name.to_owned());
             }
         }
         // A function that is called so in truth stays so.
-        names.for_each(|name| drop(given.remove(name)));
+        names.for_each(|name| drop(original.remove(name)));
         Self {
-            original_names: given,
+            original_names: original,
         }
     }
 
-    /// Whether no name was refused.
+    /// Reports whether no name was refused.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.original_names.is_empty()
@@ -63,22 +65,22 @@ impl ToolNameMap {
     /// The names sent and those given for them, by the names sent.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.original_names.iter();
-        pairs.map(|(sent, given)| (sent.as_str(), given.as_str()))
+        pairs.map(|(sent, original)| (sent.as_str(), original.as_str()))
     }
 
-    /// The name given for a name sent; the same if it was sent as it is.
+    /// Returns the original name of a name that was sent; the same if it was sent unchanged.
     #[must_use]
     pub fn original_name<'n>(&'n self, sent: &'n str) -> &'n str {
         self.original_names.get(sent).map_or(sent, String::as_str)
     }
 
-    /// Gives the calls of an answer the names that were given.
+    /// Gives the calls of an answer their tools' original names.
     pub fn restore_names(&self, items: &mut [Item]) {
         for item in items {
             if let Item::FunctionCall(call) = item
-                && let Some(given) = self.original_names.get(&call.name)
+                && let Some(original) = self.original_names.get(&call.name)
             {
-                call.name.clone_from(given);
+                call.name.clone_from(original);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How the body of an answer that was cut off says which of its pieces were not whole.
+//! Truncation marks: how the body of an answer that was cut off shows which of its pieces are incomplete.
 //!
 //! Responses has a status for that. In the other formats the accumulator marks the native piece with one
 //! member of ours, and lifting takes it away again: the item is `incomplete`, a call's arguments are the text
@@ -15,7 +15,7 @@ pub(crate) const MARK: &str = "ctx:unfinished";
 pub(crate) const INCOMPLETE: &str = "incomplete";
 /// Where formats nest a native piece in an item of their own.
 const NATIVE: [&str; 2] = ["block", "call"];
-/// The mark of a Chat message, by the place where its own members are kept.
+/// The keys under which the mark of a Chat message may be stored.
 const PLACES: [&str; 2] = [MARK, "answer.ctx:unfinished"];
 
 /// The mark of a piece that has no arguments.
@@ -23,18 +23,21 @@ pub(crate) fn truncation_mark() -> Raw {
     Raw::parse("true").unwrap_or_else(|_| Raw::null())
 }
 
-/// Takes the marks away and says what they mean.
+/// Removes the marks and sets the status of the items they stood on.
 pub(crate) fn take_truncation_marks(format: Format, transcript: &mut Transcript) {
     for item in &mut transcript.items {
         let own = item
             .extra_mut()
             .and_then(|extra| remove_mark(format, extra));
+        // Not `||`: the marks of the parts have to be removed in any case.
         let marked = own.is_some() | has_truncated_part(format, item);
         match item {
             Item::Message(message) if marked => message.status = Some(Status::Incomplete),
             Item::FunctionCall(call) => {
                 if let Some(mark) = own {
                     call.status = Some(Status::Incomplete);
+                    // Half a JSON object is no valid `input`, so the body has `{}` there and the
+                    // mark has the text that came.
                     if let Some(text) = mark.as_string() {
                         call.arguments = text;
                     }
@@ -64,6 +67,7 @@ fn has_truncated_part(format: Format, item: &mut Item) -> bool {
 }
 
 fn remove_mark(format: Format, extra: &mut Extra) -> Option<Raw> {
+    // Most items carry nothing; reading their fields would cost a parse for each.
     if extra.is_empty() {
         return None;
     }
@@ -73,7 +77,7 @@ fn remove_mark(format: Format, extra: &mut Extra) -> Option<Raw> {
     Some(mark)
 }
 
-/// A provider's own piece that was not whole: kept, but nobody is sent it.
+/// Wraps a provider's own piece that was cut off: it stays in the history, but no provider is sent it.
 fn mark_incomplete(item: &mut Extension) {
     let marked = |raw: &Raw| {
         let fields = raw.fields()?;

@@ -10,19 +10,19 @@ use serde_json::value::RawValue;
 use contexture_ir::{Fields, Item};
 
 use crate::model::format::Format;
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::paired_item::{PairedItem, RoleRun, Side};
 
 /// The side an item is on for a target; `None` for bookkeeping that stands with whatever surrounds it.
 ///
-/// A compaction is said to the model, except that Anthropic writes its own into the model's turn; where nobody is sent
+/// A compaction is written as a user message, except that Anthropic writes its own into the model's turn; where nobody is sent
 /// anything, in `Ui` and `Items`, it stands as it came.
 #[must_use]
 pub fn side(item: &Item, target: Format) -> Option<Side> {
     target.spec().structure().side(item)
 }
 
-/// Whether calls behind the item belong to another step than those before it: the user's side speaks,
+/// Reports whether calls after the item belong to another step than those before it: the user's side speaks,
 /// or another UI message begins.
 #[must_use]
 pub fn ends_step(item: &Item, target: Format) -> bool {
@@ -45,12 +45,13 @@ pub fn role_runs<'r, 'a>(entries: &'r [PairedItem<'a>], target: Format) -> Vec<R
 pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String> {
     let key = target.spec().structure().merged_parts?;
     let (before, after) = (parse_elements(first)?, parse_elements(second)?);
+    // Only the two messages at the seam are joined; the others are copied as they are.
     let (last, before) = before.split_last()?;
     let (next, after) = after.split_first()?;
     let parts = [user_parts(last, key)?, user_parts(next, key)?].concat();
     let mut joined = ObjectWriter::new();
     joined.string("role", "user");
-    joined.raw(key, &json_array(parts.iter().map(|part| part.get())));
+    joined.array(key, parts.iter().map(|part| part.get()));
     let joined = joined.finish();
     let all = before.iter().map(|one| one.get());
     let all: Vec<&str> = all
@@ -69,6 +70,8 @@ fn user_parts(message: &RawValue, key: &'static str) -> Option<Vec<Box<RawValue>
     let mut fields = Fields::parse(message.get()).ok()?;
     let role = fields.take_string(&["role"]).ok()??;
     let parts = fields.take_field(&[key]).ok()??;
+    // A message with fields of its own (a name, a marker) cannot be joined without losing whose
+    // they are.
     let plain = role == "user" && fields.is_empty();
     plain.then(|| serde_json::from_str(parts.get()).ok())?
 }

@@ -7,7 +7,7 @@ use super::spec::{FORMAT, MESSAGE};
 use crate::model::json::{ObjectWriter, as_object};
 use crate::model::loss::{LossKind, Losses};
 
-/// What is being written; a response repeats what the provider said, blank or not.
+/// Which body is being written; a response repeats what the provider said, blank or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Request,

@@ -1,6 +1,6 @@
 //! Which tools may be used, and whether several at once.
 
-use contexture_ir::{Error, Fields, RequestOptions, ToolChoice, quote_json};
+use contexture_ir::{Error, Fields, RequestOptions, ToolChoice};
 use serde_json::value::RawValue;
 
 use super::spec::FORMAT;
@@ -70,7 +70,7 @@ pub(super) fn encode_tool_choice(
     };
     let mut object = ObjectWriter::new();
     object.string("type", kind);
-    object.raw_if_some("name", name.map(|name| quote_json(&name)).as_deref());
+    object.string_if_some("name", name);
     let disabled = parallel.map(|parallel| if parallel { "false" } else { "true" });
     object.raw_if_some("disable_parallel_tool_use", disabled);
     Some(object.finish())

@@ -20,8 +20,7 @@ use crate::model::text_fallback::system_tag;
 use crate::model::text_fallback::{compaction_as_text, is_in_assistant_turn};
 use crate::{Chunk, Dialect};
 
-/// What a failed tool is said to have given back when it gave nothing: the provider refuses an empty
-/// error.
+/// The output of a failed tool that returned nothing: the provider refuses an empty error.
 const NO_OUTPUT: &str = "(no output)";
 
 /// Lowers one run.
@@ -30,6 +29,7 @@ pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     for (index, entry) in run.entries.iter().enumerate() {
         writer.encode_item(index, entry);
     }
+    // After the last item, because only then the first message of the run is known to exist.
     writer.place_late_results();
     let blocks = writer
         .messages
@@ -46,7 +46,7 @@ pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     chunk
 }
 
-/// The content of a response.
+/// Writes the content of a response.
 pub(super) fn encode_response_content<'a>(
     entries: impl Iterator<Item = PairedItem<'a>>,
 ) -> (String, Losses) {
@@ -69,7 +69,7 @@ pub(super) fn encode_response_content<'a>(
     (json_array(blocks), writer.losses)
 }
 
-/// The text blocks of `system`, and whether it was one string.
+/// Writes `system`: text blocks, or one string if it came so; `None` without instructions.
 pub(super) fn encode_system_prompt(
     instructions: &[Message],
     losses: &mut Losses,
@@ -84,6 +84,7 @@ pub(super) fn encode_system_prompt(
             losses.push(format!("{path}.role"), LossKind::Role, why);
         }
         let wire = message.extra.wire_fields(FORMAT);
+        // One message that was a string makes the whole `system` a string, if it is the only one.
         string |= hint(&wire, "~content").as_deref() == Some("string");
         for (at, part) in message.content.iter().enumerate() {
             let path = format!("{path}.content[{at}]");
@@ -148,6 +149,7 @@ impl MessageEncoder {
 
     /// The message that an item with these carried fields goes into.
     fn open_message(&mut self, role: &'static str, wire: &Extra) -> &mut MessageBuilder {
+        // A response is one message whatever its items say; only a request has boundaries to keep.
         let fresh = self.purpose == BodyKind::Request
             && (hint(wire, START).is_some()
                 || role == "system"
@@ -176,6 +178,8 @@ impl MessageEncoder {
                 if self.mid_system { "system" } else { "user" }
             }
         };
+        // Without system messages inside a history the text goes to the user, in a tag that a
+        // user's text cannot imitate.
         let tagged = message.role.is_instruction() && !self.mid_system;
         let mut blocks = Vec::new();
         for (index, part) in message.content.iter().enumerate() {
@@ -200,7 +204,7 @@ impl MessageEncoder {
         self.open_message(role, &wire).rest.extend(blocks);
     }
 
-    /// Tells what becomes of the host's role.
+    /// Reports what becomes of the host's role.
     fn report_host_role(&mut self, message: &Message, path: &str) {
         if !self.mid_system {
             let why = "inside a history the host's words are user text in a <system> tag";
@@ -228,6 +232,8 @@ impl MessageEncoder {
             | Part::OutputText(text)
             | Part::SummaryText(text)
             | Part::ReasoningText(text) => encode_text_block(text, self.purpose, path, losses),
+            // Media of an assistant or system message would make the provider refuse the whole
+            // request.
             Part::InputImage(_) | Part::InputFile(_) if role != Role::User => {
                 losses.push(
                     path,
@@ -255,6 +261,8 @@ impl MessageEncoder {
         report_foreign_fields(&call.extra, FORMAT, path, &mut self.losses);
         let wire = call.extra.wire_fields(FORMAT);
         let id = self.sanitize_call_id(id, path);
+        // A call without arguments is common and loses nothing; anything else that is no object
+        // does.
         let blank = call.arguments.trim().is_empty();
         let input = as_object(&call.arguments).unwrap_or_else(|| {
             if !blank {
@@ -266,6 +274,7 @@ impl MessageEncoder {
         });
         let name = match self.purpose {
             BodyKind::Request => NAME_RULE.sanitize_name(&call.name, path, &mut self.losses),
+            // A response repeats what the model said; only a request is checked by the provider.
             BodyKind::Response => call.name.as_str().into(),
         };
         let mut object = ObjectWriter::new();
@@ -291,7 +300,7 @@ impl MessageEncoder {
         object
             .string("type", "tool_result")
             .string("tool_use_id", &id);
-        object.raw_if_some("content", content.as_deref());
+        object.raw_if_some("content", content);
         let is_error = output
             .is_error
             .map(|flag| if flag { "true" } else { "false" });
@@ -300,10 +309,14 @@ impl MessageEncoder {
             .extra_fields(&block_fields(&wire));
         let block = EncodedBlock::new(object.finish());
         self.outputs.push(id);
+        // The document had this result behind other blocks, and the provider accepted that: it is
+        // written back in its place.
         if hint(&wire, "~place").is_some() {
             self.open_message("user", &wire).rest.push(block);
             return;
         }
+        // Results must follow their calls directly; a system message in between would separate
+        // them.
         if self.interrupted && hint(&wire, START).is_none() {
             self.report_moved_result(path);
             self.late_results.push(block);
@@ -416,7 +429,7 @@ impl MessageEncoder {
             }
             (signature, _) => {
                 object.string("type", "thinking").string("thinking", &text);
-                object.raw_if_some("signature", signature.as_deref().map(quote_json).as_deref());
+                object.string_if_some("signature", signature.as_deref());
             }
         }
         object.extra_fields(&block_fields(&wire));
@@ -434,9 +447,9 @@ impl MessageEncoder {
             let own = !text.is_empty() && hint(&wire, "~content").is_none();
             let mut object = ObjectWriter::new();
             object.string("type", "compaction");
-            object.raw_if_some("content", own.then(|| quote_json(&text)).as_deref());
+            object.raw_if_some("content", own.then(|| quote_json(&text)));
             let encrypted = item.encrypted_content.as_deref().map(quote_json);
-            object.raw_if_some("encrypted_content", encrypted.as_deref());
+            object.raw_if_some("encrypted_content", encrypted);
             object.extra_fields(&block_fields(&wire));
             let block = EncodedBlock::new(object.finish());
             self.open_message("assistant", &wire).rest.push(block);
@@ -482,6 +495,7 @@ impl MessageEncoder {
         self.losses
             .push(format!("{path}.call_id"), LossKind::Value, why);
         let plain: String = id.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+        // Two ids that differ in forbidden characters only must not become one.
         let hash = blake3::hash(id.as_bytes()).to_hex();
         format!("{plain}_{}", hash.get(..8).unwrap_or_default())
     }

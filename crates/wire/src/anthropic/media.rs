@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use contexture_ir::{Extra, FilePart, ImagePart, quote_json};
+use contexture_ir::{Extra, FilePart, ImagePart};
 
 use super::spec::FORMAT;
 use crate::model::json::ObjectWriter;
@@ -84,9 +84,7 @@ fn encode_source_block(
         Ok(source) => {
             let mut object = ObjectWriter::new();
             object.string("type", kind).raw("source", &source);
-            object
-                .raw_if_some("title", title.map(quote_json).as_deref())
-                .extra_fields(wire);
+            object.string_if_some("title", title).extra_fields(wire);
             Some(object.finish())
         }
         Err(why) => {

@@ -57,6 +57,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
             request::lift_request(fields).map_err(invalid_value)?,
         ));
     }
+    // An error body has a `type` of its own; it is no response that could be read.
     let is_message = fields
         .get(&["type"])
         .is_none_or(|kind| kind.get() == "\"message\"");

@@ -10,7 +10,7 @@ use serde_json::Number;
 
 use super::choice;
 use super::spec::FORMAT;
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 
 /// The least the provider accepts as a budget for thinking.
@@ -27,7 +27,7 @@ pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, 
         stream: fields.take_as(&["stream"], "a boolean")?,
         ..RequestOptions::default()
     };
-    let mut kept = Extra::new();
+    let mut stored = Extra::new();
     if fields
         .get(&["stop_sequences"])
         .is_some_and(|stop| stop.get() != "[]")
@@ -36,7 +36,7 @@ pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, 
             .take_as(&["stop_sequences"], "an array of strings")?
             .unwrap_or_default();
         if options.stop.is_empty() {
-            kept.set("stop_sequences", Raw::parse("[]")?);
+            stored.set("stop_sequences", Raw::parse("[]")?);
         }
     }
     if let Some(value) = fields.take_present(&["tool_choice"])? {
@@ -45,13 +45,14 @@ pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, 
     }
     if let Some(value) = fields.take_present(&["output_config"])? {
         let raw = Raw::from(value);
+        // What the typed options cannot express keeps the whole value beside them.
         let (effort, format, whole) = parse_output_config(&raw);
         if let Some(effort) = effort {
             options.reasoning.get_or_insert_default().effort = Some(effort);
         }
         options.response_format = format;
         if !whole {
-            kept.set("output_config", raw);
+            stored.set("output_config", raw);
         }
     }
     if let Some(value) = fields.take_present(&["thinking"])? {
@@ -64,15 +65,18 @@ pub(super) fn parse_options(fields: &mut Fields<'_>) -> Result<(RequestOptions, 
             .reasoning
             .as_ref()
             .is_some_and(|r| r.effort.is_some());
+        // `disabled` is read as the effort `none`, which other formats know, unless an effort was
+        // stated.
         if off && !spoken {
             options.reasoning.get_or_insert_default().effort = Some("none".to_owned());
         }
         let plain = encode_typed_thinking(options.reasoning.as_ref(), None, &mut Losses::default());
+        // Kept only if the typed options would not give it back.
         if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
-            kept.set("thinking", raw);
+            stored.set("thinking", raw);
         }
     }
-    Ok((options, kept))
+    Ok((options, stored))
 }
 
 /// Whether two texts are the same JSON value.
@@ -124,7 +128,7 @@ fn parse_thinking(raw: &Raw) -> (Option<u64>, bool) {
 /// Writes the options behind the messages; a limit on output is always among them.
 pub(super) fn encode_options(
     options: &RequestOptions,
-    kept: &Extra,
+    stored: &Extra,
     object: &mut ObjectWriter,
     losses: &mut Losses,
 ) {
@@ -132,7 +136,7 @@ pub(super) fn encode_options(
         Some(limit) => {
             object.raw("max_tokens", &limit.to_string());
         }
-        None if kept.get("~max_tokens").is_some() => {}
+        None if stored.get("~max_tokens").is_some() => {}
         None => {
             let why = "the provider demands a limit on output; 4096 is written";
             losses.push("options.max_output_tokens", LossKind::Value, why);
@@ -142,26 +146,15 @@ pub(super) fn encode_options(
     if let Some(temperature) = &options.temperature {
         object.raw("temperature", &clamp_temperature(temperature, losses));
     }
-    object.raw_if_some(
-        "top_p",
-        options.top_p.as_ref().map(Number::to_string).as_deref(),
-    );
+    object.value_if_some("top_p", options.top_p.as_ref());
     encode_stop(&options.stop, object, losses);
     let limit = options.max_output_tokens;
-    object.raw_if_some(
-        "thinking",
-        encode_thinking(options, kept, limit, losses).as_deref(),
-    );
+    object.raw_if_some("thinking", encode_thinking(options, stored, limit, losses));
     object.raw_if_some(
         "output_config",
-        encode_output_config(options, kept, losses).as_deref(),
+        encode_output_config(options, stored, losses),
     );
-    object.raw_if_some(
-        "stream",
-        options
-            .stream
-            .map(|stream| if stream { "true" } else { "false" }),
-    );
+    object.value_if_some("stream", options.stream);
 }
 
 fn clamp_temperature(temperature: &Number, losses: &mut Losses) -> String {
@@ -177,40 +170,41 @@ fn clamp_temperature(temperature: &Number, losses: &mut Losses) -> String {
 }
 
 fn encode_stop(stop: &[String], object: &mut ObjectWriter, losses: &mut Losses) {
-    let said: Vec<String> = stop
+    let texts: Vec<String> = stop
         .iter()
         .filter(|s| !s.trim().is_empty())
         .map(|s| quote_json(s))
         .collect();
-    if said.len() < stop.len() {
+    if texts.len() < stop.len() {
         losses.push(
             "options.stop",
             LossKind::Option,
             "blank stop sequences are refused",
         );
     }
-    if !said.is_empty() {
-        object.raw("stop_sequences", &json_array(said));
+    if !texts.is_empty() {
+        object.array("stop_sequences", texts);
     }
 }
 
 fn encode_thinking(
     options: &RequestOptions,
-    kept: &Extra,
+    stored: &Extra,
     limit: Option<u64>,
     losses: &mut Losses,
 ) -> Option<String> {
     let reasoning = options.reasoning.as_ref();
-    if let Some(raw) = kept.get("thinking") {
+    if let Some(raw) = stored.get("thinking") {
         let (budget, off) = parse_thinking(raw);
         let typed = reasoning.and_then(|reasoning| reasoning.budget_tokens);
         let none = reasoning.is_some_and(|r| r.effort.as_deref() == Some("none"));
+        // The stored value counts only while the typed options still say the same.
         if budget == typed && (off || !none) {
             return Some(raw.get().to_owned());
         }
     }
     if reasoning.is_some_and(|reasoning| reasoning.summary.is_some()) {
-        let why = "how thoughts are shown is said differently";
+        let why = "how thoughts are shown is texts differently";
         losses.push("options.reasoning.summary", LossKind::Option, why);
     }
     encode_typed_thinking(reasoning, limit, losses)
@@ -247,7 +241,7 @@ fn encode_typed_thinking(
 
 fn encode_output_config(
     options: &RequestOptions,
-    kept: &Extra,
+    stored: &Extra,
     losses: &mut Losses,
 ) -> Option<String> {
     let effort = options
@@ -255,8 +249,9 @@ fn encode_output_config(
         .as_ref()
         .and_then(|reasoning| reasoning.effort.as_deref());
     let effort = effort.filter(|effort| *effort != "none");
-    if let Some(raw) = kept.get("output_config") {
+    if let Some(raw) = stored.get("output_config") {
         let (own, format, _) = parse_output_config(raw);
+        // The stored value counts only while the typed options still say the same.
         if own.as_deref() == effort && format == options.response_format {
             return Some(raw.get().to_owned());
         }
@@ -279,13 +274,14 @@ fn encode_output_config(
     }
     object.raw_if_some(
         "format",
-        encode_output_format(options.response_format.as_ref(), losses).as_deref(),
+        encode_output_format(options.response_format.as_ref(), losses),
     );
     (!object.is_empty()).then(|| object.finish())
 }
 
 fn nearest_effort(word: &str) -> Option<&str> {
     match word {
+        // OpenAI's lowest effort has no equal here; the nearest one thinks a little more.
         "minimal" => Some("low"),
         word => EFFORTS.contains(&word).then_some(word),
     }
@@ -319,12 +315,12 @@ fn encode_output_format(format: Option<&ResponseFormat>, losses: &mut Losses) ->
 }
 
 /// Keeps what a request did not say although it must.
-pub(super) fn record_missing_max_tokens(options: &RequestOptions, kept: &mut Extra) {
+pub(super) fn record_missing_max_tokens(options: &RequestOptions, stored: &mut Extra) {
     if options.max_output_tokens.is_none() {
-        crate::model::format_extras::set_hint(kept, "~max_tokens", "absent");
+        crate::model::format_extras::set_hint(stored, "~max_tokens", "absent");
     }
     debug_assert!(
-        kept.wire_fields_by_format().is_empty(),
+        stored.wire_fields_by_format().is_empty(),
         "{FORMAT}: kept fields are flat"
     );
 }

@@ -80,6 +80,8 @@ fn parse_message(
     };
     let content = fields.take_present(&["content"])?;
     let mut reader = MessageParser::new(role);
+    // Two user messages in a row would be written as one; the hint keeps them apart. System
+    // messages are never merged.
     if before == Some(role) && role != Role::System {
         set_hint(&mut reader.start, START, "message");
     }
@@ -147,6 +149,8 @@ impl MessageParser {
             }
             ("image", Role::User) => self.parts.push(source::parse_image(fields)?),
             ("document", Role::User) => self.parts.push(source::parse_document(fields)?),
+            // Results are not `has_non_result`: they lead their message, and the flag says whether
+            // one does not.
             ("tool_result", Role::User) => {
                 let item = self.parse_tool_result(fields)?;
                 self.push_item(item);
@@ -158,6 +162,8 @@ impl MessageParser {
             }
             ("tool_use", Role::Assistant) => self.push_item(parse_tool_use(fields)?),
             ("compaction", Role::Assistant) => self.push_item(parse_compaction(fields)?),
+            // Server tools, containers and types that are newer than this code are kept byte for
+            // byte.
             _ => self.push_opaque_block(&kind, block),
         }
         self.has_non_result = true;
@@ -177,7 +183,7 @@ impl MessageParser {
         self.append_item(item);
     }
 
-    /// A block kept whole: an item of its own where it stands on the model's side, else a part.
+    /// Stores a block whole: an item of its own where it stands on the model's side, else a part.
     fn push_opaque_block(&mut self, kind: &str, block: &RawValue) {
         let (kind, raw) = wrap_opaque_block(kind, block);
         let item = Item::Extension(Extension {
@@ -236,6 +242,7 @@ impl MessageParser {
                 output
             }
         };
+        // Normally results lead; the hint puts this one back where the client wrote it.
         if self.has_non_result {
             set_hint(&mut wire, "~place", "here");
         }
@@ -246,7 +253,7 @@ impl MessageParser {
     }
 }
 
-/// A block kept whole, with its kind.
+/// Wraps a block that is stored whole, and returns its kind.
 fn wrap_opaque_block(kind: &str, block: &RawValue) -> (String, Raw) {
     let kind = format!("{FORMAT}:{kind}");
     let mut object = ObjectWriter::new();
@@ -255,7 +262,7 @@ fn wrap_opaque_block(kind: &str, block: &RawValue) -> (String, Raw) {
     (kind, raw)
 }
 
-/// Hangs what concerns the whole message on its first item.
+/// Stores what concerns the whole message on its first item.
 fn attach_message_fields(item: &mut Item, start: Extra) {
     match item {
         Item::Extension(extension) => {
@@ -293,7 +300,7 @@ fn parse_text_block(mut fields: Fields<'_>) -> Result<TextPart, Error> {
     Ok(part)
 }
 
-/// What a tool gave back: a single bare text block is its text.
+/// Reads the content of a tool's result; a single bare text block becomes its text.
 fn parse_result_content(content: &RawValue) -> Result<Output, Error> {
     if content.get().starts_with('"') {
         let text = serde_json::from_str(content.get());
@@ -312,6 +319,7 @@ fn parse_result_content(content: &RawValue) -> Result<Output, Error> {
         .map(part)
         .collect::<Result<_, _>>()?;
     match parts.as_mut_slice() {
+        // One bare text block and a string mean the same; a hint keeps which it was.
         [Part::InputText(only)] if only.extra.is_empty() => {
             Ok(Output::Text(std::mem::take(&mut only.text)))
         }
@@ -335,6 +343,8 @@ fn parse_result_part(block: &RawValue) -> Result<Part, Error> {
 
 fn parse_thinking(mut fields: Fields<'_>) -> Result<Item, Error> {
     let text = fields.need_string(&["thinking"])?;
+    // Some models return only the signature of a thought; an empty part would say that it was
+    // empty.
     let content = if text.is_empty() {
         Vec::new()
     } else {
@@ -378,6 +388,7 @@ fn parse_tool_use(mut fields: Fields<'_>) -> Result<Item, Error> {
 /// The provider's own compaction: readable, so that other targets have the text.
 fn parse_compaction(mut fields: Fields<'_>) -> Result<Item, Error> {
     let text = fields.take_string(&["content"])?;
+    // A compaction without text can only be read by the provider.
     let sealed = text.is_none();
     let mut item = Compaction {
         summary: text

@@ -34,17 +34,17 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Transcript, Error> 
     {
         transcript.tools = tools::parse_tools(value).map_err(|error| error.at_segment("tools"))?;
     }
-    let (typed, mut kept) = options::parse_options(&mut fields)?;
-    options::record_missing_max_tokens(&typed, &mut kept);
-    kept.extend(to_extras(fields.into_extra()));
+    let (typed, mut stored) = options::parse_options(&mut fields)?;
+    options::record_missing_max_tokens(&typed, &mut stored);
+    stored.extend(to_extras(fields.into_extra()));
     transcript.options = typed;
-    transcript.extra.set_wire_fields(FORMAT, kept);
+    transcript.extra.set_wire_fields(FORMAT, stored);
     Ok(transcript)
 }
 
 pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
-    let kept = request.extra.wire_fields(FORMAT);
+    let stored = request.extra.wire_fields(FORMAT);
     let mut before = ObjectWriter::new();
     match &request.model {
         Some(model) => before.string("model", model),
@@ -58,18 +58,20 @@ pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
         }
     };
     let tools = tools::encode_tools(&request.tools, &mut losses);
-    before.raw_if_some("tools", tools.as_deref());
+    before.raw_if_some("tools", tools.as_ref());
     before.raw_if_some(
         "system",
-        encode::encode_system_prompt(&request.instructions, &mut losses).as_deref(),
+        encode::encode_system_prompt(&request.instructions, &mut losses),
     );
     let mut after = ObjectWriter::new();
-    options::encode_options(&request.options, &kept, &mut after, &mut losses);
+    options::encode_options(&request.options, &stored, &mut after, &mut losses);
     after.raw_if_some(
         "tool_choice",
-        choice::encode_tool_choice(&request.options, tools.is_some(), &mut losses).as_deref(),
+        choice::encode_tool_choice(&request.options, tools.is_some(), &mut losses),
     );
-    after.mark_written(&before, "messages").extra_fields(&kept);
+    after
+        .mark_written(&before, "messages")
+        .extra_fields(&stored);
     report_foreign_fields_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
     let after = match after.inner_json() {
         "" => "]}".to_owned(),

@@ -21,14 +21,15 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
     };
-    let mut kept = Extra::new();
+    let mut stored = Extra::new();
     let mut info = ResponseInfo {
         id: fields.take_string(&["id"])?,
         ..ResponseInfo::default()
     };
     if fields.take_field(&["type"])?.is_none() {
-        set_hint(&mut kept, "~type", "absent");
+        set_hint(&mut stored, "~type", "absent");
     }
+    // Always `assistant`, so it is written without being stored.
     fields.take_field(&["role"])?;
     if let Some(content) = fields.take_field(&["content"])? {
         transcript.items =
@@ -36,8 +37,9 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
     }
     if let Some(word) = fields.take_string(&["stop_reason"])? {
         let finish = parse_finish_reason(&word);
+        // Several words mean one reason; the hint gives this very word back.
         if finish_reason_word(&finish) != Some(word.as_str()) {
-            set_hint(&mut kept, "~stop_reason", &word);
+            set_hint(&mut stored, "~stop_reason", &word);
         }
         info.finish = Some(finish);
     }
@@ -45,17 +47,18 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
         ("stop_reason", "~no_stop_reason"),
         ("stop_sequence", "~no_stop_sequence"),
     ] {
+        // `null` and absence read the same but are written differently, so absence leaves a hint.
         let said = field == "stop_reason" && info.finish.is_some();
         if !said && fields.get(&[field]).is_none() {
-            set_hint(&mut kept, mark, "absent");
+            set_hint(&mut stored, mark, "absent");
         }
     }
     if let Some(value) = fields.take_present(&["usage"])? {
         info.usage = Some(parse_usage(value).map_err(|error| error.at_segment("usage"))?);
     }
-    kept.extend(to_extras(fields.into_extra()));
+    stored.extend(to_extras(fields.into_extra()));
     transcript.response = Some(info);
-    transcript.extra.set_wire_fields(FORMAT, kept);
+    transcript.extra.set_wire_fields(FORMAT, stored);
     Ok(transcript)
 }
 
@@ -84,7 +87,7 @@ fn finish_reason_word(finish: &FinishReason) -> Option<&str> {
 
 pub(super) fn parse_usage(value: &RawValue) -> Result<Usage, Error> {
     let mut fields = Fields::parse(value.get())?;
-    let kept = Fields::parse(value.get())?.into_extra();
+    let stored = Fields::parse(value.get())?.into_extra();
     let mut count = |name: &'static str| fields.take_as::<u64>(&[name], "a whole number");
     let input = count("input_tokens")?;
     let output_tokens = count("output_tokens")?;
@@ -107,12 +110,12 @@ pub(super) fn parse_usage(value: &RawValue) -> Result<Usage, Error> {
         reasoning_tokens,
         extra: Extra::new(),
     };
-    usage.extra.set_wire_fields(FORMAT, kept);
+    usage.extra.set_wire_fields(FORMAT, stored);
     Ok(usage)
 }
 
 pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
-    let kept = transcript.extra.wire_fields(FORMAT);
+    let stored = transcript.extra.wire_fields(FORMAT);
     let none = ResponseInfo::default();
     let info = transcript.response.as_ref().unwrap_or(&none);
     let entries = paired_items(&transcript.items);
@@ -123,7 +126,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
 
     let mut object = ObjectWriter::new();
     object.string("id", &response_id(info, &content, &mut losses));
-    if kept.get("~type").is_none() {
+    if stored.get("~type").is_none() {
         object.string("type", "message");
     }
     object.string("role", "assistant");
@@ -137,20 +140,20 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     });
     object.string("model", model);
     object.raw("content", &content);
-    match encode_stop_reason(info, &kept, &transcript.items, &mut losses) {
+    match encode_stop_reason(info, &stored, &transcript.items, &mut losses) {
         Some(word) => {
             object.string("stop_reason", &word);
         }
-        None if kept.get("~no_stop_reason").is_some() => {}
+        None if stored.get("~no_stop_reason").is_some() => {}
         None => {
             object.raw("stop_reason", "null");
         }
     }
-    if kept.get("stop_sequence").is_none() && kept.get("~no_stop_sequence").is_none() {
+    if stored.get("stop_sequence").is_none() && stored.get("~no_stop_sequence").is_none() {
         object.raw("stop_sequence", "null");
     }
     object.raw("usage", &encode_usage(info.usage.as_ref(), &mut losses));
-    object.extra_fields(&kept);
+    object.extra_fields(&stored);
     Lowered {
         json: object.finish(),
         losses: losses.into_vec(),
@@ -172,12 +175,13 @@ fn response_id(info: &ResponseInfo, content: &str, losses: &mut Losses) -> Strin
 
 fn encode_stop_reason(
     info: &ResponseInfo,
-    kept: &Extra,
+    stored: &Extra,
     items: &[Item],
     losses: &mut Losses,
 ) -> Option<String> {
     let finish = info.finish.as_ref()?;
-    let own = kept.get("~stop_reason").and_then(Raw::as_string);
+    let own = stored.get("~stop_reason").and_then(Raw::as_string);
+    // The stored word counts only while it still means the reason: a program may have changed it.
     if let Some(word) = own.filter(|word| parse_finish_reason(word) == *finish) {
         return Some(word);
     }
@@ -187,6 +191,8 @@ fn encode_stop_reason(
     let calls = items
         .iter()
         .any(|item| matches!(item, Item::FunctionCall(_)));
+    // The nearest reason a client acts on in the right way: it runs the calls, or it does not wait
+    // for any.
     let word = if calls { "tool_use" } else { "end_turn" };
     losses.push(
         "response.finish",
@@ -211,11 +217,13 @@ fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
         .iter()
         .any(|(format, _)| format != FORMAT)
     {
-        let why = "the counts are kept, the provider's own account of them is not";
+        let why = "the counts are stored, the provider's own account of them is not";
         losses.push("response.usage", LossKind::Field, why);
     }
     let mut object = ObjectWriter::new();
     let own = usage.extra.wire_fields(FORMAT);
+    // The provider's own account is written back whole: it has members that our counts have no
+    // field for.
     if !own.is_empty() {
         object.extra_fields(&to_extras(own));
         return object.finish();
@@ -238,12 +246,9 @@ fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
     object.raw("input_tokens", &input.to_string());
     object.raw_if_some(
         "cache_creation_input_tokens",
-        text(usage.cache_write_tokens).as_deref(),
+        text(usage.cache_write_tokens),
     );
-    object.raw_if_some(
-        "cache_read_input_tokens",
-        text(usage.cache_read_tokens).as_deref(),
-    );
+    object.raw_if_some("cache_read_input_tokens", text(usage.cache_read_tokens));
     object.raw(
         "output_tokens",
         &usage.output_tokens.unwrap_or(0).to_string(),

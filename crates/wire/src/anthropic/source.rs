@@ -81,6 +81,7 @@ fn parse_source(raw: &RawValue) -> Result<MediaSource, Error> {
                 media_type: &media_type,
                 base64: &data,
             };
+            // A media type with a comma or `;base64` in it would be cut elsewhere when read back.
             if DataUrl::parse(&url) != Some(whole) {
                 source.verbatim = Some(raw.into());
             }
@@ -89,11 +90,13 @@ fn parse_source(raw: &RawValue) -> Result<MediaSource, Error> {
         "text" => {
             let media_type = fields.take_string(&["media_type"])?;
             let text = fields.need_string(&["data"])?;
+            // The item's data URL says `text/plain`; another or an absent type would be lost.
             if media_type.as_deref() != Some("text/plain") {
                 source.verbatim = Some(raw.into());
             }
             source.data = Some(text_data_url(&text));
         }
+        // Blocks become their text for other targets; the provider gets the blocks back.
         "content" => {
             let text = fields
                 .get(&["content"])
@@ -107,6 +110,7 @@ fn parse_source(raw: &RawValue) -> Result<MediaSource, Error> {
         "file" => source.file_id = Some(fields.need_string(&["file_id"])?),
         _ => source.verbatim = Some(raw.into()),
     }
+    // Members that the fields above do not express: the source is kept whole beside them.
     if !fields.is_empty() {
         source.verbatim = Some(raw.into());
     }

@@ -31,28 +31,28 @@ struct StreamedBlock {
 }
 
 impl StreamParser for AnthropicStream {
-    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
+    fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
-        let heard = match string_field(&fields, "type").as_deref() {
-            Some("message_start") => self.start_message(&fields, said),
-            Some("content_block_start") => self.open_block(&fields, said),
-            Some("content_block_delta") => self.grow_block(&fields, said),
-            Some("content_block_stop") => self.close_block(&fields, said),
-            Some("message_delta") => self.update_message(&fields, said),
+        let understood = match string_field(&fields, "type").as_deref() {
+            Some("message_start") => self.start_message(&fields, events),
+            Some("content_block_start") => self.open_block(&fields, events),
+            Some("content_block_delta") => self.grow_block(&fields, events),
+            Some("content_block_stop") => self.close_block(&fields, events),
+            Some("message_delta") => self.update_message(&fields, events),
             Some("message_stop") => {
                 self.stopped = true;
                 let word = self.message.get_string("stop_reason");
                 let finish = word.as_deref().map(response::parse_finish_reason);
-                said.push(StreamEvent::Finished { finish });
+                events.push(StreamEvent::Finished { finish });
                 Some(())
             }
             Some("ping") => Some(()),
             Some("error") => fields
                 .get(&["error"])
-                .map(|error| said.push(StreamEvent::Failed(parse_failure(error)))),
+                .map(|error| events.push(StreamEvent::Failed(parse_failure(error)))),
             _ => None,
         };
-        heard.map_or(ParsedEvent::Ignored, |()| ParsedEvent::Recognized)
+        understood.map_or(ParsedEvent::Ignored, |()| ParsedEvent::Recognized)
     }
 
     /// Whether the provider ended it: relays may swallow the last event, but not the reason.
@@ -83,14 +83,16 @@ impl StreamParser for AnthropicStream {
 }
 
 impl AnthropicStream {
-    fn start_message(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn start_message(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let message = JsonBuilder::from_object(fields.get(&["message"])?.get());
         let id = message.get_string("id");
+        // Relays that retry send the beginning twice; only with another id, or after content, it is
+        // a new answer.
         let again = self.message.contains_key("role") && self.blocks.is_empty();
         if again && id == self.message.get_string("id") {
             return Some(());
         }
-        said.push(StreamEvent::Started {
+        events.push(StreamEvent::Started {
             id,
             model: message.get_string("model"),
         });
@@ -98,13 +100,14 @@ impl AnthropicStream {
             message,
             ..Self::default()
         };
-        self.emit_usage(said);
+        self.emit_usage(events);
         Some(())
     }
 
-    fn open_block(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn open_block(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let index = index_field(fields, "index")?;
         let draft = JsonBuilder::from_object(fields.get(&["content_block"])?.get());
+        // A block that begins twice is a relay's mistake; the first one keeps growing.
         if self.blocks.contains_key(&index) {
             return None;
         }
@@ -118,7 +121,7 @@ impl AnthropicStream {
             },
             other => PieceKind::Other(other.to_owned()),
         };
-        said.push(StreamEvent::ItemAdded { piece, kind });
+        events.push(StreamEvent::ItemAdded { piece, kind });
         let block = StreamedBlock {
             draft,
             input: String::new(),
@@ -129,7 +132,7 @@ impl AnthropicStream {
         Some(())
     }
 
-    fn grow_block(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn grow_block(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let block = self.blocks.get_mut(&index_field(fields, "index")?)?;
         let delta = Fields::parse(fields.get(&["delta"])?.get()).ok()?;
         if !block.open {
@@ -140,17 +143,17 @@ impl AnthropicStream {
             "text_delta" => {
                 let delta = string_field(&delta, "text")?;
                 block.draft.append_text("text", &delta);
-                said.push(StreamEvent::TextDelta { piece, delta });
+                events.push(StreamEvent::TextDelta { piece, delta });
             }
             "thinking_delta" => {
                 let delta = string_field(&delta, "thinking")?;
                 block.draft.append_text("thinking", &delta);
-                said.push(StreamEvent::ReasoningDelta { piece, delta });
+                events.push(StreamEvent::ReasoningDelta { piece, delta });
             }
             "input_json_delta" => {
                 let delta = string_field(&delta, "partial_json")?;
                 block.input.push_str(&delta);
-                said.push(StreamEvent::ArgumentsDelta { piece, delta });
+                events.push(StreamEvent::ArgumentsDelta { piece, delta });
             }
             "citations_delta" => {
                 let citation = delta.get(&["citation"])?;
@@ -165,19 +168,20 @@ impl AnthropicStream {
         Some(())
     }
 
-    fn close_block(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn close_block(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let block = self.blocks.get_mut(&index_field(fields, "index")?)?;
         if std::mem::take(&mut block.open) {
-            said.push(StreamEvent::ItemDone { piece: block.piece });
+            events.push(StreamEvent::ItemDone { piece: block.piece });
         }
         Some(())
     }
 
-    fn update_message(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn update_message(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         for (key, value) in fields.iter() {
             match key {
                 "type" => {}
                 "delta" => self.message.set_members(value.get(), |_| true),
+                // The last event repeats only some of the counts; those of the first one stay.
                 "usage" => {
                     let figures = Fields::parse(value.get()).unwrap_or_default();
                     self.message.edit_object("usage", |usage| {
@@ -189,17 +193,17 @@ impl AnthropicStream {
                 _ => self.message.set(key, value),
             }
         }
-        self.emit_usage(said);
+        self.emit_usage(events);
         Some(())
     }
 
-    fn emit_usage(&self, said: &mut Vec<StreamEvent>) {
+    fn emit_usage(&self, events: &mut Vec<StreamEvent>) {
         let usage = self.message.get_raw("usage").cloned();
         let grown = || Raw::parse(self.message.get_object("usage")?.to_json()).ok();
         if let Some(usage) = usage.or_else(grown)
             && let Ok(usage) = usage.parse_as().and_then(response::parse_usage)
         {
-            said.push(StreamEvent::Usage(usage));
+            events.push(StreamEvent::Usage(usage));
         }
     }
 }
@@ -207,6 +211,7 @@ impl AnthropicStream {
 impl StreamedBlock {
     fn to_json(&self) -> String {
         let mut draft = self.draft.clone();
+        // Input arrives as pieces of JSON text and can be written only once it parses.
         let whole = self.input.is_empty() || as_object(&self.input).is_some();
         if !self.input.is_empty()
             && whole

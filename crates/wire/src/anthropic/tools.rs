@@ -1,6 +1,6 @@
 //! The tools offered.
 
-use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote_json};
+use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition};
 use serde_json::value::RawValue;
 
 use super::parse::unexpected_value;
@@ -10,7 +10,7 @@ use crate::model::format_extras::{report_foreign_fields, set_hint, to_extras};
 use crate::model::json::{ObjectWriter, as_object, json_array};
 use crate::model::loss::{LossKind, Losses};
 
-/// What a function takes when nothing is said: an object of anything.
+/// The input schema of a function without parameters: any object.
 const ANY_OBJECT: &str = "{\"type\":\"object\"}";
 
 /// Reads `tools`.
@@ -80,21 +80,14 @@ fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> Stri
         object.string("type", "custom");
     }
     object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
-    object.raw_if_some(
-        "description",
-        tool.description.as_deref().map(quote_json).as_deref(),
-    );
+    object.string_if_some("description", tool.description.as_deref());
     if tool.parameters.is_some() || wire.get("~input_schema").is_none() {
         object.raw(
             "input_schema",
             &encode_input_schema(tool.parameters.as_ref(), path, losses),
         );
     }
-    object.raw_if_some(
-        "strict",
-        tool.strict
-            .map(|strict| if strict { "true" } else { "false" }),
-    );
+    object.value_if_some("strict", tool.strict);
     object.extra_fields(&wire);
     object.finish()
 }

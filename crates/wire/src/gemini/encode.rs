@@ -100,9 +100,9 @@ pub(super) fn encode_system_instruction(
         return Some(quote_json(&text.text));
     }
     let mut object = ObjectWriter::new();
-    object.raw_if_some("role", role.map(|role| quote_json(&role)).as_deref());
+    object.string_if_some("role", role);
     object
-        .raw("parts", &json_array(group.rest))
+        .array("parts", group.rest)
         .extra_fields(&group.fields);
     Some(object.finish())
 }
@@ -116,7 +116,7 @@ pub(super) enum Signing {
     Sentinel,
 }
 
-/// What is being written; a response repeats what the provider said, empty or not.
+/// Which body is being written; a response repeats what the provider said, empty or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
     Request,
@@ -160,6 +160,7 @@ impl ContentEncoder {
 
     /// The content that an item with these carried fields goes into.
     fn open_content(&mut self, wire: &Extra) -> &mut ContentBuilder {
+        // A response is one content; only a request has boundaries to keep.
         let fresh = self.purpose == BodyKind::Request && hint(wire, START).is_some();
         if fresh || self.contents.is_empty() {
             self.contents.push(ContentBuilder::new(self.side));
@@ -279,7 +280,7 @@ impl ContentEncoder {
         };
         let mut inner = ObjectWriter::new();
         inner
-            .raw_if_some("id", encode_call_id(id).as_deref())
+            .raw_if_some("id", encode_call_id(id))
             .string("name", &name);
         if !(wire.get("~args").is_some() && args == "{}") {
             inner.raw("args", args);
@@ -288,6 +289,7 @@ impl ContentEncoder {
         let mut carried = wire.clone();
         let signed = ["thoughtSignature", "thought_signature"];
         let unsigned = signed.iter().all(|name| wire.get(name).is_none());
+        // Only the first of parallel calls carries a signature, so only it needs the stand-in.
         if self.signing == Signing::Sentinel && self.calls.is_empty() && unsigned {
             let name = names.spelled_name("thoughtSignature");
             carried.set(&name, Raw::string(UNSIGNED));
@@ -319,16 +321,18 @@ impl ContentEncoder {
         let (response, parts) = self.encode_response(item, &wire, path);
         let mut inner = ObjectWriter::new();
         if wire.get("~id").is_none() {
-            inner.raw_if_some("id", encode_call_id(id).as_deref());
+            inner.raw_if_some("id", encode_call_id(id));
         }
         inner
             .string("name", &name)
-            .raw_if_some("response", response.as_deref());
-        inner.raw_if_some("parts", parts.map(json_array).as_deref());
+            .raw_if_some("response", response);
+        inner.raw_if_some("parts", parts.map(json_array));
         inner.extra_fields(&media::nested_fields(&wire, "functionResponse"));
         let part = wrap_part("functionResponse", &names, inner, &wire);
         let placed = wire.get("~place").is_some();
         let group = self.open_content(&wire);
+        // Results are written before the rest of the content; that is a change of order only if
+        // something came earlier.
         let moved = !placed && !group.rest.is_empty();
         if placed {
             &mut group.rest
@@ -353,6 +357,8 @@ impl ContentEncoder {
         let wrap = hint(wire, "~wrap");
         let absent = wire.get("~response").is_some();
         let own = wire.get(output::VALUE);
+        // The value that was read is written back as it is while the text still equals it;
+        // otherwise it was edited.
         let object = |text: &str| match own.filter(|own| output::bare_value_text(own) == text) {
             Some(own) => own.get().to_owned(),
             None => output::encode_output(text, item.is_error, wrap.as_deref()),
@@ -372,6 +378,8 @@ impl ContentEncoder {
                     if let Some(extra) = part.extra() {
                         report_foreign_fields(extra, FORMAT, &path, &mut self.losses);
                     }
+                    // The response object comes first and media beside it, whatever the order of
+                    // the parts was.
                     if !media.is_empty() {
                         let why = "text stands before media in a function's response";
                         self.losses.push(path, LossKind::Order, why);
@@ -383,6 +391,7 @@ impl ContentEncoder {
                     false => object(&text),
                 };
                 let response = (!(absent && text.is_empty())).then_some(response);
+                // A response that came from this format had the array, even an empty one.
                 let keep = !media.is_empty() || wire.get("~name").is_some();
                 (response, keep.then_some(media))
             }

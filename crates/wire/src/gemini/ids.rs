@@ -24,6 +24,8 @@ pub(super) struct CallIdTracker {
 impl CallIdTracker {
     /// Ids within one response, distinct from those of others.
     pub(super) fn for_response(id: Option<&str>) -> Self {
+        // Ids are numbered from the start of each response; the response's id keeps those of two
+        // responses apart.
         let scope = id.map(|id| format!("{id}-")).unwrap_or_default();
         Self {
             scope,
@@ -36,6 +38,7 @@ impl CallIdTracker {
         let id = id
             .filter(|id| !id.is_empty())
             .unwrap_or_else(|| self.make_id());
+        // An id that was answered earlier may be used again by a newer call, which is open.
         self.answered.remove(&id);
         self.open
             .entry(name.to_owned())
@@ -51,6 +54,7 @@ impl CallIdTracker {
             return id.to_owned();
         }
         if let Some(queue) = self.open.get_mut(name) {
+            // Calls of this name that were answered by id are passed over.
             while let Some(id) = queue.pop_front() {
                 if !self.answered.remove(&id) {
                     return id;

@@ -88,7 +88,7 @@ pub(super) fn parse_file_data(
     }))
 }
 
-/// Keeps what is left of a nested object under its name.
+/// Stores what is left of a nested object under its name.
 pub(super) fn store_nested(wire: &mut Extra, name: &str, fields: Fields<'_>) -> Result<(), Error> {
     if !fields.is_empty() {
         wire.set(name, Raw::from_value(&to_extras(fields.into_extra()))?);
@@ -96,7 +96,7 @@ pub(super) fn store_nested(wire: &mut Extra, name: &str, fields: Fields<'_>) -> 
     Ok(())
 }
 
-/// What was kept of a nested object.
+/// Returns what was stored of a nested object.
 pub(super) fn nested_fields(wire: &Extra, name: &str) -> Extra {
     wire.get(name)
         .and_then(Raw::fields)
@@ -104,7 +104,7 @@ pub(super) fn nested_fields(wire: &Extra, name: &str) -> Extra {
         .unwrap_or_default()
 }
 
-/// Pictures have no name in an item; it is kept beside it.
+/// Makes an image part; items have no name for images, so it is stored as a hint.
 fn named_image(part: ImagePart, name: Option<String>, wire: &mut Extra) -> Part {
     if let Some(name) = name {
         set_hint(wire, "displayName", &name);
@@ -113,6 +113,7 @@ fn named_image(part: ImagePart, name: Option<String>, wire: &mut Extra) -> Part 
 }
 
 fn to_standard_base64(data: String, wire: &mut Extra) -> String {
+    // Almost all data is in the standard alphabet; the copy is spared.
     if !data.contains(['-', '_']) {
         return data;
     }
@@ -124,6 +125,7 @@ fn to_standard_base64(data: String, wire: &mut Extra) -> String {
             other => other,
         })
         .collect();
+    // Data URLs want padding; the hint says whether the source had it.
     let missing = (4 - base64.len() % 4) % 4;
     set_hint(
         wire,
@@ -191,7 +193,7 @@ pub(super) fn encode_image(
     encode_media(&medium, wire, path, losses)
 }
 
-/// A file's part, as [`image`].
+/// A file's part, as [`encode_image`] writes it.
 pub(super) fn encode_file(
     part: &FilePart,
     wire: &Extra,
@@ -209,6 +211,16 @@ pub(super) fn encode_file(
     encode_media(&medium, wire, path, losses)
 }
 
+/// Adds a string member in the spelling, camelCase or snake_case, that the item came with.
+fn write_spelled(
+    object: &mut ObjectWriter,
+    names: &SnakeCaseFields,
+    key: &'static str,
+    value: &str,
+) {
+    object.raw_as(key, &names.spelled_name(key), &quote_text(value));
+}
+
 fn encode_media(
     medium: &MediaInput<'_>,
     wire: &Extra,
@@ -223,48 +235,34 @@ fn encode_media(
             losses.push(path, LossKind::Part, "the bytes are not a base64 data URL");
             return None;
         };
+        // The type inside the URL describes these very bytes, so it wins over the item's.
         let stated = Some(data.media_type)
             .filter(|kind| !kind.is_empty())
             .or(medium.media_type);
         if !untyped {
             let media_type = resolve_media_type(stated, "", medium.fallback, path, losses);
-            inner.raw_as(
-                "mimeType",
-                &names.spelled_name("mimeType"),
-                &quote_text(&media_type),
-            );
+            write_spelled(&mut inner, &names, "mimeType", &media_type);
         }
         inner.string("data", &to_original_base64(data.base64, wire));
         "inlineData"
     } else if let Some(url) = medium.url {
         if !untyped {
-            let media_type =
-                resolve_media_type(medium.media_type, url, medium.fallback, path, losses);
-            inner.raw_as(
-                "mimeType",
-                &names.spelled_name("mimeType"),
-                &quote_text(&media_type),
-            );
+            let stated = medium.media_type;
+            let media_type = resolve_media_type(stated, url, medium.fallback, path, losses);
+            write_spelled(&mut inner, &names, "mimeType", &media_type);
         }
-        inner.raw_as("fileUri", &names.spelled_name("fileUri"), &quote_text(url));
+        write_spelled(&mut inner, &names, "fileUri", url);
         "fileData"
-    } else if medium.file_id.is_some() {
-        losses.push(
-            path,
-            LossKind::Part,
-            "the file is stored at another provider",
-        );
-        return None;
     } else {
-        losses.push(path, LossKind::Part, "neither bytes nor an address");
+        let why = match medium.file_id {
+            Some(_) => "the file is stored at another provider",
+            None => "neither bytes nor an address",
+        };
+        losses.push(path, LossKind::Part, why);
         return None;
     };
     if let Some(name) = &medium.name {
-        inner.raw_as(
-            "displayName",
-            &names.spelled_name("displayName"),
-            &quote_text(name),
-        );
+        write_spelled(&mut inner, &names, "displayName", name);
     }
     inner.extra_fields(&nested_fields(wire, key));
     let mut object = ObjectWriter::new();
@@ -287,6 +285,7 @@ fn resolve_media_type(
     if let Some(stated) = stated.filter(|kind| !kind.is_empty() && !kind.ends_with("/*")) {
         return stated.to_owned();
     }
+    // The provider demands a concrete type, and an address often shows it.
     if let Some(known) = media_type_by_extension(url) {
         return known.to_owned();
     }

@@ -2,7 +2,7 @@
 
 use contexture_ir::Extra;
 
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::paired_item::Side;
 
 /// One native content being made; two if function responses need one of their own.
@@ -68,7 +68,7 @@ impl ContentBuilder {
             }
         }
         if !(self.bare && parts.is_empty()) {
-            object.raw("parts", &json_array(parts));
+            object.array("parts", parts);
         }
         object.extra_fields(&self.fields);
         object.finish()

@@ -63,6 +63,8 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
             request::lift_request(fields).map_err(invalid_value)?,
         ));
     }
+    // A blocked prompt has no candidates, and a stream's last event may have usage only; both are
+    // responses.
     let answer = [
         "candidates",
         "promptFeedback",

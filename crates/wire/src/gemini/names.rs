@@ -14,7 +14,7 @@ const HINT: &str = "~names";
 pub(super) struct SnakeCaseFields(Vec<String>);
 
 impl SnakeCaseFields {
-    /// The names kept with carried fields.
+    /// Reads the names that are stored with a format's fields.
     pub(super) fn from_wire(wire: &Extra) -> Self {
         let names = wire
             .get(HINT)
@@ -22,7 +22,7 @@ impl SnakeCaseFields {
         Self(names.unwrap_or_default())
     }
 
-    /// Keeps the names with carried fields.
+    /// Stores the names with a format's fields.
     pub(super) fn save_to(self, wire: &mut Extra) {
         if !self.0.is_empty()
             && let Ok(raw) = Raw::from_value(&self.0)
@@ -46,6 +46,7 @@ impl SnakeCaseFields {
         if other.is_none() {
             return Ok(found);
         }
+        // Both spellings at once are ambiguous; the provider refuses that as well.
         if found.is_some() {
             return Err(Error::Duplicate {
                 path: String::new(),

@@ -161,6 +161,7 @@ impl<'i> ContentParser<'i> {
             .into_iter()
             .filter(|name| peek_field(&fields, name).is_some());
         let kind = said.next();
+        // A part with two kinds of data has no equal among items and is kept whole.
         let alone = said.next().is_none();
         let thought = fields
             .get(&["thought"])
@@ -326,7 +327,7 @@ impl<'i> ContentParser<'i> {
         self.append_item(item);
     }
 
-    /// A part kept whole: an item of its own on the model's side, else a part of the message.
+    /// Stores a part whole: an item of its own on the model's side, else a part of the message.
     fn push_opaque_part(&mut self, kind: &str, part: &RawValue) {
         let (kind, raw) = wrap_opaque_part(kind, part);
         if self.role == Role::Assistant {
@@ -391,7 +392,7 @@ fn parse_response_parts(array: &RawValue) -> Result<Vec<Part>, Error> {
     Ok(reader.parts)
 }
 
-/// A part kept whole, with its kind.
+/// Wraps a part that is stored whole, and returns its kind.
 fn wrap_opaque_part(kind: &str, part: &RawValue) -> (String, Raw) {
     let kind = format!("{FORMAT}:{kind}");
     let mut object = ObjectWriter::new();

@@ -68,7 +68,7 @@ pub(super) fn lower_envelope(request: &Transcript) -> Envelope {
         before.string("model", model);
     }
     let tools = tools::encode_tools(&request.tools, &mut losses);
-    before.raw_if_some("tools", tools.as_deref());
+    before.raw_if_some("tools", tools.as_ref());
     if let Some(system) = encode::encode_system_instruction(&request.instructions, &mut losses) {
         let key = "systemInstruction";
         before.raw_as(key, &names.spelled_name(key), &system);

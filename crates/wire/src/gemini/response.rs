@@ -12,13 +12,13 @@ use super::spec::FORMAT;
 use super::{encode, parse};
 use crate::Lowered;
 use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::model::paired_item::paired_items;
 
-/// Where the answer's own unknown fields are kept.
+/// The key under which the answer's own unknown fields are stored.
 const CANDIDATE: &str = "(candidate)";
-/// Where further candidates are kept.
+/// The key under which further candidates are stored.
 const OTHERS: &str = "(candidates)";
 
 pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error> {
@@ -53,6 +53,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
     let blocked = peek_field(&fields, "promptFeedback").and_then(|feedback| {
         Some(peek_field(&Fields::parse(feedback.get()).ok()?, "blockReason").is_some())
     });
+    // A blocked prompt has no candidate with a reason; clients act on the reason, so it is derived.
     if info.finish.is_none() && blocked == Some(true) {
         info.finish = Some(FinishReason::ContentFilter);
         set_hint(&mut kept, "~finishReason", "absent");
@@ -177,7 +178,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
                 .and_then(|raw| raw.parse_as().ok())
                 .unwrap_or_default();
             let all = std::iter::once(first).chain(others.iter().map(|raw| raw.get().to_owned()));
-            object.raw("candidates", &json_array(all));
+            object.array("candidates", all);
         }
     }
     if let Some(usage) = &info.usage {
@@ -272,7 +273,7 @@ fn encode_usage(usage: &Usage, losses: &mut Losses) -> String {
         .output_tokens
         .map(|all| all.saturating_sub(thoughts.unwrap_or(0)));
     let mut add = |key: &'static str, count: Option<u64>| {
-        object.raw_if_some(key, count.map(|count| count.to_string()).as_deref());
+        object.value_if_some(key, count);
     };
     add("promptTokenCount", usage.input_tokens);
     add("cachedContentTokenCount", usage.cache_read_tokens);

@@ -58,15 +58,16 @@ struct StreamedCall {
 }
 
 impl StreamParser for GeminiStream {
-    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
+    fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
         if let Some(error) = fields.get(&["error"]).filter(|error| error.get() != "null") {
-            said.push(StreamEvent::Failed(parse_failure(error)));
+            events.push(StreamEvent::Failed(parse_failure(error)));
             return ParsedEvent::Recognized;
         }
         let candidates = fields.get(&["candidates"]);
         let feedback = peek_field(&fields, "promptFeedback");
         let usage = peek_field(&fields, "usageMetadata");
+        // An event without any of these says nothing about the answer.
         if candidates.is_none() && feedback.is_none() && usage.is_none() {
             return ParsedEvent::Ignored;
         }
@@ -75,25 +76,26 @@ impl StreamParser for GeminiStream {
         }
         if !std::mem::replace(&mut self.started, true) {
             let first = |name| peek_field(&fields, name).and_then(string_value);
-            said.push(StreamEvent::Started {
+            events.push(StreamEvent::Started {
                 id: first("responseId"),
                 model: first("modelVersion"),
             });
         }
         let list = candidates.map(|list| serde_json::from_str::<Vec<&RawValue>>(list.get()));
         for candidate in list.and_then(Result::ok).unwrap_or_default() {
-            self.push_candidate(candidate, said);
+            self.push_candidate(candidate, events);
         }
+        // A refused prompt has no candidate that could say why the answer ends.
         let reason = feedback.and_then(|feedback| {
             peek_field(&Fields::parse(feedback.get()).ok()?, "blockReason").map(drop)
         });
         if reason.is_some() && !self.blocked {
             self.blocked = true;
             let finish = Some(contexture_ir::FinishReason::ContentFilter);
-            said.push(StreamEvent::Finished { finish });
+            events.push(StreamEvent::Finished { finish });
         }
         if let Some(Ok(usage)) = usage.map(response::parse_usage) {
-            said.push(StreamEvent::Usage(usage));
+            events.push(StreamEvent::Usage(usage));
         }
         ParsedEvent::Recognized
     }
@@ -124,35 +126,35 @@ impl StreamParser for GeminiStream {
 }
 
 impl GeminiStream {
-    fn push_candidate(&mut self, candidate: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_candidate(&mut self, candidate: &RawValue, events: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(candidate.get()) else {
             return;
         };
         let index = index_field(&fields, "index").unwrap_or(0);
         let mut silent = Vec::new();
-        let said = if index == 0 { said } else { &mut silent };
+        let events = if index == 0 { events } else { &mut silent };
         let candidate = self.candidates.entry(index).or_default();
         for (key, value) in fields.iter() {
             match key {
-                "content" => candidate.push_content(value, said),
+                "content" => candidate.push_content(value, events),
                 "logprobsResult" => candidate.fields.merge_delta(key, value),
                 _ => candidate.fields.set_unless_empty(key, value),
             }
         }
         if let Some(word) = peek_field(&fields, "finishReason").and_then(string_value) {
-            candidate.close_part(said);
+            candidate.close_part(events);
             if !std::mem::replace(&mut candidate.finished, true) {
                 let mut parts = candidate.parts.iter();
                 let calls = parts.any(|piece| matches!(piece, StreamedPart::Call(_)));
                 let finish = Some(response::parse_finish_reason(&word, calls));
-                said.push(StreamEvent::Finished { finish });
+                events.push(StreamEvent::Finished { finish });
             }
         }
     }
 }
 
 impl StreamedCandidate {
-    fn push_content(&mut self, content: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_content(&mut self, content: &RawValue, events: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(content.get()) else {
             return;
         };
@@ -164,22 +166,22 @@ impl StreamedCandidate {
         for part in parts {
             let fields = Fields::parse(part.get()).unwrap_or_default();
             match peek_field(&fields, "functionCall") {
-                Some(call) => self.push_call(part, call, said),
-                None => self.push_part(part, &fields, said),
+                Some(call) => self.push_call(part, call, events),
+                None => self.push_part(part, &fields, events),
             }
         }
     }
 
-    fn push_part(&mut self, part: &RawValue, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) {
+    fn push_part(&mut self, part: &RawValue, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) {
         let words = string_field(fields, "text");
         let plain = fields.iter().all(|(key, _)| JOINED.contains(&key));
         let Some(delta) = words.filter(|_| plain) else {
             self.begin_part(
                 StreamedPart::Other(part.get().to_owned()),
                 other_kind(fields),
-                said,
+                events,
             );
-            return self.close_part(said);
+            return self.close_part(events);
         };
         let signed = peek_field(fields, "thoughtSignature");
         if delta.is_empty() && signed.is_none() {
@@ -193,7 +195,7 @@ impl StreamedCandidate {
             };
             let mut draft = JsonBuilder::from_object(part.get());
             draft.set_string("text", "");
-            self.begin_part(StreamedPart::Text(draft), kind, said);
+            self.begin_part(StreamedPart::Text(draft), kind, events);
         }
         let piece = self.parts.len().saturating_sub(1);
         if let Some(StreamedPart::Text(draft)) = self.parts.last_mut() {
@@ -204,8 +206,8 @@ impl StreamedCandidate {
         }
         match thought {
             _ if delta.is_empty() => {}
-            true => said.push(StreamEvent::ReasoningDelta { piece, delta }),
-            false => said.push(StreamEvent::TextDelta { piece, delta }),
+            true => events.push(StreamEvent::ReasoningDelta { piece, delta }),
+            false => events.push(StreamEvent::TextDelta { piece, delta }),
         }
     }
 
@@ -221,7 +223,7 @@ impl StreamedCandidate {
         alike && free && (signed.is_none() || delta.is_empty())
     }
 
-    fn push_call(&mut self, part: &RawValue, call: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_call(&mut self, part: &RawValue, call: &RawValue, events: &mut Vec<StreamEvent>) {
         let fields = Fields::parse(call.get()).unwrap_or_default();
         let name = string_field(&fields, "name");
         let open = matches!(self.parts.last(), Some(StreamedPart::Call(call)) if call.open);
@@ -236,7 +238,7 @@ impl StreamedCandidate {
                 arguments: None,
                 open: true,
             };
-            self.begin_part(StreamedPart::Call(fresh), kind, said);
+            self.begin_part(StreamedPart::Call(fresh), kind, events);
         }
         let piece = self.parts.len().saturating_sub(1);
         let Some(StreamedPart::Call(now)) = self.parts.last_mut() else {
@@ -247,28 +249,28 @@ impl StreamedCandidate {
             now.open = false;
             let delta = now.arguments_json().unwrap_or_default();
             if !delta.is_empty() {
-                said.push(StreamEvent::ArgumentsDelta { piece, delta });
+                events.push(StreamEvent::ArgumentsDelta { piece, delta });
             }
-            self.close_part(said);
+            self.close_part(events);
         }
     }
 
-    fn begin_part(&mut self, piece: StreamedPart, kind: PieceKind, said: &mut Vec<StreamEvent>) {
-        self.close_part(said);
+    fn begin_part(&mut self, piece: StreamedPart, kind: PieceKind, events: &mut Vec<StreamEvent>) {
+        self.close_part(events);
         let number = self.parts.len();
         self.parts.push(piece);
         self.open = true;
-        said.push(StreamEvent::ItemAdded {
+        events.push(StreamEvent::ItemAdded {
             piece: number,
             kind,
         });
     }
 
     /// The last piece is whole.
-    fn close_part(&mut self, said: &mut Vec<StreamEvent>) {
+    fn close_part(&mut self, events: &mut Vec<StreamEvent>) {
         if std::mem::take(&mut self.open) {
             let piece = self.parts.len().saturating_sub(1);
-            said.push(StreamEvent::ItemDone { piece });
+            events.push(StreamEvent::ItemDone { piece });
         }
     }
 
@@ -324,7 +326,7 @@ impl StreamedCall {
         }
     }
 
-    /// The arguments, if they can be told.
+    /// Returns the arguments, if they are known.
     fn arguments_json(&self) -> Option<String> {
         match &self.arguments {
             Some(arguments) => arguments.to_json(),

@@ -1,8 +1,6 @@
 //! The tools offered.
 
-use contexture_ir::{
-    Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote_json,
-};
+use contexture_ir::{Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition};
 use serde_json::value::RawValue;
 
 use super::media;
@@ -100,6 +98,7 @@ pub(super) fn encode_tools(tools: &[ToolDefinition], losses: &mut Losses) -> Opt
         match tool {
             ToolDefinition::Function(function) => {
                 let wire = function.extra.wire_fields(FORMAT);
+                // The document had this function in another element of `tools`.
                 if wire.get(START).is_some() {
                     written.extend(group.take().map(FunctionGroup::finish));
                 }
@@ -110,6 +109,8 @@ pub(super) fn encode_tools(tools: &[ToolDefinition], losses: &mut Losses) -> Opt
                     .list
                     .push(encode_function(function, wire, &path, losses));
             }
+            // The order of tools is part of the cache key, so the functions before it are written
+            // first.
             ToolDefinition::Provider(tool) if tool.format == FORMAT => {
                 written.extend(group.take().map(FunctionGroup::finish));
                 written.push(tool.raw.get().to_owned());
@@ -162,13 +163,12 @@ fn encode_function(
     let names = SnakeCaseFields::from_wire(&wire);
     let mut object = ObjectWriter::new();
     object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
-    object.raw_if_some(
-        "description",
-        tool.description.as_deref().map(quote_json).as_deref(),
-    );
+    object.string_if_some("description", tool.description.as_deref());
     if let Some(schema) = &tool.parameters {
         match wire
             .get("~parameters")
+            // The provider's own schema form is written back only while it still means the item's
+            // schema.
             .filter(|own| to_json_schema(own) == *schema)
         {
             Some(own) => object.raw("parameters", own.get()),

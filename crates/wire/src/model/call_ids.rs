@@ -32,6 +32,8 @@ pub(crate) enum CallSide<'a> {
 /// What an item is in a pair, for a target.
 pub(crate) fn call_side<'i>(item: &'i Item, target: &Structure) -> CallSide<'i> {
     match item {
+        // Functions have the empty kind: a provider's own call may share an id with one and is not
+        // answered by its output.
         Item::FunctionCall(call) => CallSide::Call("", Cow::Borrowed(&call.call_id)),
         Item::FunctionCallOutput(output) => CallSide::Output("", Cow::Borrowed(&output.call_id)),
         Item::Extension(item) if item.kind.starts_with(CHAT_CALL) => {
@@ -42,6 +44,8 @@ pub(crate) fn call_side<'i>(item: &'i Item, target: &Structure) -> CallSide<'i> 
             }
         }
         Item::Extension(item) => {
+            // Providers name the host's answer after the call: `shell_call` and
+            // `shell_call_output`.
             let (kind, output) = match item.kind.strip_suffix("_output") {
                 Some(kind) => (kind, true),
                 None => (item.kind.as_str(), false),
@@ -73,10 +77,12 @@ pub fn call_id(item: &Item) -> Option<Cow<'_, str>> {
 /// The call id inside a provider's own item; of one that has none, its id.
 fn native_id(item: &Extension) -> Option<String> {
     let fields = item.raw.fields()?;
+    // A type with a slug (`anthropic:server_tool_use`) wraps the native form in an object of ours.
     let wrapped = item.kind.contains(':');
     let inner = NATIVE.into_iter().find_map(|key| fields.get(&[key]));
     let id = match inner.filter(|_| wrapped) {
         Some(inner) => Fields::parse(inner.get()).ok()?.get(&["id"])?,
+        // Calls have both an item id and a call id; the call id is what the output repeats.
         None => fields.get(&["call_id"]).or_else(|| fields.get(&["id"]))?,
     };
     serde_json::from_str(id.get()).ok()

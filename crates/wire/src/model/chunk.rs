@@ -52,7 +52,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The messages of one side, joined; of nobody's if there are none.
+    /// Joins the messages of one side into a chunk; without messages the chunk has no side.
     pub(crate) fn from_messages(
         side: Side,
         messages: impl Iterator<Item = String>,
@@ -67,6 +67,8 @@ impl Chunk {
             json.push_str(&message);
             elements += 1;
         }
+        // A run of which nothing could be written speaks for nobody; verification must not count it
+        // as a turn.
         let side = (elements > 0).then_some(side);
         let facts = ChunkStructure {
             elements,
@@ -136,6 +138,7 @@ impl Envelope {
         let mut out = self.before.clone();
         let mut elements = std::iter::once(self.lead.as_str())
             .chain(chunks)
+            // An empty chunk must not leave a comma behind.
             .filter(|part| !part.is_empty());
         if let Some(first) = elements.next() {
             out.push_str(first);

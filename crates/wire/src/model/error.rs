@@ -2,8 +2,8 @@
 
 use crate::model::format::Format;
 
-/// A document that is not what it was said to be. What merely cannot be expressed is not an error
-/// but a [`crate::Loss`].
+/// Why a document could not be read. What merely cannot be expressed is not an error but a
+/// [`crate::Loss`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {

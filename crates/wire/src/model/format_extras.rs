@@ -1,4 +1,4 @@
-//! What one format says that items have no word for: kept beside the item, told when it is lost.
+//! Extras: the fields of one format that items have no field for, stored beside the item and reported when lost.
 //!
 //! Fields of a format are kept in `ctx:wire` under its name. A key that begins with `~` is a hint: it
 //! says which of two equal shapes was written and carries no meaning, so losing it is no loss. A
@@ -11,7 +11,7 @@ use crate::model::loss::{LossKind, Losses};
 /// Marks the first item of a native message that follows another one of the same role.
 pub(crate) const START: &str = "~start";
 
-/// A native key as it is kept.
+/// Returns the key under which a native field is stored.
 fn extra_key(key: &str) -> String {
     if key.starts_with('~') {
         format!("~{key}")
@@ -20,7 +20,7 @@ fn extra_key(key: &str) -> String {
     }
 }
 
-/// A kept key as it is written; `None` for hints.
+/// Returns the native key of a stored field; `None` for hints.
 pub(crate) fn original_key(key: &str) -> Option<&str> {
     match key.strip_prefix('~') {
         None => Some(key),
@@ -28,8 +28,10 @@ pub(crate) fn original_key(key: &str) -> Option<&str> {
     }
 }
 
-/// Native fields as they are kept.
+/// Returns native fields under the keys they are stored by.
 pub(crate) fn to_extras(fields: Extra) -> Extra {
+    // A native `~key` would be taken for a hint; copying the fields is worth it only in that rare
+    // case.
     if fields.iter().any(|(key, _)| key.starts_with('~')) {
         fields
             .iter()
@@ -72,10 +74,10 @@ const ALTERNATIVES: [&str; 2] = ["choices", "(candidates)"];
 /// Options that ask for something by being there.
 const ASKS: [&str; 1] = ["web_search_options"];
 
-/// Objects of options, whose members are told of one by one.
+/// Objects of options, whose members are reported one by one.
 const GROUPS: [&str; 2] = ["generationConfig", "toolConfig"];
 
-/// Tells of every field of `extra` that `format` cannot say.
+/// Reports every field of `extra` that `format` cannot express.
 pub(crate) fn report_foreign_fields(extra: &Extra, format: &str, path: &str, losses: &mut Losses) {
     report_foreign_fields_as(extra, format, path, LossKind::Field, losses);
 }
@@ -92,10 +94,13 @@ pub(crate) fn report_foreign_fields_as(
         return;
     }
     let mut tell = |key: &str, value: &Raw, whose: &str| {
+        // An empty object is usually nothing lost, but here its presence turns a tool on.
         let asks = ASKS.contains(&key) && value.get() == "{}";
         if !has_content(value) && !asks {
             return;
         }
+        // The kind follows from the field's name, whatever the caller reports: sealed content stays
+        // `opaque` in every report.
         let what = match key {
             key if OPAQUE.contains(&key) => LossKind::Opaque,
             key if ALTERNATIVES.contains(&key) => LossKind::Alternative,
@@ -123,6 +128,8 @@ pub(crate) fn report_foreign_fields_as(
             let Some(key) = original_key(key) else {
                 continue;
             };
+            // Options nested in one object are lost one by one, so that a report names each of
+            // them.
             match value.fields().filter(|_| GROUPS.contains(&key)) {
                 Some(members) => {
                     for (member, value) in members.into_extra().iter() {

@@ -40,18 +40,57 @@ impl ObjectWriter {
         self.raw(key, &quote_json(value))
     }
 
-    /// Adds a member if there is a value.
-    pub(crate) fn raw_if_some(&mut self, key: &'static str, json: Option<&str>) -> &mut Self {
+    /// Adds a member whose value is JSON text, if there is one.
+    pub(crate) fn raw_if_some(
+        &mut self,
+        key: &'static str,
+        json: Option<impl AsRef<str>>,
+    ) -> &mut Self {
         if let Some(json) = json {
-            self.raw(key, json);
+            self.raw(key, json.as_ref());
         }
         self
+    }
+
+    /// Adds a string member, if there is one.
+    pub(crate) fn string_if_some(
+        &mut self,
+        key: &'static str,
+        value: Option<impl AsRef<str>>,
+    ) -> &mut Self {
+        if let Some(value) = value {
+            self.string(key, value.as_ref());
+        }
+        self
+    }
+
+    /// Adds a number or a boolean, if there is one.
+    pub(crate) fn value_if_some(
+        &mut self,
+        key: &'static str,
+        value: Option<impl ToString>,
+    ) -> &mut Self {
+        if let Some(value) = value {
+            self.raw(key, &value.to_string());
+        }
+        self
+    }
+
+    /// Adds an array member of JSON texts.
+    pub(crate) fn array(
+        &mut self,
+        key: &'static str,
+        values: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> &mut Self {
+        self.raw(key, &json_array(values))
     }
 
     /// Adds the members carried for this format; hints, and members already written, are left out.
     pub(crate) fn extra_fields(&mut self, fields: &Extra) -> &mut Self {
         for (key, value) in fields.iter() {
             if let Some(name) = original_key(key)
+                // A typed member wins over a carried one of the same name: the item may have been
+                // edited since.
                 && !self.keys.contains(&name)
             {
                 self.write_member(name, value.get());
@@ -108,5 +147,6 @@ pub(crate) fn json_array<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> 
 /// The text without surrounding white space if it is one JSON object.
 pub(crate) fn as_object(text: &str) -> Option<&str> {
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    // Returned as it stands: the order and spelling of arguments are part of what the model wrote.
     (text.starts_with('{') && Fields::parse(text).is_ok()).then_some(text)
 }

@@ -103,6 +103,7 @@ impl JsonBuilder {
     /// else is replaced.
     pub(crate) fn complete_text(&mut self, key: &str, whole: &str) -> String {
         let now = self.get_string(key).unwrap_or_default();
+        // Some hosts send no differences but the text so far; what is new is the rest of it.
         let missing = whole.strip_prefix(now.as_str()).unwrap_or_default();
         self.set_string(key, whole);
         missing.to_owned()
@@ -124,6 +125,7 @@ impl JsonBuilder {
         let entry = self.0.entry(key.to_owned());
         let member = entry.or_insert_with(|| MemberValue::Json(Raw::null()));
         if let MemberValue::Json(raw) = member {
+            // Parsed only when it grows; a member that never does keeps its text.
             *member = MemberValue::Object(Self::from_object(raw.get()));
         }
         if !matches!(member, MemberValue::Object(_)) {
@@ -142,12 +144,14 @@ impl JsonBuilder {
 
     fn merge_delta_at_depth(&mut self, key: &str, value: &RawValue, depth: usize) {
         match value.get().as_bytes().first() {
+            // Identifiers and types are repeated whole in every difference; only text grows.
             Some(b'"') if !matches!(key, "type" | "id" | "index" | "format" | "role") => {
                 let text: String = serde_json::from_str(value.get()).unwrap_or_default();
                 self.append_text(key, &text);
             }
             Some(b'[') => {
                 let values: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+                // An empty array is still a member; without this it would be lost.
                 if values.is_empty() && !self.contains_key(key) {
                     self.set(key, value);
                 }
@@ -155,6 +159,7 @@ impl JsonBuilder {
                     .iter()
                     .for_each(|value| self.push_element(key, value.get()));
             }
+            // Bounded, because the depth comes from the network.
             Some(b'{') if depth < DEPTH => {
                 let fields = Fields::parse(value.get()).unwrap_or_default();
                 self.edit_object(key, |object| {
@@ -163,6 +168,7 @@ impl JsonBuilder {
                     }
                 });
             }
+            // Numbers, booleans and `null`: the newest value counts, and `null` says nothing.
             _ => self.set_unless_empty(key, value),
         }
     }

@@ -46,6 +46,8 @@ impl NameRule {
             return Cow::Borrowed(name);
         }
         let hash = ContentHash::of(name.as_bytes()).to_string();
+        // 48 bits: enough to keep the names of one request apart, short enough for the limit of 64
+        // bytes.
         let short = hash.get(..12).unwrap_or_default();
         let plain = |c: char| if self.is_allowed_char(c) { c } else { '_' };
         let head = if self.letter_first && !name.starts_with(|c: char| c.is_ascii_alphabetic()) {

@@ -76,6 +76,7 @@ pub fn partner_indices<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Opt
     }
     let mut partner = vec![None; length];
     for (call, output) in open.into_pairs() {
+        // Stored in both directions, so that either half can be asked for the other.
         for (one, other) in [(call, output), (output, call)] {
             if let Some(slot) = partner.get_mut(one) {
                 *slot = Some(other);

@@ -68,6 +68,7 @@ impl<K: Ord> OpenCalls<K> {
         let steps = self.open.entry(key).or_default();
         match steps.last_mut() {
             Some(last) if last.step == self.step => last.calls.push(index),
+            // An id may come back many steps later; those calls are answered before the older ones.
             _ => steps.push(StepCalls {
                 step: self.step,
                 calls: vec![index],
@@ -85,6 +86,8 @@ impl<K: Ord> OpenCalls<K> {
             return OutputMatch::Late;
         };
         last.outputs.push(index);
+        // A full step is closed, so that a further output of this id goes to the next older step
+        // that still has open calls.
         if last.outputs.len() == last.calls.len() {
             self.done.extend(steps.pop());
         }
@@ -98,6 +101,8 @@ impl<K: Ord> OpenCalls<K> {
             .into_iter()
             .chain(self.open.into_values().flatten());
         steps.flat_map(|step| {
+            // Fewer outputs than calls of one id: a client that retried a call answers the last
+            // attempts, so the first ones stay unanswered.
             let silent = step.calls.len().saturating_sub(step.outputs.len());
             step.calls.into_iter().skip(silent).zip(step.outputs)
         })

@@ -15,13 +15,15 @@ pub(crate) fn is_in_assistant_turn(item: &Compaction) -> bool {
     maker.is_some_and(|format| format.starts_with("anthropic"))
 }
 
-/// The text to say to the model; nothing if there is none. Tells of what only the maker understands, and
-/// of a turn that was the model's.
+/// Returns the text of a compaction that another provider made; `None` if it has none. Reports as losses
+/// what only its maker can read, and that a turn of the model becomes the user's.
 pub(crate) fn compaction_as_text(
     item: &Compaction,
     path: &str,
     losses: &mut Losses,
 ) -> Option<String> {
+    // The loss is reported even if there is a readable summary: the target gets less than the maker
+    // would.
     if item.encrypted_content.is_some() {
         let why = "a compaction only its maker can read";
         losses.push(format!("{path}.encrypted_content"), LossKind::Opaque, why);
@@ -50,10 +52,12 @@ fn escape_system_tags(text: &str) -> String {
         let (before, tail) = rest.split_at(at);
         out.push_str(before);
         let inner = tail.strip_prefix('<').unwrap_or(tail);
+        // Models read `< / SYSTEM >` as a tag as well, so spaces and case are ignored here.
         let name = inner.trim_start().trim_start_matches('/').trim_start();
         let imitates = name
             .get(..6)
             .is_some_and(|word| word.eq_ignore_ascii_case("system"));
+        // Only imitations are escaped: markup and comparisons in the text stay readable.
         out.push_str(if imitates { "&lt;" } else { "<" });
         rest = inner;
     }

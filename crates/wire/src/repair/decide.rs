@@ -1,4 +1,4 @@
-//! What becomes of each item: which pair it belongs to, whether it stays, what it turns into.
+//! Repair decisions: which pair an item belongs to, whether it stays, what replaces it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +12,9 @@ use crate::model::pairing::{OpenCalls, OutputMatch};
 use crate::model::repair_rules::{RepairRules, Unanswered};
 use crate::turns::ends_step;
 
-/// What becomes of each item.
+/// The decisions on every item of a history, by its index.
 pub(super) struct RepairDecisions {
-    /// The other half of a pair.
+    /// For each call its output, for each output its call.
     partner: Vec<Option<usize>>,
     dropped: Vec<bool>,
     pub(super) replaced: BTreeMap<usize, Item>,
@@ -63,9 +63,12 @@ impl RepairDecisions {
                 CallSide::Neither => {}
                 CallSide::Call(kind, id) => {
                     calls.push(index);
+                    // Kept for late outputs, whose replacement names the function that was called.
                     if let Item::FunctionCall(call) = item {
                         names.insert(id.clone(), &call.name);
                     }
+                    // The kind is part of the key: an output of a shell call does not answer a
+                    // function's call of the same id.
                     open.add_call((kind, id), index);
                 }
                 CallSide::Output(kind, id) => match open.match_output(&(kind, id.clone()), index) {
@@ -87,6 +90,8 @@ impl RepairDecisions {
                 },
             }
         }
+        // Pairs are known only at the end: with fewer outputs than calls of one id, the last calls
+        // are the answered ones.
         for (call, output) in open.into_pairs() {
             self.link_pair(call, output);
         }
@@ -138,6 +143,8 @@ impl RepairDecisions {
                 return self.drop_item(index, IssueKind::UnansweredCall, what, issues);
             }
         };
+        // Its arguments may be half a JSON text, which no provider accepts, so even a placeholder
+        // would not help.
         if is_unfinished(call.status) {
             self.drop_item(
                 index,
@@ -188,6 +195,7 @@ impl RepairDecisions {
                 }
                 _ => {}
             }
+            // The first item keeps the id; items that were dropped above never claim it.
             if rules.unique_item_ids && item.id().is_some_and(|id| !seen.insert(id)) {
                 self.resolve_repeated_id(index, item, issues);
             }
@@ -220,6 +228,7 @@ impl RepairDecisions {
                 );
             }
         }
+        // A replacement that exists already (a late output as a message) has no item id.
         self.replaced.entry(index).or_insert(nameless);
         issues.push(Issue {
             kind: IssueKind::ItemId,
@@ -240,7 +249,7 @@ fn is_empty(message: &Message) -> bool {
         .all(|part| part.as_text().is_some_and(str::is_empty))
 }
 
-/// What a later output of an answered call becomes.
+/// Makes a user message of a later output of a call that is answered already.
 fn late_message(output: &FunctionCallOutput, function: &str) -> Message {
     let mut message = Message::text(
         Role::User,

@@ -22,6 +22,7 @@ pub(super) fn is_silent(item: &Item, target: Format) -> bool {
         mid_system: true,
         ..Dialect::of(target)
     };
+    // The item is lowered alone; whether a format writes an item does not depend on its neighbours.
     side(item, target).is_none_or(|side| {
         let run = RoleRun {
             side,

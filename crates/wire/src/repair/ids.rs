@@ -14,11 +14,46 @@ use super::repaired::{Issue, IssueKind, RepairedItem};
 use crate::model::call_ids::{CallSide, call_id, call_side};
 use crate::model::repair_rules::{CallIds, RepairRules};
 
+/// Derives an id from one that cannot be written, and reserves it.
+fn unused_call_id(
+    own: &str,
+    count: &mut usize,
+    used: &mut BTreeSet<String>,
+    rules: &RepairRules,
+) -> String {
+    // The count makes the ids of repeated calls differ; it goes on where it stopped, so that a
+    // history of n calls with one id costs n attempts and not n squared.
+    loop {
+        let id = derive_call_id(own, *count, &rules.call_ids);
+        *count += 1;
+        if used.insert(id.clone()) {
+            return id;
+        }
+    }
+}
+
+fn call_id_issue(index: usize, own: &str, id: &str, rules: &RepairRules) -> Issue {
+    let why = if rules.call_ids.accepts(own) {
+        "is used twice"
+    } else {
+        "is refused by the target"
+    };
+    let shown: String = own.chars().take(80).collect();
+    Issue {
+        kind: IssueKind::CallId,
+        index,
+        what: format!("call id {shown:?} {why}; written as {id:?}"),
+    }
+}
+
+/// Gives every call an id that the target accepts and no other call has, and every output its call's.
 pub(super) fn rewrite_call_ids(
     placed: &mut [OrderedItem<'_>],
     rules: &RepairRules,
     issues: &mut Vec<Issue>,
 ) {
+    // Reserved before any call is named, so that a function's call further up cannot take the id of
+    // a provider's own item.
     let mut used: BTreeSet<String> = placed
         .iter()
         .filter_map(|element| reserved_id(&element.item.item, rules))
@@ -30,6 +65,7 @@ pub(super) fn rewrite_call_ids(
         let Some(call) = element.call else { continue };
         let own = match call_side(&element.item.item, rules.target.spec().structure()) {
             CallSide::Call(_, id) => id.into_owned(),
+            // The call stands before its outputs by now, so its new id is known.
             CallSide::Output(..) => {
                 let id = renamed.get(&call);
                 set_placeholder_id(&mut element.item, id.map(String::as_str));
@@ -48,23 +84,8 @@ pub(super) fn rewrite_call_ids(
             continue;
         }
         let count = repeats.entry(own.clone()).or_default();
-        let mut id = derive_call_id(&own, *count, &rules.call_ids);
-        *count += 1;
-        while !used.insert(id.clone()) {
-            id = derive_call_id(&own, *count, &rules.call_ids);
-            *count += 1;
-        }
-        let why = if rules.call_ids.accepts(&own) {
-            "is used twice"
-        } else {
-            "is refused by the target"
-        };
-        let shown: String = own.chars().take(80).collect();
-        issues.push(Issue {
-            kind: IssueKind::CallId,
-            index: call,
-            what: format!("call id {shown:?} {why}; written as {id:?}"),
-        });
+        let id = unused_call_id(&own, count, &mut used, rules);
+        issues.push(call_id_issue(call, &own, &id, rules));
         element.item.set_call_id(&id);
         renamed.insert(call, id);
     }
@@ -88,6 +109,7 @@ fn set_placeholder_id(element: &mut RepairedItem<'_>, renamed: Option<&str>) {
         && let Item::FunctionCallOutput(output) = element.item.to_mut()
     {
         let hash = ContentHash::of(renamed.unwrap_or(&output.call_id).as_bytes());
+        // Derived, not random: repair of the same history must give the same bytes on every call.
         output.id = Some(format!("ctx_{hash}"));
     }
 }

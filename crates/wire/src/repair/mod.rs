@@ -7,7 +7,7 @@
 //!
 //! Afterwards:
 //! * every call has exactly one output, directly behind the model's step, in the order of the calls;
-//! * a call nobody answered has the output [`NO_RESULT`], or is gone ([`Unanswered`]);
+//! * a call nobody answered has the output [`NO_RESULT`](crate::NO_RESULT), or is gone ([`Unanswered`](crate::Unanswered));
 //! * an output without a call is gone, a second output of one call is a user message in its place;
 //! * call ids, those of providers' own calls among them, are unique and fit the target; ids of items are unique where the target wants that;
 //! * no message is empty, or empty once the target's writer has left out what it has no words for; no
@@ -38,11 +38,14 @@ pub use repaired::{Issue, IssueKind, Repaired, RepairedItem};
 #[must_use]
 pub fn repair<'a>(items: &[&'a Item], rules: &RepairRules) -> Repaired<'a> {
     let mut issues = Vec::new();
+    // Order matters: ids are made unique only among the items that stay, in their final order, and
+    // the ends are judged last.
     let mut settled = reorder::decide_and_order(items, rules, &mut issues);
     ids::rewrite_call_ids(&mut settled, rules, &mut issues);
     let mut items_out: Vec<RepairedItem<'a>> =
         settled.into_iter().map(|placed| placed.item).collect();
     ensure_user_ends(&mut items_out, items.len(), rules, &mut issues);
+    // Stable: issues of one item stay in the order they were found.
     issues.sort_by_key(|issue: &Issue| issue.index);
     Repaired {
         items: items_out,

@@ -1,4 +1,4 @@
-//! The items that stay, in their final order.
+//! Reordering: the items that stay, each output directly after the step of its call.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,19 +21,19 @@ pub(super) struct OrderedItem<'a> {
     pub(super) call: Option<usize>,
 }
 
-/// Decides and orders.
+/// Decides what becomes of each item, and puts those that stay into their final order.
 pub(super) fn decide_and_order<'a>(
     items: &[&'a Item],
     rules: &RepairRules,
     issues: &mut Vec<Issue>,
 ) -> Vec<OrderedItem<'a>> {
-    let mut fates = RepairDecisions::new(items);
-    fates.pair_outputs(items, rules, issues);
-    fates.resolve_invalid_items(items, rules, issues);
-    let mut line = ItemReorderer {
+    let mut decisions = RepairDecisions::new(items);
+    decisions.pair_outputs(items, rules, issues);
+    decisions.resolve_invalid_items(items, rules, issues);
+    let mut reorderer = ItemReorderer {
         items,
         target: rules.target,
-        decisions: &mut fates,
+        decisions: &mut decisions,
         issues,
         out: Vec::with_capacity(items.len()),
         open_calls: BTreeSet::new(),
@@ -43,12 +43,14 @@ pub(super) fn decide_and_order<'a>(
         next: 0,
     };
     for index in 0..items.len() {
-        line.visit_item(index);
+        reorderer.visit_item(index);
     }
-    line.end_step();
+    reorderer.end_step();
     let ItemReorderer {
         out, removed: gone, ..
-    } = line;
+    } = reorderer;
+    // Taken out at the end only: removing from the middle would shift the places that thoughts are
+    // noted by.
     let stays = |(at, placed): (usize, OrderedItem<'a>)| (!gone.contains(&at)).then_some(placed);
     out.into_iter().enumerate().filter_map(stays).collect()
 }
@@ -98,17 +100,23 @@ impl<'a> ItemReorderer<'_, 'a> {
         let replaced = self.decisions.replaced.get(&index);
         let own_side = side(replaced.unwrap_or(item), self.target);
         if self.decisions.is_dropped(index) {
+            // A dropped item still counts as what a thought led to: if all of those are gone, the
+            // thought goes too.
             if own_side == Some(Side::Model) && !matches!(item, Item::Reasoning(_)) {
                 self.record_follower(false);
             }
             return;
         }
+        // A new message of the model between calls and outputs would separate them in Chat, so the
+        // outputs come first.
         if own_side == Some(Side::Model) && !self.open_calls.is_empty() && begins_message(item) {
             self.end_step();
         }
         let paired = self.decisions.partner(index);
         match (call_side(item, self.target.spec().structure()), paired) {
             (CallSide::Output(..), Some(call)) => {
+                // The first output of a step ends it; all outputs of the step are written now, this
+                // one among them.
                 if self.open_calls.contains(&call) {
                     self.end_step();
                 }
@@ -138,6 +146,7 @@ impl<'a> ItemReorderer<'_, 'a> {
     /// Ends the model's step: the outputs of its calls, in the order of the calls.
     fn end_step(&mut self) {
         self.close_thought_group();
+        // A sorted set: outputs are written in the order of their calls.
         for call in std::mem::take(&mut self.open_calls) {
             match self.decisions.partner(call) {
                 Some(output) => self.place_output(call, output),
@@ -189,11 +198,14 @@ impl<'a> ItemReorderer<'_, 'a> {
         let Some(item) = self.items.get(index).copied() else {
             return;
         };
-        let mut kept = RepairedItem::from_source(item, index);
+        let mut emitted_item = RepairedItem::from_source(item, index);
         if let Some(other) = self.decisions.replaced.remove(&index) {
-            kept.item = Cow::Owned(other);
+            emitted_item.item = Cow::Owned(other);
         }
-        self.out.push(OrderedItem { item: kept, call });
+        self.out.push(OrderedItem {
+            item: emitted_item,
+            call,
+        });
         if let Some(emitted) = self.emitted.get_mut(index) {
             *emitted = true;
         }
@@ -216,14 +228,16 @@ impl<'a> ItemReorderer<'_, 'a> {
     }
 
     /// Notes an item of the model's that the thoughts before it led to.
-    fn record_follower(&mut self, kept: bool) {
+    fn record_follower(&mut self, is_kept: bool) {
         self.group.followers += 1;
-        self.group.kept_followers += usize::from(kept);
+        self.group.kept_followers += usize::from(is_kept);
     }
 
     /// Ends a group: thoughts that led to nothing that stays are taken out.
     fn close_thought_group(&mut self) {
         let group = std::mem::take(&mut self.group);
+        // One item that stays is enough: the provider wants a thought to be followed by something
+        // it led to.
         if group.kept_followers > 0 {
             return;
         }

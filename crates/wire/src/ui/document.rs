@@ -214,7 +214,7 @@ fn instruction_message(index: usize, message: &Message) -> UiMessage {
     }
 }
 
-/// All the model said as one message.
+/// Joins everything the model said into one message.
 fn response_message(folded: Vec<UiMessage>, id: Option<String>) -> UiMessage {
     let mut list = folded.into_iter();
     let mut answer = list.next().unwrap_or(UiMessage {

@@ -113,6 +113,7 @@ struct IdKey<'a>(u64, &'a str);
 
 impl<'a> IdKey<'a> {
     fn from_id(id: &'a str) -> Self {
+        // Ids of one store begin alike; comparing from the front would touch most bytes of both.
         let end = id.as_bytes().last_chunk::<8>();
         Self(end.map_or(0, |end| u64::from_be_bytes(*end)), id)
     }
@@ -123,6 +124,7 @@ fn answered_calls(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
     let open = |item: &FoldItem<'_>| {
         matches!(item.item, Item::FunctionCallOutput(_)) && item.answers.is_none()
     };
+    // Pairing costs a pass over the path; stores that name the calls spare it.
     if items.iter().any(open) {
         partner_indices(items.iter().map(|item| item.item))
     } else {
@@ -177,6 +179,7 @@ impl<'a, 'o> Folder<'a, 'o> {
             }
             item if self.is_hidden(entry) => {
                 // An unseen item still ends a run of the other side.
+                // Otherwise two answers around an unseen question would become one message.
                 if entry.message_id.is_none() && item_role(item) != Some(UiRole::Assistant) {
                     self.current = None;
                 }
@@ -227,6 +230,7 @@ impl<'a, 'o> Folder<'a, 'o> {
         {
             return current;
         }
+        // Another message begins, so the rest of an announcement no longer counts.
         self.announced = 0;
         let next = self.groups.len();
         let known = *self.by_id.entry(IdKey::from_id(id)).or_insert(next);
@@ -324,6 +328,7 @@ impl<'a, 'o> Folder<'a, 'o> {
             && draft.output.is_none()
         {
             draft.output = Some(output);
+            // A provider's own tool answers within the step; only a host's output ends it.
             let inside = is_provider_executed(&draft.hints);
             if let Some(group) = self.groups.get_mut(at.0) {
                 group.boundary |= !inside;

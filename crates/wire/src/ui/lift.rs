@@ -28,14 +28,14 @@ pub struct LiftedMessage {
     pub role: UiRole,
     /// The items, in order; each belongs to this message.
     pub items: Vec<Item>,
-    /// What could not be kept: parts that no AI SDK would accept, halves of surrogate pairs. Paths
+    /// What items cannot express: parts that no AI SDK would accept, halves of surrogate pairs. Paths
     /// begin with `parts`.
     pub losses: Vec<Loss>,
 }
 
 /// Reads one UI message; [`super::fold`] of the items gives back the same message.
 ///
-/// A part that validation would refuse is kept but not understood, with a loss.
+/// A part that validation would refuse is stored whole without being understood, with a loss.
 #[must_use]
 pub fn lift_message(message: &UiMessage) -> LiftedMessage {
     let mut lifter = Lifter::new(message);
@@ -110,6 +110,8 @@ impl Lifter {
             self.losses
                 .push(format!("parts[{index}].{name}"), LossKind::Field, why);
         }
+        // Halves of surrogate pairs can only come from escapes; most parts have none and are spared
+        // the check.
         if part.get().contains("\\u") {
             self.report_replaced_surrogates(index, &checked);
         }
@@ -145,6 +147,7 @@ impl Lifter {
         self.end_step_by_order();
         if !self.step_pending
             && let Some(OpenItem::Message { message, texts, .. }) = &mut self.open
+            // An item has one status and one id; texts that differ in them are separate items.
             && (*texts == 0 || (message.status == lifted.status && message.id == lifted.id))
         {
             message.status = lifted.status;
@@ -213,6 +216,8 @@ impl Lifter {
         self.items.push(call.into());
         self.items.extend(lifted.approval);
         if let Some(output) = lifted.output {
+            // A provider's own tool answered within the step; a host's outputs come after all calls
+            // of the step.
             if own {
                 self.items.push(output.into());
             } else {
@@ -283,6 +288,7 @@ impl Lifter {
     fn flush_step_start(&mut self) {
         if std::mem::take(&mut self.step_pending) {
             self.items.push(unmapped_part_item(&step_start_part()));
+            // The part that was written begins the step by itself.
             self.step_implied = false;
         }
     }
@@ -292,6 +298,7 @@ impl Lifter {
         let wanted = std::mem::take(&mut self.step_pending);
         let derived = std::mem::take(&mut self.step_implied);
         let mut hints = Extra::new();
+        // The hint is needed only where the order of the items would lead the fold to another step.
         if wanted != derived
             && let Ok(flag) = Raw::parse(wanted.to_string())
         {

@@ -21,22 +21,7 @@ pub(super) fn lift_file(checked: &CheckedPart<'_>) -> Part {
     let image = media_type.starts_with("image/");
     let mut hints = Extra::new();
     let mut extra = Extra::new();
-    let mut detail = None;
-    if let Some(raw) = checked.get("providerMetadata") {
-        match ProviderMetadata::parse(raw.get()) {
-            Some(mut metadata) => {
-                if image && let Some((name, word)) = metadata.take_string(OPENAI, "imageDetail") {
-                    record_alias(&mut hints, OPENAI, name);
-                    detail = Some(word);
-                }
-                metadata.extract_linked_fields(&mut hints, &mut extra);
-                if let Some(rest) = metadata.remaining_json() {
-                    hints.set("providerMetadata", rest);
-                }
-            }
-            None => hints.set("providerMetadata", raw.to_raw()),
-        }
-    }
+    let detail = lift_file_metadata(checked, image, &mut hints, &mut extra);
     let file_id = checked
         .get("providerReference")
         .and_then(|raw| lift_reference(raw.get(), &mut hints));
@@ -73,6 +58,31 @@ pub(super) fn lift_file(checked: &CheckedPart<'_>) -> Part {
     })
 }
 
+/// Reads the provider's metadata of a file and returns the detail of an image.
+fn lift_file_metadata(
+    checked: &CheckedPart<'_>,
+    image: bool,
+    hints: &mut Extra,
+    extra: &mut Extra,
+) -> Option<String> {
+    let raw = checked.get("providerMetadata")?;
+    // Metadata that is no object of objects is kept as it came.
+    let Some(mut metadata) = ProviderMetadata::parse(raw.get()) else {
+        hints.set("providerMetadata", raw.to_raw());
+        return None;
+    };
+    let mut detail = None;
+    if image && let Some((name, word)) = metadata.take_string(OPENAI, "imageDetail") {
+        record_alias(hints, OPENAI, name);
+        detail = Some(word);
+    }
+    metadata.extract_linked_fields(hints, extra);
+    if let Some(rest) = metadata.remaining_json() {
+        hints.set("providerMetadata", rest);
+    }
+    detail
+}
+
 /// The media type a URL has when none is stated.
 fn implied_media_type(url: &str, image: bool) -> &str {
     let general = if image { ANY_IMAGE } else { ANY_FILE };
@@ -86,7 +96,7 @@ fn implied_media_type(url: &str, image: bool) -> &str {
     }
 }
 
-/// A reference to one provider's file is a file id; several are kept as they are.
+/// Reads a reference to files: one provider's file is a file id; several are stored as they are.
 fn lift_reference(raw: &str, hints: &mut Extra) -> Option<String> {
     let fields = Fields::parse(raw).ok()?;
     let mut members = fields.iter();

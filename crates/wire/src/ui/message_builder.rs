@@ -19,7 +19,7 @@ pub(super) struct UiMessageBuilder<'a> {
     pub(super) explicit: bool,
     pub(super) slots: Vec<PartSlot<'a>>,
     sources: usize,
-    /// An output stands behind what the model said last.
+    /// Whether an output follows what the model said last.
     pub(super) boundary: bool,
     response: Option<ResponseId>,
 }

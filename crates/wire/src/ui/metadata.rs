@@ -148,7 +148,7 @@ impl ProviderMetadata {
         }
     }
 
-    /// The reverse of [`ProviderMetadata::extract_linked_fields`].
+    /// Does the reverse of [`ProviderMetadata::extract_linked_fields`].
     pub(super) fn insert_linked_fields(&mut self, hints: &Extra, extra: &Extra) {
         for link in &LINKS {
             let kept = wire_fields(extra, link.format);
@@ -159,7 +159,7 @@ impl ProviderMetadata {
         }
     }
 
-    /// What is left, to be kept; nothing if everything found its field.
+    /// Returns what is left to be stored; `None` if everything found its field.
     pub(super) fn remaining_json(&self) -> Option<Raw> {
         (self.untouched || !self.providers.is_empty()).then(|| self.to_raw())
     }

@@ -12,6 +12,9 @@
 //! every message begins with a `ctx:message` that also has `id` and `items`, the number of items
 //! that follow and belong to it.
 //!
+//! Reading checks first (`schema`, `validate`, `validate_part`) and lifts then, so that lifting never
+//! meets a part that the SDK would refuse.
+//!
 //! Not here: streams of UI message chunks, tools' schemas.
 
 mod compaction;

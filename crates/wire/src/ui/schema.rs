@@ -79,7 +79,7 @@ pub(super) enum PartKind {
         dynamic: bool,
         state: ToolState,
     },
-    /// Kept as it is: data, sources, custom content, pictures of thoughts.
+    /// Stored as it is: data, sources, custom content, pictures of thoughts.
     Plain,
 }
 

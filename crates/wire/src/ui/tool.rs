@@ -21,7 +21,7 @@ const DENIED: &str = "Tool call execution denied.";
 /// A tool part, read.
 pub(super) struct LiftedTool {
     pub(super) call: FunctionCall,
-    /// The call's hints, to be kept with it.
+    /// The hints to store with the call.
     pub(super) hints: Extra,
     pub(super) approval: Option<Item>,
     pub(super) output: Option<FunctionCallOutput>,
@@ -69,21 +69,7 @@ pub(super) fn lift_tool(checked: &CheckedPart<'_>, dynamic: bool, state: ToolSta
     if state == ToolState::InputStreaming {
         call.status = Some(Status::InProgress);
     }
-    if let Some(raw) = checked.get("callProviderMetadata") {
-        match ProviderMetadata::parse(raw.get()) {
-            Some(mut metadata) => {
-                if let Some((name, id)) = metadata.take_string(OPENAI, "itemId") {
-                    record_alias(&mut hints, OPENAI, name);
-                    call.id = Some(id);
-                }
-                metadata.extract_linked_fields(&mut hints, &mut call.extra);
-                if let Some(rest) = metadata.remaining_json() {
-                    hints.set("callProviderMetadata", rest);
-                }
-            }
-            None => hints.set("callProviderMetadata", raw.to_raw()),
-        }
-    }
+    lift_call_metadata(checked, &mut call, &mut hints);
     let approval = checked
         .get("approval")
         .map(|raw| lift_approval(&call.call_id, raw.get()));
@@ -93,6 +79,25 @@ pub(super) fn lift_tool(checked: &CheckedPart<'_>, dynamic: bool, state: ToolSta
         hints,
         approval,
         output,
+    }
+}
+
+/// Reads the provider's metadata of a call: what items have a field for moves there, the rest becomes a hint.
+fn lift_call_metadata(checked: &CheckedPart<'_>, call: &mut FunctionCall, hints: &mut Extra) {
+    let Some(raw) = checked.get("callProviderMetadata") else {
+        return;
+    };
+    // Metadata that is no object of objects is kept as it came.
+    let Some(mut metadata) = ProviderMetadata::parse(raw.get()) else {
+        return hints.set("callProviderMetadata", raw.to_raw());
+    };
+    if let Some((name, id)) = metadata.take_string(OPENAI, "itemId") {
+        record_alias(hints, OPENAI, name);
+        call.id = Some(id);
+    }
+    metadata.extract_linked_fields(hints, &mut call.extra);
+    if let Some(rest) = metadata.remaining_json() {
+        hints.set("callProviderMetadata", rest);
     }
 }
 

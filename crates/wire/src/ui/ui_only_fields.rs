@@ -10,7 +10,7 @@ const WIRE: &str = "ctx:wire";
 /// By far the most frequent hint: what the SDK streams begins with a step.
 const BEGINS_STEP: &str = r#"{"ui":{"~step":true}}"#;
 
-/// The fields kept for UI messages; empty if there are none.
+/// Returns the fields stored for UI messages; empty if there are none.
 pub(super) fn part_hints(extra: &Extra) -> Extra {
     if extra
         .get(WIRE)
@@ -24,7 +24,7 @@ pub(super) fn part_hints(extra: &Extra) -> Extra {
     wire_fields(extra, "ui").unwrap_or_default()
 }
 
-/// The fields kept for a format; `None` if nothing is kept for it.
+/// Returns the fields stored for a format; `None` if nothing is stored for it.
 pub(super) fn wire_fields(extra: &Extra, format: &str) -> Option<Extra> {
     let kept = extra.get(WIRE)?;
     if !kept.get().contains(format) {

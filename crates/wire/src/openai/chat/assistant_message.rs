@@ -1,4 +1,4 @@
-//! One native message of the model: what is said, and the calls made.
+//! One native message of the model: its thoughts, its text and its calls.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::parse_calls::{FUNCTION, LEGACY};
 use super::part::{self, EncodedPart};
 use super::spec::NAME;
 use crate::model::format_extras::{hint, original_key, report_foreign_fields};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::NAME_RULE;
 use crate::openai::shared::custom_tools::responses_citations_to_chat;
@@ -68,15 +68,9 @@ impl AssistantMessage<'_> {
         if !self.omits_role {
             object.string("role", "assistant");
         }
-        object.raw_if_some(
-            "content",
-            words.content_json(shape.as_deref(), place).as_deref(),
-        );
-        object.raw_if_some(
-            "refusal",
-            words.refusal.as_deref().map(quote_json).as_deref(),
-        );
-        object.raw_if_some("audio", words.audio.as_deref());
+        object.raw_if_some("content", words.content_json(shape.as_deref(), place));
+        object.string_if_some("refusal", words.refusal.as_deref());
+        object.raw_if_some("audio", words.audio);
         object.raw_if_some(CITATIONS, words.citations.as_ref().map(Raw::get));
         self.encode_thoughts(&mut object, losses);
         match calls.as_slice() {
@@ -85,10 +79,7 @@ impl AssistantMessage<'_> {
                 object.raw("function_call", call);
             }
             calls => {
-                object.raw(
-                    "tool_calls",
-                    &json_array(calls.iter().map(|(_, call)| call)),
-                );
+                object.array("tool_calls", calls.iter().map(|(_, call)| call));
             }
         }
         object.extra_fields(&own);
@@ -156,6 +147,8 @@ impl AssistantMessage<'_> {
         let as_field = match (place, refusal) {
             (BodyKind::Response, _) => shape != Some(LIST),
             (BodyKind::Request, Some(word)) => word == "field",
+            // Chat's `refusal` member stands instead of content; beside other parts it has to be a
+            // content part.
             (BodyKind::Request, None) => parts == 1,
         };
         for (nth, (index, message)) in self.messages.iter().enumerate() {
@@ -175,6 +168,8 @@ impl AssistantMessage<'_> {
         for (nth, (index, item)) in self.thoughts.iter().enumerate() {
             let path = format!("[{index}]");
             report_foreign_fields(&item.extra, NAME, &path, losses);
+            // A message has one `reasoning` member; joining two thoughts would make one that no
+            // host sent.
             if nth > 0 {
                 losses.push(path, LossKind::Item, "one message holds one thought");
                 continue;
@@ -196,6 +191,7 @@ impl AssistantMessage<'_> {
     }
 
     fn encode_calls(&self, place: BodyKind, losses: &mut Losses) -> Vec<(LegacyCall, String)> {
+        // `function_call` holds one call; with more the newer `tool_calls` is the only shape.
         let legacy = self.calls.len() == 1;
         let write = |(index, call): &(usize, AssistantCall<'_>)| match call {
             AssistantCall::Function(call, id) => {
@@ -213,7 +209,7 @@ impl AssistantMessage<'_> {
     }
 }
 
-/// Tells of fields that have something to say.
+/// Reports the loss of fields that have a value.
 fn report_fields_as(fields: &Extra, path: &str, why: &str, losses: &mut Losses) {
     for (key, value) in fields.iter() {
         if !matches!(value.get(), "null" | "[]" | "{}" | "\"\"") {
@@ -300,6 +296,7 @@ impl AssistantContent {
         losses: &mut Losses,
     ) -> Option<EncodedPart> {
         let came = hint(&part.extra.wire_fields(NAME), CITED).is_some();
+        // Only hosts that sent citations in a message accept them in a request.
         let taken = self.parts.is_empty() && (place == BodyKind::Response || came);
         let list = part.extra.get(CITATIONS).filter(|_| taken);
         let Some(citations) = list.and_then(responses_citations_to_chat) else {

@@ -66,6 +66,8 @@ pub(super) fn parse_content(fields: &mut Fields<'_>, model: bool) -> Result<Pars
         .enumerate()
         .map(read)
         .collect::<Result<_, _>>()?;
+    // An array of one plain text means the same as the string, so only there the hint is needed;
+    // other arrays can be nothing else.
     let alone = match parts.as_slice() {
         [] => true,
         [Part::InputText(text) | Part::OutputText(text)] => {
@@ -126,6 +128,7 @@ fn parse_part(text: &str, model: bool) -> Result<Part, Error> {
         "image_url" => parse_image(fields),
         "input_audio" => parse_audio(fields),
         "file" => parse_file(fields),
+        // Types that are newer than this code stay whole; only a Chat host gets them back.
         _ => wrap_extension(&kind, "part", text).map(|raw| {
             Part::Extension(ExtensionPart {
                 kind: format!("{SLUG}{kind}"),

@@ -15,7 +15,7 @@ use super::part::{self, EncodedPart};
 use super::spec::{FORMAT, NAME, STRUCTURE};
 use crate::model::chunk::{Chunk, Dialect};
 use crate::model::format_extras::{START, hint, report_foreign_fields};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::model::paired_item::{PairedItem, RoleRun, Side};
 use crate::model::text_fallback::compaction_as_text;
@@ -113,9 +113,7 @@ impl<'a> RunEncoder<'_, 'a> {
         if !self.attached_parts.is_empty() {
             let parts = std::mem::take(&mut self.attached_parts);
             let mut object = ObjectWriter::new();
-            object
-                .string("role", "user")
-                .raw("content", &json_array(parts));
+            object.string("role", "user").array("content", parts);
             self.push_element(Side::User, object.finish());
         }
     }
@@ -124,9 +122,12 @@ impl<'a> RunEncoder<'_, 'a> {
         match entry.item {
             Item::Message(message) if message.role == Role::Assistant => {
                 self.report_status(index, message.status);
+                // Items of one native message become one again, unless a hint says that the
+                // document had two.
                 if self.starts_new_message(entry.item, &message.extra) {
                     self.flush_pending();
                 }
+                // Chat has one text and then calls in a message; the order cannot be written.
                 let late =
                     self.open == OpenMessage::Calls && message.content.iter().any(has_content);
                 if late {
@@ -178,6 +179,7 @@ impl<'a> RunEncoder<'_, 'a> {
 
     fn push_reasoning(&mut self, index: usize, item: &'a Item, reasoning: &'a Reasoning) {
         let path = format!("[{index}]");
+        // Only a Chat host that sent thoughts accepts them back, and only in the field it used.
         if hint(&reasoning.extra.wire_fields(NAME), THOUGHTS).is_none() {
             let opaque = reasoning.encrypted_content.is_some() || reasoning.signature.is_some();
             let what = if opaque {
@@ -199,6 +201,7 @@ impl<'a> RunEncoder<'_, 'a> {
         self.flush_pending();
         let path = format!("[{index}]");
         self.report_status(index, message.status);
+        // The `<system>` tag keeps the host's authority visible where the role cannot.
         if message.role.is_instruction() && !self.dialect.mid_system {
             self.losses.push(
                 &path,
@@ -218,6 +221,8 @@ impl<'a> RunEncoder<'_, 'a> {
             self.losses
                 .push(&path, LossKind::Role, "the model knows no developer");
         }
+        // The user's turn stays, even if nothing of it can be shown: without it two answers would
+        // follow each other.
         let placeholder = (role == Role::User).then_some(OMITTED);
         if let Some(json) =
             encode_message(role.as_str(), message, placeholder, &path, &mut self.losses)
@@ -295,10 +300,11 @@ impl<'a> RunEncoder<'_, 'a> {
             ),
             None => object.string("tool_call_id", entry.call_id()),
         };
+        // A tool's message must have content, and the model should know where to look.
         let none = quote_json(if empty { "" } else { ATTACHED });
         object.raw_if_some(
             "content",
-            part::encode_content(&natives, shape.as_deref(), &none).as_deref(),
+            part::encode_content(&natives, shape.as_deref(), &none),
         );
         if let Some(name) = hint(&wire, "~name") {
             // The call tells of a name that had to change.
@@ -340,6 +346,7 @@ impl<'a> RunEncoder<'_, 'a> {
         let empty = aside.is_empty();
         if !empty {
             self.attached_parts
+                // The user message holds media of several calls; the line says whose they are.
                 .push(encode_plain_text(&format!("Output of tool call {id}:")).json);
             self.attached_parts.extend(aside);
         }
@@ -405,7 +412,7 @@ fn encode_message(
     object.string("role", role);
     object.raw_if_some(
         "content",
-        part::encode_content(&natives, shape.as_deref(), "\"\"").as_deref(),
+        part::encode_content(&natives, shape.as_deref(), "\"\""),
     );
     object.extra_fields(&wire);
     Some(object.finish())

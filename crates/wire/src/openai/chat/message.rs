@@ -119,6 +119,8 @@ impl TranscriptParser {
         if !usual {
             said.store_shape(&mut hints);
         }
+        // A response's array would be written as a string in a request, so it has a hint of its
+        // own.
         if self.calls.is_response && said.is_array {
             set_hint(&mut hints, content::CONTENT, LIST);
         }
@@ -126,8 +128,12 @@ impl TranscriptParser {
         parse_citations(&mut fields, self.calls.is_response, &mut parts)?;
         let mut own = to_extras(fields.into_extra());
         if self.calls.is_response {
+            // Members of an answer's message (citations, sound) are not accepted in a request, so
+            // they are stored apart.
             own = with_key_prefix(ANSWER, own).collect();
         }
+        // A message that has only calls needs no item of its own: its fields are stored on the
+        // first call.
         let speaks = !parts.is_empty()
             || calls.is_empty()
             || !matches!(calls.first(), Some(Item::FunctionCall(_)));

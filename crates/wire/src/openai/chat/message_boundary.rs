@@ -1,4 +1,8 @@
 //! Which items one native message of the model takes together.
+//!
+//! Reading cuts one message into thoughts, text and calls, in that order; writing joins items as far
+//! as that order allows. Both ask [`OpenMessage`], so that a document's messages come back as they
+//! were, and a hint is needed only where a document cut them elsewhere.
 
 use contexture_ir::Item;
 
@@ -8,11 +12,11 @@ pub(super) enum OpenMessage {
     /// No message of the model stands before.
     #[default]
     Nothing,
-    /// Only thoughts.
+    /// The message has only thoughts.
     Thoughts,
-    /// Something is said.
+    /// The message has text.
     Content,
-    /// There are calls.
+    /// The message has calls.
     Calls,
 }
 

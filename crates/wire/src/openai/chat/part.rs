@@ -103,7 +103,7 @@ fn encode_image(image: &ImagePart, path: &str, losses: &mut Losses) -> Option<St
     } else {
         let mut inner = ObjectWriter::new();
         inner.string("url", url);
-        inner.raw_if_some("detail", image.detail.as_deref().map(quote_json).as_deref());
+        inner.string_if_some("detail", image.detail.as_deref());
         inner.extra_fields(&strip_key_prefix("image_url.", &wire));
         object.raw("image_url", &inner.finish());
     }
@@ -155,16 +155,13 @@ fn encode_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<Strin
         losses.push(format!("{path}.file_url"), LossKind::Field, why);
     }
     let mut inner = ObjectWriter::new();
-    inner.raw_if_some("file_data", data.map(quote_json).as_deref());
-    inner.raw_if_some(
-        "file_id",
-        file.file_id.as_deref().map(quote_json).as_deref(),
-    );
+    inner.string_if_some("file_data", data);
+    inner.string_if_some("file_id", file.file_id.as_deref());
     let name = file.filename.clone().or_else(|| {
         let absent = hint(&wire, "~filename").is_some();
         (data.is_some() && !absent).then(|| default_filename(url.map_or("", |url| url.media_type)))
     });
-    inner.raw_if_some("filename", name.as_deref().map(quote_json).as_deref());
+    inner.string_if_some("filename", name.as_deref());
     inner.extra_fields(&strip_key_prefix("file.", &wire));
     let mut object = ObjectWriter::new();
     object.string("type", "file").raw("file", &inner.finish());

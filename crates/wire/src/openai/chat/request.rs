@@ -6,7 +6,6 @@
 use contexture_ir::{
     Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript, quote_json,
 };
-use serde_json::Number;
 use serde_json::value::RawValue;
 
 use super::message::TranscriptParser;
@@ -17,12 +16,14 @@ use crate::model::chunk::{Dialect, Envelope};
 use crate::model::conversion::DocumentKind;
 use crate::model::conversion::Lifted;
 use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::{
-    record_missing_model, record_unknown_effort, shared_options, supported_effort,
+    encode_tool_options, has_tool_options, parse_common_options, record_missing_model,
+    record_unknown_effort, report_token_budget, required_model, shared_options, supported_effort,
+    take_tool_choice,
 };
-use crate::openai::shared::unexpected_value;
+use crate::openai::shared::{envelope_around, unexpected_value, without_keys};
 
 /// The hint of the older name of the output limit.
 const MAX_TOKENS: &str = "~max_tokens";
@@ -47,10 +48,9 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     record_missing_model(&transcript, &mut wire);
     transcript.tools = parse_tools(&mut fields, &mut wire)?;
     transcript.options = parse_options(&mut fields, &mut wire)?;
-    if transcript.tools.is_empty()
-        && (transcript.options.tool_choice.is_some()
-            || transcript.options.parallel_tool_calls.is_some())
-    {
+    if transcript.tools.is_empty() && has_tool_options(&transcript.options) {
+        // Hosts refuse a choice without tools, so other sources lose it; a Chat request that had it
+        // gets it back.
         set_hint(&mut wire, ALONE, "kept");
     }
     wire.extend(to_extras(fields.into_extra()));
@@ -64,6 +64,8 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
 
 /// `tools`, or the older `functions` where there are none.
 fn parse_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefinition>, Error> {
+    // An empty or `null` list stays with the unknown fields, so that it comes back as it was
+    // written.
     let some = |value: &RawValue| value.get().starts_with('[') && value.get() != "[]";
     if fields.get(&["tools"]).is_some_and(some)
         && let Some(value) = fields.take_field(&["tools"])?
@@ -86,18 +88,12 @@ fn parse_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefi
 }
 
 fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
-    let number = "a number";
-    let mut options = RequestOptions {
-        max_output_tokens: fields.take_as(&["max_completion_tokens"], "a whole number")?,
-        temperature: fields.take_as::<Number>(&["temperature"], number)?,
-        top_p: fields.take_as::<Number>(&["top_p"], number)?,
-        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
-        stream: fields.take_as(&["stream"], "a boolean")?,
-        ..RequestOptions::default()
-    };
+    let mut options = parse_common_options(fields, "max_completion_tokens")?;
     if options.max_output_tokens.is_none()
         && let Some(limit) = fields.take_as(&["max_tokens"], "a whole number")?
     {
+        // Older hosts know only the older name; writing the newer one would lift the limit without
+        // an error.
         set_hint(wire, MAX_TOKENS, "kept");
         options.max_output_tokens = Some(limit);
     }
@@ -108,72 +104,56 @@ fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpt
             ..ReasoningOptions::default()
         });
     }
-    match fields.get(&["stop"]).map(|value| value.get()) {
-        Some(text) if text.starts_with('"') => {
-            options.stop.extend(fields.take_string(&["stop"])?);
-            set_hint(wire, STOP, "string");
-        }
-        Some("[]") | None => {}
-        Some(_) => {
-            options.stop = fields
-                .take_as(&["stop"], "a text or texts")?
-                .unwrap_or_default()
-        }
-    }
-    if fields
-        .get(&["tool_choice"])
-        .is_some_and(|value| value.get() != "null")
-    {
-        options.tool_choice = fields
-            .take_field(&["tool_choice"])?
-            .map(tools::parse_tool_choice);
-    }
+    options.stop = parse_stop(fields, wire)?;
+    options.tool_choice = take_tool_choice(fields, tools::parse_tool_choice)?;
     options.response_format = fields
         .get(&["response_format"])
         .and_then(tools::parse_response_format);
+    // Taken only if every member was understood; otherwise the whole stays with the request's own
+    // fields.
     if options.response_format.is_some() {
         fields.take_field(&["response_format"])?;
     }
     Ok(options)
 }
 
+/// Takes the texts that end the answer: a string, or an array of strings.
+fn parse_stop(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<String>, Error> {
+    match fields.get(&["stop"]).map(|value| value.get()) {
+        Some(text) if text.starts_with('"') => {
+            let stop = fields.take_string(&["stop"])?;
+            set_hint(wire, STOP, "string");
+            Ok(stop.into_iter().collect())
+        }
+        // An empty array stays with the request's own fields.
+        Some("[]") | None => Ok(Vec::new()),
+        Some(_) => {
+            let stop = fields.take_as(&["stop"], "a text or texts")?;
+            Ok(stop.unwrap_or_default())
+        }
+    }
+}
+
 pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
     let (wire, told) = shared_options(&request.extra, FORMAT);
-    let mut lead = Vec::new();
-    for (index, message) in request.instructions.iter().enumerate() {
-        lead.extend(encode::encode_instruction(
-            dialect,
-            index,
-            message,
-            &mut losses,
-        ));
-    }
+    let messages = request.instructions.iter().enumerate();
+    let lead = messages.filter_map(|(index, message)| {
+        encode::encode_instruction(dialect, index, message, &mut losses)
+    });
+    let lead: Vec<String> = lead.collect();
     let mut head = ObjectWriter::new();
-    if let Some(model) = crate::openai::shared::options::required_model(request, &wire, &mut losses)
-    {
-        head.string("model", model);
-    }
+    head.string_if_some("model", required_model(request, &wire, &mut losses));
     let tools = encode_tools(request, &wire, &mut head, &mut losses);
     let mut tail = ObjectWriter::new();
     encode_options(request, &wire, tools, &mut tail, &mut losses);
     report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
+    // What was written above must not be repeated by a stored field of the same name.
     let mut taken = vec!["messages"];
     taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend(tools.then_some("tools"));
-    let rest: Extra = wire
-        .iter()
-        .filter(|(key, _)| !taken.contains(key))
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .collect();
-    tail.extra_fields(&rest);
-    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
-    Envelope {
-        before: format!("{{{}{}\"messages\":[", head.inner_json(), comma(&head)),
-        lead: lead.join(","),
-        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
-        losses: losses.into_vec(),
-    }
+    tail.extra_fields(&without_keys(&taken, &wire));
+    envelope_around("messages", &head, lead, &tail, losses)
 }
 
 /// Whether any tool could be written.
@@ -197,10 +177,7 @@ fn encode_tools(
     if tools.is_empty() {
         return false;
     }
-    head.raw(
-        if legacy { "functions" } else { "tools" },
-        &json_array(&tools),
-    );
+    head.array(if legacy { "functions" } else { "tools" }, &tools);
     true
 }
 
@@ -212,78 +189,41 @@ fn encode_options(
     losses: &mut Losses,
 ) {
     let options = &request.options;
+    let reasoning = options.reasoning.as_ref();
+    report_token_budget(options, losses);
+    if reasoning.is_some_and(|reasoning| reasoning.summary.is_some()) {
+        let why = "thoughts are not shown";
+        losses.push("options.reasoning.summary", LossKind::Option, why);
+    }
+    // A choice without tools is written only if this format's own request had one.
     let tools = tools || hint(wire, ALONE).is_some();
-    let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
-    if let Some(reasoning) = &options.reasoning {
-        if reasoning.budget_tokens.is_some() {
-            lose(
-                "options.reasoning.budget_tokens",
-                "thinking is limited by effort, not by tokens",
-            );
-        }
-        if reasoning.summary.is_some() {
-            lose("options.reasoning.summary", "thoughts are not shown");
-        }
-    }
-    if !tools && (options.tool_choice.is_some() || options.parallel_tool_calls.is_some()) {
-        lose("options.tool_choice", "a choice without tools is refused");
-    }
-    let text = |number: &Number| number.to_string();
-    if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
-        tail.raw_if_some(
-            "tool_choice",
-            tools::encode_tool_choice(choice, losses).as_deref(),
-        );
-    }
-    let parallel = options.parallel_tool_calls.filter(|_| tools);
-    tail.raw_if_some(
-        "parallel_tool_calls",
-        parallel.map(|yes| yes.to_string()).as_deref(),
-    );
-    let format = options
-        .response_format
-        .as_ref()
-        .map(tools::encode_response_format);
-    tail.raw_if_some("response_format", format.as_deref());
-    let limit = options.max_output_tokens.map(|limit| limit.to_string());
-    let older = hint(wire, MAX_TOKENS).is_some();
-    tail.raw_if_some(
-        if older {
-            "max_tokens"
-        } else {
-            "max_completion_tokens"
-        },
-        limit.as_deref(),
-    );
-    let word = options
-        .reasoning
-        .as_ref()
-        .and_then(|reasoning| reasoning.effort.as_deref());
-    tail.raw_if_some(
-        "reasoning_effort",
-        supported_effort(word, wire, losses)
-            .map(quote_json)
-            .as_deref(),
-    );
-    tail.raw_if_some(
-        "temperature",
-        options.temperature.as_ref().map(text).as_deref(),
-    );
-    tail.raw_if_some("top_p", options.top_p.as_ref().map(text).as_deref());
-    match options.stop.as_slice() {
+    encode_tool_options(options, tools, tools::encode_tool_choice, tail, losses);
+    let format = options.response_format.as_ref();
+    tail.raw_if_some("response_format", format.map(tools::encode_response_format));
+    let is_older = hint(wire, MAX_TOKENS).is_some();
+    let limit = if is_older {
+        "max_tokens"
+    } else {
+        "max_completion_tokens"
+    };
+    tail.value_if_some(limit, options.max_output_tokens);
+    let effort = reasoning.and_then(|reasoning| reasoning.effort.as_deref());
+    tail.string_if_some("reasoning_effort", supported_effort(effort, wire, losses));
+    tail.value_if_some("temperature", options.temperature.as_ref());
+    tail.value_if_some("top_p", options.top_p.as_ref());
+    encode_stop(&options.stop, wire, tail);
+    tail.value_if_some("stream", options.stream);
+}
+
+/// Writes the texts that end the answer; a single one as a string if it came so.
+fn encode_stop(stop: &[String], wire: &Extra, tail: &mut ObjectWriter) {
+    match stop {
         [] => {}
         [one] if hint(wire, STOP).is_some() => {
             tail.string("stop", one);
         }
         many => {
-            tail.raw(
-                "stop",
-                &json_array(many.iter().map(|text| quote_json(text))),
-            );
+            tail.array("stop", many.iter().map(|text| quote_json(text)));
         }
     }
-    tail.raw_if_some(
-        "stream",
-        options.stream.map(|yes| yes.to_string()).as_deref(),
-    );
 }

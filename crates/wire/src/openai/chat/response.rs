@@ -5,7 +5,6 @@
 
 use contexture_ir::{
     Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Role, Transcript, Usage,
-    quote_json,
 };
 use serde_json::value::RawValue;
 
@@ -42,6 +41,8 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         finish = parse_choice(first.get(), &mut reader, &mut wire)
             .map_err(|error| error.at_index(0).at_segment("choices"))?;
         if !others.is_empty() {
+            // Items hold one answer; the alternatives are stored whole and written back by this
+            // format only.
             wire.set(OTHERS, Raw::from_value(&others)?);
         }
     } else {
@@ -60,6 +61,8 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     });
     if fields
         .get(&["object"])
+        // The usual values are written without being stored; others stay, and absence leaves a
+        // hint.
         .is_some_and(|value| value.get() == "\"chat.completion\"")
     {
         fields.take_field(&["object"])?;
@@ -98,6 +101,7 @@ fn parse_choice(
     let reason = fields.take_string(&["finish_reason"])?;
     let finish = reason.as_deref().map(parse_finish_reason);
     if let (Some(reason), Some(finish)) = (&reason, &finish)
+        // Several words mean one reason; the hint gives this very word back.
         && finish_reason_word(finish) != Some(reason)
     {
         set_hint(wire, FINISH, reason);
@@ -131,7 +135,7 @@ fn finish_reason_word(finish: &FinishReason) -> Option<&str> {
     }
 }
 
-/// The figures; the object itself is kept whole.
+/// Reads the token counts; the object itself is stored whole.
 pub(super) fn parse_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
     let figures = UsageFields(&fields);
@@ -163,11 +167,8 @@ fn encode_usage(usage: &Usage) -> String {
     object.raw("total_tokens", &total.to_string());
     let text = |figure: Option<u64>| figure.map(|figure| figure.to_string());
     let mut details = ObjectWriter::new();
-    details.raw_if_some("cached_tokens", text(usage.cache_read_tokens).as_deref());
-    details.raw_if_some(
-        "cache_write_tokens",
-        text(usage.cache_write_tokens).as_deref(),
-    );
+    details.raw_if_some("cached_tokens", text(usage.cache_read_tokens));
+    details.raw_if_some("cache_write_tokens", text(usage.cache_write_tokens));
     if !details.is_empty() {
         object.raw("prompt_tokens_details", &details.finish());
     }
@@ -177,6 +178,18 @@ fn encode_usage(usage: &Usage) -> String {
         object.raw("completion_tokens_details", &details.finish());
     }
     object.finish()
+}
+
+/// Writes `choices`: the answer, then the alternatives that the source had, as they came.
+fn encode_choices(choice: Option<String>, wire: &Extra) -> String {
+    let stored = wire.get(OTHERS);
+    let others = stored.and_then(|raw| raw.parse_as::<Vec<Box<RawValue>>>().ok());
+    let others = others.unwrap_or_default();
+    if choice.is_none() && others.is_empty() && stored.is_some_and(|own| own.get() == "null") {
+        return "null".to_owned();
+    }
+    let others = others.iter().map(|other| other.get().to_owned());
+    json_array(choice.into_iter().chain(others))
 }
 
 pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
@@ -197,7 +210,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
         let hash = contexture_ir::ContentHash::of(message.as_bytes());
         id = Some(format!("chatcmpl-{hash}"));
     }
-    object.raw_if_some("id", id.as_deref().map(quote_json).as_deref());
+    object.string_if_some("id", id.as_deref());
     if hint(&wire, "~object").is_none() && wire.get("object").is_none() {
         object.string("object", OBJECT);
     }
@@ -210,26 +223,12 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
         .model
         .as_deref()
         .or(wire.is_empty().then_some("unknown"));
-    object.raw_if_some("model", model.map(quote_json).as_deref());
-    let mut choices = Vec::new();
-    if hint(&wire, "~choices").is_none() || !transcript.items.is_empty() {
-        choices.push(encode_choice(&info, &wire, &message, calls, &mut losses));
-    }
-    let others: Vec<Box<RawValue>> = wire
-        .get(OTHERS)
-        .and_then(|raw| raw.parse_as().ok())
-        .unwrap_or_default();
-    choices.extend(others.iter().map(|other| other.get().to_owned()));
-    let null = choices.is_empty() && wire.get(OTHERS).is_some_and(|own| own.get() == "null");
-    object.raw(
-        OTHERS,
-        &if null {
-            "null".to_owned()
-        } else {
-            json_array(&choices)
-        },
-    );
-    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage).as_deref());
+    object.string_if_some("model", model);
+    // A response that came without choices goes without, while there is still nothing to write.
+    let has_choice = hint(&wire, "~choices").is_none() || !transcript.items.is_empty();
+    let choice = has_choice.then(|| encode_choice(&info, &wire, &message, calls, &mut losses));
+    object.raw(OTHERS, &encode_choices(choice, &wire));
+    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage));
     report_foreign_fields(&transcript.extra, NAME, "", &mut losses);
     object.extra_fields(&without_key_prefixes(&[CHOICE], &wire));
     Lowered {
@@ -266,7 +265,7 @@ fn encode_choice(
         (None, _) if wire.is_empty() => Some(if calls { "tool_calls" } else { "stop" }.to_owned()),
         (None, _) => None,
     };
-    object.raw_if_some("finish_reason", word.as_deref().map(quote_json).as_deref());
+    object.string_if_some("finish_reason", word.as_deref());
     object.extra_fields(&strip_key_prefix(CHOICE, wire));
     object.finish()
 }
@@ -282,18 +281,13 @@ fn gather_assistant_message<'a>(
         match entry.item {
             Item::Message(message) if message.role == Role::Assistant => {
                 if !step.calls.is_empty() {
-                    losses.push(
-                        &path,
-                        LossKind::Order,
-                        "text after a call is written before it",
-                    );
+                    let why = "text after a call is written before it";
+                    losses.push(&path, LossKind::Order, why);
                 }
+                // An answer is one message in Chat, however many its source had.
                 if !step.messages.is_empty() {
-                    losses.push(
-                        &path,
-                        LossKind::Order,
-                        "several messages are written as one",
-                    );
+                    let why = "several messages are written as one";
+                    losses.push(&path, LossKind::Order, why);
                 }
                 report_foreign_fields(&message.extra, NAME, &path, losses);
                 step.messages.push((index, message));
@@ -321,11 +315,8 @@ fn gather_assistant_message<'a>(
                 step.calls.push((index, AssistantCall::Other(item)));
             }
             other => {
-                losses.push(
-                    path,
-                    LossKind::Item,
-                    format!("a response has no word for `{}`", other.kind()),
-                );
+                let why = format!("a response has no word for `{}`", other.kind());
+                losses.push(path, LossKind::Item, why);
             }
         }
     }

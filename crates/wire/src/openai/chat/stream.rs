@@ -49,7 +49,7 @@ struct StreamedCall {
     piece: usize,
 }
 
-/// What was told of the first choice.
+/// The pieces of the first choice that were reported so far.
 #[derive(Clone, Debug, Default)]
 struct PieceTracker {
     next: usize,
@@ -60,10 +60,10 @@ struct PieceTracker {
 }
 
 impl StreamParser for ChatStream {
-    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
+    fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
         if let Some(error) = fields.get(&["error"]).filter(|error| error.get() != "null") {
-            said.push(StreamEvent::Failed(parse_failure(error)));
+            events.push(StreamEvent::Failed(parse_failure(error)));
             return ParsedEvent::Recognized;
         }
         let Some(choices) = fields.get(&["choices"]) else {
@@ -78,17 +78,17 @@ impl StreamParser for ChatStream {
         let choices: Vec<&RawValue> = serde_json::from_str(choices.get()).unwrap_or_default();
         if !self.started && !choices.is_empty() {
             self.started = true;
-            said.push(StreamEvent::Started {
+            events.push(StreamEvent::Started {
                 id: self.head.get_string("id"),
                 model: self.head.get_string("model"),
             });
         }
         for choice in choices {
-            self.push_choice(choice, said);
+            self.push_choice(choice, events);
         }
         let usage = fields.get(&["usage"]).filter(|usage| usage.get() != "null");
         if let Some(Ok(usage)) = usage.map(|usage| response::parse_usage(usage.get())) {
-            said.push(StreamEvent::Usage(usage));
+            events.push(StreamEvent::Usage(usage));
         }
         ParsedEvent::Recognized
     }
@@ -108,6 +108,7 @@ impl StreamParser for ChatStream {
         body.set_string("object", "chat.completion");
         let cut = !self.is_complete();
         let none = StreamedChoice::default();
+        // A stream cut before its first choice still gives a body that can be lifted.
         let nothing = (cut && self.choices.is_empty()).then_some(&none);
         let choices = self.choices.values().chain(nothing);
         if let Ok(choices) = Raw::parse(json_array(choices.map(|choice| choice.to_json(cut)))) {
@@ -122,34 +123,37 @@ impl StreamParser for ChatStream {
 }
 
 impl ChatStream {
-    fn push_choice(&mut self, choice: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_choice(&mut self, choice: &RawValue, events: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(choice.get()) else {
             return;
         };
         let index = index_field(&fields, "index").unwrap_or(0);
         let mut silent = Vec::new();
-        let said = if index == 0 { said } else { &mut silent };
+        // Only the first answer is reported live; alternatives are collected for the body.
+        let events = if index == 0 { events } else { &mut silent };
         let choice = self.choices.entry(index).or_default();
+        // Some hosts end a stream with the whole message instead of a difference.
         if let Some(delta) = fields.get(&["delta"]).or(fields.get(&["message"])) {
-            choice.push_delta(delta.get(), said);
+            choice.push_delta(delta.get(), events);
         }
         for (key, value) in fields.iter() {
             match key {
                 "delta" | "message" => {}
+                // Its lists grow from event to event; other members of a choice are replaced.
                 "logprobs" if value.get() != "null" => choice.fields.merge_delta(key, value),
                 _ => choice.fields.set_unless_empty(key, value),
             }
         }
         if let Some(word) = string_field(&fields, "finish_reason") {
-            choice.pieces.close_piece(said);
+            choice.pieces.close_piece(events);
             let finish = Some(response::parse_finish_reason(&word));
-            said.push(StreamEvent::Finished { finish });
+            events.push(StreamEvent::Finished { finish });
         }
     }
 }
 
 impl StreamedChoice {
-    fn push_delta(&mut self, delta: &str, said: &mut Vec<StreamEvent>) {
+    fn push_delta(&mut self, delta: &str, events: &mut Vec<StreamEvent>) {
         let fields = Fields::parse(delta).unwrap_or_default();
         for (key, value) in fields.iter() {
             match key {
@@ -158,13 +162,13 @@ impl StreamedChoice {
                         serde_json::from_str(value.get()).unwrap_or_default();
                     calls
                         .into_iter()
-                        .for_each(|call| self.push_call(call, said));
+                        .for_each(|call| self.push_call(call, events));
                 }
-                "content" if value.get().starts_with('[') => self.push_parts(value, said),
+                "content" if value.get().starts_with('[') => self.push_parts(value, events),
                 _ => {
                     self.message.merge_delta(key, value);
                     if let Some(delta) = string_value(value).filter(|delta| !delta.is_empty()) {
-                        self.pieces.emit_delta(key, delta, said);
+                        self.pieces.emit_delta(key, delta, events);
                     }
                 }
             }
@@ -172,21 +176,21 @@ impl StreamedChoice {
     }
 
     /// Some hosts send content as parts: texts grow together, others stand before them.
-    fn push_parts(&mut self, value: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_parts(&mut self, value: &RawValue, events: &mut Vec<StreamEvent>) {
         let parts: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         for part in parts {
             let fields = Fields::parse(part.get()).unwrap_or_default();
             match string_field(&fields, "text") {
                 Some(delta) if string_field(&fields, "type").as_deref() == Some("text") => {
                     self.message.append_text("content", &delta);
-                    self.pieces.emit_delta("content", delta, said);
+                    self.pieces.emit_delta("content", delta, events);
                 }
                 _ => self.content.push(part.get().to_owned()),
             }
         }
     }
 
-    fn push_call(&mut self, call: &RawValue, said: &mut Vec<StreamEvent>) {
+    fn push_call(&mut self, call: &RawValue, events: &mut Vec<StreamEvent>) {
         let Ok(fields) = Fields::parse(call.get()) else {
             return;
         };
@@ -195,7 +199,7 @@ impl StreamedChoice {
         let at = match self.find_call(index, id.as_deref()) {
             Some(at) => at,
             None => {
-                let piece = self.pieces.begin_piece(said);
+                let piece = self.pieces.begin_piece(events);
                 self.calls.push(StreamedCall {
                     fields: JsonBuilder::default(),
                     piece,
@@ -207,7 +211,7 @@ impl StreamedChoice {
             self.newest.insert(index, at);
         }
         if let Some(call) = self.calls.get_mut(at) {
-            call.push_delta(&fields, said);
+            call.push_delta(&fields, events);
             self.pieces.open = Some(call.piece);
         }
     }
@@ -215,6 +219,7 @@ impl StreamedChoice {
     /// The call a difference belongs to. Another id is another call, whatever the index says.
     fn find_call(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
         let at = match index {
+            // Hosts that send no index stream one call after the other.
             Some(index) => self.newest.get(&index).copied()?,
             None => self.calls.len().checked_sub(1)?,
         };
@@ -241,6 +246,7 @@ impl StreamedChoice {
                 message.set_raw("content", parts);
             }
         }
+        // With several choices some may have ended before the stream was cut.
         let unfinished = cut && self.fields.get_string("finish_reason").is_none();
         if !self.calls.is_empty() {
             let last = self.calls.len() - 1;
@@ -264,7 +270,7 @@ impl StreamedChoice {
 }
 
 impl StreamedCall {
-    fn push_delta(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) {
+    fn push_delta(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) {
         let fresh = self.name().is_none();
         let mut given = Vec::new();
         for (key, value) in fields.iter().filter(|(key, _)| *key != "index") {
@@ -290,10 +296,10 @@ impl StreamedCall {
                 id: self.fields.get_string("id"),
                 name: Some(name),
             };
-            said.push(StreamEvent::ItemAdded { piece, kind });
+            events.push(StreamEvent::ItemAdded { piece, kind });
         }
         let deltas = given.into_iter();
-        said.extend(deltas.map(|delta| StreamEvent::ArgumentsDelta { piece, delta }));
+        events.extend(deltas.map(|delta| StreamEvent::ArgumentsDelta { piece, delta }));
     }
 
     fn name(&self) -> Option<String> {
@@ -306,6 +312,8 @@ impl StreamedCall {
         if !fields.contains_key("type") && fields.contains_key("function") {
             fields.set_string("type", "function");
         }
+        // Arguments are whole if they parse as an object; the last call may have been cut after
+        // such a prefix, so it is marked in any case.
         let whole = || {
             let function = self.fields.get_object("function")?;
             as_object(&function.get_string("arguments")?).map(drop)
@@ -318,7 +326,8 @@ impl StreamedCall {
 }
 
 impl PieceTracker {
-    fn emit_delta(&mut self, key: &str, delta: String, said: &mut Vec<StreamEvent>) {
+    fn emit_delta(&mut self, key: &str, delta: String, events: &mut Vec<StreamEvent>) {
+        // Other members grow in the body, but nobody shows them live.
         let thoughts = THOUGHTS.contains(&key);
         if !thoughts && !matches!(key, "content" | "refusal") {
             return;
@@ -328,8 +337,8 @@ impl PieceTracker {
             false => (self.message, PieceKind::Message),
         };
         let piece = slot.unwrap_or_else(|| {
-            let piece = self.begin_piece(said);
-            said.push(StreamEvent::ItemAdded { piece, kind });
+            let piece = self.begin_piece(events);
+            events.push(StreamEvent::ItemAdded { piece, kind });
             piece
         });
         let slot = if thoughts {
@@ -339,7 +348,7 @@ impl PieceTracker {
         };
         *slot = Some(piece);
         self.open = Some(piece);
-        said.push(match key {
+        events.push(match key {
             "content" => StreamEvent::TextDelta { piece, delta },
             "refusal" => StreamEvent::RefusalDelta { piece, delta },
             _ => StreamEvent::ReasoningDelta { piece, delta },
@@ -347,15 +356,15 @@ impl PieceTracker {
     }
 
     /// A new piece; the one before is whole.
-    fn begin_piece(&mut self, said: &mut Vec<StreamEvent>) -> usize {
-        self.close_piece(said);
+    fn begin_piece(&mut self, events: &mut Vec<StreamEvent>) -> usize {
+        self.close_piece(events);
         self.next += 1;
         self.next - 1
     }
 
-    fn close_piece(&mut self, said: &mut Vec<StreamEvent>) {
+    fn close_piece(&mut self, events: &mut Vec<StreamEvent>) {
         if let Some(piece) = self.open.take() {
-            said.push(StreamEvent::ItemDone { piece });
+            events.push(StreamEvent::ItemDone { piece });
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use contexture_ir::{
     Error, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice, ToolDefinition,
-    quote_json,
 };
 use serde_json::value::RawValue;
 
@@ -24,7 +23,7 @@ const SCHEMA_NAME: &str = "response";
 /// The other format of this provider.
 const OTHER: Format = Format::OpenAiResponses;
 
-/// Reads `tools`; a tool that is not a plain function is kept whole.
+/// Reads `tools`; a tool that is not a plain function is stored whole.
 pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
     options::parse_tools(value, parse_tool)
 }
@@ -94,15 +93,9 @@ pub(super) fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Loss
     report_foreign_fields_as(&tool.extra, NAME, path, LossKind::Field, losses);
     let mut object = ObjectWriter::new();
     object.string("name", &NAME_RULE.sanitize_name(&tool.name, path, losses));
-    object.raw_if_some(
-        "description",
-        tool.description.as_deref().map(quote_json).as_deref(),
-    );
+    object.string_if_some("description", tool.description.as_deref());
     object.raw_if_some("parameters", tool.parameters.as_ref().map(Raw::get));
-    object.raw_if_some(
-        "strict",
-        tool.strict.map(|strict| strict.to_string()).as_deref(),
-    );
+    object.value_if_some("strict", tool.strict);
     object.extra_fields(&without_key_prefixes(
         &[TOOL],
         &tool.extra.wire_fields(NAME),
@@ -110,7 +103,7 @@ pub(super) fn encode_function(tool: &FunctionTool, path: &str, losses: &mut Loss
     object.finish()
 }
 
-/// Reads `tool_choice`; what not every format can say is kept whole.
+/// Reads `tool_choice`; a choice that not every format can express is stored whole.
 pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
     options::parse_tool_choice(value, FORMAT, |text| {
         let mut fields = Fields::parse(text).ok()?;
@@ -197,12 +190,9 @@ pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
         } => {
             let mut inner = ObjectWriter::new();
             inner.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
-            inner.raw_if_some(
-                "description",
-                description.as_deref().map(quote_json).as_deref(),
-            );
+            inner.string_if_some("description", description.as_deref());
             inner.raw("schema", schema.get());
-            inner.raw_if_some("strict", strict.map(|strict| strict.to_string()).as_deref());
+            inner.value_if_some("strict", *strict);
             object
                 .string("type", "json_schema")
                 .raw("json_schema", &inner.finish());

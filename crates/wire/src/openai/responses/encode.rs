@@ -1,4 +1,4 @@
-//! Items, written.
+//! Writes items as elements of `input` or `output`.
 
 use contexture_ir::{
     Compaction, ContentHash, Extra, FunctionCall, FunctionCallOutput, Item, Message, Output, Part,
@@ -35,6 +35,8 @@ impl EncodeContext<'_> {
 
 /// The item's id if this provider takes it.
 fn reusable_id<'a>(item: &'a Item, hints: &Extra) -> Option<&'a str> {
+    // Ids of other providers are refused. A host with ids of its own form leaves a hint that it
+    // accepts them.
     let kept = hint(hints, "~id").is_some();
     item.id()
         .filter(|id| kept || (id.starts_with(id_prefix(item)) && id.len() <= 64))
@@ -56,7 +58,7 @@ fn encode_status(
     status.map(Status::as_str)
 }
 
-/// Writes an item that is not an extension; nothing if nothing of it can be said.
+/// Writes an item that is not an extension; `None` if nothing of it can be expressed.
 pub(super) fn encode_item(
     item: &Item,
     call_id: &str,
@@ -146,14 +148,14 @@ fn encode_long_message(
         None if id.is_none() => Some(site.make_id("msg", &content)),
         _ => None,
     };
-    object.raw_if_some("id", id.or(made_up.as_deref()).map(quote_json).as_deref());
+    object.string_if_some("id", id.or(made_up.as_deref()));
     object.string("role", encode_role(message.role, site, losses));
     let mut status = encode_status(message.status, site, losses);
     let model = message.role == Role::Assistant;
     if model && hint(hints, "~status").is_none() && message.extra.get("status").is_none() {
         status = status.or(Some("completed"));
     }
-    object.raw_if_some("status", status.map(quote_json).as_deref());
+    object.string_if_some("status", status);
     match (hint(hints, "~content").as_deref(), natives) {
         (Some("absent"), []) => {}
         (Some("string"), [native]) if native.plain.is_some() => {
@@ -182,6 +184,7 @@ fn encode_short_message(
     }
     object.string("role", encode_role(message.role, site, losses));
     let shape = hint(hints, "~content");
+    // In the short form a model's content is one string; a user's may be a list of parts.
     let content = match (natives, shape.as_deref()) {
         ([], Some("absent")) => None,
         ([native], None) if native.plain.is_some() => native.plain.as_deref().map(quote_json),
@@ -189,10 +192,10 @@ fn encode_short_message(
         (natives, None) if model => Some(quote_json(&model_text(message, natives, site, losses))),
         (natives, None) => Some(json_array(natives.iter().map(|native| &native.json))),
     };
-    object.raw_if_some("content", content.as_deref());
+    object.raw_if_some("content", content);
     let status = encode_status(message.status, site, losses);
     if !model || hint(hints, "~status").is_some() {
-        object.raw_if_some("status", status.map(quote_json).as_deref());
+        object.string_if_some("status", status);
     } else if status.is_some_and(|status| status != "completed") {
         losses.push(
             format!("{}.status", site.path),
@@ -204,7 +207,7 @@ fn encode_short_message(
     object.finish()
 }
 
-/// What a model said, as one text: the short form takes no parts of the model's.
+/// Joins the text of a model's message: the short form has one string for it, no parts.
 fn model_text(
     message: &Message,
     natives: &[EncodedPart],
@@ -265,19 +268,14 @@ fn encode_call(
 ) -> String {
     let mut object = ObjectWriter::new();
     object.string("type", "function_call");
-    object.raw_if_some("id", id.map(quote_json).as_deref());
+    object.string_if_some("id", id);
     let name = match site.direction {
         ItemDirection::Input => NAME_RULE.sanitize_name(&call.name, site.path, losses),
         ItemDirection::Output => call.name.as_str().into(),
     };
     object.string("call_id", call_id).string("name", &name);
     object.string("arguments", &call.arguments);
-    object.raw_if_some(
-        "status",
-        encode_status(call.status, site, losses)
-            .map(quote_json)
-            .as_deref(),
-    );
+    object.string_if_some("status", encode_status(call.status, site, losses));
     object.extra_fields(&own_fields(&call.extra));
     object.finish()
 }
@@ -295,7 +293,7 @@ fn encode_output(
     }
     let mut object = ObjectWriter::new();
     object.string("type", "function_call_output");
-    object.raw_if_some("id", id.map(quote_json).as_deref());
+    object.string_if_some("id", id);
     object.string("call_id", call_id);
     match &output.output {
         Output::Text(text) => {
@@ -307,22 +305,15 @@ fn encode_output(
                 let path = format!("{}.output[{at}]", site.path);
                 natives.extend(part::encode_part(part, Voice::User, &path, losses));
             }
+            // An output must not be an empty array; a placeholder says that something was there.
             if natives.is_empty() && !parts.is_empty() {
                 object.string("output", OMITTED);
             } else {
-                object.raw(
-                    "output",
-                    &json_array(natives.iter().map(|native| &native.json)),
-                );
+                object.array("output", natives.iter().map(|native| &native.json));
             }
         }
     }
-    object.raw_if_some(
-        "status",
-        encode_status(output.status, site, losses)
-            .map(quote_json)
-            .as_deref(),
-    );
+    object.string_if_some("status", encode_status(output.status, site, losses));
     object.extra_fields(&own_fields(&output.extra));
     object.finish()
 }
@@ -342,74 +333,62 @@ fn encode_reasoning(
     let format_came = hint(hints, "~format").is_some();
     let ours = format_came
         || (is_own_format(reasoning.format.as_deref()) && reasoning.signature.is_none());
-    let mut content = reasoning.content.clone();
-    if !ours {
-        let opaque = reasoning.encrypted_content.is_some() || reasoning.signature.is_some();
-        let readable = content
-            .iter()
-            .flatten()
-            .chain(&reasoning.summary)
-            .any(|part| part.as_text().is_some());
-        let what = if opaque {
-            LossKind::Opaque
-        } else {
-            LossKind::Item
-        };
-        if site.direction == ItemDirection::Input || !readable {
-            losses.push(site.path, what, "thoughts of another provider");
-            return None;
-        }
-        if opaque {
-            losses.push(
-                site.path,
-                what,
-                "the opaque form of another provider's thoughts",
-            );
-        }
+    if !ours && !keeps_foreign_reasoning(reasoning, site, losses) {
+        return None;
     }
+    let content = reasoning.content.as_ref();
+    let content = content.map(|parts| json_array(parts.iter().map(encode_reasoning_part)));
     let encrypted = reasoning.encrypted_content.as_deref().filter(|_| ours);
-    let salted = content
-        .as_ref()
-        .map(|parts| json_array(parts.iter().map(encode_reasoning_part)))
-        .unwrap_or_default();
     let made_up = match hint(hints, "~id") {
-        None if id.is_none() => Some(site.make_id("rs", encrypted.unwrap_or(&salted))),
+        None if id.is_none() => {
+            Some(site.make_id("rs", encrypted.or(content.as_deref()).unwrap_or_default()))
+        }
         _ => None,
     };
     let mut object = ObjectWriter::new();
     object.string("type", "reasoning");
-    object.raw_if_some("id", id.or(made_up.as_deref()).map(quote_json).as_deref());
+    object.string_if_some("id", id.or(made_up.as_deref()));
     if hint(hints, "~summary").is_none() {
-        object.raw(
+        object.array(
             "summary",
-            &json_array(reasoning.summary.iter().map(encode_reasoning_part)),
+            reasoning.summary.iter().map(encode_reasoning_part),
         );
     }
-    if let Some(parts) = content.take() {
-        object.raw(
-            "content",
-            &json_array(parts.iter().map(encode_reasoning_part)),
-        );
-    }
-    object.raw_if_some("encrypted_content", encrypted.map(quote_json).as_deref());
+    object.raw_if_some("content", content);
+    object.string_if_some("encrypted_content", encrypted);
     if format_came {
-        object.raw_if_some(
-            "signature",
-            reasoning.signature.as_deref().map(quote_json).as_deref(),
-        );
-        object.raw_if_some(
-            "format",
-            reasoning.format.as_deref().map(quote_json).as_deref(),
-        );
+        object.string_if_some("signature", reasoning.signature.as_deref());
+        object.string_if_some("format", reasoning.format.as_deref());
     }
-    object.raw_if_some(
-        "status",
-        encode_status(reasoning.status, site, losses)
-            .map(quote_json)
-            .as_deref(),
-    );
+    object.string_if_some("status", encode_status(reasoning.status, site, losses));
     object.extra_fields(&own_fields(&reasoning.extra));
     Some(object.finish())
+}
+
+/// Reports the loss of another provider's reasoning and returns whether its readable part is written.
+fn keeps_foreign_reasoning(
+    reasoning: &Reasoning,
+    site: &EncodeContext<'_>,
+    losses: &mut Losses,
+) -> bool {
+    let is_opaque = reasoning.encrypted_content.is_some() || reasoning.signature.is_some();
+    let mut parts = reasoning.content.iter().flatten().chain(&reasoning.summary);
+    let is_readable = parts.any(|part| part.as_text().is_some());
+    let what = if is_opaque {
+        LossKind::Opaque
+    } else {
+        LossKind::Item
+    };
+    // A request leaves another provider's thoughts out; a response shows what is readable.
+    if site.direction == ItemDirection::Input || !is_readable {
+        losses.push(site.path, what, "thoughts of another provider");
+        return false;
+    }
+    if is_opaque {
+        let why = "the opaque form of another provider's thoughts";
+        losses.push(site.path, what, why);
+    }
+    true
 }
 
 /// A thought's part with its own fields.
@@ -435,13 +414,10 @@ fn encode_compaction(
     if let Some(encrypted) = compaction.encrypted_content.as_deref().filter(|_| ours) {
         let mut object = ObjectWriter::new();
         object.string("type", "compaction");
-        object.raw_if_some("id", id.map(quote_json).as_deref());
+        object.string_if_some("id", id);
         object.string("encrypted_content", encrypted);
         if format_came {
-            object.raw_if_some(
-                "format",
-                compaction.format.as_deref().map(quote_json).as_deref(),
-            );
+            object.string_if_some("format", compaction.format.as_deref());
         }
         object.extra_fields(&own_fields(&compaction.extra));
         return Some(object.finish());

@@ -61,6 +61,7 @@ fn lift(text: &str) -> Result<Lifted, WireError> {
         });
     }
     let fields = Fields::parse(text).map_err(|_| wrong())?;
+    // First, because a response repeats members of its request, `instructions` among them.
     if fields.get(&["output"]).is_some() {
         response::lift_response(fields).map_err(invalid)
     } else if REQUEST.iter().any(|name| fields.get(&[name]).is_some()) {

@@ -1,6 +1,6 @@
 //! Parts, written; and the hints of how they came.
 
-use contexture_ir::{Extra, FilePart, ImagePart, Part, TextPart, quote_json};
+use contexture_ir::{Extra, FilePart, ImagePart, Part, TextPart};
 
 use super::spec::NAME;
 use crate::model::format_extras::{hint, report_foreign_fields, set_hint};
@@ -78,7 +78,7 @@ pub(super) fn own_fields(extra: &Extra) -> Extra {
         .collect()
 }
 
-/// Tells of what other formats kept here; the item's own fields are written.
+/// Reports the loss of other formats' stored fields; the item's own fields are written.
 pub(super) fn report_foreign_wires(extra: &Extra, path: &str, losses: &mut Losses) {
     if let Some(wire) = extra.get("ctx:wire") {
         let mut only = Extra::new();
@@ -175,12 +175,9 @@ fn encode_image(image: &ImagePart, path: &str, losses: &mut Losses) -> String {
     };
     let mut object = ObjectWriter::new();
     object.string("type", "input_image");
-    object.raw_if_some("image_url", url.map(quote_json).as_deref());
-    object.raw_if_some(
-        "file_id",
-        image.file_id.as_deref().map(quote_json).as_deref(),
-    );
-    object.raw_if_some("detail", detail.map(quote_json).as_deref());
+    object.string_if_some("image_url", url);
+    object.string_if_some("file_id", image.file_id.as_deref());
+    object.string_if_some("detail", detail);
     object.extra_fields(&own_fields(&image.extra));
     object.finish()
 }
@@ -214,19 +211,10 @@ fn encode_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<Strin
     });
     let mut object = ObjectWriter::new();
     object.string("type", "input_file");
-    object.raw_if_some(
-        "file_data",
-        file.file_data.as_deref().map(quote_json).as_deref(),
-    );
-    object.raw_if_some(
-        "file_id",
-        file.file_id.as_deref().map(quote_json).as_deref(),
-    );
-    object.raw_if_some(
-        "file_url",
-        file.file_url.as_deref().map(quote_json).as_deref(),
-    );
-    object.raw_if_some("filename", name.as_deref().map(quote_json).as_deref());
+    object.string_if_some("file_data", file.file_data.as_deref());
+    object.string_if_some("file_id", file.file_id.as_deref());
+    object.string_if_some("file_url", file.file_url.as_deref());
+    object.string_if_some("filename", name.as_deref());
     object.extra_fields(&own_fields(&file.extra));
     Some(object.finish())
 }

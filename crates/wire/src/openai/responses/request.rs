@@ -5,25 +5,28 @@
 //! that follow it, and one that came among the items, lead the items.
 
 use contexture_ir::{
-    Error, Extra, Fields, Item, Message, ReasoningOptions, RequestOptions, Role, Transcript,
+    Error, Extra, Fields, Item, Message, Part, ReasoningOptions, RequestOptions, Role, Transcript,
     quote_json,
 };
-use serde_json::Number;
 
 use super::parse::{LISTED, parse_input};
+use super::part::report_foreign_wires;
 use super::spec::{FORMAT, NAME};
 use super::{encode_run, tools};
 use crate::model::chunk::{Dialect, Envelope};
 use crate::model::conversion::DocumentKind;
 use crate::model::conversion::Lifted;
 use crate::model::format_extras::{hint, report_foreign_fields_as, set_hint, to_extras};
-use crate::model::json::{ObjectWriter, json_array};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::options::{
-    record_missing_model, record_unknown_effort, shared_options, supported_effort,
+    encode_tool_options, has_tool_options, parse_common_options, record_missing_model,
+    record_unknown_effort, report_token_budget, required_model, shared_options, supported_effort,
+    take_tool_choice,
 };
 use crate::openai::shared::{
-    strip_key_prefix, unexpected_value, with_key_prefix, without_key_prefixes,
+    envelope_around, strip_key_prefix, unexpected_value, with_key_prefix, without_key_prefixes,
+    without_keys,
 };
 
 /// The hint of an `input` that is a string, or absent.
@@ -36,29 +39,8 @@ const REASONING: &str = "reasoning.";
 pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     let mut transcript = Transcript::default();
     let mut wire = Extra::new();
-    match fields.take_present(&["input"])? {
-        Some(value) if value.get().starts_with('"') => {
-            set_hint(&mut wire, INPUT, "string");
-            let text = serde_json::from_str::<String>(value.get())
-                .map_err(|_| unexpected_value("a string", value.get()).at_segment("input"))?;
-            transcript
-                .items
-                .push(Message::text(Role::User, text).into());
-        }
-        Some(value) => {
-            parse_input(value.get(), &mut transcript).map_err(|error| error.at_segment("input"))?
-        }
-        None => set_hint(&mut wire, INPUT, "absent"),
-    }
-    if let Some(text) = fields.take_string(&["instructions"])? {
-        if text.is_empty() {
-            set_hint(&mut wire, "~instructions", "empty");
-        } else {
-            transcript
-                .instructions
-                .insert(0, Message::text(Role::System, text));
-        }
-    }
+    take_input(&mut fields, &mut wire, &mut transcript)?;
+    take_instructions(&mut fields, &mut wire, &mut transcript)?;
     transcript.model = fields.take_string(&["model"])?;
     record_missing_model(&transcript, &mut wire);
     let some = fields
@@ -68,10 +50,7 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         transcript.tools = tools::parse_tools(tools).map_err(|error| error.at_segment("tools"))?;
     }
     transcript.options = parse_options(&mut fields, &mut wire)?;
-    if transcript.tools.is_empty()
-        && (transcript.options.tool_choice.is_some()
-            || transcript.options.parallel_tool_calls.is_some())
-    {
+    if transcript.tools.is_empty() && has_tool_options(&transcript.options) {
         set_hint(&mut wire, ALONE, "kept");
     }
     wire.extend(to_extras(fields.into_extra()));
@@ -83,24 +62,51 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     })
 }
 
-fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
-    let number = "a number";
-    let mut options = RequestOptions {
-        max_output_tokens: fields.take_as(&["max_output_tokens"], "a whole number")?,
-        temperature: fields.take_as::<Number>(&["temperature"], number)?,
-        top_p: fields.take_as::<Number>(&["top_p"], number)?,
-        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
-        stream: fields.take_as(&["stream"], "a boolean")?,
-        ..RequestOptions::default()
-    };
-    if fields
-        .get(&["tool_choice"])
-        .is_some_and(|value| value.get() != "null")
-    {
-        options.tool_choice = fields
-            .take_field(&["tool_choice"])?
-            .map(tools::parse_tool_choice);
+/// Reads `input`: an array of items, a string that is the user's message, or nothing.
+fn take_input(
+    fields: &mut Fields<'_>,
+    wire: &mut Extra,
+    transcript: &mut Transcript,
+) -> Result<(), Error> {
+    match fields.take_present(&["input"])? {
+        Some(value) if value.get().starts_with('"') => {
+            set_hint(wire, INPUT, "string");
+            let text = serde_json::from_str::<String>(value.get())
+                .map_err(|_| unexpected_value("a string", value.get()).at_segment("input"))?;
+            transcript
+                .items
+                .push(Message::text(Role::User, text).into());
+        }
+        Some(value) => {
+            parse_input(value.get(), transcript).map_err(|error| error.at_segment("input"))?
+        }
+        None => set_hint(wire, INPUT, "absent"),
     }
+    Ok(())
+}
+
+/// Reads `instructions`, which become the first system message.
+fn take_instructions(
+    fields: &mut Fields<'_>,
+    wire: &mut Extra,
+    transcript: &mut Transcript,
+) -> Result<(), Error> {
+    if let Some(text) = fields.take_string(&["instructions"])? {
+        if text.is_empty() {
+            // An empty text is no message, but the member was there and comes back.
+            set_hint(wire, "~instructions", "empty");
+        } else {
+            transcript
+                .instructions
+                .insert(0, Message::text(Role::System, text));
+        }
+    }
+    Ok(())
+}
+
+fn parse_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
+    let mut options = parse_common_options(fields, "max_output_tokens")?;
+    options.tool_choice = take_tool_choice(fields, tools::parse_tool_choice)?;
     options.response_format = parse_text_format(fields, wire)?;
     options.reasoning = parse_reasoning(fields, wire)?;
     Ok(options)
@@ -119,6 +125,8 @@ fn parse_text_format(
     let Some((format, rest)) = read() else {
         return Ok(None);
     };
+    // The rest of `text` is stored flat, so that Chat can find `text.verbosity` among shared
+    // options.
     wire.extend(with_key_prefix(TEXT, rest).collect());
     fields.take_field(&["text"])?;
     Ok(Some(format))
@@ -163,36 +171,32 @@ fn plain_instructions(message: Option<&Message>) -> Option<&str> {
     }
 }
 
+/// Reports the other formats' fields of the message that is written as `instructions`, which has no members.
+fn report_instruction_fields(message: &Message, losses: &mut Losses) {
+    report_foreign_wires(&message.extra, "instructions[0]", losses);
+    for part in message.content.iter().filter_map(Part::extra) {
+        report_foreign_wires(part, "instructions[0].content[0]", losses);
+    }
+}
+
 pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
     let (wire, told) = shared_options(&request.extra, FORMAT);
     let first = plain_instructions(request.instructions.first());
     if let Some(message) = request.instructions.first().filter(|_| first.is_some()) {
-        super::part::report_foreign_wires(&message.extra, "instructions[0]", &mut losses);
-        for part in message
-            .content
-            .iter()
-            .filter_map(contexture_ir::Part::extra)
-        {
-            super::part::report_foreign_wires(part, "instructions[0].content[0]", &mut losses);
-        }
+        report_instruction_fields(message, &mut losses);
     }
     let lead = encode_leading_messages(dialect, request, usize::from(first.is_some()), &mut losses);
     let mut head = ObjectWriter::new();
-    if let Some(model) = crate::openai::shared::options::required_model(request, &wire, &mut losses)
-    {
-        head.string("model", model);
-    }
+    head.string_if_some("model", required_model(request, &wire, &mut losses));
     let mut tools = Vec::new();
     for (index, tool) in request.tools.iter().enumerate() {
-        tools.extend(tools::encode_tool(
-            tool,
-            &format!("tools[{index}]"),
-            &mut losses,
-        ));
+        let path = format!("tools[{index}]");
+        tools.extend(tools::encode_tool(tool, &path, &mut losses));
     }
-    if !tools.is_empty() {
-        head.raw("tools", &json_array(&tools));
+    let has_tools = !tools.is_empty();
+    if has_tools {
+        head.array("tools", &tools);
     }
     match first {
         Some(text) => head.string("instructions", text),
@@ -200,26 +204,16 @@ pub(super) fn lower_envelope(dialect: &Dialect, request: &Transcript) -> Envelop
         None => &mut head,
     };
     let mut tail = ObjectWriter::new();
-    encode_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
+    encode_options(request, &wire, has_tools, &mut tail, &mut losses);
     report_foreign_fields_as(&told, NAME, "", LossKind::Option, &mut losses);
+    // What was written above must not be repeated by a stored field of the same name.
     let mut taken = Vec::new();
     taken.extend(request.model.as_ref().map(|_| "model"));
-    taken.extend((!tools.is_empty()).then_some("tools"));
+    taken.extend(has_tools.then_some("tools"));
     taken.extend(first.map(|_| "instructions"));
     let rest = without_key_prefixes(&[TEXT, REASONING], &wire);
-    let rest: Extra = rest
-        .iter()
-        .filter(|(key, _)| !taken.contains(key))
-        .map(|(key, value)| (key.to_owned(), value.clone()))
-        .collect();
-    tail.extra_fields(&rest);
-    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
-    Envelope {
-        before: format!("{{{}{}\"input\":[", head.inner_json(), comma(&head)),
-        lead: lead.join(","),
-        after: format!("]{}{}}}", comma(&tail), tail.inner_json()),
-        losses: losses.into_vec(),
-    }
+    tail.extra_fields(&without_keys(&taken, &rest));
+    envelope_around("input", &head, lead, &tail, losses)
 }
 
 fn encode_leading_messages(
@@ -244,73 +238,45 @@ fn encode_options(
     losses: &mut Losses,
 ) {
     let options = &request.options;
-    let tools = tools || hint(wire, ALONE).is_some();
-    let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
     if !options.stop.is_empty() {
-        lose("options.stop", "there are no texts that end the answer");
+        let why = "there are no texts that end the answer";
+        losses.push("options.stop", LossKind::Option, why);
     }
-    if options
-        .reasoning
-        .as_ref()
-        .is_some_and(|reasoning| reasoning.budget_tokens.is_some())
-    {
-        lose(
-            "options.reasoning.budget_tokens",
-            "thinking is limited by effort, not by tokens",
-        );
-    }
-    if !tools && (options.tool_choice.is_some() || options.parallel_tool_calls.is_some()) {
-        lose("options.tool_choice", "a choice without tools is refused");
-    }
-    if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
-        tail.raw_if_some(
-            "tool_choice",
-            tools::encode_tool_choice(choice, losses).as_deref(),
-        );
-    }
-    let parallel = options.parallel_tool_calls.filter(|_| tools);
-    tail.raw_if_some(
-        "parallel_tool_calls",
-        parallel.map(|yes| yes.to_string()).as_deref(),
-    );
+    report_token_budget(options, losses);
+    // A choice without tools is written only if this format's own request had one.
+    let tools = tools || hint(wire, ALONE).is_some();
+    encode_tool_options(options, tools, tools::encode_tool_choice, tail, losses);
     let mut text = ObjectWriter::new();
-    text.raw_if_some(
-        "format",
-        options
-            .response_format
-            .as_ref()
-            .map(tools::encode_response_format)
-            .as_deref(),
-    );
+    let format = options.response_format.as_ref();
+    text.raw_if_some("format", format.map(tools::encode_response_format));
     text.extra_fields(&strip_key_prefix(TEXT, wire));
     if !text.is_empty() {
         tail.raw("text", &text.finish());
     }
-    let limit = options.max_output_tokens.map(|limit| limit.to_string());
-    tail.raw_if_some("max_output_tokens", limit.as_deref());
+    tail.value_if_some("max_output_tokens", options.max_output_tokens);
+    encode_reasoning_options(options, wire, tail, losses);
+    tail.value_if_some("temperature", options.temperature.as_ref());
+    tail.value_if_some("top_p", options.top_p.as_ref());
+    tail.value_if_some("stream", options.stream);
+}
+
+/// Writes `reasoning`: effort and summary, then the members that only this format knows.
+fn encode_reasoning_options(
+    options: &RequestOptions,
+    wire: &Extra,
+    tail: &mut ObjectWriter,
+    losses: &mut Losses,
+) {
     let mut reasoning = ObjectWriter::new();
     if let Some(options) = &options.reasoning {
-        let word = supported_effort(options.effort.as_deref(), wire, losses);
-        reasoning.raw_if_some("effort", word.map(quote_json).as_deref());
-        reasoning.raw_if_some(
-            "summary",
-            options.summary.as_deref().map(quote_json).as_deref(),
-        );
+        let effort = supported_effort(options.effort.as_deref(), wire, losses);
+        reasoning.string_if_some("effort", effort);
+        reasoning.string_if_some("summary", options.summary.as_deref());
     }
     reasoning.extra_fields(&strip_key_prefix(REASONING, wire));
     if !reasoning.is_empty() {
         tail.raw("reasoning", &reasoning.finish());
     }
-    let number = |number: &Number| number.to_string();
-    tail.raw_if_some(
-        "temperature",
-        options.temperature.as_ref().map(number).as_deref(),
-    );
-    tail.raw_if_some("top_p", options.top_p.as_ref().map(number).as_deref());
-    tail.raw_if_some(
-        "stream",
-        options.stream.map(|yes| yes.to_string()).as_deref(),
-    );
 }
 
 /// The instructions as items: what leads a bare array, which has no place for `instructions`.
@@ -324,11 +290,13 @@ pub(super) fn restore_input_shape(
     frame: &mut Envelope,
     chunks: &mut Vec<String>,
 ) {
+    // The hint counts only while it is still possible: a history that has grown since is an array.
     let string = match hint(&request.extra.wire_fields(NAME), INPUT).as_deref() {
         Some("string") if frame.lead.is_empty() => plain_input(&request.items),
         Some("absent") if frame.lead.is_empty() && request.items.is_empty() => None,
         _ => return,
     };
+    // The envelope is text already, so the array's brackets are cut off its two ends.
     let Some(before) = frame.before.strip_suffix("\"input\":[") else {
         return;
     };
@@ -340,6 +308,7 @@ pub(super) fn restore_input_shape(
             format!("{before}\"input\":{}", quote_json(text)),
             after.to_owned(),
         ),
+        // The member goes altogether, and with it one of the two commas beside it.
         None if request.items.is_empty() => {
             let before = before.strip_suffix(',').unwrap_or(before).to_owned();
             let after = if before == "{" {
@@ -351,12 +320,14 @@ pub(super) fn restore_input_shape(
         }
         None => return,
     };
+    // Whatever they held is now in `before`.
     chunks.clear();
 }
 
 /// The text, if it is all there is.
 fn plain_input(items: &[Item]) -> Option<&str> {
     match items {
+        // A message with fields of its own cannot be a string without losing them.
         [Item::Message(message)] if message.role == Role::User && message.extra.is_empty() => {
             match message.content.as_slice() {
                 [part] if part.extra().is_some_and(Extra::is_empty) => part.as_text(),

@@ -6,7 +6,6 @@
 
 use contexture_ir::{
     ContentHash, Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Transcript, Usage,
-    quote_json,
 };
 
 use super::encode::{EncodeContext, encode_item};
@@ -154,14 +153,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     let output = json_array(encode_output(transcript, &mut losses));
     let mut object = ObjectWriter::new();
     let made_up = foreign.then(|| format!("resp_{}", ContentHash::of(output.as_bytes())));
-    object.raw_if_some(
-        "id",
-        info.id
-            .as_deref()
-            .or(made_up.as_deref())
-            .map(quote_json)
-            .as_deref(),
-    );
+    object.string_if_some("id", info.id.as_deref().or(made_up.as_deref()));
     if hint(&wire, "~object").is_none() && wire.get("object").is_none() {
         object.string("object", "response");
     }
@@ -173,10 +165,10 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     );
     encode_status(&info, &wire, transcript, &mut object, &mut losses);
     let model = transcript.model.as_deref().or(foreign.then_some("unknown"));
-    object.raw_if_some("model", model.map(quote_json).as_deref());
+    object.string_if_some("model", model);
     let null = output == "[]" && wire.get("output").is_some_and(|own| own.get() == "null");
     object.raw("output", if null { "null" } else { &output });
-    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage).as_deref());
+    object.raw_if_some("usage", info.usage.as_ref().map(encode_usage));
     if foreign {
         object
             .raw("error", "null")

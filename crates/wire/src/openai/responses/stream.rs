@@ -80,15 +80,17 @@ struct StreamedItem {
 }
 
 impl StreamParser for ResponsesStream {
-    fn push_event(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> ParsedEvent {
+    fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
         let kind = string_field(&fields, "type").unwrap_or_default();
         let name = kind.strip_prefix("response.").unwrap_or(&kind);
-        let heard = match name {
-            "created" | "in_progress" | "queued" => self.start_response(&fields, said),
-            "completed" | "incomplete" | "failed" | "cancelled" => self.end_response(&fields, said),
-            "output_item.added" => self.add_item(&fields, said),
-            "output_item.done" => self.finish_item(&fields, said),
+        let understood = match name {
+            "created" | "in_progress" | "queued" => self.start_response(&fields, events),
+            "completed" | "incomplete" | "failed" | "cancelled" => {
+                self.end_response(&fields, events)
+            }
+            "output_item.added" => self.add_item(&fields, events),
+            "output_item.done" => self.finish_item(&fields, events),
             "content_part.added" => self.add_part(&fields, CONTENT, "content_index"),
             "reasoning_summary_part.added" => self.add_part(&fields, SUMMARY, "summary_index"),
             "output_text.annotation.added" => self.add_annotation(&fields),
@@ -97,11 +99,11 @@ impl StreamParser for ResponsesStream {
                 let error = fields.get(&["error"]).filter(|error| error.get() != "null");
                 error
                     .or(own)
-                    .map(|error| said.push(StreamEvent::Failed(parse_failure(error))))
+                    .map(|error| events.push(StreamEvent::Failed(parse_failure(error))))
             }
-            _ => self.push_delta(name, &fields, said),
+            _ => self.push_delta(name, &fields, events),
         };
-        heard.map_or(ParsedEvent::Ignored, |()| ParsedEvent::Recognized)
+        understood.map_or(ParsedEvent::Ignored, |()| ParsedEvent::Recognized)
     }
 
     fn is_complete(&self) -> bool {
@@ -113,6 +115,8 @@ impl StreamParser for ResponsesStream {
         let shown = body
             .get_raw("output")
             .filter(|output| output.get() != "null");
+        // Some hosts leave `output` empty in the last event; the items seen before it are then the
+        // answer.
         let bare = shown.is_none_or(|output| output.get() == "[]");
         if self.final_response.is_none() || (bare && !self.items.is_empty()) {
             let items = self.items.values().map(StreamedItem::to_json);
@@ -133,10 +137,10 @@ impl StreamParser for ResponsesStream {
 }
 
 impl ResponsesStream {
-    fn start_response(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn start_response(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         self.head = JsonBuilder::from_object(fields.get(&["response"])?.get());
         if !std::mem::replace(&mut self.started, true) {
-            said.push(StreamEvent::Started {
+            events.push(StreamEvent::Started {
                 id: self.head.get_string("id"),
                 model: self.head.get_string("model"),
             });
@@ -144,7 +148,7 @@ impl ResponsesStream {
         Some(())
     }
 
-    fn end_response(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn end_response(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let answer = fields.get(&["response"])?;
         if self.final_response.is_some() {
             return Some(());
@@ -156,24 +160,26 @@ impl ResponsesStream {
             .filter(|usage| usage.get() != "null")
             .map(|usage| response::parse_usage(usage.get()))
         {
-            said.push(StreamEvent::Usage(usage));
+            events.push(StreamEvent::Usage(usage));
         }
         let error = inner.get(&["error"]).filter(|error| error.get() != "null");
         if string_field(fields, "type").as_deref() == Some("response.failed") {
-            said.push(StreamEvent::Failed(
+            events.push(StreamEvent::Failed(
                 error.map(parse_failure).unwrap_or_default(),
             ));
             return Some(());
         }
+        // The reason is read as from an unstreamed response, so that both say the same.
         let body = self.response_body();
         let lifted = Fields::parse(&body).and_then(response::lift_response).ok();
         let finish = lifted.and_then(|lifted| lifted.transcript.response?.finish);
-        said.push(StreamEvent::Finished { finish });
+        events.push(StreamEvent::Finished { finish });
         Some(())
     }
 
     /// The item an event is about; one that was never added begins here.
     fn item_mut(&mut self, fields: &Fields<'_>) -> &mut StreamedItem {
+        // Hosts that send no index stream one item after the other.
         let newest = self.items.last_key_value().map_or(0, |(index, _)| *index);
         let index = index_field(fields, "output_index").unwrap_or(newest);
         let piece = self.items.len();
@@ -183,27 +189,28 @@ impl ResponsesStream {
         })
     }
 
-    fn add_item(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn add_item(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let text = fields.get(&["item"])?.get();
         let item = self.item_mut(fields);
+        // An item that was begun is not begun again: its text would be lost.
         if item.fields.contains_key("type") || item.final_json.is_some() {
             return None;
         }
-        item.begin_item(text, said);
+        item.begin_item(text, events);
         Some(())
     }
 
-    fn finish_item(&mut self, fields: &Fields<'_>, said: &mut Vec<StreamEvent>) -> Option<()> {
+    fn finish_item(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let text = fields.get(&["item"])?.get();
         let item = self.item_mut(fields);
         if item.final_json.is_some() {
             return Some(());
         }
         if !item.fields.contains_key("type") {
-            item.begin_item(text, said);
+            item.begin_item(text, events);
         }
         item.final_json = Some(text.to_owned());
-        said.push(StreamEvent::ItemDone { piece: item.piece });
+        events.push(StreamEvent::ItemDone { piece: item.piece });
         Some(())
     }
 
@@ -227,7 +234,7 @@ impl ResponsesStream {
         &mut self,
         name: &str,
         fields: &Fields<'_>,
-        said: &mut Vec<StreamEvent>,
+        events: &mut Vec<StreamEvent>,
     ) -> Option<()> {
         let (name, whole) = match name.strip_suffix(".delta") {
             Some(name) => (name, false),
@@ -255,6 +262,7 @@ impl ResponsesStream {
             }
         };
         let delta = match whole {
+            // The `done` event repeats the whole text; only what no delta brought is new.
             true => draft.complete_text(key, &text),
             false => {
                 draft.append_text(key, &text);
@@ -262,14 +270,14 @@ impl ResponsesStream {
             }
         };
         if !delta.is_empty() {
-            said.push(delta_event(name, piece, delta));
+            events.push(delta_event(name, piece, delta));
         }
         Some(())
     }
 }
 
 impl StreamedItem {
-    fn begin_item(&mut self, text: &str, said: &mut Vec<StreamEvent>) {
+    fn begin_item(&mut self, text: &str, events: &mut Vec<StreamEvent>) {
         self.fields = JsonBuilder::from_object(text);
         let kind = match self.fields.get_string("type").unwrap_or_default().as_str() {
             "message" => PieceKind::Message,
@@ -291,7 +299,7 @@ impl StreamedItem {
             }
         }
         let piece = self.piece;
-        said.push(StreamEvent::ItemAdded { piece, kind });
+        events.push(StreamEvent::ItemAdded { piece, kind });
     }
 
     fn parts_mut(&mut self, name: &str) -> &mut BTreeMap<u64, JsonBuilder> {
@@ -327,13 +335,13 @@ impl StreamedItem {
             .values()
             .filter_map(|part| part.get_string("type"));
         let kind = fields.get_string("type").unwrap_or_else(|| {
-            let said = match kinds.next().as_deref() {
+            let inferred = match kinds.next().as_deref() {
                 Some("output_text" | "refusal") => "message",
                 None if self.summary.is_empty() => MARK,
                 _ => "reasoning",
             };
-            fields.set_string("type", said);
-            said.to_owned()
+            fields.set_string("type", inferred);
+            inferred.to_owned()
         });
         let mut need = |key, value: fn() -> Raw| {
             if !fields.contains_key(key) {

@@ -2,7 +2,7 @@
 
 use contexture_ir::{
     Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice,
-    ToolDefinition, quote_json,
+    ToolDefinition,
 };
 use serde_json::value::RawValue;
 
@@ -22,7 +22,7 @@ const SCHEMA_NAME: &str = "response";
 /// The other format of this provider.
 const OTHER: Format = Format::OpenAiChat;
 
-/// Reads `tools`; a tool that is not a function is kept whole.
+/// Reads `tools`; a tool that is not a function is stored whole.
 pub(super) fn parse_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
     options::parse_tools(value, parse_tool)
 }
@@ -83,10 +83,7 @@ pub(super) fn encode_tool(
     let mut object = ObjectWriter::new();
     let name = NAME_RULE.sanitize_name(&tool.name, path, losses);
     object.string("type", "function").string("name", &name);
-    object.raw_if_some(
-        "description",
-        tool.description.as_deref().map(quote_json).as_deref(),
-    );
+    object.string_if_some("description", tool.description.as_deref());
     match &tool.parameters {
         Some(schema) => {
             object.raw("parameters", schema.get());
@@ -110,7 +107,7 @@ pub(super) fn encode_tool(
     Some(object.finish())
 }
 
-/// Reads `tool_choice`; what not every format can say is kept whole.
+/// Reads `tool_choice`; a choice that not every format can express is stored whole.
 pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
     options::parse_tool_choice(value, FORMAT, |text| {
         let mut fields = Fields::parse(text).ok()?;
@@ -184,12 +181,9 @@ pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
         } => {
             object.string("type", "json_schema");
             object.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
-            object.raw_if_some(
-                "description",
-                description.as_deref().map(quote_json).as_deref(),
-            );
+            object.string_if_some("description", description.as_deref());
             object.raw("schema", schema.get());
-            object.raw_if_some("strict", strict.map(|strict| strict.to_string()).as_deref());
+            object.value_if_some("strict", *strict);
         }
     }
     object.finish()

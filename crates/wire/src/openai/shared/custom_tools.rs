@@ -63,6 +63,7 @@ pub(in crate::openai) fn responses_citations_to_chat(list: &Raw) -> Option<Raw> 
 fn convert_each(list: &Raw, shape: impl Fn(&Raw) -> Option<Raw>) -> Option<Raw> {
     let list: Vec<Raw> = list.parse_as().ok()?;
     let shaped: Option<Vec<Raw>> = list.iter().map(shape).collect();
+    // All or nothing: a list in two shapes would be read by neither format.
     let shaped = shaped.filter(|shaped| !shaped.is_empty())?;
     Raw::parse(json_array(shaped.iter().map(Raw::get))).ok()
 }

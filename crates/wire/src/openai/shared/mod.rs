@@ -7,6 +7,9 @@ pub(in crate::openai) mod options;
 
 use contexture_ir::{Error, Extra, Fields, Raw};
 
+use crate::model::chunk::Envelope;
+use crate::model::json::ObjectWriter;
+use crate::model::loss::Losses;
 use crate::model::name_rule::NameRule;
 use crate::spec::{CallPath, HttpProfile};
 use crate::stream::string_field;
@@ -45,16 +48,16 @@ pub(in crate::openai) fn carries_text(block: &Fields<'_>) -> bool {
     string_field(block, "text").is_some_and(|text| !text.trim().is_empty())
 }
 
-/// Figures of a response's usage; the object is kept whole elsewhere.
+/// Reads the counts of a response's usage; the object itself is stored whole elsewhere.
 pub(in crate::openai) struct UsageFields<'f>(pub(in crate::openai) &'f Fields<'f>);
 
 impl UsageFields<'_> {
-    /// The figure of that name, if it is one.
+    /// Returns the count of that name, if it is a number.
     pub(in crate::openai) fn get(&self, name: &str) -> Option<u64> {
         serde_json::from_str(self.0.get(&[name])?.get()).ok()
     }
 
-    /// The figure of that name in an object of details.
+    /// Returns the count of that name in an object of details.
     pub(in crate::openai) fn get_nested(&self, group: &str, name: &str) -> Option<u64> {
         let inner = Fields::parse(self.0.get(&[group])?.get()).ok()?;
         UsageFields(&inner).get(name)
@@ -96,4 +99,31 @@ pub(in crate::openai) fn without_key_prefixes(prefixes: &[&str], fields: &Extra)
         .filter(|(key, _)| !prefixes.iter().any(|prefix| key.starts_with(prefix)))
         .map(|(key, value)| (key.to_owned(), value.clone()))
         .collect()
+}
+
+/// The fields without those of the given names.
+pub(in crate::openai) fn without_keys(names: &[&str], fields: &Extra) -> Extra {
+    let rest = fields.iter().filter(|(key, _)| !names.contains(key));
+    rest.map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
+}
+
+/// Puts an envelope together: `head`, the array `history` led by `lead`, `tail`.
+///
+/// Tools are in the head because they change more rarely than the history, options in the tail because they change more
+/// often: a provider's cache knows a request by its beginning.
+pub(in crate::openai) fn envelope_around(
+    history: &str,
+    head: &ObjectWriter,
+    lead: Vec<String>,
+    tail: &ObjectWriter,
+    losses: Losses,
+) -> Envelope {
+    let comma = |object: &ObjectWriter| if object.is_empty() { "" } else { "," };
+    Envelope {
+        before: format!("{{{}{}\"{history}\":[", head.inner_json(), comma(head)),
+        lead: lead.join(","),
+        after: format!("]{}{}}}", comma(tail), tail.inner_json()),
+        losses: losses.into_vec(),
+    }
 }

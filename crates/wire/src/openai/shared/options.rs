@@ -2,11 +2,15 @@
 //!
 //! Not here: how each format nests them (`chat/request.rs`, `responses/request.rs`).
 
-use contexture_ir::{Error, Extra, Raw, ToolChoice, ToolDefinition, Transcript};
+use contexture_ir::{
+    Error, Extra, Fields, Raw, RequestOptions, ToolChoice, ToolDefinition, Transcript,
+};
+use serde_json::Number;
 use serde_json::value::RawValue;
 
 use crate::model::format::Format;
 use crate::model::format_extras::{hint, set_hint};
+use crate::model::json::ObjectWriter;
 use crate::model::loss::{LossKind, Losses};
 use crate::openai::shared::unexpected_value;
 
@@ -76,8 +80,8 @@ fn is_supported_by_both(name: &str, value: &Raw) -> bool {
     }
 }
 
-/// The fields kept for a format, with the options that the other of the two kept and this one has as
-/// well; and the request's fields without those, to tell of the rest.
+/// Returns the fields stored for a format together with the options of the other format that this one has
+/// as well, and the request's fields without those, whose loss is to be reported.
 pub(in crate::openai) fn shared_options(request: &Extra, format: Format) -> (Extra, Extra) {
     let chat = format == Format::OpenAiChat;
     let (other, verbosity) = if chat {
@@ -129,7 +133,7 @@ pub(in crate::openai) fn parse_tools(
     tools.iter().enumerate().map(read).collect()
 }
 
-/// Reads `tool_choice`: a word, the one function that `named` finds in it, or what is kept whole because
+/// Reads `tool_choice`: a word, the one function that `named` finds in it, or what is stored whole because
 /// not every format can say it.
 pub(in crate::openai) fn parse_tool_choice(
     value: &RawValue,
@@ -148,6 +152,72 @@ pub(in crate::openai) fn parse_tool_choice(
             |name| ToolChoice::Function { name },
         ),
     }
+}
+
+/// Reads the options that both formats have under one name; `limit` is the name of the output limit.
+pub(in crate::openai) fn parse_common_options(
+    fields: &mut Fields<'_>,
+    limit: &'static str,
+) -> Result<RequestOptions, Error> {
+    let number = "a number";
+    Ok(RequestOptions {
+        max_output_tokens: fields.take_as(&[limit], "a whole number")?,
+        temperature: fields.take_as::<Number>(&["temperature"], number)?,
+        top_p: fields.take_as::<Number>(&["top_p"], number)?,
+        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
+        stream: fields.take_as(&["stream"], "a boolean")?,
+        ..RequestOptions::default()
+    })
+}
+
+/// Takes the choice of tools; a `null` stays with the request's own fields, so that it comes back.
+pub(in crate::openai) fn take_tool_choice(
+    fields: &mut Fields<'_>,
+    parse: impl Fn(&RawValue) -> ToolChoice,
+) -> Result<Option<ToolChoice>, Error> {
+    let is_set = fields
+        .get(&["tool_choice"])
+        .is_some_and(|value| value.get() != "null");
+    if !is_set {
+        return Ok(None);
+    }
+    Ok(fields.take_field(&["tool_choice"])?.map(parse))
+}
+
+/// Reports whether options say something about the use of tools.
+pub(in crate::openai) fn has_tool_options(options: &RequestOptions) -> bool {
+    options.tool_choice.is_some() || options.parallel_tool_calls.is_some()
+}
+
+/// Reports what neither format has a word for: a limit of thinking in tokens.
+pub(in crate::openai) fn report_token_budget(options: &RequestOptions, losses: &mut Losses) {
+    let reasoning = options.reasoning.as_ref();
+    if reasoning.is_some_and(|reasoning| reasoning.budget_tokens.is_some()) {
+        let why = "thinking is limited by effort, not by tokens";
+        losses.push("options.reasoning.budget_tokens", LossKind::Option, why);
+    }
+}
+
+/// Writes the choice of tools and whether calls may be parallel, if there are tools to choose from.
+pub(in crate::openai) fn encode_tool_options(
+    options: &RequestOptions,
+    has_tools: bool,
+    encode_choice: impl Fn(&ToolChoice, &mut Losses) -> Option<String>,
+    tail: &mut ObjectWriter,
+    losses: &mut Losses,
+) {
+    if !has_tools {
+        // Both formats refuse the whole request for a choice without tools.
+        if has_tool_options(options) {
+            let why = "a choice without tools is refused";
+            losses.push("options.tool_choice", LossKind::Option, why);
+        }
+        return;
+    }
+    if let Some(choice) = &options.tool_choice {
+        tail.raw_if_some("tool_choice", encode_choice(choice, losses));
+    }
+    tail.value_if_some("parallel_tool_calls", options.parallel_tool_calls);
 }
 
 /// The hint of a request that names no model.
