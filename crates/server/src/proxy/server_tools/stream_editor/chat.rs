@@ -36,17 +36,7 @@ impl ChatChunks {
         chunk: &mut Value,
         is_own: &dyn Fn(&Value) -> bool,
     ) -> EventAction {
-        let is_first = self.first.is_empty();
-        for name in SHARED_MEMBERS {
-            match self.first.get(name) {
-                Some(first) if self.is_later_round => set_member(chunk, name, first.clone()),
-                None if is_first => {
-                    let said = chunk.get(name).cloned();
-                    self.first.extend(said.map(|said| (name, said)));
-                }
-                _ => {}
-            }
-        }
+        self.unify_shared_members(chunk);
         let Some(choice) = chunk.pointer_mut("/choices/0") else {
             return match self.finished {
                 true => EventAction::Hold,
@@ -75,7 +65,22 @@ impl ChatChunks {
         }
     }
 
-    /// Takes our calls out and numbers the others; says whether there were any of ours.
+    /// Gives chunks of later rounds the id of the first: clients take another id for another message.
+    fn unify_shared_members(&mut self, chunk: &mut Value) {
+        let is_first = self.first.is_empty();
+        for name in SHARED_MEMBERS {
+            match self.first.get(name) {
+                Some(first) if self.is_later_round => set_member(chunk, name, first.clone()),
+                None if is_first => {
+                    let value = chunk.get(name).cloned();
+                    self.first.extend(value.map(|value| (name, value)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes calls of server tools out and renumbers the others. Returns whether there were any of server tools.
     fn edit_calls(&mut self, delta: &mut Value, is_own: &dyn Fn(&Value) -> bool) -> bool {
         let Some(calls) = delta.get_mut("tool_calls").and_then(Value::as_array_mut) else {
             return false;
