@@ -1,4 +1,4 @@
-//! Kinds of items, by their words.
+//! Kinds of items that queries and options can name.
 
 use contexture::store::NodeKind;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    /// All of them.
+    /// All kinds, in the order they are listed in.
     pub const ALL: [Self; 7] = [
         Self::User,
         Self::Assistant,
@@ -36,13 +36,13 @@ impl ItemKind {
         Self::Compaction,
     ];
 
-    /// The kind of this word.
+    /// Returns the kind of this name.
     #[must_use]
     pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// As the store has it.
+    /// Returns the kind that the store uses.
     #[must_use]
     pub const fn node_kind(self) -> NodeKind {
         match self {
@@ -56,7 +56,7 @@ impl ItemKind {
         }
     }
 
-    /// The lower-case word.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.node_kind().as_str()

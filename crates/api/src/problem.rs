@@ -1,4 +1,4 @@
-//! Errors as they are told over HTTP.
+//! Errors over HTTP: problem details (RFC 9457), and the codes that programs decide by.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -31,6 +31,7 @@ impl ProblemDocument {
     #[must_use]
     pub fn new(code: &'static str, status: u16, detail: String, retryable: bool) -> Self {
         let mut title = code.replace('_', " ");
+        // Words are ASCII, so the first byte is the first letter.
         if let Some(first) = title.get_mut(..1) {
             first.make_ascii_uppercase();
         }
@@ -52,7 +53,7 @@ impl ProblemDocument {
     }
 }
 
-/// What went wrong, for programs. Words are never changed, only added.
+/// What went wrong, for programs. Words are added, never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// A path segment cannot be read.
@@ -95,7 +96,7 @@ pub enum Code {
     InProgress,
     /// `accept` allows none of the media types that are served.
     NotAcceptable,
-    /// The word of a library's error.
+    /// The word of a library's error, which comes with its own HTTP status.
     Custom(&'static str),
 }
 

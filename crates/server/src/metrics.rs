@@ -1,4 +1,6 @@
-//! Figures for Prometheus: those of the engine, and how often and how fast requests are answered.
+//! Metrics for Prometheus: the recorder of the process, and counts and durations of HTTP requests.
+//!
+//! Below everything else in the crate, so that state and middleware can both use it. The endpoint is `serve::operations`.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,18 +12,19 @@ use axum::response::Response;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::time::Instant;
 
-/// Samples are kept one by one for so long before they are summed up.
+/// Interval between upkeeps: until then samples of histograms are kept one by one.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The process's recorder, installed when first asked for; `None` if the program installed another.
+/// Returns the recorder of the process, installed on the first call; `None` if the program has installed another.
 pub(crate) fn install_recorder() -> Option<PrometheusHandle> {
+    // A process has one recorder, but tests start many servers in one process.
     static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     RECORDER
         .get_or_init(|| PrometheusBuilder::new().install_recorder().ok())
         .clone()
 }
 
-/// Sums up samples again and again, whether anybody asks for the figures or not.
+/// Aggregates samples periodically. Without it memory would grow as long as nobody scrapes the metrics.
 pub(crate) async fn run_upkeep_loop(figures: PrometheusHandle) {
     loop {
         tokio::time::sleep(UPKEEP_INTERVAL).await;
@@ -29,7 +32,7 @@ pub(crate) async fn run_upkeep_loop(figures: PrometheusHandle) {
     }
 }
 
-/// The methods that are told apart.
+/// The methods that have a label of their own.
 const METHODS: [Method; 9] = [
     Method::GET,
     Method::HEAD,
@@ -42,8 +45,9 @@ const METHODS: [Method; 9] = [
     Method::TRACE,
 ];
 
-/// Counts and times a request by its route, never by its path: ids are no labels, nor are words that anybody makes up.
+/// Counts and times a request by its route.
 pub(crate) async fn measure_request(request: Request, next: Next) -> Response {
+    // Never the path or an unknown method: labels that callers can make up would grow the metrics without bound.
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(|| "other".to_owned(), |route| route.as_str().to_owned());
     let method = METHODS.iter().find(|known| *known == request.method());

@@ -1,7 +1,7 @@
-//! Errors as they are told over HTTP: problem details (RFC 9457) with a stable code.
+//! Errors over HTTP: problem details (RFC 9457) with a stable code.
 //!
-//! What went wrong in this process (a damaged file, a fault) is told by its code alone; the rest goes to the log, as
-//! paths and addresses are nobody's business.
+//! Internal errors (a damaged file, a fault) are answered with their code alone. Details go to the log, because paths and
+//! addresses are nobody's business. The codes and the document are in `contexture-api`; here are HTTP status and headers.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ impl Problem {
         }
     }
 
-    /// The same with more for programs.
+    /// Adds a member for programs.
     pub(crate) fn with_member(mut self, name: &str, value: Value) -> Self {
         self.extra_members
             .get_or_insert_default()
@@ -60,13 +60,13 @@ impl Problem {
         self
     }
 
-    /// The same, that says when to come again. Rounded up to seconds.
+    /// Adds when to retry, rounded up to seconds.
     pub(crate) fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// The same under another code, and so another status.
+    /// Replaces the code, and with it the status.
     pub(crate) fn with_code(mut self, code: Code) -> Self {
         self.code = code;
         self.status = status_of_code(code);
@@ -85,7 +85,7 @@ impl Problem {
         &self.detail
     }
 
-    /// When to come again, where that is known.
+    /// Returns when to retry, where that is known.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -95,7 +95,7 @@ impl Problem {
         self.with_retry_after(Duration::from_secs(1))
     }
 
-    /// The error of a library by its kind; what is a fault of this process is not told.
+    /// Converts a library's error. The details of an internal error are not shown.
     fn from_error(word: &'static str, status: StatusCode, error: &dyn Error) -> Self {
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             return Self::internal_error(word, error);
@@ -103,7 +103,7 @@ impl Problem {
         Self::custom(word, status, error_chain(error))
     }
 
-    /// A fault of this process: the log says what it is.
+    /// Logs an internal error, and describes it by its code alone.
     pub(crate) fn internal_error(word: &'static str, error: &dyn Error) -> Self {
         tracing::error!(error = %error_chain(error), "a request failed");
         Self::custom(
@@ -139,7 +139,7 @@ const fn status_of_code(code: Code) -> StatusCode {
     }
 }
 
-/// An error and its causes in one line. Causes that only repeat what was said are left out.
+/// Formats an error and its causes in one line. Causes that only repeat the text so far are left out.
 pub(crate) fn error_chain(error: &dyn Error) -> String {
     let mut out = error.to_string();
     let mut source = error.source();
@@ -167,6 +167,7 @@ impl IntoResponse for Problem {
             CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
+        // Rounded up: a client that comes a fraction early would be refused again.
         if let Some(wait) = self.retry_after {
             headers.insert(
                 RETRY_AFTER,
@@ -202,6 +203,7 @@ impl From<StoreError> for Problem {
             } => problem
                 .with_member("expected", json!(expected))
                 .with_member("actual", json!(actual)),
+            // Machine-readable, so that a client can split its request without parsing the detail.
             StoreError::Limit { limit, max, actual } => problem
                 .with_member("limit", json!(limit))
                 .with_member("max", json!(max))

@@ -1,4 +1,4 @@
-//! Names that point into a tree.
+//! Branches and checkpoints: names that point into a tree.
 
 use contexture::store::{Branch, Checkpoint};
 use serde::Serialize;

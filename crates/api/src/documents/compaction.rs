@@ -1,4 +1,4 @@
-//! Compactions: what stands for the older part of a conversation.
+//! Compactions: summaries that stand for the older part of a conversation.
 
 use contexture::engine::{CompactionDraft, CoverEntry};
 use serde::Serialize;

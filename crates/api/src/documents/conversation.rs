@@ -1,4 +1,4 @@
-//! Conversations, without their trees.
+//! Conversations: their metadata, without their trees.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Pieces of answers that are still coming.
+//! Deltas: pieces of answers that are still coming.
 
 use contexture::wire::{PieceKind, StreamEvent};
 use serde::Serialize;
@@ -53,6 +53,7 @@ impl DeltaDocument {
                     PieceKind::Reasoning => ("reasoning".to_owned(), None),
                     PieceKind::Call { name, .. } => ("call".to_owned(), name),
                     PieceKind::Other(word) => (word, None),
+                    // A new kind of piece is left out until it has a stable word here.
                     _ => return None,
                 };
                 Self {
@@ -75,6 +76,7 @@ impl DeltaDocument {
                 piece: Some(piece),
                 ..plain
             },
+            // Usage and other figures are in the stored answer.
             _ => return None,
         })
     }

@@ -1,4 +1,4 @@
-//! What happened to a conversation.
+//! Events: what happened to a conversation.
 
 use contexture::store::{Event, EventKind};
 use serde::Serialize;
@@ -35,6 +35,7 @@ pub struct EventDocument {
 
 impl From<&Event> for EventDocument {
     fn from(event: &Event) -> Self {
+        // One flat shape with optional fields: clients read all kinds with one type.
         let of = |kind| Self {
             seq: event.seq,
             at: format_timestamp(event.at_ms),
@@ -89,6 +90,7 @@ impl From<&Event> for EventDocument {
                 count: Some(*count),
                 ..of("bytes_redacted")
             },
+            // Stores may add kinds before this crate knows them: readers see that something happened.
             _ => of("other"),
         }
     }

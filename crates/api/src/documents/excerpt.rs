@@ -1,4 +1,4 @@
-//! Parts of long outputs.
+//! Excerpts: parts of long outputs, and the lines in them that match a search.
 
 use contexture::compile::reading::{Excerpt, FoundLines};
 use contexture::engine::LinkTarget;

@@ -1,4 +1,4 @@
-//! What calls cost, and what they would have cost as clients sent them.
+//! The ledger: what calls cost, and what they would have cost as clients sent them.
 
 use contexture::compile::CacheUsage;
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,7 @@ impl From<CacheUsage> for CacheUseDocument {
     fn from(used: CacheUsage) -> Self {
         Self {
             read: used.read,
+            // Both cache lifetimes together: the split matters for prices only, which are summed beside it.
             written: used.write.saturating_add(used.write_long),
             fresh: used.fresh,
         }

@@ -1,4 +1,4 @@
-//! A request that was passed on to a provider, and what became of it here.
+//! Proxied requests: what was forwarded to a provider, and what became of it here.
 
 use contexture::catalogue::Cost;
 use contexture::ir::ConversationId;
@@ -63,13 +63,13 @@ pub struct AnswerDocument {
 }
 
 impl RequestDocument {
-    /// Something failed here.
+    /// Records that something failed here.
     pub fn set_failure(&mut self, what: &str, why: &str) {
         self.failed = Some(what.to_owned());
         self.why = Some(why.to_owned());
     }
 
-    /// A request that has just come.
+    /// Describes a request that has just come.
     #[must_use]
     pub fn for_upstream(upstream: &str, conversation: Option<&ConversationId>) -> Self {
         Self {
@@ -79,13 +79,14 @@ impl RequestDocument {
         }
     }
 
-    /// Whether it is stored, or is not going to be.
+    /// Whether it is stored, or will not be.
     #[must_use]
     pub fn is_stored(&self) -> bool {
+        // `done` without a match means that storing failed: nobody should wait on.
         self.matched.is_some() || self.done
     }
 
-    /// In a word, with the tokens that are expected to be read from the cache, of all: `hit=1024/1200`.
+    /// Returns the predicted cache use in a word, with tokens read and tokens in all: `hit=1024/1200`.
     #[must_use]
     pub fn cache_prediction(&self) -> Option<String> {
         let CacheUseDocument { read, .. } = self.predicted?;
@@ -102,8 +103,9 @@ impl RequestDocument {
         self.appended = ingested.appended.len();
     }
 
-    /// It began a conversation that is not there any more, because no model answered.
+    /// Records that the conversation it began was deleted again, because no model answered.
     pub fn clear_conversation(&mut self) {
+        // `matched` stays: it says how the request was recognised, and that waiting for it is over.
         self.conversation = None;
         self.branch = None;
         self.node = None;

@@ -1,4 +1,4 @@
-//! Runs of agents.
+//! Runs of agents, and their calls that wait for a decision.
 
 use contexture::runs::{RunEntry, WaitingCall};
 use serde::Serialize;
@@ -70,6 +70,7 @@ impl RunDocument {
             status: run.status.as_str().to_owned(),
             began: format_timestamp(run.began_ms),
             ended: run.ended_ms.map(format_timestamp),
+            // As the run's own record writes it, so that both read alike.
             spent: serde_json::to_value(run.spent).unwrap_or_default(),
             result: run.result.clone(),
             why: run.why.clone(),
@@ -85,6 +86,7 @@ impl From<&WaitingCall> for WaitingCallDocument {
         Self {
             call: call.node.to_string(),
             tool: call.tool.clone(),
+            // Models write invalid JSON at times: a person who decides must see what they wrote.
             arguments: parsed.unwrap_or_else(|_| arguments.into()),
         }
     }

@@ -1,4 +1,4 @@
-//! What a search found.
+//! Search results: hits with their snippets.
 
 use contexture::store::{Hit, SearchCoverage, SearchPage};
 use serde::Serialize;
@@ -54,6 +54,7 @@ impl From<&SearchPage> for SearchDocument {
             hits: page.hits.iter().map(Into::into).collect(),
             more: page.next.is_some(),
             complete: page.coverage == SearchCoverage::Whole,
+            // A cursor is bound to the owner and the list, so the handler adds it.
             next: None,
         }
     }

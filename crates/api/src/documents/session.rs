@@ -1,4 +1,4 @@
-//! Sessions of other programs that became conversations.
+//! Imported sessions: sessions of other programs that became conversations.
 
 use contexture::engine::{DivergedSession, Imported};
 use contexture::sessions::SessionFormat;
@@ -52,6 +52,7 @@ impl SessionDocument {
             items: imported.nodes,
             new: imported.new,
             branches: imported.branches,
+            // Not an error: the other program rewound its history, and both versions are kept.
             parted: imported.parted.as_ref().map(parted),
         }
     }

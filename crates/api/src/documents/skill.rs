@@ -1,4 +1,4 @@
-//! Skills: instructions in folders.
+//! Skills: instructions in folders, and their files.
 
 use std::collections::BTreeMap;
 
@@ -36,6 +36,7 @@ impl SkillDocument {
         Self {
             name: skill.name.clone(),
             description: skill.description.clone(),
+            // A folder of the server's machine means nothing to callers over HTTP.
             path: None,
             license: skill.license.clone(),
             compatibility: skill.compatibility.clone(),
@@ -45,6 +46,7 @@ impl SkillDocument {
                 .iter()
                 .map(format_allowed_tool)
                 .collect(),
+            // Long texts: fetched one by one.
             instructions: None,
         }
     }

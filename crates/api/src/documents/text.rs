@@ -1,4 +1,4 @@
-//! What comes of texts: counts, rendered fragments, converted documents.
+//! Results of stateless calls: token counts, rendered fragments, converted documents.
 
 use contexture::compile::Converted;
 use contexture::ir::{Error as IrError, Raw};
@@ -28,6 +28,7 @@ impl From<TokenCount> for CountDocument {
         Self {
             tokens: count.count,
             exact,
+            // Bounds of an exact count would only repeat it.
             low: (!exact).then_some(count.low),
             high: (!exact).then_some(count.high),
         }

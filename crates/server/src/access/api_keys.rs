@@ -1,4 +1,4 @@
-//! The keys of the configuration, and who calls with one of them or with none.
+//! API keys: the keys of the configuration, and the principal that calls with one of them or with none.
 //!
 //! With keys configured every request carries one, wherever it comes from. Without, the server listens on
 //! loopback only, and whoever reaches it is the local owner; pages of other sites in a browser of the same
@@ -16,7 +16,7 @@ use contexture::Owner;
 use crate::config::{AccessScope, KeyConfig, KeyHash};
 use crate::problem::{Code, Problem};
 
-/// Who calls: whose conversations, and what may be done with them.
+/// The caller of a request: whose conversations it sees, and what it may do with them.
 #[derive(Clone, Debug)]
 pub(crate) struct Principal {
     pub(crate) owner: Owner,
@@ -26,7 +26,7 @@ pub(crate) struct Principal {
 }
 
 impl Principal {
-    /// Refuses whoever may not do this.
+    /// Refuses a caller without this scope.
     pub(crate) fn require_scope(&self, scope: AccessScope) -> Result<(), Problem> {
         if self.scopes.contains(&scope) {
             return Ok(());
@@ -75,10 +75,11 @@ impl ApiKeys {
         !self.principals.is_empty()
     }
 
-    /// Whose key it is. All are compared, so that the time it takes says nothing.
+    /// Returns whose key it is.
     pub(crate) fn principal_for_key(&self, key: &str) -> Option<&Principal> {
         let hash = KeyHash::of(key);
         let mut found = None;
+        // All keys are compared, without an early exit: the time it takes must not tell how many were tried.
         for (known, principal) in &self.principals {
             if known.matches(&hash) {
                 found = Some(principal);
@@ -87,7 +88,7 @@ impl ApiKeys {
         found
     }
 
-    /// Who calls without a key: the local owner, unless keys are needed or a page of another site asks.
+    /// Returns the caller without a key: the local owner, unless keys are required or a page of another site asks.
     pub(crate) fn authorize_without_key(&self, headers: &HeaderMap) -> Result<&Principal, Problem> {
         if self.is_key_required() {
             let detail =
@@ -103,9 +104,9 @@ impl ApiKeys {
     }
 }
 
-/// Whether a browser may have sent this for a page that is not of this machine: by its name for us, or by the
-/// page's.
+/// Whether a browser may have sent this for a page of another site: judged by the name it has for us, and by the page's.
 fn is_foreign_origin(headers: &HeaderMap) -> bool {
+    // A page can point its own DNS name at 127.0.0.1 (DNS rebinding): then the host is foreign, though the address is not.
     let foreign_host = headers
         .get(HOST)
         .is_some_and(|host| !host.to_str().is_ok_and(is_loopback));
@@ -114,6 +115,7 @@ fn is_foreign_origin(headers: &HeaderMap) -> bool {
             .to_str()
             .ok()
             .and_then(|origin| origin.split_once("://"));
+        // `Origin: null`, of sandboxed pages, has no host either and counts as foreign.
         !page.is_some_and(|(_, host)| is_loopback(host))
     });
     foreign_host || foreign_page

@@ -1,4 +1,4 @@
-//! Making keys.
+//! Generation of API keys.
 
 use std::fmt;
 
@@ -21,6 +21,7 @@ impl NewKey {
     pub fn random() -> std::io::Result<Self> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+        // The prefix shows whose key it is, beside providers' keys in one client.
         let key = format!("ctx_{}", URL_SAFE_NO_PAD.encode(bytes));
         let hash = KeyHash::of(&key);
         Ok(Self { key, hash })

@@ -1,4 +1,4 @@
-//! How many requests of an owner run at a time, and how many a minute.
+//! Rate limits per owner: requests that run at a time, and requests per minute by a token bucket.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use crate::config::LimitsConfig;
 use crate::problem::{Code, Problem};
 
-/// A tenth of a minute's requests may come at once.
+/// A tenth of a minute's requests may come in one burst.
 const BURST_DIVISOR: u32 = 10;
 
-/// Who is calling now.
+/// The limits, and the load of each owner.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     concurrent: usize,
@@ -28,7 +28,7 @@ pub(crate) struct RateLimiter {
 #[derive(Debug)]
 struct OwnerBucket {
     running: usize,
-    /// How many may come at once, at `refilled_at`.
+    /// Tokens in the bucket at `refilled_at`.
     spare_requests: f64,
     refilled_at: Instant,
 }
@@ -57,6 +57,7 @@ impl RateLimiter {
             spare_requests: burst.unwrap_or(0.0),
             refilled_at: now,
         });
+        // Concurrency before rate: a refused request must not use up a token.
         if load.running >= self.concurrent {
             let detail = format!(
                 "{} requests of this owner are running, as many as may",
@@ -67,6 +68,7 @@ impl RateLimiter {
         }
         if let (Some(most), Some(burst)) = (self.per_minute, burst) {
             let a_second = f64::from(most.get()) / 60.0;
+            // Refilled on access: no timer is needed, and idle owners cost nothing.
             let passed = now
                 .saturating_duration_since(load.refilled_at)
                 .as_secs_f64();
@@ -87,7 +89,7 @@ impl RateLimiter {
     }
 }
 
-/// One request that runs.
+/// A running request; dropping it frees its place.
 #[derive(Debug)]
 pub(crate) struct RequestPermit {
     owner: Owner,
@@ -95,7 +97,7 @@ pub(crate) struct RequestPermit {
 }
 
 impl RequestPermit {
-    /// The same answer, that holds the permit until its body ends.
+    /// Returns the answer, which holds the permit until its body ends.
     pub(crate) fn attach_to_response(self, response: Response) -> Response {
         response.map(|body| {
             Body::new(body.map_frame(move |frame| {

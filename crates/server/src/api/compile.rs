@@ -173,6 +173,7 @@ async fn compile_call(
     asked: &CompileRequest,
 ) -> Result<CompiledCall, Problem> {
     let to = parse_format(&asked.to)?;
+    // Our own document formats can be converted to, but no model takes them as a request.
     if !Format::PROVIDERS.contains(&to) {
         let known = Format::PROVIDERS.map(Format::as_str).join(", ");
         return Err(Problem::new(
@@ -201,18 +202,22 @@ async fn compile_call(
             ..PreviewPolicy::default()
         });
     }
-    let also = system_contributions(asked)?;
-    Ok(chat.compile_with(&target.history(history), &also).await?)
+    let contributions = system_contributions(asked)?;
+    Ok(chat
+        .compile_with(&target.history(history), &contributions)
+        .await?)
 }
 
-/// The fragments, as what is said beside the conversation.
+/// Returns the fragments as contributions to the system prompt.
 fn system_contributions(asked: &CompileRequest) -> Result<Vec<Contribution>, Problem> {
+    // Parsed first: a wrong name is refused even where there is nothing to render.
     let renderer = parse_render_format(asked.renderer.as_deref())?.renderer(Grouping::Off);
     let renderer: Arc<dyn Renderer> = Arc::from(renderer);
     let Some(system) = &asked.system else {
         return Ok(Vec::new());
     };
     let fragments = parse_fragments(system.get()).map_err(EngineError::from)?;
+    // An empty contribution would still appear in the report.
     if fragments.is_empty() {
         return Ok(Vec::new());
     }

@@ -110,6 +110,7 @@ async fn decide_call(
     let found = find_run(&chat, &run).await?;
     let call = node_id(&asked.call)?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
+    // Checked before it is stored: a late decision must not approve a call that has been answered already.
     if !waiting.iter().any(|waiting| waiting.node == call) {
         return Err(Problem::custom(
             "not_waiting",
@@ -133,6 +134,7 @@ async fn decide_call(
 async fn find_run(chat: &Conversation, run: &str) -> Result<RunEntry, Problem> {
     let found = match run.parse() {
         Ok(id) => RunEntry::load(chat, id).await?,
+        // What is no id names no run: not found, as any other.
         Err(_) => None,
     };
     found.ok_or_else(|| run_not_found(run))

@@ -115,6 +115,7 @@ fn search_scope(asked: &SearchParams) -> Result<SearchScope, Problem> {
             conversation: conversation_id(id)?,
             at: at_branch(branch)?,
         }),
+        // Refused rather than ignored: a filter that does nothing would show more than was asked for.
         _ => {
             let detail = "a branch is one of a conversation, and a conversation needs no resource";
             Err(Problem::new(Code::BadQuery, detail))

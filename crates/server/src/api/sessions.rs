@@ -1,4 +1,4 @@
-//! Sessions of other programs: their logs and requests become conversations.
+//! Import of other programs' sessions: their logs and requests become conversations.
 //!
 //! Not here: whole conversations of our own (`transfer`).
 
@@ -19,7 +19,7 @@ use crate::problem::{Code, Problem};
 use crate::state::App;
 use contexture_api::{SessionDocument, SessionsDocument};
 
-/// What a session may be said to be.
+/// Content types that a session may have.
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -57,25 +57,25 @@ struct ImportSessionParams {
 async fn import_sessions(
     State(app): State<App>,
     WriteAccess(owner): WriteAccess,
-    Query(said): Query<ImportSessionParams>,
+    Query(params): Query<ImportSessionParams>,
     request: Request,
 ) -> Result<Json<SessionsDocument>, Problem> {
     require_content_type(&KINDS, request.headers())?;
     let bytes = read_body(request, &app).await?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Problem::new(Code::BadBody, "the body is not UTF-8"))?;
-    let name = said.name.as_deref().unwrap_or_default();
-    let format = match &said.format {
+    let name = params.name.as_deref().unwrap_or_default();
+    let format = match &params.format {
         Some(format) => format.parse::<SessionFormat>(),
         None => detect_format(text, name).map(|detected| detected.format),
     };
     let format = format.map_err(EngineError::from)?;
     let options = ReadOptions {
-        keep_going: said.keep_going == Some(true),
+        keep_going: params.keep_going == Some(true),
         source_name: name,
     };
     let sessions = read_sessions(format, text, &options).map_err(EngineError::from)?;
-    if said.conversation.is_some() && sessions.len() > 1 {
+    if params.conversation.is_some() && sessions.len() > 1 {
         let detail = format!(
             "`conversation` names one, and there are {} sessions",
             sessions.len()
@@ -84,24 +84,26 @@ async fn import_sessions(
     }
     let options = ImportOptions {
         owner,
-        conversation: said
+        conversation: params
             .conversation
             .as_deref()
             .map(conversation_id)
             .transpose()?,
-        resource: said.resource,
+        resource: params.resource,
     };
-    let mut kept = SessionsDocument {
+    let mut document = SessionsDocument {
         imported: Vec::with_capacity(sessions.len()),
         skipped: Vec::new(),
     };
+    // One after another: what is imported before a failure stays, and sending all again adds only the rest.
     for session in &sessions {
         let records = session.skipped.iter();
-        kept.skipped
+        document
+            .skipped
             .extend(records.map(|record| format!("record {}: {}", record.number, record.what)));
         let imported = app.engine().import(session, &options).await?;
-        let document = SessionDocument::new(session.format, &session.source_id, &imported);
-        kept.imported.push(document);
+        let session = SessionDocument::new(session.format, &session.source_id, &imported);
+        document.imported.push(session);
     }
-    Ok(Json(kept))
+    Ok(Json(document))
 }

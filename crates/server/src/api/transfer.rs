@@ -1,4 +1,4 @@
-//! Conversations out and in: whole as lines of JSON, byte for byte the same, or one branch in another format.
+//! Export and import: conversations as lines of JSON, byte for byte the same, or one branch in another format.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ use crate::problem::{Code, Problem, error_chain};
 use crate::state::App;
 
 const JSON_LINES: &str = "application/jsonl";
-/// Pieces that wait for a slow reader.
+/// Pieces that wait for a slow reader. Few, as each may be megabytes; beyond, the store is read no further.
 const CHANNEL_CAPACITY: usize = 2;
-/// How values of an export begin.
+/// The beginning of the first line of exported values, by which they are told from a conversation.
 const VALUES_LINE_PREFIX: &str = r#"{"values":{"format":"#;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -105,7 +105,7 @@ async fn export_all(
     Ok(stream_lines(&app, move |sender| async move {
         for id in ids {
             match Export::new(&*store, &owner, &id).await {
-                // It was deleted meanwhile.
+                // Deleted since the ids were listed.
                 Err(StoreError::NotFound {
                     what: EntityKind::Conversation,
                     ..
@@ -133,7 +133,7 @@ async fn send_export(
     sender: &Sender<ExportChunk>,
 ) -> Result<(), StoreError> {
     while let Some(lines) = export.next_lines().await? {
-        // Nobody reads on.
+        // The client has disconnected: what is left need not be read.
         if sender.send(Ok(lines.into())).await.is_err() {
             break;
         }
@@ -141,8 +141,8 @@ async fn send_export(
     Ok(())
 }
 
-/// Lines as they are read from the store, a piece at a time. One that fails cuts the answer off, so that nobody takes
-/// a part for the whole.
+/// Streams lines as they are read from the store, a piece at a time. A failure cuts the answer off, so that nobody takes a
+/// part for the whole.
 fn stream_lines<F>(app: &App, write: impl FnOnce(Sender<ExportChunk>) -> F) -> Response
 where
     F: Future<Output = Result<(), StoreError>> + Send + 'static,
@@ -157,7 +157,7 @@ where
             None => std::io::Error::other("the server stops"),
         };
         tracing::warn!(error = %failed, "an export was cut off");
-        // Nobody reading on is no failure.
+        // A client that has disconnected is no failure.
         let _ = sender.send(Err(failed)).await;
     });
     let pieces = stream::unfold(receiver, async |mut receiver| {
@@ -189,10 +189,10 @@ async fn import(
 ) -> Result<Json<ImportedDocument>, Problem> {
     require_content_type(&[JSON_LINES], request.headers())?;
     let store = Arc::clone(app.engine().store());
-    let taking = import_lines(store, owner, request.into_body());
-    // Beside the request: if the caller goes away, what is half here is still taken back.
-    match app.background_tasks().spawn(catch_panic(taking)).await {
-        Ok(Ok(taken)) => taken.map(Json),
+    let importing = import_lines(store, owner, request.into_body());
+    // On a task of its own: dropping the request would leave half an import behind instead of undoing it.
+    match app.background_tasks().spawn(catch_panic(importing)).await {
+        Ok(Ok(imported)) => imported.map(Json),
         _ => Err(Panicked.into()),
     }
 }
@@ -202,16 +202,16 @@ async fn import_lines(
     owner: Owner,
     body: Body,
 ) -> Result<ImportedDocument, Problem> {
-    let mut taking = LineImporter::new(&*store, &owner);
-    let taken = taking.import_body(body).await;
-    if taken.is_err() {
-        // What is not at its end is refused there, and taken back.
-        let _ = taking.finish_pending().await;
+    let mut importer = LineImporter::new(&*store, &owner);
+    let result = importer.import_body(body).await;
+    if result.is_err() {
+        // Finishing an incomplete import is refused, which undoes what was stored of it.
+        let _ = importer.finish_pending().await;
     }
-    taken.map(|()| taking.imported)
+    result.map(|()| importer.imported)
 }
 
-/// One conversation or lot of values on its way in.
+/// The conversation or batch of values that is being imported.
 enum PendingImport<'a> {
     Conversation(Box<Import<'a>>),
     Values(Box<ImportValues<'a>>),
@@ -221,7 +221,7 @@ struct LineImporter<'a> {
     store: &'a dyn Store,
     owner: &'a Owner,
     pending: Option<PendingImport<'a>>,
-    /// Lines read, and those before the one that comes in.
+    /// Lines read so far, and those before the pending import: its errors count from its own first line.
     line_count: u64,
     finished_lines: u64,
     imported: ImportedDocument,
@@ -241,26 +241,27 @@ impl<'a> LineImporter<'a> {
 
     async fn import_body(&mut self, body: Body) -> Result<(), Problem> {
         let longest = Import::longest_line(self.store.limits());
-        let mut coming = body.into_data_stream();
-        let mut held: Vec<u8> = Vec::new();
-        while let Some(piece) = coming.next().await {
+        let mut pieces = body.into_data_stream();
+        let mut buffer: Vec<u8> = Vec::new();
+        while let Some(piece) = pieces.next().await {
             let piece =
                 piece.map_err(|_| Problem::new(Code::BadBody, "the body ended before its end"))?;
-            // What was held before has no line end.
-            let (mut done, mut searched) = (0, held.len());
-            held.extend_from_slice(&piece);
-            while let Some(end) = held
+            // What was buffered before has no line end, so it is not searched again.
+            let (mut done, mut searched) = (0, buffer.len());
+            buffer.extend_from_slice(&piece);
+            while let Some(end) = buffer
                 .get(searched..)
                 .and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
             {
                 let end = searched + end;
-                self.import_line(held.get(done..end).unwrap_or_default())
+                self.import_line(buffer.get(done..end).unwrap_or_default())
                     .await?;
                 done = end + 1;
                 searched = done;
             }
-            held.drain(..done);
-            if held.len() > longest {
+            buffer.drain(..done);
+            // Checked after complete lines are gone: the bound is on one line, not on a piece of the body.
+            if buffer.len() > longest {
                 let detail = format!(
                     "line {} is longer than {longest} bytes",
                     self.line_count + 1
@@ -268,8 +269,8 @@ impl<'a> LineImporter<'a> {
                 return Err(Problem::new(Code::BodyTooLarge, detail));
             }
         }
-        if !held.is_empty() {
-            self.import_line(&held).await?;
+        if !buffer.is_empty() {
+            self.import_line(&buffer).await?;
         }
         self.finish_pending().await
     }
@@ -294,6 +295,7 @@ impl<'a> LineImporter<'a> {
             PendingImport::Values(import) => import.import_line(line).await,
         };
         taken.map_err(|error| self.import_problem(error))?;
+        // Finished here and not with the next line, so that each import is durable as soon as its end has come.
         if line.starts_with(r#"{"end":"#) {
             self.finish_pending().await?;
         }

@@ -1,4 +1,4 @@
-//! What the sections must say together. Where a section alone is wrong, reading it has told so.
+//! Rules across sections, and those that a type cannot express. What is wrong in one value alone fails when it is parsed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use crate::config::policy::{RouteConfig, WindowConfig};
 use crate::config::root::Config;
 use crate::config::upstream::UpstreamConfig;
 
-/// First segments of paths that are the server's own or providers'.
+/// First path segments of the server's and the providers' own routes: an upstream of that name could not be reached.
 const RESERVED: [&str; 7] = [
     "api",
     "v1",
@@ -23,7 +23,7 @@ const RESERVED: [&str; 7] = [
     "openapi.json",
 ];
 
-/// The first thing that is wrong.
+/// Returns the first fault of a configuration.
 pub(crate) fn first_fault(config: &Config) -> Option<ConfigFault> {
     key_fault(config)
         .or_else(|| limit_fault(config))

@@ -26,7 +26,7 @@ impl ConfigError {
         }
     }
 
-    /// What the parser says. The line itself is not shown, for a secret may stand in the wrong place.
+    /// Converts the parser's error. The line itself is not shown, as it may hold a secret.
     pub(crate) fn from_syntax_error(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let start = error.span().map(|span| span.start);
         Self {
@@ -45,7 +45,7 @@ impl ConfigError {
     }
 }
 
-/// What stands before `=` in the line of a byte.
+/// Returns what stands before `=` in the line of a byte.
 fn key_on_line(text: &str, byte: usize) -> Option<String> {
     let before = text.get(..byte)?;
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,4 +1,4 @@
-//! The line of a file in which a key stands.
+//! Faults of a configuration, and the line of the file that each is in.
 
 use std::fmt;
 
@@ -68,6 +68,7 @@ pub(crate) fn line_of_path(text: &str, path: &[KeyPathStep]) -> Option<usize> {
             }
             (KeyPathStep::Index(_), None) => None,
         };
+        // A missing key is reported at its table: that is where it has to be added.
         let Some(next) = next else { break };
         found = Some(line_number(text, next.span().start));
         value = Some(next.get_ref());

@@ -1,10 +1,11 @@
-//! What may be said in `contexture.toml`: a section a file, checked as a whole.
+//! The configuration, `contexture.toml`: one file per section, checked as a whole.
 //!
-//! Said earlier wins: flags, the environment, the file, the defaults. Flags and environment are the program's
-//! ([`Overrides`]); the file is read here. A key that is not known is an error, and every error names the
-//! key and the line it stands in.
+//! Precedence: flags, the environment, the file, the defaults. Flags and environment are the program's ([`Overrides`]); the
+//! file is read here. An unknown key is an error, and every error names the key and its line.
 //!
-//! Not here: what is done with it.
+//! The doc comments of the sections are also the descriptions in `docs/schema/config.schema.json`.
+//!
+//! Not here: what is done with the values.
 
 mod check;
 mod error;

@@ -1,4 +1,4 @@
-//! All sections together.
+//! The root of the configuration: all sections, read from a file.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What is off, on, or on with more said of it: `redact = true`, `redact = { kinds = ["api_key"] }`.
+//! Values with a syntax of their own: texts with a rule, and toggles (`redact = true`, `redact = { kinds = ["api_key"] }`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
-/// Reads a text by its own rule.
+/// Deserializes a text by its [`FromStr`] rule.
 pub(crate) fn deserialize_from_str<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: fmt::Display>,
@@ -30,12 +30,12 @@ pub enum Toggle<T> {
 }
 
 impl<T> Toggle<T> {
-    /// What is said of it; `None` if it is off.
+    /// Returns the table; `None` if it is off.
     #[must_use]
     pub const fn as_option(&self) -> Option<&T> {
         match self {
             Self::Off => None,
-            Self::On(said) => Some(said),
+            Self::On(config) => Some(config),
         }
     }
 }
@@ -69,6 +69,7 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ToggleVisitor<T> {
 
 impl<T: JsonSchema> JsonSchema for Toggle<T> {
     fn schema_name() -> Cow<'static, str> {
+        // The name in the published schema, older than the type's name here.
         format!("SwitchOf{}", T::schema_name()).into()
     }
 
@@ -77,7 +78,7 @@ impl<T: JsonSchema> JsonSchema for Toggle<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let said = generator.subschema_for::<T>();
-        json_schema!({ "anyOf": [{ "type": "boolean" }, said] })
+        let table = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [{ "type": "boolean" }, table] })
     }
 }

@@ -1,4 +1,4 @@
-//! What callers take for an answer.
+//! Content negotiation: refuses callers that accept none of the media types that the API serves.
 
 use axum::extract::Request;
 use axum::http::header::ACCEPT;
@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use crate::problem::{Code, Problem};
 
-/// What there is to give, and what stands for it.
+/// The media types that are served, and the ranges that include them.
 const SERVED_MEDIA_TYPES: [&str; 9] = [
     "*/*",
     "application/*",
@@ -20,10 +20,11 @@ const SERVED_MEDIA_TYPES: [&str; 9] = [
     "text/event-stream",
 ];
 
-/// Refuses callers who take nothing that there is to give.
+/// Refuses requests whose `accept` allows none of the served media types.
 pub(crate) async fn check_accept_header(request: Request, next: Next) -> Result<Response, Problem> {
-    let mut asked = request.headers().get_all(ACCEPT).iter().peekable();
-    let given = |value: &str| {
+    // Coarse on purpose: quality values are ignored, and a handler may still answer with another served type.
+    let mut accepted = request.headers().get_all(ACCEPT).iter().peekable();
+    let is_served = |value: &str| {
         let kinds = value
             .split(',')
             .map(|kind| kind.split(';').next().unwrap_or_default().trim());
@@ -31,10 +32,10 @@ pub(crate) async fn check_accept_header(request: Request, next: Next) -> Result<
             kind.is_empty()
                 || SERVED_MEDIA_TYPES
                     .iter()
-                    .any(|given| given.eq_ignore_ascii_case(kind))
+                    .any(|served| served.eq_ignore_ascii_case(kind))
         })
     };
-    if asked.peek().is_none() || asked.any(|value| value.to_str().is_ok_and(given)) {
+    if accepted.peek().is_none() || accepted.any(|value| value.to_str().is_ok_and(is_served)) {
         return Ok(next.run(request).await);
     }
     let detail = "nothing of what `accept` says is given here; `application/json` is";

@@ -1,4 +1,4 @@
-//! Who did what: a line of the log for each request that may change something, and for each that was refused its caller.
+//! The audit log: a line for each request that may change something, and for each whose caller was refused.
 //!
 //! Lines are `tracing` events of the target [`TARGET`], at the level INFO: the key's name, the owner, the method, the route,
 //! the conversation, the status. Never in them: keys, contents, paths of providers, queries.
@@ -12,18 +12,19 @@ use axum::response::Response;
 
 use crate::access::Principal;
 
-/// What the lines are called.
+/// The `tracing` target of the lines, for filters.
 const TARGET: &str = "audit";
 
-/// A route that is no own one: a provider's.
+/// The route of requests that are forwarded to a provider.
 const ELSEWHERE: &str = "provider";
 
 /// The header that says which conversation a provider's answer was stored in.
 const CONVERSATION: &str = "x-contexture-conversation";
 
-/// Tells of a request once it is answered. Who called is known by then: whoever found out has left it in the answer.
+/// Logs a request once it is answered. The caller is known by then: authentication leaves the principal in the answer.
 pub(crate) async fn log_request(request: Request, next: Next) -> Response {
     let method = request.method().clone();
+    // The path's parameters can only be extracted from the parts, so the request is taken apart and put together again.
     let (mut parts, body) = request.into_parts();
     let route = parts.extensions.get::<MatchedPath>().cloned();
     let named = conversation_in_path(
@@ -36,7 +37,7 @@ pub(crate) async fn log_request(request: Request, next: Next) -> Response {
     let changes = !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
     let turned_away = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     let principal = response.extensions().get::<Principal>();
-    // A provider may refuse its own key; that is its answer.
+    // A refusal without a route of ours but with a principal is the provider's, of its own key.
     if changes || (turned_away && (principal.is_none() || route.is_some())) {
         let stored = response.headers().get(CONVERSATION);
         let stored = stored.and_then(|stored| stored.to_str().ok());
@@ -54,7 +55,7 @@ pub(crate) async fn log_request(request: Request, next: Next) -> Response {
     response
 }
 
-/// The conversation in the path.
+/// Returns the conversation that the path names.
 fn conversation_in_path(parameters: Option<RawPathParams>) -> Option<String> {
     let parameters = parameters?;
     let mut parameters = parameters.iter();

@@ -1,4 +1,4 @@
-//! Who calls the API: found out before anything else is done, and let in as the limits allow.
+//! Authentication of the API's callers, before anything else is done, and their rate limit.
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
@@ -11,10 +11,10 @@ use crate::access::Principal;
 use crate::problem::{Code, Problem};
 use crate::state::App;
 
-/// The header that carries our key.
+/// The header that carries a key of this server.
 pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("x-contexture-key");
 
-/// Finds out who calls, for requests of our own API, and lets in as many as the limits allow.
+/// Authenticates a request of the API, and counts it against its owner's limits.
 pub(crate) async fn authenticate(
     State(app): State<App>,
     mut request: Request,
@@ -24,6 +24,7 @@ pub(crate) async fn authenticate(
     let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
     let span =
         tracing::debug_span!("request", owner = %principal.owner, key = principal.key.as_deref());
+    // For extractors on the way in, and in the answer for the audit log, which runs outside of this layer.
     request.extensions_mut().insert(principal.clone());
     let mut response = permit.attach_to_response(next.run(request).instrument(span).await);
     response.extensions_mut().insert(principal);
@@ -34,6 +35,7 @@ fn identify_caller(app: &App, headers: &HeaderMap) -> Result<Principal, Problem>
     let Some(key) = key_from_headers(headers) else {
         return app.api_keys().authorize_without_key(headers).cloned();
     };
+    // Without configured keys a client may still send one, for a provider say: it is ignored.
     if !app.api_keys().is_key_required() {
         return app.api_keys().authorize_without_key(headers).cloned();
     }

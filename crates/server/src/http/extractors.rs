@@ -1,4 +1,4 @@
-//! What handlers take out of requests. What cannot be taken is a problem with a code.
+//! Extractors: the parts of a request that handlers take. What cannot be extracted is answered as a problem with a code.
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
@@ -15,16 +15,17 @@ use crate::access::Principal;
 use crate::config::AccessScope;
 use crate::problem::{Code, Problem};
 
-/// A caller who may read: whose conversations.
+/// A caller with the scope `read`, and whose conversations it sees.
 pub(crate) struct ReadAccess(pub(crate) Owner);
 
-/// A caller who may write.
+/// A caller with the scope `write`, and whose conversations it changes.
 pub(crate) struct WriteAccess(pub(crate) Owner);
 
-/// A caller who may see the server's figures.
+/// A caller with the scope `admin`.
 pub(crate) struct AdminAccess;
 
 fn authorize_caller(parts: &Parts, scope: AccessScope) -> Result<Owner, Problem> {
+    // Missing only if a route was added outside `authenticate`: refused, so that such a mistake opens nothing.
     let principal = parts.extensions.get::<Principal>();
     let principal =
         principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))?;
@@ -56,7 +57,7 @@ impl<S: Sync> FromRequestParts<S> for AdminAccess {
     }
 }
 
-/// The path's parameters.
+/// The parameters of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
@@ -70,7 +71,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     }
 }
 
-/// The query's parameters.
+/// The parameters of the query.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -84,7 +85,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// A JSON body: what it says, and its bytes.
+/// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
@@ -103,7 +104,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// The body, within the limit.
+/// Reads a body within the limit of its route.
 pub(crate) async fn read_body<S: Send + Sync>(
     request: Request,
     state: &S,
@@ -125,22 +126,23 @@ pub(crate) async fn read_body<S: Send + Sync>(
         })
 }
 
-/// Refuses bodies that do not say that they are one of these: a page of another site cannot say so unasked.
+/// Refuses bodies of other content types than these.
 pub(crate) fn require_content_type(kinds: &[&str], headers: &HeaderMap) -> Result<(), Problem> {
-    let said = headers
+    // Also a guard against cross-site requests: a page of another site cannot send JSON without a preflight request.
+    let content_type = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let kind = said.split(';').next().unwrap_or_default().trim();
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
     if kinds.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
         return Ok(());
     }
     let kinds = kinds.join("` or `");
-    let detail = format!("expected `content-type: {kinds}`, found {said:?}");
+    let detail = format!("expected `content-type: {kinds}`, found {content_type:?}");
     Err(Problem::new(Code::UnsupportedMediaType, detail))
 }
 
-/// Reads JSON; text that is none and text that says something else are two problems.
+/// Parses JSON. Text that is not JSON, and JSON of another shape, have different codes.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         let code = if error.is_data() {

@@ -1,6 +1,7 @@
-//! How long a request's body and its answer may take.
+//! Timeouts of a request: until its answer begins, and between the pieces of its body.
 //!
-//! Limits of heads and connections are the listener's, of the length of bodies the extractors', of callers those of `load`.
+//! Not here: limits of heads and connections (`serve::listener`), of body lengths (`extractors`), of callers
+//! (`access::rate_limit`).
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,7 +17,7 @@ use tokio::time::{Sleep, sleep};
 use crate::problem::{Code, Problem};
 use crate::state::App;
 
-/// Refuses when an answer does not begin in time. What the handler did by then is done or undone as a whole.
+/// Refuses when an answer does not begin in time. The handler is dropped: what it stores is stored as a whole or not at all.
 pub(crate) async fn with_timeout(
     State(app): State<App>,
     request: Request,
@@ -28,7 +29,7 @@ pub(crate) async fn with_timeout(
         .map_err(|_| Problem::new(Code::TimedOut, format!("no answer within {seconds} s")))
 }
 
-/// Gives up on a body that pauses for too long, wherever it is read.
+/// Fails the body of a client that pauses for too long, wherever it is read.
 pub(crate) async fn with_idle_timeout(
     State(app): State<App>,
     request: Request,

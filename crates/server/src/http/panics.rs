@@ -1,6 +1,6 @@
-//! Defects: a panic ends the request it happened in, which is answered, and nothing else.
+//! Panics: one ends the request it happened in, which is answered, and nothing else.
 //!
-//! What a panic says may be of what was sent or stored: it is told where it happened, and no more.
+//! A panic's message may quote what was sent or stored, so only its place in the code is logged.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -14,14 +14,14 @@ use futures_util::FutureExt as _;
 
 use crate::problem::Problem;
 
-/// What is told of one.
+/// What a client is told of a panic.
 pub(crate) const PANIC_DETAIL: &str = "a defect of this server: its log says where";
 
-/// That there was one.
+/// A panic was caught.
 pub(crate) struct Panicked;
 
-/// From now on panics of the process are events of the log, by their places, in the place of the text that Rust writes to
-/// standard error. With `RUST_BACKTRACE=1` it is told how it came there.
+/// Makes panics of the process events of the log, by their place in the code, instead of text on standard error. With
+/// `RUST_BACKTRACE=1` they have a backtrace.
 pub fn log_panics() {
     set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
@@ -34,10 +34,11 @@ pub fn log_panics() {
     }));
 }
 
-/// What comes of work, unless it panics. What it shares is left as it was: every lock of ours goes on after a panic.
+/// Runs work, and catches its panic.
 pub(crate) async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
-    let done = AssertUnwindSafe(work).catch_unwind().await;
-    done.map_err(|_: Box<dyn Any + Send>| Panicked)
+    // Unwind safe: locks are taken with `PoisonError::into_inner`, and every guarded section leaves its data consistent.
+    let result = AssertUnwindSafe(work).catch_unwind().await;
+    result.map_err(|_: Box<dyn Any + Send>| Panicked)
 }
 
 impl From<Panicked> for Problem {

@@ -1,10 +1,10 @@
-//! Requests that could be read in two ways: they are refused, and their connection is closed.
+//! Request smuggling: requests that could be read in two ways are refused, and their connection is closed.
 //!
-//! Whoever passes requests on must read them as everybody before and behind it does, or one request becomes two on the
-//! way. Most of what is unclear the HTTP library refuses while it reads; a length beside chunks it ignores, and it closes
-//! the connection behind the answer (RFC 9112, 6.3). Here is what it lets through.
+//! A proxy must read requests as every hop before and behind it does, or one request becomes two on the way. Most ambiguity
+//! is refused by the HTTP library; of a length beside chunks it ignores the length and closes the connection after the
+//! answer (RFC 9112, 6.3). This module refuses what the library lets through.
 //!
-//! An `upgrade` is no such thing: it is an offer, which is not taken and goes no further.
+//! An `upgrade` is not ambiguous: it is an offer, which is not taken and not forwarded.
 
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
@@ -14,12 +14,13 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::problem::{Code, Problem};
 
-/// Refuses what is not clear.
+/// Refuses requests with ambiguous framing or host.
 pub(crate) async fn reject_ambiguous_framing(request: Request, next: Next) -> Response {
     let Err(why) = check_framing(&request) else {
         return next.run(request).await;
     };
     let mut response = Problem::new(Code::BadHeader, why).into_response();
+    // Whatever else is in the connection's buffer may be the smuggled request.
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
     response
@@ -51,7 +52,7 @@ fn check_framing(request: &Request) -> Result<(), &'static str> {
     }
 }
 
-/// A body comes in chunks or as it is, and in no other way.
+/// Accepts a body in chunks or of a known length, and no other encoding.
 fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), &'static str> {
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");

@@ -1,8 +1,8 @@
-//! Who calls, and with whose key the provider is called.
+//! Proxy authentication: who calls, and with whose key the provider is called.
 //!
-//! Without keys of ours (loopback only) the client's credentials go to the configured host, and nowhere else. With keys,
-//! ours is read from `x-contexture-key` or from where the provider's clients put theirs. A key that the configuration has
-//! for the upstream is sent in the place of all others. None is stored or logged.
+//! Without keys of this server (loopback only) the client's credentials go to the configured host, and nowhere else. With
+//! keys, ours is read from `x-contexture-key` or from where the provider's clients put theirs. A key that the configuration
+//! has for the upstream replaces all others. None is stored or logged.
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -19,10 +19,10 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// Where providers' clients put their keys.
+/// The headers in which providers' clients put their keys.
 const KEY_HEADERS: [HeaderName; 4] = [AUTHORIZATION, X_API_KEY, X_GOOG_API_KEY, API_KEY];
 
-/// The parameter in which Gemini's clients may put theirs.
+/// The query parameter in which Gemini's clients may put theirs.
 const KEY_PARAMETER: &str = "key";
 
 /// A request's headers and query, as they go out.
@@ -32,57 +32,59 @@ pub(crate) struct OutgoingHead {
     pub(crate) query: Option<String>,
 }
 
-/// Who calls. What goes out is changed to have the upstream's key, or the client's own, and never ours.
+/// Returns who calls. The outgoing head is left with the upstream's key, or the client's own, and never with ours.
 ///
 /// # Errors
 /// A key of ours is needed, or may not do this; the upstream has no key to replace ours by.
 pub(crate) fn authorize_request(
     app: &App,
     upstream: &ConfiguredUpstream,
-    came: &HeaderMap,
+    headers: &HeaderMap,
     out: &mut OutgoingHead,
 ) -> Result<Principal, ProxyRefusal> {
     let principal = if app.api_keys().is_key_required() {
-        authenticate_by_key(app, came, out)?
+        authenticate_by_key(app, headers, out)?
     } else {
-        app.api_keys().authorize_without_key(came)?.clone()
+        app.api_keys().authorize_without_key(headers)?.clone()
     };
     principal.require_scope(AccessScope::Proxy)?;
     if let Some(key) = &upstream.key {
+        // All of the client's, so that the provider cannot prefer one of them to the configured key.
         remove_credentials(out);
         insert_upstream_key(&mut out.headers, upstream.format, key)?;
     }
     Ok(principal)
 }
 
-/// Whose key it is: of `x-contexture-key`, which goes no further, or of a provider's place. Every place with a key of
-/// ours is emptied.
+/// Authenticates by `x-contexture-key`, or by one of our keys in a provider's place.
 fn authenticate_by_key(
     app: &App,
-    came: &HeaderMap,
+    headers: &HeaderMap,
     out: &mut OutgoingHead,
 ) -> Result<Principal, ProxyRefusal> {
     let refused =
         |message: &str| ProxyRefusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
-    let mut bearer = None;
+    let mut principal_in_place = None;
+    // All places are searched even after a hit: a second copy of our key must not reach the provider.
     for slot in KEY_HEADERS {
         let mut values = out.headers.get_all(&slot).iter();
         if let Some(principal) = values.find_map(|value| principal_of_header(app, value)) {
-            bearer.get_or_insert(principal.clone());
+            principal_in_place.get_or_insert(principal.clone());
             out.headers.remove(slot);
         }
     }
     let key = out.query.as_deref().and_then(key_parameter);
     if let Some(principal) = key.and_then(|key| app.api_keys().principal_for_key(key)) {
-        bearer.get_or_insert(principal.clone());
+        principal_in_place.get_or_insert(principal.clone());
         out.query = out.query.as_deref().map(without_key_parameter);
     }
-    if let Some(ours) = came.get(KEY_HEADER) {
+    // Our own header decides, even if it is wrong: what is in a provider's place may be the provider's key.
+    if let Some(ours) = headers.get(KEY_HEADER) {
         let principal = principal_of_header(app, ours).cloned();
         return principal
             .ok_or_else(|| refused("this key is not known here; `contexture keys new` makes one"));
     }
-    bearer.ok_or_else(|| {
+    principal_in_place.ok_or_else(|| {
         refused("a key of this server is needed: as `x-contexture-key`, or where the provider's key would stand")
     })
 }

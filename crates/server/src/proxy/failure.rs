@@ -1,15 +1,15 @@
-//! What failed beside a request: told, counted, logged.
+//! Failures beside a request, which the client's answer does not show: logged, counted, and recorded in the outcome.
 
 use crate::http::panics::PANIC_DETAIL;
 use crate::problem::error_chain;
 use crate::state::request_outcomes::OutcomeRecorder;
 
-/// Why a request or its answer is not stored. It has been passed on all the same.
+/// Why a request was not rewritten, stored or booked. It has been forwarded all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProxyFailure {
-    /// What failed, one word: for headers and figures.
+    /// What failed, one word: for headers and metrics.
     pub(crate) what: &'static str,
-    /// Why, for the log and for who asks.
+    /// Why, for the log and the request's outcome.
     pub(crate) why: String,
 }
 
@@ -25,44 +25,45 @@ impl ProxyFailure {
         Self::new(what, error_chain(error))
     }
 
-    /// What a panic says may be of what was sent.
+    /// Describes a panic without its message, which may quote what was sent.
     pub(crate) fn from_panic() -> Self {
         Self::new("fault", PANIC_DETAIL)
     }
 }
 
-/// The request goes as it came, or goes on without what should have been done for it.
-pub(crate) fn count_failed_open(told: &OutcomeRecorder, miss: &ProxyFailure) {
+/// Records that a request was forwarded as it came, or went on without a later round.
+pub(crate) fn count_failed_open(outcome: &OutcomeRecorder, failure: &ProxyFailure) {
     tracing::warn!(
-        what = miss.what,
-        why = miss.why,
+        what = failure.what,
+        why = failure.why,
         "a request was passed on as it came"
     );
-    metrics::counter!("contexture_proxy_failed_open_total", "what" => miss.what).increment(1);
-    told.update_outcome(|document| document.set_failure(miss.what, &miss.why));
+    metrics::counter!("contexture_proxy_failed_open_total", "what" => failure.what).increment(1);
+    outcome.update_outcome(|document| document.set_failure(failure.what, &failure.why));
 }
 
-/// The answer is stored, but what it cost is not in the ledger, or not in all of its sums.
-pub(crate) fn count_not_booked(told: &OutcomeRecorder, miss: &ProxyFailure) {
+/// Records that an answer is stored, but missing in the ledger or in one of its sums.
+pub(crate) fn count_not_booked(outcome: &OutcomeRecorder, failure: &ProxyFailure) {
     tracing::warn!(
-        what = miss.what,
-        why = miss.why,
+        what = failure.what,
+        why = failure.why,
         "a call is not in the ledger, or not in all of its sums"
     );
     metrics::counter!("contexture_proxy_unbooked_total").increment(1);
-    told.update_outcome(|document| document.set_failure(miss.what, &miss.why));
+    outcome.update_outcome(|document| document.set_failure(failure.what, &failure.why));
 }
 
-/// The request, or its answer, is not stored.
-pub(crate) fn count_not_stored(told: &OutcomeRecorder, miss: &ProxyFailure) {
+/// Records that a request, or its answer, is not stored.
+pub(crate) fn count_not_stored(outcome: &OutcomeRecorder, failure: &ProxyFailure) {
     tracing::warn!(
-        what = miss.what,
-        why = miss.why,
+        what = failure.what,
+        why = failure.why,
         "a request was passed on, but is not stored"
     );
-    metrics::counter!("contexture_proxy_missed_total", "what" => miss.what).increment(1);
-    told.update_outcome(|document| {
-        document.set_failure(miss.what, &miss.why);
+    metrics::counter!("contexture_proxy_missed_total", "what" => failure.what).increment(1);
+    outcome.update_outcome(|document| {
+        document.set_failure(failure.what, &failure.why);
+        // Nothing follows a request that is not stored, so who waits for it must not wait on.
         document.done = true;
     });
 }

@@ -1,4 +1,7 @@
-//! One request on its way to a provider and its answer on the way back: the same bytes, as they come.
+//! Forwarding: one request on its way to a provider and its answer on the way back, byte for byte as they come.
+//!
+//! What a request may lose is decided before it is sent: tools and secrets that its policy forbids. What may be sent in its
+//! place comes from the capture task, with a timeout; without it the request goes as it came.
 
 use std::time::Duration;
 
@@ -9,8 +12,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use contexture::engine::Secrets;
 use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 
+use crate::access::Principal;
 use crate::http::panics::catch_panic;
 use crate::problem::{Code, Problem};
 use crate::proxy::auth::{OutgoingHead, authorize_request};
@@ -20,7 +25,7 @@ use crate::proxy::capture::tee::Tee;
 use crate::proxy::control_headers::ControlHeaders;
 use crate::proxy::failure::ProxyFailure;
 use crate::proxy::failure::count_failed_open;
-use crate::proxy::headers;
+use crate::proxy::headers::{self, forwarded_response_headers};
 use crate::proxy::refusal::ProxyRefusal;
 use crate::proxy::request_body::RequestBody;
 use crate::proxy::rewrite::filter_tools::restrict_tools;
@@ -35,22 +40,24 @@ use crate::state::App;
 use crate::state::request_outcomes::{OutcomeRecorder, RequestId};
 use contexture_api::RequestDocument;
 
-/// What a provider answers to a request that it cannot read, or that is too long.
+/// Statuses with which a provider rejects a request that it cannot read, or that is too long. If that is a rewritten
+/// request, the client's own is sent instead.
 const RETRY_ORIGINAL_ON: [StatusCode; 3] = [
     StatusCode::BAD_REQUEST,
     StatusCode::PAYLOAD_TOO_LARGE,
     StatusCode::UNPROCESSABLE_ENTITY,
 ];
 
-/// Passes a request on, if its path leads to an upstream.
+/// Forwards a request to the upstream that its path leads to.
 pub(crate) async fn proxy_request(State(app): State<App>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Some(place) = resolve_target(app.upstreams(), &parts.uri, &parts.headers) else {
+    let Some(target) = resolve_target(app.upstreams(), &parts.uri, &parts.headers) else {
         return unknown_path().into_response();
     };
-    let passed = catch_panic(forward(&app, &place, &parts, body)).await;
-    let passed = passed.unwrap_or_else(|panicked| Err(Problem::from(panicked).into()));
-    passed.unwrap_or_else(|refusal| refusal.encode_for(place.upstream.format))
+    // Caught here and not by the outer middleware, so that the refusal has the shape of the provider's errors.
+    let response = catch_panic(forward(&app, &target, &parts, body)).await;
+    let response = response.unwrap_or_else(|panicked| Err(Problem::from(panicked).into()));
+    response.unwrap_or_else(|refusal| refusal.encode_for(target.upstream.format))
 }
 
 fn unknown_path() -> Problem {
@@ -60,156 +67,241 @@ fn unknown_path() -> Problem {
     )
 }
 
+/// Authorizes a request, applies the restrictions of its policy, and sends it. What any step before `send_and_respond`
+/// refuses never reaches the provider.
 async fn forward(
     app: &App,
-    place: &RouteTarget<'_>,
+    target: &RouteTarget<'_>,
     parts: &Parts,
     body: Body,
 ) -> Result<Response, ProxyRefusal> {
-    let mut out = OutgoingHead {
+    let mut head = OutgoingHead {
         headers: headers::forwarded_request_headers(&parts.headers),
         query: parts.uri.query().map(str::to_owned),
     };
-    let principal = authorize_request(app, place.upstream, &parts.headers, &mut out)?;
+    // Before the body is read: a caller without a key must not make the server buffer megabytes.
+    let principal = authorize_request(app, target.upstream, &parts.headers, &mut head)?;
     let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
-    let wishes = ControlHeaders::parse_headers(&parts.headers)?;
-    let most = app.config().server.limits.body_bytes;
-    let mut came = RequestBody::new(parts.headers.clone(), read_body(body, most).await?, most);
-    let call = ModelEndpoint::from_request(&parts.method, place);
-    let asking = PolicyQuery {
-        target: place,
-        endpoint: call.as_ref(),
+    let control_headers = ControlHeaders::parse_headers(&parts.headers)?;
+    let max_bytes = app.config().server.limits.body_bytes;
+    let bytes = read_body(body, max_bytes).await?;
+    let body = RequestBody::new(parts.headers.clone(), bytes, max_bytes);
+    let endpoint = ModelEndpoint::from_request(&parts.method, target);
+    let query = PolicyQuery {
+        target,
+        endpoint: endpoint.as_ref(),
         principal: &principal,
-        body: &came,
+        body: &body,
     };
-    let is_read = asking.has_json_body();
-    let choice = match call.is_none() && came.bytes().is_empty() {
+    let is_redactable = query.has_json_body();
+    let choice = match endpoint.is_none() && body.bytes().is_empty() {
+        // Nothing in it could be changed, so no route is looked up: a list of models, say.
         true => PolicyChoice::default(),
-        false => PolicyChoice::resolve_policy(app, &asking, &wishes).await?,
+        false => PolicyChoice::resolve_policy(app, &query, &control_headers).await?,
     };
-    let tools = choice.allowed_tools();
-    if let Some(call) = call.as_ref().filter(|_| !tools.allows_all())
-        && let Some(text) = restrict_tools(call.format, came.read_text().await, &tools)?
-    {
-        came.replace_text(text);
-        out.headers.remove(CONTENT_ENCODING);
-    }
-    let secrets = choice.secret_patterns().filter(|_| is_read);
-    let redacted = match &secrets {
-        Some(secrets) => redact_request(secrets, came.read_text().await)?.map(Bytes::from),
+    let body = restrict_body(&choice, endpoint.as_ref(), is_redactable, body, &mut head).await?;
+    let sent = body.outgoing_bytes();
+    // A bypassed request is restricted like any other, but neither stored nor rewritten.
+    let capture = match endpoint.filter(|_| !control_headers.bypass) {
         None => None,
-    };
-    if redacted.is_some() {
-        out.headers.remove(CONTENT_ENCODING);
-    }
-    let sent = redacted.clone().unwrap_or_else(|| came.bytes().clone());
-    let call = call.filter(|_| !wishes.bypass);
-    let room = match &call {
-        Some(_) => app.store_queue().acquire_permit(came.known_length()).await,
-        None => None,
-    };
-    let listening = call.map(|call| {
-        let policy = choice.rewrite_policy();
-        let document = RequestDocument {
-            policy: choice.policy.map(|(name, _)| name.to_owned()),
-            ..RequestDocument::for_upstream(&place.upstream.name, wishes.conversation.as_ref())
-        };
-        let (id, telling) = app
-            .request_outcomes()
-            .begin_request(&principal.owner, document);
-        let wait = wishes.wait;
-        let asked = CaptureRequest {
-            engine: match secrets {
-                Some(secrets) => with_added_secrets(app.engine(), secrets),
-                None => app.engine().clone(),
-            },
-            owner: principal.owner.clone(),
-            endpoint: call,
-            body: came,
-            redacted,
-            control_headers: wishes,
-            conversation_from: place.upstream.conversation_from.clone(),
-            by_user: policy.as_ref().is_some_and(has_user_memory),
-            skills: choice
-                .policy
-                .and_then(|(name, _)| app.skills_for_policy(name).cloned()),
-            queue_permit: room,
-        };
-        let patience = policy.as_ref().map(rewrite_timeout);
-        let (answering, rewriting) = capture(app, asked, policy, telling.clone());
-        CaptureHandle {
-            id,
-            outcome: telling,
-            answer_sender: answering,
-            rewriting: patience.map(|patience| (rewriting, patience)),
-            should_wait_for_store: wait,
+        Some(endpoint) => {
+            let context = CaptureContext {
+                app,
+                target,
+                principal: &principal,
+                choice: &choice,
+            };
+            Some(context.start_capture(endpoint, control_headers, body).await)
         }
-    });
+    };
     let request = PassthroughRequest {
         method: parts.method.clone(),
-        path: match &out.query {
-            Some(query) if !query.is_empty() => format!("{}?{query}", place.path),
-            _ => place.path.to_owned(),
+        path: match &head.query {
+            Some(query) if !query.is_empty() => format!("{}?{query}", target.path),
+            _ => target.path.to_owned(),
         },
-        headers: out.headers,
+        headers: head.headers,
         body: sent,
     };
-    let response = send_and_respond(&place.upstream.host, request, listening).await?;
+    let response = send_and_respond(&target.upstream.host, request, capture).await?;
+    // The permit lives as long as the body: a stream counts as a running request until it ends.
     let mut response = permit.attach_to_response(response);
     response.extensions_mut().insert(principal);
     Ok(response)
 }
 
-/// The provider's answer, and who hears it.
-async fn send_and_respond(
-    host: &Upstream,
-    request: PassthroughRequest,
-    listening: Option<CaptureHandle>,
-) -> Result<Response, ProxyRefusal> {
-    let Some(mut listening) = listening else {
-        let passed = host.send(request).await?;
-        let tee = Tee::body_without_capture(passed.body);
-        return Ok(build_response(passed.status, &passed.headers, tee));
-    };
-    let rewritten = listening.wait_for_rewrite().await;
-    let sent = send_with_fallback(host, &request, rewritten, &listening.outcome).await?;
-    match sent {
-        (passed, Some(sent)) if sent.plan.is_some() && passed.status.is_success() => {
-            let host = host.clone();
-            listening
-                .respond_with_tool_loop(passed, sent, host, request)
-                .await
-        }
-        (passed, sent) => Ok(listening.respond_with_capture(passed, sent).await),
+/// A request's body as the restrictions of its policy leave it.
+struct RestrictedBody {
+    /// Without tools that may not be offered, still with its secrets: the history is matched by what the client sends.
+    body: RequestBody,
+    /// Its text without secrets, if it had any.
+    redacted: Option<Bytes>,
+    /// The patterns that were searched for.
+    secrets: Option<Secrets>,
+}
+
+impl RestrictedBody {
+    /// Returns the bytes that may leave the server.
+    fn outgoing_bytes(&self) -> Bytes {
+        let redacted = self.redacted.clone();
+        redacted.unwrap_or_else(|| self.body.bytes().clone())
     }
 }
 
-/// Sends what stands for a request, and the request itself if the provider will not have that.
+/// Takes out of a body what its policy forbids: tools, and secrets.
+///
+/// # Errors
+/// It cannot be read, or insists on a tool that may not be offered.
+async fn restrict_body(
+    choice: &PolicyChoice<'_>,
+    endpoint: Option<&ModelEndpoint>,
+    is_redactable: bool,
+    mut body: RequestBody,
+    head: &mut OutgoingHead,
+) -> Result<RestrictedBody, ProxyRefusal> {
+    let tools = choice.allowed_tools();
+    if let Some(endpoint) = endpoint.filter(|_| !tools.allows_all())
+        && let Some(text) = restrict_tools(endpoint.format, body.read_text().await, &tools)?
+    {
+        body.replace_text(text);
+        // The new text is not compressed, whatever the client's was.
+        head.headers.remove(CONTENT_ENCODING);
+    }
+    let secrets = choice.secret_patterns().filter(|_| is_redactable);
+    let redacted = match &secrets {
+        Some(secrets) => redact_request(secrets, body.read_text().await)?.map(Bytes::from),
+        None => None,
+    };
+    if redacted.is_some() {
+        head.headers.remove(CONTENT_ENCODING);
+    }
+    Ok(RestrictedBody {
+        body,
+        redacted,
+        secrets,
+    })
+}
+
+/// What is known of a request when its capture starts.
+struct CaptureContext<'a> {
+    app: &'a App,
+    target: &'a RouteTarget<'a>,
+    principal: &'a Principal,
+    choice: &'a PolicyChoice<'a>,
+}
+
+impl CaptureContext<'_> {
+    /// Starts the background task that stores the request and, under a policy, rewrites it.
+    async fn start_capture(
+        self,
+        endpoint: ModelEndpoint,
+        control_headers: ControlHeaders,
+        body: RestrictedBody,
+    ) -> CaptureHandle {
+        let Self {
+            app,
+            target,
+            principal,
+            choice,
+        } = self;
+        let RestrictedBody {
+            body,
+            redacted,
+            secrets,
+        } = body;
+        // Awaited on the request's way: a full queue slows clients down instead of growing without bound.
+        let queue_permit = app.store_queue().acquire_permit(body.known_length()).await;
+        let policy = choice.rewrite_policy();
+        let upstream = target.upstream;
+        let document = RequestDocument {
+            policy: choice.policy.map(|(name, _)| name.to_owned()),
+            ..RequestDocument::for_upstream(&upstream.name, control_headers.conversation.as_ref())
+        };
+        let outcomes = app.request_outcomes();
+        let (id, outcome) = outcomes.begin_request(&principal.owner, document);
+        let should_wait_for_store = control_headers.wait;
+        let skills = choice
+            .policy
+            .and_then(|(name, _)| app.skills_for_policy(name).cloned());
+        let request = CaptureRequest {
+            // Secrets that the policy takes out of the request must not reach the store either.
+            engine: match secrets {
+                Some(secrets) => with_added_secrets(app.engine(), secrets),
+                None => app.engine().clone(),
+            },
+            owner: principal.owner.clone(),
+            endpoint,
+            body,
+            redacted,
+            control_headers,
+            conversation_from: upstream.conversation_from.clone(),
+            by_user: policy.as_ref().is_some_and(has_user_memory),
+            skills,
+            queue_permit,
+        };
+        let timeout = policy.as_ref().map(rewrite_timeout);
+        let (answer_sender, rewrite) = capture(app, request, policy, outcome.clone());
+        CaptureHandle {
+            id,
+            outcome,
+            answer_sender,
+            rewriting: timeout.map(|timeout| (rewrite, timeout)),
+            should_wait_for_store,
+        }
+    }
+}
+
+/// Sends a request and passes the answer back, captured if the request is.
+async fn send_and_respond(
+    host: &Upstream,
+    request: PassthroughRequest,
+    capture: Option<CaptureHandle>,
+) -> Result<Response, ProxyRefusal> {
+    let Some(mut capture) = capture else {
+        let answer = host.send(request).await?;
+        let tee = Tee::body_without_capture(answer.body);
+        return Ok(build_response(answer.status, &answer.headers, tee));
+    };
+    let rewritten = capture.wait_for_rewrite().await;
+    match send_with_fallback(host, &request, rewritten, &capture.outcome).await? {
+        // It offers server tools, whose calls the client must not see: the capture task answers the client.
+        (answer, Some(sent)) if sent.plan.is_some() && answer.status.is_success() => {
+            let host = host.clone();
+            capture
+                .respond_with_tool_loop(answer, sent, host, request)
+                .await
+        }
+        (answer, sent) => Ok(capture.respond_with_capture(answer, sent).await),
+    }
+}
+
+/// Sends the rewritten request, and falls back to the client's own if the provider rejects that.
 async fn send_with_fallback(
     host: &Upstream,
     request: &PassthroughRequest,
     rewritten: Option<Box<RewrittenRequest>>,
-    telling: &OutcomeRecorder,
+    outcome: &OutcomeRecorder,
 ) -> Result<(PassthroughResponse, Option<Box<RewrittenRequest>>), ProxyRefusal> {
     let Some(rewritten) = rewritten else {
         return Ok((host.send(request.clone()).await?, None));
     };
-    let passed = host
+    let answer = host
         .send(replace_body(request, rewritten.body.clone()))
         .await?;
-    if !RETRY_ORIGINAL_ON.contains(&passed.status) {
-        telling.update_outcome(|document| {
+    if !RETRY_ORIGINAL_ON.contains(&answer.status) {
+        outcome.update_outcome(|document| {
             document.tokens_saved = Some(rewritten.saved);
             document.predicted = Some(rewritten.predicted.into());
         });
-        return Ok((passed, Some(rewritten)));
+        return Ok((answer, Some(rewritten)));
     }
-    let why = format!("the provider answered {}", passed.status);
-    count_failed_open(telling, &ProxyFailure::new("refused", why));
+    // Never worse than without the proxy: what the provider would have accepted is sent to it.
+    let why = format!("the provider answered {}", answer.status);
+    count_failed_open(outcome, &ProxyFailure::new("refused", why));
     Ok((host.send(request.clone()).await?, None))
 }
 
-/// The same request with another body, which is not packed.
+/// Returns the same request with another body, which is not compressed.
 fn replace_body(request: &PassthroughRequest, body: Bytes) -> PassthroughRequest {
     let mut headers = request.headers.clone();
     headers.remove(CONTENT_ENCODING);
@@ -221,97 +313,101 @@ fn replace_body(request: &PassthroughRequest, body: Bytes) -> PassthroughRequest
     }
 }
 
-/// The body: matching needs all of it, and an answer may not begin before it has come.
-async fn read_body(body: Body, most: usize) -> Result<Bytes, ProxyRefusal> {
-    axum::body::to_bytes(body, most).await.map_err(|error| {
-        let mut cause: &dyn std::error::Error = &error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        match cause.is::<http_body_util::LengthLimitError>() {
-            true => ProxyRefusal::too_large(most),
-            false => ProxyRefusal::new(
-                StatusCode::BAD_REQUEST,
-                "bad_body",
-                "the body ended before its end",
-            ),
-        }
-    })
+/// Reads all of a body of at most `max_bytes`: matching needs all of it, and an answer may not begin before it has come.
+async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, ProxyRefusal> {
+    axum::body::to_bytes(body, max_bytes)
+        .await
+        .map_err(|error| {
+            // axum wraps the limit's error, so the cause at the bottom tells a long body from one that broke off.
+            let mut cause: &dyn std::error::Error = &error;
+            while let Some(source) = cause.source() {
+                cause = source;
+            }
+            match cause.is::<http_body_util::LengthLimitError>() {
+                true => ProxyRefusal::too_large(max_bytes),
+                false => ProxyRefusal::new(
+                    StatusCode::BAD_REQUEST,
+                    "bad_body",
+                    "the body ended before its end",
+                ),
+            }
+        })
 }
 
-/// A request that is listened to.
+/// The request's side of its capture task.
 struct CaptureHandle {
     id: RequestId,
     outcome: OutcomeRecorder,
     answer_sender: AnswerSender,
-    /// What to send instead, and how long to wait for it.
+    /// Where the rewritten request comes from, and how long to wait for it; `None` without a policy.
     rewriting: Option<(RewriteReceiver, Duration)>,
     /// Whether the answer's head waits until the request is stored.
     should_wait_for_store: bool,
 }
 
 impl CaptureHandle {
-    /// What to send in the place of the request.
+    /// Waits for the rewritten request; `None`: the request goes as it came.
     async fn wait_for_rewrite(&mut self) -> Option<Box<RewrittenRequest>> {
-        let (rewriting, patience) = self.rewriting.take()?;
-        match tokio::time::timeout(patience, rewriting).await {
-            // Without a word it has failed, and says why elsewhere.
+        let (rewrite, timeout) = self.rewriting.take()?;
+        match tokio::time::timeout(timeout, rewrite).await {
+            // A dropped sender means that the task failed; it has recorded why.
             Ok(rewritten) => rewritten.ok().flatten(),
             Err(_) => {
-                let why = format!("it took longer than {} ms", patience.as_millis());
+                let why = format!("it took longer than {} ms", timeout.as_millis());
                 count_failed_open(&self.outcome, &ProxyFailure::new("timeout", why));
                 None
             }
         }
     }
 
+    /// Passes the answer on as it comes, with a copy of its bytes for the capture task.
     async fn respond_with_capture(
         self,
-        passed: PassthroughResponse,
+        answer: PassthroughResponse,
         sent: Option<Box<RewrittenRequest>>,
     ) -> Response {
-        let length = headers::content_length(&passed.headers);
-        let (tee, heard) = Tee::body_with_capture(passed.body, length);
-        let begun = AnswerStart::Passthrough {
-            status: passed.status,
-            headers: passed.headers.clone(),
-            heard,
+        let length = headers::content_length(&answer.headers);
+        let (tee, captured) = Tee::body_with_capture(answer.body, length);
+        let start = AnswerStart::Passthrough {
+            status: answer.status,
+            headers: answer.headers.clone(),
+            captured,
             sent,
         };
-        // If nobody listens any more there is nothing to tell.
-        let _ = self.answer_sender.send(begun);
-        let mut response = build_response(passed.status, &passed.headers, tee);
+        // A task that has failed has recorded why; the client gets its answer all the same.
+        let _ = self.answer_sender.send(start);
+        let mut response = build_response(answer.status, &answer.headers, tee);
         let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
         add_response_headers(response.headers_mut(), self.id, &known);
         response
     }
 
-    /// Whoever listens answers, as only what is the client's of an answer may be passed on.
+    /// Lets the capture task answer the client, as only the client's part of an answer may be passed on.
     async fn respond_with_tool_loop(
         self,
-        passed: PassthroughResponse,
+        answer: PassthroughResponse,
         sent: Box<RewrittenRequest>,
         host: Upstream,
         request: PassthroughRequest,
     ) -> Result<Response, ProxyRefusal> {
-        let (back, shown) = client_channel();
+        let (client, reply) = client_channel();
         let exchange = ToolLoopStart {
-            response: passed,
+            response: answer,
             upstream: host,
             request: replace_body(&request, Bytes::new()),
-            client: back,
+            client,
         };
-        let begun = AnswerStart::ToolLoop {
+        let start = AnswerStart::ToolLoop {
             exchange: Box::new(exchange),
             sent,
         };
-        // If nobody listens any more, nobody answers.
-        let _ = self.answer_sender.send(begun);
+        // If the task is gone, the reply's sender is dropped with it, and the wait below ends.
+        let _ = self.answer_sender.send(start);
         let ClientReply {
             status,
             headers,
             body,
-        } = shown.await.map_err(|_| lost_answer())??;
+        } = reply.await.map_err(|_| lost_answer())??;
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
@@ -321,11 +417,11 @@ impl CaptureHandle {
     }
 }
 
-/// What is known of a request when its answer's head is sent.
-async fn outcome_for_headers(telling: &OutcomeRecorder, wait: bool) -> RequestDocument {
+/// Returns what is known of a request when its answer's head is sent; waits until it is stored if the client wants that.
+async fn outcome_for_headers(outcome: &OutcomeRecorder, wait: bool) -> RequestDocument {
     match wait {
-        true => telling.wait_until_stored().await,
-        false => telling.current_outcome(),
+        true => outcome.wait_until_stored().await,
+        false => outcome.current_outcome(),
     }
 }
 
@@ -334,16 +430,16 @@ fn lost_answer() -> ProxyRefusal {
     ProxyRefusal::new(StatusCode::BAD_GATEWAY, "fault", message)
 }
 
-fn build_response(status: StatusCode, came: &HeaderMap, body: Tee) -> Response {
+fn build_response(status: StatusCode, headers: &HeaderMap, body: Tee) -> Response {
     let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = status;
-    *response.headers_mut() = headers::forwarded_response_headers(came);
+    *response.headers_mut() = forwarded_response_headers(headers);
     response
 }
 
-/// Our headers: what is known by now.
+/// Adds the `x-contexture-` headers of what is known by now.
 fn add_response_headers(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
-    let said = [
+    let members = [
         ("x-contexture-request", Some(id.to_string())),
         ("x-contexture-conversation", known.conversation.clone()),
         ("x-contexture-node", known.node.clone()),
@@ -356,7 +452,8 @@ fn add_response_headers(headers: &mut HeaderMap, id: RequestId, known: &RequestD
         ("x-contexture-cache", known.cache_prediction()),
         ("x-contexture-failed", known.failed.clone()),
     ];
-    for (name, value) in said {
+    for (name, value) in members {
+        // A value that fits in no header, a title with line breaks say, is left out rather than failing the answer.
         let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
         if let Some(value) = value {
             headers.insert(HeaderName::from_static(name), value);

@@ -1,4 +1,4 @@
-//! Headers on their way: those of one connection stay there (RFC 9110, 7.6.1), ours and cookies too, all others pass.
+//! Header forwarding: hop-by-hop headers (RFC 9110, 7.6.1), cookies and our own are removed, all others pass.
 
 use axum::http::HeaderMap;
 use axum::http::header::{
@@ -8,7 +8,7 @@ use axum::http::header::{
 
 use crate::proxy::control_headers::HEADER_PREFIX;
 
-/// Headers that are about the connection they came by.
+/// Headers that concern a single connection.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -21,23 +21,25 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// What of a request's headers is passed on. Host and length are those of the new request.
+/// Returns the headers of a request that are forwarded. Host and length are set anew for the outgoing request.
 pub(crate) fn forwarded_request_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end_headers(headers);
+    // `expect` was answered by this server, and cookies of one origin are not for another.
     for name in [HOST, CONTENT_LENGTH, COOKIE, EXPECT] {
         passed.remove(name);
     }
     without_contexture_headers(passed)
 }
 
-/// What of an answer's headers is passed back.
+/// Returns the headers of an answer that are passed back.
 pub(crate) fn forwarded_response_headers(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end_headers(headers);
+    // A provider's cookie would be set for this server's host.
     passed.remove(SET_COOKIE);
     without_contexture_headers(passed)
 }
 
-/// Whether a body is JSON, by what its head says.
+/// Whether a body is JSON, by its content type.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(CONTENT_TYPE)
@@ -45,7 +47,7 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.to_ascii_lowercase().contains("json"))
 }
 
-/// How long an answer's body is, where its head says so.
+/// Returns the length of an answer's body, where its head has it.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -55,6 +57,7 @@ fn end_to_end_headers(headers: &HeaderMap) -> HeaderMap {
     let named = headers.get_all(CONNECTION).iter();
     let named = named.filter_map(|value| value.to_str().ok());
     let named = named.flat_map(|value| value.split(','));
+    // A sender may declare further headers hop-by-hop by naming them in `connection`.
     for name in named.filter_map(|name| name.trim().parse::<HeaderName>().ok()) {
         passed.remove(name);
     }

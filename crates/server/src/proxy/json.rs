@@ -1,34 +1,34 @@
-//! Members of JSON values, of whatever kind the value is.
+//! Helpers for provider JSON: members of parsed values, and texts put together from parts that stay as written.
 
 use contexture::ir::quote_json;
 use serde_json::Value;
 
-/// What is at a pointer; null if nothing is.
+/// Returns the value at a pointer; null if there is none.
 pub(crate) fn pointer_or_null<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     static NOTHING: Value = Value::Null;
     value.pointer(pointer).unwrap_or(&NOTHING)
 }
 
-/// Sets a member of an object; what is none stays as it is.
+/// Sets a member of an object; a value of another kind stays as it is.
 pub(crate) fn set_member(object: &mut Value, name: &str, value: impl Into<Value>) {
     if let Some(object) = object.as_object_mut() {
         object.insert(name.to_owned(), value.into());
     }
 }
 
-/// Sets a member of an object within a value, if that is there.
+/// Sets a member of an object within a value, if that exists.
 pub(crate) fn set_member_in(value: &mut Value, pointer: &str, name: &str, new: impl Into<Value>) {
     if let Some(inner) = value.pointer_mut(pointer) {
         set_member(inner, name, new);
     }
 }
 
-/// Takes a member out of an object.
+/// Removes a member of an object, keeping the order of the others.
 pub(crate) fn remove_member(object: &mut Value, name: &str) -> Option<Value> {
     object.as_object_mut()?.shift_remove(name)
 }
 
-/// Whether nothing is said: null, an empty text or list.
+/// Whether a value is null, an empty text or an empty list.
 pub(crate) fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -38,7 +38,7 @@ pub(crate) fn is_empty_value(value: &Value) -> bool {
     }
 }
 
-/// An object of these members.
+/// Writes an object of these members, whose values are JSON already.
 pub(crate) fn json_object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let members = members.into_iter();
     let members: Vec<String> = members
@@ -47,7 +47,7 @@ pub(crate) fn json_object<'a>(members: impl IntoIterator<Item = (&'a str, &'a st
     format!("{{{}}}", members.join(","))
 }
 
-/// An array of these values.
+/// Writes an array of these values, which are JSON already.
 pub(crate) fn json_array<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
     let values: Vec<&str> = values.into_iter().collect();
     format!("[{}]", values.join(","))

@@ -1,4 +1,4 @@
-//! What the proxy itself says in the place of a provider's answer, in the shape of that provider's errors.
+//! Refusals: errors of the proxy itself, in the shape of the provider's errors, which its clients can parse.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::config::UpstreamFormat;
 use crate::problem::Problem;
 
-/// The header that tells an answer of ours from a provider's: what failed, or why it was refused.
+/// The header that tells our errors from a provider's: what failed, or why it was refused.
 pub(crate) const FAILED_HEADER: &str = "x-contexture-failed";
 
 /// Why a request is not answered by its provider.
@@ -22,7 +22,7 @@ pub(crate) struct ProxyRefusal {
     /// For programs; the word of `x-contexture-failed`.
     code: &'static str,
     message: String,
-    /// When to come again.
+    /// When to retry.
     retry_after: Option<Duration>,
 }
 
@@ -46,7 +46,7 @@ impl ProxyRefusal {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
     }
 
-    /// As the provider would say it.
+    /// Encodes the refusal as an error of this provider.
     pub(crate) fn encode_for(self, format: UpstreamFormat) -> Response {
         let Self {
             status,
@@ -60,10 +60,10 @@ impl ProxyRefusal {
             UpstreamFormat::Gemini => gemini_error(status, &message),
         };
         let mut response = (status, Json(body)).into_response();
-        let said = response.headers_mut();
-        said.insert(FAILED_HEADER, HeaderValue::from_static(code));
+        let headers = response.headers_mut();
+        headers.insert(FAILED_HEADER, HeaderValue::from_static(code));
         if let Some(wait) = wait {
-            said.insert(
+            headers.insert(
                 RETRY_AFTER,
                 HeaderValue::from(wait.as_secs_f64().ceil() as u64),
             );
@@ -94,6 +94,7 @@ impl From<UpstreamError> for ProxyRefusal {
 }
 
 fn openai_error(status: StatusCode, code: &str, message: &str) -> Value {
+    // Types that OpenAI's own API uses: client libraries decide by them whether to retry.
     let kind = match status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",

@@ -1,7 +1,7 @@
-//! A request's body: as it came, and what it says, unpacked once.
+//! A request's body: its bytes as they came, and its text, decompressed once.
 //!
-//! What came is what goes out, unless something of it is changed. It is unpacked where it must be read before it is sent,
-//! or else beside its way, as far as there is room.
+//! The bytes that came are the bytes that go out, unless a policy changes them. A body is decompressed on the request's way
+//! where it must be read before it is sent; otherwise beside it, as far as the store queue has room.
 
 use std::io;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use tokio::sync::OnceCell;
 use crate::proxy::headers;
 use crate::state::store_queue::QueuePermit;
 
-/// A body, with the headers that say how it is packed.
+/// A body, with the headers that name its compression.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
     headers: HeaderMap,
     bytes: Bytes,
-    /// The longest that is read, unpacked.
+    /// Longest decompressed body that is read, in bytes.
     max_bytes: usize,
     decompressed: OnceCell<Result<Bytes, UnreadableBody>>,
 }
 
-/// Why nobody knows what a body says.
+/// Why a body cannot be read.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum UnreadableBody {
     #[error("more waits to be stored than `server.limits.behind_bytes` has room for")]
@@ -47,7 +47,7 @@ impl RequestBody {
         }
     }
 
-    /// As it came, packed perhaps.
+    /// Returns the bytes as they came, which may be compressed.
     pub(crate) const fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -56,29 +56,29 @@ impl RequestBody {
         headers::is_json(&self.headers)
     }
 
-    /// How long it is, as far as that is known: unpacked, if it was.
+    /// Returns its length in bytes: decompressed if it was, else as it came.
     pub(crate) fn known_length(&self) -> usize {
-        let unpacked = self
+        let decompressed = self
             .decompressed
             .get()
             .and_then(|known| known.as_ref().ok());
-        unpacked.unwrap_or(&self.bytes).len()
+        decompressed.unwrap_or(&self.bytes).len()
     }
 
-    /// What it says, whatever room that takes: for what must be read before it is sent.
+    /// Decompresses the body whatever room that takes: for a body that must be read before it is sent.
     pub(crate) async fn decompress(&self) -> Result<&Bytes, &UnreadableBody> {
-        let unpacked = || self.decompress_bounded(|_| true);
-        self.decompressed.get_or_init(unpacked).await.as_ref()
+        let decompressed = || self.decompress_bounded(|_| true);
+        self.decompressed.get_or_init(decompressed).await.as_ref()
     }
 
-    /// Its text. What is no text is no request either, and empty here.
+    /// Returns its text; empty if it is not UTF-8, which no request to a model is.
     pub(crate) async fn read_text(&self) -> &str {
         let bytes = self.decompress().await;
         let text = bytes.ok().and_then(|bytes| str::from_utf8(bytes).ok());
         text.unwrap_or_default()
     }
 
-    /// What it says, if that finds room.
+    /// Decompresses the body if the permit's queue has room for it.
     pub(crate) async fn decompress_within(
         &self,
         room: Option<&mut QueuePermit>,
@@ -94,23 +94,26 @@ impl RequestBody {
         &self,
         mut has_room: impl FnMut(usize) -> bool,
     ) -> Result<Bytes, UnreadableBody> {
-        let most = self.max_bytes;
+        let max_bytes = self.max_bytes;
         let mut is_full = false;
-        let goes_on = |length| {
+        // Checked while it is decompressed: a small body may expand without bound.
+        let should_continue = |length| {
             is_full = !has_room(length);
-            !is_full && length <= most
+            !is_full && length <= max_bytes
         };
-        let unpacked = decompress_while(&self.headers, self.bytes.clone(), goes_on).await;
-        match unpacked {
-            Ok(Some(whole)) => Ok(whole),
+        let decompressed =
+            decompress_while(&self.headers, self.bytes.clone(), should_continue).await;
+        match decompressed {
+            Ok(Some(bytes)) => Ok(bytes),
             Ok(None) if is_full => Err(UnreadableBody::NoRoom),
-            Ok(None) => Err(UnreadableBody::TooLong { most }),
+            Ok(None) => Err(UnreadableBody::TooLong { most: max_bytes }),
             Err(error) => Err(UnreadableBody::Broken(error.into())),
         }
     }
 
-    /// Puts another text in its place.
+    /// Replaces the body by a text.
     pub(crate) fn replace_text(&mut self, text: String) {
+        // The replaced text is not compressed, and the old decompressed copy is stale.
         self.headers.remove(CONTENT_ENCODING);
         self.bytes = text.into();
         self.decompressed = OnceCell::new();

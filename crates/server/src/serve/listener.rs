@@ -1,6 +1,6 @@
-//! Accepting connections: where, how many, how large and how slow a request's head may be, and the end.
+//! The listener: accepts connections within limits on their number, head size and idle time, and drains them at shutdown.
 //!
-//! Not here: TLS and HTTP/2, which a reverse proxy in front has.
+//! Not here: TLS and HTTP/2, which are left to a reverse proxy in front.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,7 +22,7 @@ use crate::metrics::run_upkeep_loop;
 use crate::serve::routes;
 use crate::state::App;
 
-/// After an error of `accept` (too many files open, say) so long is waited.
+/// Pause after an error of `accept`, too many open files say: retrying at once would spin.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Why the server does not serve.
@@ -64,6 +64,7 @@ impl Server {
     /// not this machine's.
     pub async fn bind(app: App) -> Result<Self, ServeError> {
         let address = app.config().server.listen;
+        // Loopback alone is protected by the machine's own users; anything else needs keys.
         if !address.ip().is_loopback() && !app.api_keys().is_key_required() {
             return Err(ServeError::NoKeys { address });
         }
@@ -92,7 +93,7 @@ impl Server {
             let mut protocol = http1::Builder::new();
             protocol
                 .timer(TokioTimer::new())
-                // From the end of the answer before.
+                // Counted from the end of the previous answer, so it is the keep-alive time too.
                 .header_read_timeout(Duration::from_secs(limits.keep_alive_seconds))
                 .max_headers(limits.headers)
                 .max_buf_size(limits.header_bytes);
@@ -118,11 +119,12 @@ impl Server {
             () = stop => {}
             never = service.accept_connections(listener, &mut running) => match never {},
         }
+        // Streams end first: they would otherwise hold their connections for the whole drain time.
         app.shutdown_token().cancel();
         app.background_tasks().close();
         let drained = async {
             service.graceful.shutdown().await;
-            // What was heard of the last answers is stored before the end.
+            // Answers that were captured last are stored before the process ends.
             app.background_tasks().wait().await;
         };
         let drain = Duration::from_secs(limits.drain_seconds);
@@ -152,12 +154,13 @@ impl Connections {
         running: &mut JoinSet<()>,
     ) -> Infallible {
         loop {
-            let Ok(place) = self.connection_slots.clone().acquire_owned().await else {
-                // Nobody closes it.
+            let Ok(slot) = self.connection_slots.clone().acquire_owned().await else {
+                // Unreachable: the semaphore is never closed.
                 std::future::pending().await
             };
             let stream = tokio::select! {
                 accepted = listener.accept() => accepted,
+                // Finished tasks are reaped while waiting, so that the set does not grow with every connection.
                 Some(_) = running.join_next() => continue,
             };
             match stream {
@@ -165,7 +168,7 @@ impl Connections {
                     let connection = self.serve_connection(stream);
                     running.spawn(async move {
                         connection.await;
-                        drop(place);
+                        drop(slot);
                     });
                 }
                 Err(error) => {
@@ -177,7 +180,7 @@ impl Connections {
     }
 
     fn serve_connection(&self, stream: TcpStream) -> impl Future<Output = ()> + use<> {
-        // Small answers go out at once.
+        // Without it, small events of a stream wait for the acknowledgement of the previous packet.
         let _ = stream.set_nodelay(true);
         let (asked, first) = (Arc::new(Notify::new()), self.header_timeout);
         let service = {
@@ -196,6 +199,7 @@ impl Connections {
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 ended = &mut connection => ended,
+                // The first head has its own, shorter timeout: hyper's is the keep-alive time.
                 () = asked.notified() => connection.await,
                 () = tokio::time::sleep(first) => return,
             };

@@ -1,4 +1,4 @@
-//! All routes: the server's own, the API's, and whatever else goes to providers.
+//! All routes and the middleware around them: the server's own, the API's, and the proxy for everything else.
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -64,26 +64,28 @@ fn documented_router() -> OpenApiRouter<App> {
         .merge(api::long_router())
 }
 
-/// What anybody may ask.
+/// Returns the routes that need no key.
 fn public_router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(operations::health))
         .routes(routes!(describe))
 }
 
-/// What a caller is needed for.
+/// Returns the routes that need a caller.
 fn authenticated_router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(operations::show))
         .merge(api::router())
 }
 
-/// Every route there is.
+/// Builds the router of the server.
 pub(crate) fn router(app: &App) -> Router {
     let body_bytes = app.config().server.limits.body_bytes;
     let (open, _) = public_router().split_for_parts();
     let (known, _) = authenticated_router().split_for_parts();
     let (long, _) = api::long_router().split_for_parts();
+    // Each layer wraps those above it. Idempotency is innermost, so that only requests that pass all checks claim a key;
+    // long routes join after the timeout, so that an import may take as long as it needs.
     let own: Router<App> = known
         .route_layer(from_fn_with_state(app.clone(), api::run_idempotently))
         .route_layer(from_fn(accept::check_accept_header))
@@ -94,6 +96,8 @@ pub(crate) fn router(app: &App) -> Router {
         .merge(open)
         .method_not_allowed_fallback(other_method)
         .route_layer(DefaultBodyLimit::max(body_bytes));
+    // These wrap the proxy too. Metrics are outermost and see every answer; ambiguous framing is refused before
+    // anything else reads the request.
     own.fallback_service(proxy::router(app))
         .layer(from_fn(panics::respond_to_panic))
         .layer(from_fn_with_state(app.clone(), limits::with_idle_timeout))

@@ -1,4 +1,4 @@
-//! What all handlers share.
+//! The application state that every handler gets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::state::skills;
 use crate::state::store_queue::StoreQueue;
 use crate::state::upstreams::{UpstreamConfigError, Upstreams};
 
-/// What all handlers share: the engine, the configuration, who may call, who is calling. Cheap to clone.
+/// What all handlers share: the engine, the configuration, keys, limits and the in-memory state. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App {
     inner: Arc<AppInner>,
@@ -47,19 +47,19 @@ struct AppInner {
 }
 
 impl App {
-    /// Puts an engine behind a configuration.
+    /// Creates the state of a server over an engine.
     ///
-    /// The folders of skills are read, which blocks on the file system.
+    /// Reads the folders of skills, which blocks on the file system.
     ///
-    /// The figures of `/metrics` are those of the process; if the program has a recorder of its own already,
-    /// `/metrics` is not there.
+    /// `/metrics` shows the metrics of the process. If the program has installed a recorder of its own, there is no
+    /// `/metrics`.
     ///
     /// # Errors
     /// [`UpstreamConfigError`] for an upstream that cannot be called: its key is not where it should be, say.
     pub fn new(engine: Engine, config: Config) -> Result<Self, UpstreamConfigError> {
         let keys = ApiKeys::new(&config.keys, &config.server.owner);
         let limits = &config.server.limits;
-        let (load, behind) = (
+        let (rate_limiter, store_queue) = (
             RateLimiter::new(limits),
             StoreQueue::new(limits.behind_bytes),
         );
@@ -69,14 +69,14 @@ impl App {
         };
         let upstreams = Upstreams::from_config(&config)?;
         let skills = skills::load_skills(&config.server.skills);
-        let listed = skills::load_skills_by_policy(&config);
+        let skills_by_policy = skills::load_skills_by_policy(&config);
         Ok(Self {
             inner: Arc::new(AppInner {
                 engine,
                 config,
                 api_keys: keys,
-                rate_limiter: load,
-                store_queue: behind,
+                rate_limiter,
+                store_queue,
                 metrics_handle: install_recorder(),
                 upstreams,
                 request_outcomes: RequestOutcomes::default(),
@@ -84,20 +84,20 @@ impl App {
                 ledger_locks: KeyedLocks::default(),
                 live_feed: LiveFeed::default(),
                 skills,
-                skills_by_policy: listed,
+                skills_by_policy,
                 shutdown_token: CancellationToken::new(),
                 background_tasks: TaskTracker::new(),
             }),
         })
     }
 
-    /// The engine.
+    /// Returns the engine.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.inner.engine
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.inner.config
@@ -111,7 +111,7 @@ impl App {
         &self.inner.rate_limiter
     }
 
-    /// What waits to be stored.
+    /// Returns the bound on requests that wait to be stored.
     pub(crate) fn store_queue(&self) -> &StoreQueue {
         &self.inner.store_queue
     }
@@ -132,32 +132,32 @@ impl App {
         &self.inner.cost_accounts
     }
 
-    /// Who adds to a sum of the ledger.
+    /// Returns the locks of the ledger's sums.
     pub(crate) fn ledger_locks(&self) -> &KeyedLocks {
         &self.inner.ledger_locks
     }
 
-    /// Who is told of answers that are still coming.
+    /// Returns the feed of answers that are still coming.
     pub(crate) fn live_feed(&self) -> &LiveFeed {
         &self.inner.live_feed
     }
 
-    /// The skills that a policy lists to models.
+    /// Returns the skills that a policy lists to models.
     pub(crate) fn skills_for_policy(&self, policy: &str) -> Option<&Skills> {
         self.inner.skills_by_policy.get(policy)
     }
 
-    /// The skills that are shown.
+    /// Returns the skills that the API shows.
     pub(crate) fn skills(&self) -> &[Skill] {
         &self.inner.skills
     }
 
-    /// What goes on beside requests; it is waited for at the end.
+    /// Returns the tasks that outlive their request; the server waits for them when it shuts down.
     pub(crate) fn background_tasks(&self) -> &TaskTracker {
         &self.inner.background_tasks
     }
 
-    /// Fires when the server shuts down: whoever streams ends then.
+    /// Returns the token that is cancelled when the server shuts down: streams end then.
     pub(crate) fn shutdown_token(&self) -> &CancellationToken {
         &self.inner.shutdown_token
     }
@@ -165,6 +165,7 @@ impl App {
 
 impl std::fmt::Debug for AppInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Keys and upstreams are left out: a debug print must never show a secret.
         f.debug_struct("Shared")
             .field("engine", &self.engine)
             .field("config", &self.config)

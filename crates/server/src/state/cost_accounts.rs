@@ -1,8 +1,8 @@
-//! What calls cost as they are sent, and what they would have cost as clients sent them: a provider's cache on either
-//! side, per conversation and model, as the compiler simulates it.
+//! Cost accounts: what calls cost as they are sent, and what they would have cost as clients sent them.
 //!
-//! In memory, as much of it as there is room for, that of the conversations that were called last; one that was
-//! forgotten begins with an empty cache on both sides.
+//! An *account* is one model in one conversation of an owner. It simulates the provider's prompt cache twice, once for the
+//! requests that were sent and once for those that the clients sent, so that a rewrite is judged by what it really saves.
+//! Accounts are kept in memory, least recently used first out; a forgotten one begins with empty caches on both sides.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,48 +15,48 @@ use contexture::compile::{
 use contexture::ir::ConversationId;
 use contexture::{Format, ModelSpec};
 
-/// How many calls like this one are expected, with it.
+/// Calls like this one that are expected, this one included: a rewrite that costs once must pay back within them.
 const EXPECTED_CALLS: u64 = 5;
 
-/// Whose calls: an owner's, in a conversation, of a model.
+/// The key of an account: owner, conversation and model.
 pub(crate) type CostAccount = (Owner, ConversationId, String);
 
-/// What a model's provider keeps and asks for.
+/// The cache rules and prices of a model.
 #[derive(Clone, Debug)]
 pub(crate) struct PriceTerms {
     rules: CacheRules,
     prices: Prices,
 }
 
-/// A request that may be sent, and what its tokens cost.
+/// A request that may be sent, with the rates of its tokens.
 struct PricedOutline<'a> {
     outline: &'a Outline,
     marks: Vec<CacheMarker>,
     rates: Rates,
 }
 
-/// What a conversation may cost more than as it came, until that is saved again.
+/// How far a conversation may be behind its clients' own cost, until the difference is saved again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RewriteDebt {
     /// Nothing.
     None,
-    /// What writing a request to the cache costs more than sending it, once.
+    /// Once the surcharge for writing a request to the cache: markers cost first and save later.
     OneWrite,
 }
 
-/// What may be sent, and what came.
+/// The requests that are compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RewriteOffer<'a> {
     /// As the client sent it.
     pub(crate) original: &'a Outline,
-    /// What goes if nothing is changed.
+    /// What is sent if nothing changes.
     pub(crate) current: &'a Outline,
-    /// What may go in its place.
+    /// What may be sent instead.
     pub(crate) proposed: &'a Outline,
     pub(crate) debt: RewriteDebt,
 }
 
-/// What one call cost, and would have cost as it came: in tokens, and in 10⁻¹² dollars as far as prices are known.
+/// What one call cost, and would have cost as the client sent it: in tokens, and in 10⁻¹² dollars as far as prices are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BookedCall {
     pub(crate) sent: CacheUsage,
@@ -65,15 +65,15 @@ pub(crate) struct BookedCall {
     pub(crate) passed_cost: u128,
 }
 
-/// How much is kept.
+/// Bounds of the table.
 #[derive(Clone, Copy, Debug)]
 struct AccountLimits {
     accounts: usize,
-    /// Of requests, in all accounts together; each takes about 50 bytes.
+    /// Request prefixes in all accounts together; each takes about 50 bytes.
     prefixes: usize,
 }
 
-/// All of them.
+/// All accounts of the process.
 #[derive(Debug)]
 pub(crate) struct CostAccounts {
     limits: AccountLimits,
@@ -83,9 +83,9 @@ pub(crate) struct CostAccounts {
 #[derive(Debug, Default)]
 struct AccountTable {
     caches: BTreeMap<CostAccount, AccountCaches>,
-    /// Those in all of them.
+    /// Prefixes in all caches.
     prefixes: usize,
-    /// Grows with every look.
+    /// A logical clock, advanced by every access: the order of eviction.
     clock: u64,
 }
 
@@ -109,7 +109,7 @@ impl Default for CostAccounts {
 }
 
 impl PriceTerms {
-    /// Those of a model, asked in this format.
+    /// Returns the terms of a model that is called in this format.
     pub(crate) fn for_model(spec: &ModelSpec, format: Format) -> Self {
         Self {
             rules: CacheRules::for_model(spec, format),
@@ -117,9 +117,26 @@ impl PriceTerms {
         }
     }
 
-    /// By the request's own size, as rates may depend on that. Nothing where prices are not known.
+    /// Returns the rates for a request of this size, as prices may have tiers; `None` where prices are not known.
     fn rates_for(&self, outline: &Outline) -> Option<Rates> {
         Rates::for_request(&self.prices, self.rules.kind, outline.tokens())
+    }
+
+    /// Returns the expected cost of a request's tokens in the calls after this one, in 10⁻¹² dollars.
+    fn later_cost(&self, priced: &PricedOutline<'_>, length: u64) -> u128 {
+        let is_cached = match self.rules.kind {
+            CacheKind::None => false,
+            // A cache that is written at markers holds nothing of a request without any.
+            _ if self.rules.is_marker_based() && priced.marks.is_empty() => false,
+            _ => length >= self.rules.minimum,
+        };
+        let rate = if is_cached {
+            priced.rates.read
+        } else {
+            priced.rates.input
+        };
+        let per_call = u128::from(priced.outline.tokens()) * u128::from(rate);
+        per_call.saturating_mul(u128::from(EXPECTED_CALLS - 1))
     }
 
     fn price_outline<'a>(&self, outline: &'a Outline) -> Option<PricedOutline<'a>> {
@@ -146,7 +163,7 @@ impl CostAccounts {
         }
     }
 
-    /// What a call that is sent now is expected to read from the cache, and to write.
+    /// Predicts what a call that is sent now reads from the provider's cache, and writes to it.
     pub(crate) fn predict_usage(
         &self,
         account: &CostAccount,
@@ -160,26 +177,28 @@ impl CostAccounts {
         })
     }
 
-    /// Whether a call that is sent now costs more than what came. Without prices it does not.
+    /// Whether a call that is sent now costs more than the client's own. Without prices it does not.
     pub(crate) fn costs_more(
         &self,
         account: &CostAccount,
         terms: &PriceTerms,
         sent: &Outline,
-        came: &Outline,
+        original: &Outline,
         at_ms: u64,
     ) -> bool {
-        let (Some(sent), Some(came)) = (terms.price_outline(sent), terms.price_outline(came))
+        let (Some(sent), Some(original)) =
+            (terms.price_outline(sent), terms.price_outline(original))
         else {
             return false;
         };
         self.with_caches(account, terms, |caches| {
-            sent.predicted_cost(&caches.sent, at_ms) > came.predicted_cost(&caches.passed, at_ms)
+            sent.predicted_cost(&caches.sent, at_ms)
+                > original.predicted_cost(&caches.passed, at_ms)
         })
     }
 
-    /// Whether what is offered costs less over the calls to come, and this call no more than what came, what the calls
-    /// before have saved, and what may be owed. Without prices it does not.
+    /// Whether the proposed request is worth sending: it costs less over the calls to come, and this call costs no more than
+    /// the client's own, plus what earlier calls saved, plus the debt that is allowed. Without prices it is not.
     pub(crate) fn is_worthwhile(
         &self,
         account: &CostAccount,
@@ -187,56 +206,34 @@ impl CostAccounts {
         offer: &RewriteOffer<'_>,
         at_ms: u64,
     ) -> bool {
-        let RewriteOffer {
-            original: came,
-            current: now,
-            proposed: then,
-            debt,
-        } = *offer;
-        let priced = [came, now, then].map(|outline| terms.price_outline(outline));
-        let [Some(came), Some(now), Some(then)] = priced else {
+        let priced = [offer.original, offer.current, offer.proposed]
+            .map(|outline| terms.price_outline(outline));
+        let [Some(original), Some(current), Some(proposed)] = priced else {
             return false;
         };
-        // Whether a request is long enough to be cached is not known where it is about as long as that: then what is there
-        // is, and what may be is not.
-        let (now_most, then_least) = (
-            now.outline.token_bounds().high,
-            then.outline.token_bounds().low,
+        // A request about as long as the provider's minimum may or may not be cached. Of two such requests the current one
+        // counts as cached and the proposed one as not, so that a doubt never speaks for the change.
+        let (current_length, proposed_length) = (
+            current.outline.token_bounds().high,
+            proposed.outline.token_bounds().low,
         );
-        let later = |one: &PricedOutline<'_>, length: u64| {
-            let held = match terms.rules.kind {
-                CacheKind::None => false,
-                _ if terms.rules.is_marker_based() && one.marks.is_empty() => false,
-                _ => length >= terms.rules.minimum,
-            };
-            let rate = if held {
-                one.rates.read
-            } else {
-                one.rates.input
-            };
-            let each = u128::from(one.outline.tokens()) * u128::from(rate);
-            each.saturating_mul(u128::from(EXPECTED_CALLS - 1))
-        };
+        let debt = allowed_debt(offer.debt, &proposed);
         self.with_caches(account, terms, |caches| {
-            let first = now.predicted_cost(&caches.sent, at_ms);
-            let first_then = then.predicted_cost(&caches.sent, at_ms);
-            let passed = came.predicted_cost(&caches.passed, at_ms);
-            let all = first.saturating_add(later(&now, now_most));
-            let all_then = first_then.saturating_add(later(&then, then_least));
-            let owed = match debt {
-                RewriteDebt::None => 0,
-                RewriteDebt::OneWrite => {
-                    let dearer = then.rates.write.saturating_sub(then.rates.input);
-                    u128::from(then.outline.tokens()) * u128::from(dearer)
-                }
-            };
-            let means = caches.saved.saturating_add(to_signed(owed));
-            let affordable = to_signed(first_then) <= to_signed(passed).saturating_add(means);
-            all_then < all && (first_then <= first || affordable)
+            let current_now = current.predicted_cost(&caches.sent, at_ms);
+            let proposed_now = proposed.predicted_cost(&caches.sent, at_ms);
+            let original_now = original.predicted_cost(&caches.passed, at_ms);
+            let current_all =
+                current_now.saturating_add(terms.later_cost(&current, current_length));
+            let proposed_all =
+                proposed_now.saturating_add(terms.later_cost(&proposed, proposed_length));
+            let budget = caches.saved.saturating_add(to_signed(debt));
+            let is_affordable =
+                to_signed(proposed_now) <= to_signed(original_now).saturating_add(budget);
+            proposed_all < current_all && (proposed_now <= current_now || is_affordable)
         })
     }
 
-    /// Takes down a call: what was sent, and what was to be sent; nothing, if nobody asked for it but us.
+    /// Books a call: what was sent, and what the client sent; `None` for a request of our own.
     pub(crate) fn record_call(
         &self,
         account: &CostAccount,
@@ -288,9 +285,11 @@ impl CostAccounts {
                 last_used: looked,
             });
         one.last_used = looked;
+        // Counted out and in again, as the work may add prefixes or drop expired ones.
         *prefixes -= one.prefix_count();
         let done = act(one);
         *prefixes += one.prefix_count();
+        // After the work: the account in use is the newest, so it is evicted only if it exceeds the bounds alone.
         while caches.len() > self.limits.accounts || *prefixes > self.limits.prefixes {
             let oldest = caches.iter().min_by_key(|(_, caches)| caches.last_used);
             let Some(oldest) = oldest.map(|(account, _)| account.clone()) else {
@@ -300,6 +299,17 @@ impl CostAccounts {
             *prefixes -= gone.map_or(0, |gone| gone.prefix_count());
         }
         done
+    }
+}
+
+/// Returns what a request may cost beyond its means, in 10⁻¹² dollars.
+fn allowed_debt(debt: RewriteDebt, proposed: &PricedOutline<'_>) -> u128 {
+    match debt {
+        RewriteDebt::None => 0,
+        RewriteDebt::OneWrite => {
+            let surcharge = proposed.rates.write.saturating_sub(proposed.rates.input);
+            u128::from(proposed.outline.tokens()) * u128::from(surcharge)
+        }
     }
 }
 

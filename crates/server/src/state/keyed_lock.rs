@@ -1,13 +1,16 @@
-//! Who writes one thing at a time, in this process: others wait for their turn instead of trying again and again.
+//! Locks by key: writers of one entry in this process queue up instead of retrying against one another.
+//!
+//! The store detects conflicting writes by version. That is enough between processes, but many tasks that add to one sum
+//! would retry most of the time; a lock per key makes each write succeed at once.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// So many may write at once; what is not the same may share a turn all the same.
+/// Number of locks. Keys are hashed onto them, so unrelated keys may share one: that costs waiting, never correctness.
 const LOCK_COUNT: usize = 64;
 
-/// The turns of all.
+/// A fixed set of locks that keys are hashed onto.
 #[derive(Debug)]
 pub(crate) struct KeyedLocks([Mutex<()>; LOCK_COUNT]);
 
@@ -18,13 +21,13 @@ impl Default for KeyedLocks {
 }
 
 impl KeyedLocks {
-    /// Waits for the turn of a thing. It ends when it is dropped; whoever has one does not ask for another.
-    pub(crate) async fn lock_key(&self, thing: &impl Hash) -> Option<MutexGuard<'_, ()>> {
+    /// Locks a key until the guard is dropped. A holder must not lock another key: both may share one lock.
+    pub(crate) async fn lock_key(&self, key: &impl Hash) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
-        thing.hash(&mut hasher);
-        let at = hasher.finish() % LOCK_COUNT as u64;
-        match self.0.get(usize::try_from(at).ok()?) {
-            Some(turn) => Some(turn.lock().await),
+        key.hash(&mut hasher);
+        let index = hasher.finish() % LOCK_COUNT as u64;
+        match self.0.get(usize::try_from(index).ok()?) {
+            Some(lock) => Some(lock.lock().await),
             None => None,
         }
     }

@@ -1,9 +1,9 @@
-//! Answers that are still coming, for those who follow their conversations.
+//! The live feed: pieces of answers that are still coming, for the followers of their conversations.
 //!
-//! They are told to whoever listens now and kept for nobody: what is whole is stored, and comes as an event that nobody
-//! misses. A follower that is slow is told how many pieces it missed and holds nobody up.
+//! Pieces go to whoever follows now and are kept for nobody: the complete answer is stored, and comes as an event that
+//! nobody misses. A slow follower learns how many pieces it missed, and delays nobody.
 //!
-//! Not here: answers that do not go through this server, which tells nothing of them until they are stored.
+//! Not here: answers that do not go through this server, which are unknown until they are stored.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,31 +15,34 @@ use tokio::sync::broadcast::{Receiver, Sender, channel};
 
 use contexture_api::DeltaDocument;
 
-/// How many pieces wait for a follower.
+/// Pieces that may wait for a follower; beyond, it misses the oldest.
 const FEED_CAPACITY: usize = 1_024;
 
 type FeedKey = (Owner, ConversationId);
 
-/// Who follows which conversation.
+/// The followers of each conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LiveFeed {
     senders: Arc<Mutex<BTreeMap<FeedKey, Sender<DeltaDocument>>>>,
 }
 
 impl LiveFeed {
-    /// What comes of this conversation's answers from now on.
+    /// Subscribes to the answers of a conversation from now on.
     pub(crate) fn subscribe_to(
         &self,
         owner: &Owner,
         id: &ConversationId,
     ) -> Receiver<DeltaDocument> {
-        let mut followed = self.lock_senders();
-        followed.retain(|_, told| told.receiver_count() > 0);
-        let told = followed.entry((owner.clone(), id.clone()));
-        told.or_insert_with(|| channel(FEED_CAPACITY).0).subscribe()
+        let mut senders = self.lock_senders();
+        // Swept here because a follower that leaves tells nobody.
+        senders.retain(|_, sender| sender.receiver_count() > 0);
+        let sender = senders.entry((owner.clone(), id.clone()));
+        sender
+            .or_insert_with(|| channel(FEED_CAPACITY).0)
+            .subscribe()
     }
 
-    /// Tells of one answer to a request of this owner.
+    /// Creates the writer for one answer to a request of this owner.
     pub(crate) fn new_writer(&self, owner: &Owner) -> LiveFeedWriter {
         LiveFeedWriter {
             feed: self.clone(),
@@ -54,7 +57,7 @@ impl LiveFeed {
     }
 }
 
-/// Where an answer belongs.
+/// The conversation and branch that an answer belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedTarget {
     pub(crate) request: String,
@@ -62,44 +65,45 @@ pub(crate) struct FeedTarget {
     pub(crate) branch: String,
 }
 
-/// Tells of one answer.
+/// Publishes the events of one answer.
 #[derive(Debug)]
 pub(crate) struct LiveFeedWriter {
     feed: LiveFeed,
     owner: Owner,
-    /// Once it is known.
+    /// `None` until the request is stored.
     target: Option<(FeedKey, FeedTarget)>,
-    /// What came before.
+    /// Events from before the target was known.
     pending: Vec<StreamEvent>,
 }
 
 impl LiveFeedWriter {
-    /// Tells what has come. As long as it is not known where it belongs it waits, up to a limit.
+    /// Publishes events. Until the target is known they are buffered, up to a limit.
     pub(crate) fn publish(
         &mut self,
         events: Vec<StreamEvent>,
-        belongs: impl FnOnce() -> Option<FeedTarget>,
+        resolve_target: impl FnOnce() -> Option<FeedTarget>,
     ) {
-        let followed = self.feed.lock_senders();
-        if followed.is_empty() {
+        let senders = self.feed.lock_senders();
+        if senders.is_empty() {
+            // Nobody follows anything: the usual case must not cost memory or a conversion per event.
             return self.pending.clear();
         }
         if self.target.is_none() {
-            let known = belongs();
-            self.target = known.map(|it| ((self.owner.clone(), it.conversation.clone()), it));
+            let target = resolve_target();
+            self.target =
+                target.map(|target| ((self.owner.clone(), target.conversation.clone()), target));
         }
-        let Some((place, belongs)) = &self.target else {
+        let Some((key, target)) = &self.target else {
             let room = FEED_CAPACITY - self.pending.len();
             return self.pending.extend(events.into_iter().take(room));
         };
-        let Some(told) = followed.get(place) else {
+        let Some(sender) = senders.get(key) else {
             return self.pending.clear();
         };
         for event in self.pending.drain(..).chain(events) {
-            if let Some(delta) = DeltaDocument::from_event(&belongs.request, &belongs.branch, event)
-            {
-                // Whoever has left misses nothing.
-                let _ = told.send(delta);
+            if let Some(delta) = DeltaDocument::from_event(&target.request, &target.branch, event) {
+                // An error means that the last follower has just left.
+                let _ = sender.send(delta);
             }
         }
     }

@@ -1,6 +1,7 @@
-//! What became of a request beside its answer, by its id: for headers, and for who asks afterwards.
+//! Request outcomes: what the capture of a request came to, by the request's id.
 //!
-//! The newest are kept, in memory; what is stored is the conversation's.
+//! Shown in the answer's headers as far as it is known by then, and afterwards under `/requests/{request}`. The newest are
+//! kept in memory; the stored part is in the conversation.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -13,10 +14,10 @@ use uuid::Uuid;
 
 use contexture_api::RequestDocument;
 
-/// How many are kept.
+/// Outcomes that are kept; the oldest is dropped first.
 const MAX_OUTCOMES: usize = 10_000;
 
-/// A request's id: grows with time.
+/// A request's id, ordered by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RequestId(Uuid);
 
@@ -41,7 +42,7 @@ impl FromStr for RequestId {
     }
 }
 
-/// What is told of requests, and to whom.
+/// The outcomes of the newest requests, each visible to its owner only.
 #[derive(Debug, Default)]
 pub(crate) struct RequestOutcomes {
     history: Mutex<OutcomeHistory>,
@@ -54,37 +55,39 @@ struct OutcomeHistory {
 }
 
 impl RequestOutcomes {
-    /// Begins to tell of a request.
+    /// Registers a request, and returns the recorder of its outcome.
     pub(crate) fn begin_request(
         &self,
         owner: &Owner,
         document: RequestDocument,
     ) -> (RequestId, OutcomeRecorder) {
         let id = RequestId::new();
-        let (telling, _) = watch::channel(RequestDocument {
+        let (sender, _) = watch::channel(RequestDocument {
             id: id.to_string(),
             ..document
         });
-        let mut kept = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.by_id.insert(id, (owner.clone(), telling.clone()));
-        kept.oldest_first.push_back(id);
-        while kept.oldest_first.len() > MAX_OUTCOMES {
-            if let Some(oldest) = kept.oldest_first.pop_front() {
-                kept.by_id.remove(&oldest);
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.by_id.insert(id, (owner.clone(), sender.clone()));
+        history.oldest_first.push_back(id);
+        // Pushed before evicting, so that the newest is always kept.
+        while history.oldest_first.len() > MAX_OUTCOMES {
+            if let Some(oldest) = history.oldest_first.pop_front() {
+                history.by_id.remove(&oldest);
             }
         }
-        (id, OutcomeRecorder(telling))
+        (id, OutcomeRecorder(sender))
     }
 
-    /// What is known of a request of this owner.
+    /// Returns what is known of a request of this owner.
     pub(crate) fn find_outcome(&self, owner: &Owner, id: RequestId) -> Option<RequestDocument> {
-        let kept = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let (whose, telling) = kept.by_id.get(&id)?;
-        (whose == owner).then(|| telling.borrow().clone())
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known_owner, sender) = history.by_id.get(&id)?;
+        // Ids can be guessed from the time: another owner's request is as unknown as one that never was.
+        (known_owner == owner).then(|| sender.borrow().clone())
     }
 }
 
-/// Tells what becomes of one request.
+/// Records the outcome of one request.
 #[derive(Clone, Debug)]
 pub(crate) struct OutcomeRecorder(watch::Sender<RequestDocument>);
 
@@ -93,16 +96,16 @@ impl OutcomeRecorder {
         self.0.send_modify(change);
     }
 
-    /// As far as it is known now.
+    /// Returns the outcome as far as it is known.
     pub(crate) fn current_outcome(&self) -> RequestDocument {
         self.0.borrow().clone()
     }
 
-    /// Once the request is stored, or is not going to be.
+    /// Waits until the request is stored, or will not be.
     pub(crate) async fn wait_until_stored(&self) -> RequestDocument {
-        let mut seen = self.0.subscribe();
+        let mut receiver = self.0.subscribe();
         // This handle is a sender, so the channel stays open.
-        let stored = seen.wait_for(RequestDocument::is_stored).await;
+        let stored = receiver.wait_for(RequestDocument::is_stored).await;
         stored.map_or_else(|_| self.current_outcome(), |document| document.clone())
     }
 }

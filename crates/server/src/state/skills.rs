@@ -1,6 +1,6 @@
-//! Skills read from folders, once, when the server starts.
+//! Skills, read from folders once when the server starts.
 //!
-//! Whatever is no skill is left out and told in the log: nothing that lies in a folder keeps the server from starting.
+//! What is not a skill is left out and logged: no file in a folder keeps the server from starting.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use contexture::layers::builtin::{Skill, SkillFolders, Skills};
 
 use crate::config::Config;
 
-/// The skills in these folders, by folder and name. This blocks on the file system.
+/// Loads the skills of these folders, ordered by folder and name. Blocks on the file system.
 pub(crate) fn load_skills(folders: &[PathBuf]) -> Vec<Skill> {
     let all = folders
         .iter()
@@ -26,13 +26,13 @@ pub(crate) fn load_skills(folders: &[PathBuf]) -> Vec<Skill> {
     loaded.skills
 }
 
-/// The skills that policies list to models, by policy.
+/// Loads the skills that policies list to models, by policy. Blocks on the file system.
 pub(crate) fn load_skills_by_policy(config: &Config) -> BTreeMap<String, Skills> {
     let policies = config.policies.iter();
     let policies = policies.filter(|(_, policy)| !policy.skills.is_empty());
     let skills = policies.filter_map(|(name, policy)| {
         let skills = Skills::new(load_skills(&policy.skills));
-        // Of two of one name only one was loaded.
+        // Fails for two skills of one name only, and loading has dropped the later of those.
         Some((name.clone(), skills.ok()?))
     });
     skills.collect()

@@ -1,76 +1,77 @@
-//! How much may wait to be stored, beside the requests' way.
+//! The store queue: bounds the bytes of requests that wait to be stored.
 //!
-//! Requests can come faster than they are stored. What is behind takes memory, so there is room for so much and no more:
-//! who finds none waits a while, which slows clients down to what can be stored, and is then passed on without being kept.
+//! Requests can come faster than they are stored, and each takes memory until it is. A request that finds no room waits
+//! for up to two seconds, which slows clients down to the speed of the store (backpressure); then it is forwarded without
+//! being stored.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a request waits for room.
+/// Longest wait of a request for room.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// Room is given in pieces of so many bytes.
+/// Bytes per semaphore permit: a semaphore counts in `u32`, too few for single bytes.
 const UNIT_BYTES: usize = 1 << 10;
-/// A body is held as it came, unpacked, read, and as what is new of it.
+/// Copies of a body in memory: as sent, decompressed, parsed, and as new nodes.
 const COPIES_PER_BODY: usize = 4;
-/// What each request takes beside its body.
+/// Bytes that a request takes beside its body.
 const REQUEST_OVERHEAD: usize = 32 << 10;
 
-/// The room there is.
+/// The bounded room for requests that wait to be stored.
 #[derive(Debug)]
 pub(crate) struct StoreQueue {
     total_units: usize,
     free_units: Arc<Semaphore>,
 }
 
-/// The room of one request, given back when it is dropped.
+/// The room of one request, returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct QueuePermit {
     permits: OwnedSemaphorePermit,
-    /// All the room there is.
+    /// Permits of the whole queue.
     total_units: usize,
 }
 
 impl StoreQueue {
-    /// Room for so many bytes.
+    /// Creates a queue for this many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
-        let pieces = (bytes / UNIT_BYTES).clamp(1, u32::MAX as usize);
+        let units = (bytes / UNIT_BYTES).clamp(1, u32::MAX as usize);
         Self {
-            total_units: pieces,
-            free_units: Arc::new(Semaphore::new(pieces)),
+            total_units: units,
+            free_units: Arc::new(Semaphore::new(units)),
         }
     }
 
-    /// Room for a request with a body of so many bytes; `None`: too much is behind, and stayed so. One that is larger
-    /// than all the room there is gets all of it.
+    /// Waits for room for a request whose body has this many bytes; `None` if the queue stayed full. A request larger than
+    /// the queue takes all of it.
     pub(crate) async fn acquire_permit(&self, body: usize) -> Option<QueuePermit> {
-        let pieces = units_for(body, self.total_units);
-        let free = Arc::clone(&self.free_units).acquire_many_owned(pieces);
-        let held = tokio::time::timeout(MAX_WAIT, free).await.ok()?.ok()?;
+        let units = units_for(body, self.total_units);
+        let free = Arc::clone(&self.free_units).acquire_many_owned(units);
+        let permits = tokio::time::timeout(MAX_WAIT, free).await.ok()?.ok()?;
         Some(QueuePermit {
-            permits: held,
+            permits,
             total_units: self.total_units,
         })
     }
 }
 
 impl QueuePermit {
-    /// Makes it that of a body of so many bytes, once it is known to be longer; `false`: there is not so much. It is not
-    /// waited for: those who hold some would wait for each other.
+    /// Grows the permit to a body of this many bytes, once it is known to be longer. Returns `false` if there is no room.
     pub(crate) fn resize(&mut self, body: usize) -> bool {
         let all = units_for(body, self.total_units) as usize;
         let more = all.saturating_sub(self.permits.num_permits());
         let more = u32::try_from(more).unwrap_or(u32::MAX);
+        // Never waits: requests that hold some room each would wait for one another forever.
         match Arc::clone(self.permits.semaphore()).try_acquire_many_owned(more) {
-            Ok(held) => self.permits.merge(held),
+            Ok(permits) => self.permits.merge(permits),
             Err(_) => return more == 0,
         }
         true
     }
 }
 
-/// What a request with a body of so many bytes takes, of so much at most.
+/// Returns the permits of a request whose body has this many bytes, at most `most`.
 fn units_for(body: usize, most: usize) -> u32 {
     let bytes = body
         .saturating_mul(COPIES_PER_BODY)

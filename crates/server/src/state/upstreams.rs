@@ -1,4 +1,4 @@
-//! The providers of the configuration, ready to be called.
+//! Upstreams: the providers of the configuration, with their keys and connection pools.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use contexture::models_http::{ApiKey, ClientError, ClientOptions, Upstream};
 
 use crate::config::{Config, UpstreamConfig, UpstreamFormat};
 
-/// Where requests go if the configuration names no upstream at all.
+/// The upstreams of a configuration that names none.
 const BUILTIN_UPSTREAMS: [(&str, UpstreamFormat, &str); 3] = [
     ("openai", UpstreamFormat::OpenAi, "https://api.openai.com"),
     (
@@ -68,7 +68,7 @@ pub(crate) struct ConfiguredUpstream {
     pub(crate) conversation_from: Option<String>,
 }
 
-/// All of them.
+/// All upstreams, by name.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     by_name: BTreeMap<String, ConfiguredUpstream>,
@@ -76,7 +76,7 @@ pub(crate) struct Upstreams {
 }
 
 impl Upstreams {
-    /// Those of the configuration, or the three providers themselves if it has none.
+    /// Opens the upstreams of the configuration, or of the three providers themselves if it has none.
     ///
     /// # Errors
     /// A key that is not where it should be; see [`UpstreamConfigError`].
@@ -84,6 +84,7 @@ impl Upstreams {
         let mut named = BTreeMap::new();
         let mut defaults = BTreeMap::new();
         for (name, upstream) in &config.upstreams {
+            // A format's only upstream needs no `default`; of several none is guessed.
             let only = config.upstreams.values();
             let only = only.filter(|other| other.format == upstream.format).count() == 1;
             if upstream.default || only {
@@ -111,12 +112,12 @@ impl Upstreams {
         })
     }
 
-    /// The one of this name.
+    /// Returns the upstream of this name.
     pub(crate) fn find_by_name(&self, name: &str) -> Option<&ConfiguredUpstream> {
         self.by_name.get(name)
     }
 
-    /// The one that the provider's own paths lead to.
+    /// Returns the upstream that the provider's own paths lead to.
     pub(crate) fn default_for(&self, format: UpstreamFormat) -> Option<&ConfiguredUpstream> {
         self.find_by_name(self.defaults.get(&format)?)
     }
@@ -143,6 +144,7 @@ fn open_upstream(
 fn read_key(name: &str, config: &UpstreamConfig) -> Result<Option<ApiKey>, UpstreamConfigError> {
     if let Some(variable) = &config.key_env {
         let key = std::env::var(variable).ok();
+        // An empty variable is a forgotten one: sending no key would fail at the provider, much later.
         let key = key.filter(|key| !key.trim().is_empty());
         let none = || UpstreamConfigError::NoKey {
             name: name.to_owned(),
@@ -159,6 +161,7 @@ fn read_key(name: &str, config: &UpstreamConfig) -> Result<Option<ApiKey>, Upstr
         source,
     };
     let text = std::fs::read_to_string(file).map_err(|error| fault(Some(error)))?;
+    // Only the first line: an editor's trailing line break is no part of the key.
     let line = text
         .lines()
         .next()

@@ -1,4 +1,4 @@
-//! Opening what a path names.
+//! Conversations, branches and nodes by the names they have in paths and queries.
 
 use contexture::ir::{BranchName, ConversationId, NodeId};
 use contexture::store::PathEnd;
@@ -18,13 +18,14 @@ pub(crate) struct BranchParams {
     pub(crate) branch: Option<String>,
 }
 
-/// The owner's conversation of this id, on a branch or the active one.
+/// Opens the owner's conversation of this id, on a branch or the active one.
 pub(crate) async fn open_conversation(
     app: &App,
     owner: &Owner,
     id: &str,
     branch: Option<&str>,
 ) -> Result<Conversation, Problem> {
+    // Never created here: a misspelt id would otherwise become an empty conversation.
     let mut builder = app.engine().conversation(id).owner(owner.as_str());
     if let Some(branch) = branch {
         builder = builder.branch(branch);
@@ -32,17 +33,17 @@ pub(crate) async fn open_conversation(
     Ok(builder.open_existing().await?)
 }
 
-/// A conversation's id, by its rule.
+/// Parses a conversation's id.
 pub(crate) fn conversation_id(id: &str) -> Result<ConversationId, Problem> {
     Ok(ConversationId::new(id).map_err(EngineError::from)?)
 }
 
-/// A node's id, as it is written.
+/// Parses a node's id.
 pub(crate) fn node_id(text: &str) -> Result<NodeId, Problem> {
     Ok(text.parse::<NodeId>().map_err(EngineError::from)?)
 }
 
-/// A branch as the end of a path.
+/// Returns the end of a path at a branch.
 pub(crate) fn at_branch(name: &str) -> Result<PathEnd, Problem> {
     Ok(PathEnd::Branch(
         BranchName::new(name).map_err(EngineError::from)?,

@@ -1,4 +1,4 @@
-//! What any request may be refused with, for the description of the API.
+//! The error responses that every route may give, for the OpenAPI description.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use utoipa::{IntoResponses, ToSchema as _};
 
 use contexture_api::ProblemDocument;
 
-/// What reading may be refused with.
+/// Error responses of routes that read.
 pub(crate) struct ReadRefusals;
 
-/// What writing may be refused with.
+/// Error responses of routes that write.
 pub(crate) struct WriteRefusals;
 
+// These texts are part of the published description.
 const READ: [(&str, &str); 10] = [
     (
         "400",
@@ -49,8 +50,8 @@ fn problem_responses<'a>(
         let schema = Ref::from_schema_name(ProblemDocument::name());
         ContentBuilder::new().schema(Some(schema)).build()
     };
-    let response = |said: &str| {
-        let builder = ResponseBuilder::new().description(said);
+    let response = |description: &str| {
+        let builder = ResponseBuilder::new().description(description);
         RefOr::T(
             builder
                 .content("application/problem+json", problem())
@@ -58,7 +59,7 @@ fn problem_responses<'a>(
         )
     };
     all.into_iter()
-        .map(|(status, said)| ((*status).to_owned(), response(said)))
+        .map(|(status, description)| ((*status).to_owned(), response(description)))
         .collect()
 }
 

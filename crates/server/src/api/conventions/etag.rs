@@ -1,4 +1,4 @@
-//! Versions as entity tags: of a conversation its number, of a branch its head.
+//! Entity tags for optimistic concurrency: the version of a conversation, the head of a branch.
 
 use axum::http::HeaderMap;
 use axum::http::header::IF_MATCH;
@@ -11,23 +11,23 @@ use crate::problem::{Code, Problem};
 /// The tag of an empty branch.
 const EMPTY: &str = "empty";
 
-/// The tag of a conversation's version.
+/// Returns the entity tag of a conversation's version.
 pub(crate) fn version_etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// The tag of a branch's head.
+/// Returns the entity tag of a branch's head.
 pub(crate) fn head_etag(head: Option<NodeId>) -> String {
     head.map_or_else(|| format!("\"{EMPTY}\""), |head| format!("\"{head}\""))
 }
 
-/// The version that `if-match` says; `*` is any.
+/// Reads the version that `if-match` requires; `None` for `*` or no header.
 pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let expected = "expected the version of an `etag` of the conversation";
     if_match(headers, expected, |text| text.parse().ok())
 }
 
-/// The head that `if-match` says.
+/// Reads the head that `if-match` requires; the inner `None` is an empty branch.
 pub(crate) fn expected_head(headers: &HeaderMap) -> Result<Option<Option<NodeId>>, Problem> {
     let expected = "expected the head of an `etag` of the branch, or \"empty\"";
     if_match(headers, expected, |text| match text {
@@ -48,6 +48,7 @@ fn if_match<T>(
     if text == "*" {
         return Ok(None);
     }
+    // Weak tags (`W/"…"`) and lists are refused: a write names exactly the version it was made for.
     let inner = text
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'));
@@ -57,7 +58,7 @@ fn if_match<T>(
         .ok_or_else(|| Problem::new(Code::BadHeader, format!("`if-match`: {expected}")))
 }
 
-/// What became of a write with `if-match`: that it is another version is a failed precondition.
+/// Converts the error of a write with `if-match`: another version is a failed precondition, not a conflict.
 pub(crate) fn precondition_problem(error: EngineError) -> Problem {
     let moved = match &error {
         EngineError::Store(StoreError::HeadMoved { .. }) => Some(Code::HeadMoved),

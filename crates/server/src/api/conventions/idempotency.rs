@@ -54,12 +54,12 @@ pub(crate) struct IdempotencyKeyParam {
     _key: Option<String>,
 }
 
-/// What ids of one request derive from: the same for each time it is sent under one key.
+/// The seed of the ids that one request makes: the same each time it is sent under one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OperationId(pub(crate) [u8; 16]);
 
 impl OperationId {
-    /// A name for what it makes.
+    /// Returns the id of what the request makes.
     pub(crate) fn derived_id(&self) -> String {
         NodeId::from_bytes(self.0).to_string()
     }
@@ -74,10 +74,10 @@ impl<S: Sync> FromRequestParts<S> for OperationId {
     }
 }
 
-/// What is kept.
+/// The stored record of a key.
 #[derive(Debug, Deserialize, Serialize)]
 struct IdempotencyRecord {
-    /// Of the request.
+    /// Fingerprint of the request.
     print: String,
     answer: Option<ReplayableResponse>,
 }
@@ -89,7 +89,7 @@ struct ReplayableResponse {
     body: String,
 }
 
-/// Makes a `POST` with a key once.
+/// Runs a `POST` with an idempotency key once, and replays its answer to repetitions.
 pub(crate) async fn run_idempotently(
     State(app): State<App>,
     request: Request,
@@ -101,6 +101,7 @@ pub(crate) async fn run_idempotently(
         .filter(|_| request.method() == Method::POST)
         .cloned();
     let principal = request.extensions().get::<Principal>();
+    // Without the scope the handler refuses anyway, and a refusal must not occupy a key.
     let principal = principal.filter(|caller| caller.require_scope(AccessScope::Write).is_ok());
     let (Some(key), Some(principal)) = (key, principal.cloned()) else {
         return Ok(next.run(request).await);
@@ -116,6 +117,7 @@ pub(crate) async fn run_idempotently(
     })?;
     let limits = &app.config().server.limits;
     let (mut parts, body) = request.into_parts();
+    // Buffered here because the fingerprint covers all of it; the handler gets the same bytes.
     let body = to_bytes(body, limits.body_bytes).await;
     let body = body.map_err(|_| {
         Problem::new(
@@ -129,6 +131,7 @@ pub(crate) async fn run_idempotently(
         key_hash: NodeId::derive("http once", &[key.as_bytes()]).to_string(),
         claim_ttl_ms: i64::try_from(limits.request_seconds)
             .unwrap_or(i64::MAX / 1000)
+            // Twice the request timeout, in milliseconds: the timeout has cut the first request off by then.
             .saturating_mul(2000),
     };
     let print = fingerprint(&parts, &body);
@@ -136,6 +139,7 @@ pub(crate) async fn run_idempotently(
         ClaimOutcome::Answered(answer) => return Ok(replay_response(answer)),
         ClaimOutcome::Claimed(claim) => claim,
     };
+    // Ids derive from owner and key, so a request that is sent again after a crash makes the same ones.
     let owner = principal.owner.as_str().as_bytes();
     let operation = NodeId::derive("http operation", &[owner, key.as_bytes()]);
     parts.extensions.insert(OperationId(*operation.as_bytes()));
@@ -143,7 +147,7 @@ pub(crate) async fn run_idempotently(
     claims.store_response(claim, print, response).await
 }
 
-/// What makes two requests the same.
+/// Returns a hash over everything that makes two requests the same.
 fn fingerprint(parts: &Parts, body: &Bytes) -> String {
     let header = |name| {
         parts
@@ -152,19 +156,21 @@ fn fingerprint(parts: &Parts, body: &Bytes) -> String {
             .map_or(&b""[..], HeaderValue::as_bytes)
     };
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let said = [
+    // Headers that change what a request does; all others may differ between a request and its retry.
+    let parts = [
         path.as_bytes(),
         header(CONTENT_TYPE),
         header(IF_MATCH),
         body,
     ];
-    NodeId::derive("http request", &said).to_string()
+    NodeId::derive("http request", &parts).to_string()
 }
 
 fn replay_response(answer: ReplayableResponse) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let mut response = (status, answer.body).into_response();
     let headers = response.headers_mut();
+    // Text bodies come with a content type of their own; the stored one replaces it.
     headers.remove(CONTENT_TYPE);
     for (name, value) in answer.headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
@@ -175,16 +181,16 @@ fn replay_response(answer: ReplayableResponse) -> Response {
     response
 }
 
-/// The keys of an owner, kept with its values.
+/// The idempotency keys of an owner, stored with its values.
 struct ClaimStore<'a> {
     engine: &'a Engine,
     owner: &'a Owner,
     key_hash: String,
-    /// A request that has run for so long runs no more.
+    /// Milliseconds after which a claim without an answer counts as abandoned.
     claim_ttl_ms: i64,
 }
 
-/// A key that is ours to answer.
+/// A key that this request has to answer.
 struct KeyClaim {
     entry_key: String,
     version: u64,
@@ -196,16 +202,18 @@ enum ClaimOutcome {
 }
 
 impl ClaimStore<'_> {
-    /// Takes the key, or finds its answer.
+    /// Claims the key, or finds its answer.
     async fn claim_key(&self, print: &str) -> Result<ClaimOutcome, Problem> {
         let now = self.engine.now_ms();
         let (today, yesterday) = (self.entry_key(now), self.entry_key(now - DAY_MS));
+        // Records are filed by the day of their first request; a repetition after midnight must still find yesterday's.
         let mut known = self.load_entry(&yesterday).await?;
         if known.is_none() {
             known = self.load_entry(&today).await?;
         }
         let (name, expect) = match known {
             None => {
+                // Old answers are removed by those who add new ones, so that no background job is needed.
                 self.remove_expired(now).await;
                 (today, ExpectedVersion::Absent)
             }
@@ -220,6 +228,7 @@ impl ClaimStore<'_> {
                     if let Some(answer) = record.answer {
                         return Ok(ClaimOutcome::Answered(answer));
                     }
+                    // A claim without an answer: the first request runs still, or its server died and the claim is taken over.
                     if now.saturating_sub(entry.at_ms) < self.claim_ttl_ms {
                         return Err(in_progress());
                     }
@@ -236,58 +245,62 @@ impl ClaimStore<'_> {
                 entry_key: name,
                 version,
             })),
+            // Another request of the same key claimed it between the look and the write.
             Err(StoreError::VersionConflict { .. }) => Err(in_progress()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Keeps the answer, if it is one for good.
+    /// Stores the answer, unless the same request may get another one later.
     async fn store_response(
         &self,
         claim: KeyClaim,
         print: String,
         response: Response,
     ) -> Result<Response, Problem> {
-        let most = self.engine.store().limits().entry_bytes / 2;
+        // Half, because a text may grow when it is written as a JSON string.
+        let max_bytes = self.engine.store().limits().entry_bytes / 2;
         let status = response.status();
         let (parts, body) = response.into_parts();
-        // What a handler of ours gives is in memory as it is.
+        // Unlimited: handlers of the API answer from memory, so the bytes exist already.
         let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
         let text = std::str::from_utf8(&body)
             .ok()
-            .filter(|text| text.len() <= most);
-        let passing = status.is_server_error()
+            .filter(|text| text.len() <= max_bytes);
+        let is_temporary = status.is_server_error()
             || [
                 StatusCode::TOO_MANY_REQUESTS,
                 StatusCode::UNAUTHORIZED,
                 StatusCode::FORBIDDEN,
             ]
             .contains(&status);
-        let record = text.filter(|_| !passing).map(|text| IdempotencyRecord {
-            print,
-            answer: Some(ReplayableResponse {
-                status: status.as_u16(),
-                headers: STORED_HEADERS
-                    .iter()
-                    .filter_map(|name| {
-                        Some((
-                            name.to_string(),
-                            parts.headers.get(name)?.to_str().ok()?.to_owned(),
-                        ))
-                    })
-                    .collect(),
-                body: text.to_owned(),
-            }),
-        });
-        // Whoever took the key meanwhile answers it; and an answer that is not kept is made again.
-        let kept = self
+        let record = text
+            .filter(|_| !is_temporary)
+            .map(|text| IdempotencyRecord {
+                print,
+                answer: Some(ReplayableResponse {
+                    status: status.as_u16(),
+                    headers: STORED_HEADERS
+                        .iter()
+                        .filter_map(|name| {
+                            Some((
+                                name.to_string(),
+                                parts.headers.get(name)?.to_str().ok()?.to_owned(),
+                            ))
+                        })
+                        .collect(),
+                    body: text.to_owned(),
+                }),
+            });
+        // Not fatal: if another request has taken the key over it stores its own answer, and a lost one is made again.
+        let stored = self
             .put_record(
                 &claim.entry_key,
                 record.as_ref(),
                 ExpectedVersion::Version(claim.version),
             )
             .await;
-        if let Err(error) = kept {
+        if let Err(error) = stored {
             tracing::warn!(%error, "the answer to an idempotent request was not kept");
         }
         Ok(Response::from_parts(parts, Body::from(body)))
@@ -320,7 +333,7 @@ impl ClaimStore<'_> {
             .await
     }
 
-    /// Removes some answers that are older than they need be. What cannot be removed now is tried with the next.
+    /// Removes some expired answers. What cannot be removed now is tried again with the next claim.
     async fn remove_expired(&self, now: i64) {
         let list = ListEntries {
             limit: Some(SWEEP_BATCH),

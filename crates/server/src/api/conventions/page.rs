@@ -1,7 +1,7 @@
-//! Pages: how long, and where the next one begins.
+//! Pagination: page lengths, and cursors that say where the next page begins.
 //!
-//! A cursor carries a check over the owner, the list and the place, so that one of another list, or made up, is
-//! refused and not taken for a place. It is no secret: it leads nowhere but into the owner's own lists.
+//! A cursor carries a checksum over owner, list and position, so that one of another list, or a made-up one, is refused. It
+//! is no secret: it leads nowhere but into the owner's own lists.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,15 +11,16 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{Code, Problem};
 
-/// The longest page.
+/// The longest page, in entries.
 pub(crate) const MAX_LIMIT: usize = 500;
 
 const CHECK_BYTES: usize = 8;
+// Never changed: cursors that clients hold would stop working.
 const DOMAIN: &str = "contexture 2026-11 place in a list";
 
-/// A page's length, checked.
-pub(crate) fn page_length(asked: Option<usize>, default: usize) -> Result<usize, Problem> {
-    let length = asked.unwrap_or(default);
+/// Checks the length of a page.
+pub(crate) fn page_length(limit: Option<usize>, default: usize) -> Result<usize, Problem> {
+    let length = limit.unwrap_or(default);
     if (1..=MAX_LIMIT).contains(&length) {
         return Ok(length);
     }
@@ -29,7 +30,7 @@ pub(crate) fn page_length(asked: Option<usize>, default: usize) -> Result<usize,
     ))
 }
 
-/// A place in a list of the owner's, as text.
+/// Encodes a position in a list of the owner's.
 pub(crate) fn encode_cursor(owner: &Owner, list: &str, place: &impl Serialize) -> String {
     let place = serde_json::to_vec(place).unwrap_or_default();
     let mut bytes = cursor_checksum(owner, list, &place).to_vec();
@@ -37,15 +38,16 @@ pub(crate) fn encode_cursor(owner: &Owner, list: &str, place: &impl Serialize) -
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The place that a text names in this list.
+/// Decodes the position that a cursor names in this list.
 pub(crate) fn decode_cursor<T: DeserializeOwned>(
     owner: &Owner,
     list: &str,
     cursor: &str,
 ) -> Result<T, Problem> {
     let found = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| {
-        let (said, place) = bytes.split_at_checked(CHECK_BYTES)?;
-        (said == cursor_checksum(owner, list, place)).then(|| serde_json::from_slice(place).ok())?
+        let (checksum, place) = bytes.split_at_checked(CHECK_BYTES)?;
+        (checksum == cursor_checksum(owner, list, place))
+            .then(|| serde_json::from_slice(place).ok())?
     });
     found.ok_or_else(|| {
         let detail = "this cursor was not given by this list: take `next` of a page as it is";
@@ -56,6 +58,7 @@ pub(crate) fn decode_cursor<T: DeserializeOwned>(
 fn cursor_checksum(owner: &Owner, list: &str, place: &[u8]) -> [u8; CHECK_BYTES] {
     let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
     for part in [owner.as_str().as_bytes(), list.as_bytes(), place] {
+        // Length-prefixed, so that no two splits of the same bytes have one checksum.
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);
     }

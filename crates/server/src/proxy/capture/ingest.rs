@@ -1,4 +1,4 @@
-//! A request to a model, stored in its conversation.
+//! Ingest: a request to a model, matched to its conversation and stored there.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,29 @@ use crate::proxy::request_body::{RequestBody, UnreadableBody};
 use crate::proxy::route::model_call::ModelEndpoint;
 use crate::state::store_queue::QueuePermit;
 
-/// Fields that say for whom a request is.
+/// Fields that name the end user, first match wins.
 const END_USER_FIELDS: [&str; 3] = ["safety_identifier", "user", "metadata.user_id"];
-/// A field that parts histories without saying whose they are.
+/// A field that keeps histories apart without naming anybody.
 const CACHE_KEY: &str = "prompt_cache_key";
 
-/// What is listened to, and for whom.
+/// A request that is captured, and for whom.
 #[derive(Debug)]
 pub(crate) struct CaptureRequest {
     pub(crate) engine: Engine,
     pub(crate) owner: Owner,
     pub(crate) endpoint: ModelEndpoint,
-    /// As it came: by this it is found again, when it comes again.
+    /// With its secrets: the hashes by which a history is found again are those of what the client sends.
     pub(crate) body: RequestBody,
     /// Its text without secrets, if it had any.
     pub(crate) redacted: Option<Bytes>,
     pub(crate) control_headers: ControlHeaders,
     /// The field of the body that names the conversation.
     pub(crate) conversation_from: Option<String>,
-    /// Whether a conversation that is made belongs to the end user, with what is kept for them.
+    /// Whether a new conversation belongs to the end user, with the notes kept for them.
     pub(crate) by_user: bool,
     /// Skills that are listed to the model.
     pub(crate) skills: Option<Skills>,
-    /// Its room among what waits to be stored; without, it is not.
+    /// Its room in the store queue; without room it is not stored.
     pub(crate) queue_permit: Option<QueuePermit>,
 }
 
@@ -52,26 +52,55 @@ pub(crate) struct IngestedRequest {
     pub(crate) model: Option<String>,
 }
 
-/// A request that was read.
+/// A request that was parsed.
 #[derive(Debug)]
 pub(crate) struct ParsedRequest {
     pub(crate) transcript: Transcript,
-    /// Its text, unpacked.
+    /// Its text, decompressed.
     pub(crate) body: String,
     fields: BodyFields,
 }
 
 impl CaptureRequest {
-    /// Reads a body. Megabytes of JSON are read without holding up others.
+    /// Parses a body, on the blocking pool: a large one would stall the reactor.
     async fn parse_body(&self, body: Bytes) -> Result<ParsedRequest, ProxyFailure> {
         let call = self.endpoint.clone();
         let read = tokio::task::spawn_blocking(move || parse_request(&call, body)).await;
         read.unwrap_or_else(|_| Err(ProxyFailure::from_panic()))
     }
+
+    /// Matches a request to its conversation, and stores what is new of it there.
+    async fn ingest(
+        &self,
+        parsed: &ParsedRequest,
+        user: Option<&str>,
+    ) -> Result<Ingested, ProxyFailure> {
+        let fields = &parsed.fields;
+        let conversation = self.control_headers.conversation.clone();
+        let conversation = conversation.or_else(|| named_conversation(self, fields));
+        let previous = fields.field_text("previous_response_id");
+        let partition = history_partition(&self.control_headers, fields);
+        let max_bytes = self.engine.store().limits().title_bytes;
+        let secrets = self.engine.secrets();
+        // A user name with a secret in it would be stored unredacted: such a conversation belongs to nobody in particular.
+        let is_plain = |name: &&str| secrets.is_none_or(|secrets| secrets.redact(name) == **name);
+        let resource =
+            user.filter(|name| self.by_user && name.len() <= max_bytes && is_plain(name));
+        let incoming = IngestRequest {
+            conversation: conversation.as_ref(),
+            branch: self.control_headers.branch.as_ref(),
+            previous_response: previous.as_deref(),
+            partition: partition.as_deref(),
+            resource,
+            ..IngestRequest::new(&parsed.transcript)
+        };
+        let ingested = self.engine.ingest(&self.owner, incoming).await;
+        ingested.map_err(|error| ProxyFailure::from_error("store", &error))
+    }
 }
 
 impl ParsedRequest {
-    /// Whether it goes on from a history that the provider holds.
+    /// Whether it continues a history that the provider holds.
     pub(crate) fn has_provider_history(&self) -> bool {
         let names = [
             "previous_response_id",
@@ -82,19 +111,19 @@ impl ParsedRequest {
         names.iter().any(|name| self.body_field(name).is_some())
     }
 
-    /// A field of its body, if that says anything.
+    /// Returns a field of its body that is neither missing nor null.
     pub(crate) fn body_field(&self, name: &str) -> Option<&RawValue> {
         let raw = self.fields.0.get(name)?;
         (raw.get() != "null").then_some(raw)
     }
 }
 
-/// The texts that a body has in some of its fields: whose it is.
+/// The top-level fields of a body, for those that name a user or a conversation.
 #[derive(Debug, Default)]
 struct BodyFields(BTreeMap<String, Box<RawValue>>);
 
 impl BodyFields {
-    /// The text in a field, or in a field of an object, `metadata.user_id` say.
+    /// Returns the text in a field, or in a field of an object: `metadata.user_id`, say.
     fn field_text(&self, field: &str) -> Option<String> {
         let (field, inner) = match field.split_once('.') {
             Some((field, inner)) => (field, Some(inner)),
@@ -108,56 +137,37 @@ impl BodyFields {
     }
 }
 
-/// Stores what a request says, where it belongs.
+/// Stores a request in the conversation it belongs to, and returns what it says.
 ///
 /// # Errors
 /// It cannot be read, or cannot be stored.
 pub(crate) async fn store_request(
-    asked: &mut CaptureRequest,
+    request: &mut CaptureRequest,
 ) -> Result<(IngestedRequest, ParsedRequest), ProxyFailure> {
-    let body = asked
+    let body = request
         .body
-        .decompress_within(asked.queue_permit.as_mut())
+        .decompress_within(request.queue_permit.as_mut())
         .await;
     let body = body.map_err(|unread| match unread {
         UnreadableBody::NoRoom => ProxyFailure::from_error("overload", &unread),
         _ => ProxyFailure::from_error("request", &unread),
     })?;
-    let asked = &*asked;
-    let read = asked.parse_body(body).await?;
-    let said = &read.fields;
-    let conversation = asked.control_headers.conversation.clone();
-    let conversation = conversation.or_else(|| named_conversation(asked, said));
-    let previous = said.field_text("previous_response_id");
-    let partition = history_partition(&asked.control_headers, said);
-    let user = end_user(&asked.control_headers, said);
-    let most = asked.engine.store().limits().title_bytes;
-    let secrets = asked.engine.secrets();
-    let is_plain = |name: &&str| secrets.is_none_or(|secrets| secrets.redact(name) == **name);
-    let resource = user
-        .as_deref()
-        .filter(|name| asked.by_user && name.len() <= most && is_plain(name));
-    let incoming = IngestRequest {
-        conversation: conversation.as_ref(),
-        branch: asked.control_headers.branch.as_ref(),
-        previous_response: previous.as_deref(),
-        partition: partition.as_deref(),
-        resource,
-        ..IngestRequest::new(&read.transcript)
-    };
-    let ingested = asked.engine.ingest(&asked.owner, incoming).await;
-    let ingested = ingested.map_err(|error| ProxyFailure::from_error("store", &error))?;
-    let read = match &asked.redacted {
-        Some(body) => asked.parse_body(body.clone()).await?,
-        None => read,
+    let request = &*request;
+    let parsed = request.parse_body(body).await?;
+    let user = end_user(&request.control_headers, &parsed.fields);
+    let ingested = request.ingest(&parsed, user.as_deref()).await?;
+    // Matched by what the client sends, rewritten from what may leave the server.
+    let parsed = match &request.redacted {
+        Some(body) => request.parse_body(body.clone()).await?,
+        None => parsed,
     };
     let stored = IngestedRequest {
         ingested,
         user,
-        skills: asked.skills.clone(),
-        model: read.transcript.model.clone(),
+        skills: request.skills.clone(),
+        model: parsed.transcript.model.clone(),
     };
-    Ok((stored, read))
+    Ok((stored, parsed))
 }
 
 fn parse_request(call: &ModelEndpoint, body: Bytes) -> Result<ParsedRequest, ProxyFailure> {
@@ -172,32 +182,32 @@ fn parse_request(call: &ModelEndpoint, body: Bytes) -> Result<ParsedRequest, Pro
     if transcript.model.is_none() {
         transcript.model.clone_from(&call.model);
     }
-    let said = BodyFields(serde_json::from_str(&body).unwrap_or_default());
+    let fields = BodyFields(serde_json::from_str(&body).unwrap_or_default());
     Ok(ParsedRequest {
         transcript,
         body,
-        fields: said,
+        fields,
     })
 }
 
-/// The conversation that a field of the body names.
-fn named_conversation(asked: &CaptureRequest, said: &BodyFields) -> Option<ConversationId> {
-    let name = said.field_text(asked.conversation_from.as_deref()?)?;
+/// Returns the conversation that the configured field of the body names.
+fn named_conversation(request: &CaptureRequest, fields: &BodyFields) -> Option<ConversationId> {
+    let name = fields.field_text(request.conversation_from.as_deref()?)?;
     name.parse().ok()
 }
 
-/// What keeps histories apart that begin alike: for whom they are.
-fn history_partition(wishes: &ControlHeaders, said: &BodyFields) -> Option<String> {
+/// Returns what keeps apart histories that begin alike: whom they are for.
+fn history_partition(headers: &ControlHeaders, body: &BodyFields) -> Option<String> {
     let fields = END_USER_FIELDS.iter().chain([&CACHE_KEY]);
-    let fields = fields.filter_map(|field| said.field_text(field));
-    let parts: Vec<String> = wishes.user.clone().into_iter().chain(fields).collect();
+    let fields = fields.filter_map(|field| body.field_text(field));
+    let parts: Vec<String> = headers.user.clone().into_iter().chain(fields).collect();
     (!parts.is_empty()).then(|| parts.join("\n"))
 }
 
-/// The end user that a request is for.
-fn end_user(wishes: &ControlHeaders, said: &BodyFields) -> Option<String> {
+/// Returns the end user that a request is for.
+fn end_user(headers: &ControlHeaders, body: &BodyFields) -> Option<String> {
     let mut fields = END_USER_FIELDS
         .iter()
-        .filter_map(|field| said.field_text(field));
-    wishes.user.clone().or_else(|| fields.next())
+        .filter_map(|field| body.field_text(field));
+    headers.user.clone().or_else(|| fields.next())
 }

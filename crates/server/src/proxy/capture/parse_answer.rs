@@ -1,4 +1,4 @@
-//! A model's answer, heard and read: whole, or as far as it came.
+//! Parses the captured copy of a model's answer: all of it, or as far as it came.
 
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -12,27 +12,28 @@ use serde_json::value::RawValue;
 use crate::proxy::capture::tee::{BodyEnd, CapturedBody};
 use crate::proxy::failure::ProxyFailure;
 
-/// The longest answer that is read, unpacked.
+/// Longest answer that is read, decompressed, in bytes.
 pub(crate) const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// What a model answered; `None` if nothing came that could be kept. Of a stream it is told what each event says.
+/// Reads a model's answer; `None` if nothing came that could be stored. The events of a stream are published as they come.
 ///
 /// # Errors
-/// It cannot be read, or was not heard to its end.
+/// It cannot be parsed, or came faster than it could be read.
 pub(crate) async fn capture_answer(
     format: Format,
     headers: &HeaderMap,
-    heard: CapturedBody,
-    tell: impl FnMut(Vec<StreamEvent>) + Send,
+    captured: CapturedBody,
+    publish: impl FnMut(Vec<StreamEvent>) + Send,
 ) -> Result<Option<Transcript>, ProxyFailure> {
-    let (pieces, ended) = heard.into_pieces();
+    let (pieces, ended) = captured.into_pieces();
     let pieces = decompress_stream(headers, pieces)
         .map_err(|error| ProxyFailure::from_error("answer", &error))?;
     let text = match is_event_stream(headers) {
-        true => accumulate_stream(format, pieces, tell).await?,
+        true => accumulate_stream(format, pieces, publish).await?,
         false => read_document(format, pieces).await?,
     };
     let text = match (ended.get(), text) {
+        // Pieces in the middle are missing, so what is there must not be stored as the answer.
         (Some(BodyEnd::Lost), _) => {
             let why = "it came faster than it could be stored";
             return Err(ProxyFailure::new("answer", why));
@@ -43,7 +44,7 @@ pub(crate) async fn capture_answer(
     parse_answer(format, &text)
 }
 
-/// What an answer's document says; `None` if it is another document.
+/// Parses the document of an answer; `None` if it is another document.
 ///
 /// # Errors
 /// It cannot be read.
@@ -52,35 +53,35 @@ pub(crate) fn parse_answer(format: Format, text: &str) -> Result<Option<Transcri
     Ok((lifted.kind == DocumentKind::Response).then_some(lifted.transcript))
 }
 
-/// Whether an answer comes as events.
+/// Whether an answer is a stream of server-sent events.
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE);
     kind.and_then(|kind| kind.to_str().ok())
         .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
 }
 
-/// The response that a stream of events comes to.
+/// Accumulates a stream of events into the document of its answer.
 async fn accumulate_stream(
     format: Format,
     pieces: BodyStream,
-    mut tell: impl FnMut(Vec<StreamEvent>) + Send,
+    mut publish: impl FnMut(Vec<StreamEvent>) + Send,
 ) -> Result<Option<String>, ProxyFailure> {
     let mut accumulator = new_accumulator(format)?;
     let mut events = Box::pin(event_data(pieces));
     let mut any = false;
-    // What breaks off is kept as far as it came.
+    // A stream that breaks off is stored as far as it came: the client has seen that much.
     while let Some(Ok(data)) = events.next().await {
         if data == "[DONE]" {
             break;
         }
         let pushed = accumulator.push(&data);
-        tell(pushed.map_err(|error| ProxyFailure::from_error("answer", &error))?);
+        publish(pushed.map_err(|error| ProxyFailure::from_error("answer", &error))?);
         any = true;
     }
     Ok(any.then(|| finish_document(&accumulator)))
 }
 
-/// A body in one piece.
+/// Reads an answer that is one document.
 async fn read_document(
     format: Format,
     mut pieces: BodyStream,
@@ -99,7 +100,7 @@ async fn read_document(
     complete_document(format, text)
 }
 
-/// The document of a body, if it is whole. Gemini streams into an array where no events are asked for.
+/// Returns the document of a body, if it is complete. Gemini streams into an array where no events are asked for.
 ///
 /// # Errors
 /// Something in the array is no answer.
@@ -108,7 +109,7 @@ pub(crate) fn complete_document(
     text: String,
 ) -> Result<Option<String>, ProxyFailure> {
     if format != Format::Gemini || !text.trim_start().starts_with('[') {
-        // A document that broke off says nothing.
+        // Unlike a stream, a document that broke off cannot be repaired.
         let is_whole = serde_json::from_str::<&RawValue>(&text).is_ok();
         return Ok(is_whole.then_some(text));
     }
@@ -123,7 +124,7 @@ pub(crate) fn complete_document(
     Ok(Some(finish_document(&accumulator)))
 }
 
-/// Where the events of an answer come together.
+/// Creates the accumulator for the events of an answer.
 ///
 /// # Errors
 /// The format has no streams.

@@ -1,12 +1,12 @@
-//! Listening to a request and its answer, beside their way: both are stored, or it is told why not.
+//! The capture task of a request: stores the request and its answer beside their way, or records why not.
 //!
-//! One task a request. It is waited for at the server's end; a panic in it is a miss like any other.
+//! There is one task per request. The server waits for all of them when it shuts down.
 
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use contexture::ir::Transcript;
-use contexture::{Ingested, MatchKind};
+use contexture::{Format, Ingested, MatchKind, Owner};
 use tokio::sync::oneshot;
 
 use crate::config::PolicyConfig;
@@ -23,26 +23,26 @@ use crate::state::live_feed::FeedTarget;
 use crate::state::request_outcomes::OutcomeRecorder;
 use contexture_api::RequestDocument;
 
-/// An answer that began.
+/// How an answer begins, as the request's side tells its capture task.
 pub(crate) enum AnswerStart {
-    /// It is passed on as it comes.
+    /// The client gets it as it comes.
     Passthrough {
         status: StatusCode,
         headers: HeaderMap,
-        heard: CapturedBody,
-        /// What was sent in the place of the request.
+        captured: CapturedBody,
+        /// The request that was sent in the place of the client's, if one was.
         sent: Option<Box<RewrittenRequest>>,
     },
-    /// It may call tools of ours.
+    /// It may call server tools, so the task itself answers the client.
     ToolLoop {
         exchange: Box<ToolLoopStart>,
         sent: Box<RewrittenRequest>,
     },
 }
 
-/// What came of an answer.
+/// What the capture of an answer gave.
 enum CapturedAnswer {
-    /// The answer, if it could be kept.
+    /// The answer; `None` if nothing came that could be stored.
     Passthrough(
         Result<Option<Transcript>, ProxyFailure>,
         Option<Box<RewrittenRequest>>,
@@ -50,80 +50,121 @@ enum CapturedAnswer {
     ToolLoop(Box<ToolLoopStart>, Box<RewrittenRequest>),
 }
 
-/// Where it is told that the answer begins. Dropped, there is none.
+/// Sends the start of the answer to the task. Dropped, there is no answer.
 pub(crate) type AnswerSender = oneshot::Sender<AnswerStart>;
 
-/// Where it is told what to send in the place of the request.
+/// Receives the request to send in the place of the client's; `None`: the client's own.
 pub(crate) type RewriteReceiver = oneshot::Receiver<Option<Box<RewrittenRequest>>>;
 
-/// Stores the request now, and the answer once it has come. With a policy it is said beforehand what to send.
+/// Starts the capture task of a request: it stores the request now, and the answer once it has come. With a policy it first
+/// sends back the request to use instead.
 pub(crate) fn capture(
     app: &App,
-    asked: CaptureRequest,
+    request: CaptureRequest,
     policy: Option<PolicyConfig>,
-    telling: OutcomeRecorder,
+    outcome: OutcomeRecorder,
 ) -> (AnswerSender, RewriteReceiver) {
-    let (answering, begun) = oneshot::channel();
-    let (rewritten, rewriting) = oneshot::channel();
-    let shared = app.clone();
-    let told = telling.clone();
-    let work = tokio::spawn(async move {
-        let (format, owner) = (asked.endpoint.format, asked.owner.clone());
-        let heard = async {
-            Some(match begun.await.ok()? {
-                AnswerStart::Passthrough { status, .. } if !status.is_success() => return None,
-                AnswerStart::Passthrough {
-                    headers,
-                    heard,
-                    sent,
-                    ..
-                } => {
-                    let mut teller = shared.live_feed().new_writer(&owner);
-                    let tell =
-                        |events| teller.publish(events, || feed_target(&told.current_outcome()));
-                    let heard = parse_answer::capture_answer(format, &headers, heard, tell).await;
-                    CapturedAnswer::Passthrough(heard, sent)
-                }
-                AnswerStart::ToolLoop { exchange, sent } => {
-                    CapturedAnswer::ToolLoop(exchange, sent)
-                }
-            })
-        };
+    let (answer_sender, answer_start) = oneshot::channel();
+    let (rewrite_sender, rewrite) = oneshot::channel();
+    let task = CaptureTask {
+        app: app.clone(),
+        outcome: outcome.clone(),
+    };
+    let work = tokio::spawn(task.run(request, policy, answer_start, rewrite_sender));
+    // A second task watches the first: a panic in it is recorded like any other failure, and the server waits for both
+    // when it shuts down.
+    app.background_tasks().spawn(async move {
+        if work.await.is_err() {
+            count_not_stored(&outcome, &ProxyFailure::from_panic());
+        }
+    });
+    (answer_sender, rewrite)
+}
+
+/// The background work for one captured request.
+struct CaptureTask {
+    app: App,
+    outcome: OutcomeRecorder,
+}
+
+impl CaptureTask {
+    /// Stores the request while the answer comes, then the answer behind it.
+    async fn run(
+        self,
+        request: CaptureRequest,
+        policy: Option<PolicyConfig>,
+        answer_start: oneshot::Receiver<AnswerStart>,
+        rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
+    ) {
+        let Self { app, outcome } = &self;
+        let (format, owner) = (request.endpoint.format, request.owner.clone());
         // Boxed: what is done, or never begins, takes no memory while the answer comes.
-        let stored = Box::pin(ingest_request(&shared, asked, policy, &told, rewritten));
-        let (stored, came) = tokio::join!(stored, heard);
-        match (stored, came) {
-            (Some(taken), Some(CapturedAnswer::Passthrough(Ok(Some(answer)), sent))) => {
+        let stored = Box::pin(ingest_request(
+            app,
+            request,
+            policy,
+            outcome,
+            rewrite_sender,
+        ));
+        let answer = self.capture_answer(format, owner, answer_start);
+        // Both at once: the answer may begin before the request is stored, and must not be lost by then.
+        let (stored, answer) = tokio::join!(stored, answer);
+        match (stored, answer) {
+            (Some(stored), Some(CapturedAnswer::Passthrough(Ok(Some(answer)), sent))) => {
                 Box::pin(record_answer(
-                    &shared,
-                    &told,
-                    *taken,
+                    app,
+                    outcome,
+                    *stored,
                     answer,
                     sent.as_deref(),
                 ))
                 .await;
             }
-            (Some(taken), Some(CapturedAnswer::ToolLoop(exchange, sent))) => {
-                Box::pin(run_tool_loop(&shared, &told, *taken, *exchange, *sent)).await;
+            (Some(stored), Some(CapturedAnswer::ToolLoop(exchange, sent))) => {
+                Box::pin(run_tool_loop(app, outcome, *stored, *exchange, *sent)).await;
             }
-            (_, Some(CapturedAnswer::Passthrough(Err(miss), _))) => count_not_stored(&told, &miss),
-            // Nothing came that could be stored.
-            (Some(taken), None | Some(CapturedAnswer::Passthrough(Ok(None), _))) => {
-                Box::pin(withdraw_unanswered(&told, &taken.stored.ingested)).await;
+            (_, Some(CapturedAnswer::Passthrough(Err(failure), _))) => {
+                count_not_stored(outcome, &failure);
             }
-            // Nothing was asked that could be.
-            _ => told.update_outcome(|document| document.done = true),
+            // Nothing came that could be stored: the provider refused, or the client left before it answered.
+            (Some(stored), None | Some(CapturedAnswer::Passthrough(Ok(None), _))) => {
+                Box::pin(withdraw_unanswered(outcome, &stored.stored.ingested)).await;
+            }
+            // The request itself could not be stored, so its answer has no place; why is recorded already.
+            _ => outcome.update_outcome(|document| document.done = true),
         }
-    });
-    app.background_tasks().spawn(async move {
-        if work.await.is_err() {
-            count_not_stored(&telling, &ProxyFailure::from_panic());
-        }
-    });
-    (answering, rewriting)
+    }
+
+    /// Reads the copy of the answer, and publishes its events to the live feed. `None` if there is no answer to store.
+    async fn capture_answer(
+        &self,
+        format: Format,
+        owner: Owner,
+        answer_start: oneshot::Receiver<AnswerStart>,
+    ) -> Option<CapturedAnswer> {
+        Some(match answer_start.await.ok()? {
+            // A provider's error is no answer of a model.
+            AnswerStart::Passthrough { status, .. } if !status.is_success() => return None,
+            AnswerStart::Passthrough {
+                headers,
+                captured,
+                sent,
+                ..
+            } => {
+                let mut writer = self.app.live_feed().new_writer(&owner);
+                let publish = |events| {
+                    writer.publish(events, || feed_target(&self.outcome.current_outcome()))
+                };
+                let answer =
+                    parse_answer::capture_answer(format, &headers, captured, publish).await;
+                CapturedAnswer::Passthrough(answer, sent)
+            }
+            AnswerStart::ToolLoop { exchange, sent } => CapturedAnswer::ToolLoop(exchange, sent),
+        })
+    }
 }
 
-/// Where an answer belongs, once its request is stored.
+/// Returns the branch that an answer is published on; `None` until its request is stored.
 fn feed_target(document: &RequestDocument) -> Option<FeedTarget> {
     document.matched.as_ref()?;
     Some(FeedTarget {
@@ -133,119 +174,113 @@ fn feed_target(document: &RequestDocument) -> Option<FeedTarget> {
     })
 }
 
-/// A request that is stored, and looked at if there is a policy.
+/// A request that is stored, and priced if there is a policy.
 struct CapturedRequest {
     stored: IngestedRequest,
     priced: Option<PricedRequest>,
 }
 
-/// How long a request that is passed on has the machine for itself, before it is read.
+/// Time before a forwarded request is parsed, so that sending it has the CPU for itself: the client waits for that only.
 const HEAD_START: Duration = Duration::from_millis(3);
 
-/// Stores the request, and says what to send in its place. What came, and its room, are given back at the end.
+/// Stores a request, and sends back what to use in its place. Its body and its room in the queue are released at the end.
 async fn ingest_request(
     app: &App,
-    mut asked: CaptureRequest,
+    mut request: CaptureRequest,
     policy: Option<PolicyConfig>,
-    told: &OutcomeRecorder,
-    rewritten: oneshot::Sender<Option<Box<RewrittenRequest>>>,
+    outcome: &OutcomeRecorder,
+    rewrite_sender: oneshot::Sender<Option<Box<RewrittenRequest>>>,
 ) -> Option<Box<CapturedRequest>> {
+    // Under a policy the request waits for the rewrite, so any delay here would be added to its latency.
     if policy.is_none() {
         tokio::time::sleep(HEAD_START).await;
     }
-    let (mut stored, read) = match ingest::store_request(&mut asked).await {
+    let (mut stored, parsed) = match ingest::store_request(&mut request).await {
         Ok(stored) => stored,
-        Err(miss) => {
-            count_not_stored(told, &miss);
+        Err(failure) => {
+            count_not_stored(outcome, &failure);
             return None;
         }
     };
-    let mut weighed = None;
+    let mut priced = None;
     if let Some(policy) = policy {
-        let format = asked.endpoint.format;
-        match rewrite::rewrite_request(app.cost_accounts(), policy, format, &mut stored, read).await
+        let format = request.endpoint.format;
+        match rewrite::rewrite_request(app.cost_accounts(), policy, format, &mut stored, parsed)
+            .await
         {
-            Ok(done) => weighed = done,
-            Err(miss) => count_failed_open(told, &miss),
+            Ok(done) => priced = done,
+            Err(failure) => count_failed_open(outcome, &failure),
         }
     }
-    told.update_outcome(|document| {
+    outcome.update_outcome(|document| {
         document.set_ingested(&stored.ingested);
-        document.predicted = weighed.as_ref().map(|weighed| weighed.predicted.into());
+        document.predicted = priced.as_ref().map(|priced| priced.predicted.into());
     });
-    let instead = weighed.as_mut().and_then(|one| one.rewritten.take());
-    // Whoever waited too long has sent the request as it came.
-    let _ = rewritten.send(instead);
-    Some(Box::new(CapturedRequest {
-        stored,
-        priced: weighed,
-    }))
+    let rewritten = priced.as_mut().and_then(|priced| priced.rewritten.take());
+    // A receiver that timed out has sent the request as it came.
+    let _ = rewrite_sender.send(rewritten);
+    Some(Box::new(CapturedRequest { stored, priced }))
 }
 
+/// Stores the answer of a request that was forwarded, and records what it used.
 async fn record_answer(
     app: &App,
-    told: &OutcomeRecorder,
-    taken: CapturedRequest,
+    outcome: &OutcomeRecorder,
+    captured: CapturedRequest,
     mut answer: Transcript,
     sent: Option<&RewrittenRequest>,
 ) {
-    let CapturedRequest {
-        stored,
-        priced: weighed,
-    } = taken;
-    // Not every answer says whose it is.
+    let CapturedRequest { stored, priced } = captured;
+    // Not every provider names the model in its answer.
     answer.model = answer.model.or(stored.model);
     let mut ingested = stored.ingested;
-    let kept = PendingAnswer {
-        priced: weighed.as_ref(),
+    let pending = PendingAnswer {
+        priced: priced.as_ref(),
         sent,
         round: ToolRound::First,
         transcript: &answer,
         server_calls: &[],
     };
-    let recorded = match store_answer(app, told, &mut ingested, kept).await {
+    let recorded = match store_answer(app, outcome, &mut ingested, pending).await {
         Ok(recorded) => recorded,
-        Err(miss) => return count_not_stored(told, &miss),
+        Err(failure) => return count_not_stored(outcome, &failure),
     };
-    told.update_outcome(|document| {
+    outcome.update_outcome(|document| {
         document.set_answer(&recorded, ingested.answer_cost(&answer));
         document.done = true;
     });
 }
 
-/// An answer that may call tools of ours.
+/// Answers the client through the tool loop, and stores each of its rounds.
 async fn run_tool_loop(
     app: &App,
-    told: &OutcomeRecorder,
-    taken: CapturedRequest,
+    outcome: &OutcomeRecorder,
+    captured: CapturedRequest,
     exchange: ToolLoopStart,
     mut sent: RewrittenRequest,
 ) {
-    let CapturedRequest {
-        stored,
-        priced: weighed,
-    } = taken;
-    let (Some(weighed), Some(recipe)) = (weighed, sent.plan.take()) else {
-        return told.update_outcome(|document| document.done = true);
+    let CapturedRequest { stored, priced } = captured;
+    let (Some(priced), Some(plan)) = (priced, sent.plan.take()) else {
+        return outcome.update_outcome(|document| document.done = true);
     };
-    let mut teller = app.live_feed().new_writer(stored.ingested.chat.owner());
-    let rounds = ToolLoop {
+    let mut writer = app.live_feed().new_writer(stored.ingested.chat.owner());
+    let tool_loop = ToolLoop {
         app,
-        outcome: told,
+        outcome,
         ingested: stored.ingested,
         model: stored.model,
-        priced: weighed,
-        plan: *recipe,
-        publish: &mut |events| teller.publish(events, || feed_target(&told.current_outcome())),
+        priced,
+        plan: *plan,
+        publish: &mut |events| writer.publish(events, || feed_target(&outcome.current_outcome())),
     };
-    if let Some(unanswered) = rounds.run_rounds(exchange, sent).await {
-        withdraw_unanswered(told, &unanswered).await;
+    if let Some(unanswered) = tool_loop.run_rounds(exchange, sent).await {
+        withdraw_unanswered(outcome, &unanswered).await;
     }
 }
 
-/// Forgets a conversation that began with this request, if nobody named it: the client asks again, and each try would
-/// leave one behind. What belongs to a conversation that is there stays.
-async fn withdraw_unanswered(told: &OutcomeRecorder, unanswered: &Ingested) {
+/// Deletes a conversation that began with this request, unless the client named it: the client retries, and each try would
+/// leave one behind. A request in a conversation that existed before stays.
+async fn withdraw_unanswered(outcome: &OutcomeRecorder, unanswered: &Ingested) {
     let chat = &unanswered.chat;
     if unanswered.matched == MatchKind::New {
         match chat
@@ -253,11 +288,11 @@ async fn withdraw_unanswered(told: &OutcomeRecorder, unanswered: &Ingested) {
             .delete_conversation(chat.owner(), chat.id())
             .await
         {
-            Ok(()) => told.update_outcome(RequestDocument::clear_conversation),
+            Ok(()) => outcome.update_outcome(RequestDocument::clear_conversation),
             Err(error) => {
-                return count_not_stored(told, &ProxyFailure::from_error("store", &error));
+                return count_not_stored(outcome, &ProxyFailure::from_error("store", &error));
             }
         }
     }
-    told.update_outcome(|document| document.done = true);
+    outcome.update_outcome(|document| document.done = true);
 }

@@ -1,7 +1,7 @@
-//! An answer's body on its way to the client, and to whoever listens beside it.
+//! The tee: an answer's body on its way to the client, with a copy for its capture.
 //!
-//! The client's way is never held up: pieces wait for the listener in memory, and if they are too many it is told that it
-//! lost the rest.
+//! The client is never delayed: pieces wait for the capture in memory, and if they are too many it loses the rest and knows
+//! it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use contexture::models_http::{BodyStream, PassthroughBody, UpstreamError};
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
 
-/// How many bytes may wait for the listener.
+/// Bytes that may wait for the capture.
 const MAX_PENDING_BYTES: usize = 8 << 20;
 
 /// How a body ended.
@@ -21,13 +21,13 @@ const MAX_PENDING_BYTES: usize = 8 << 20;
 pub(crate) enum BodyEnd {
     /// At its end.
     Whole,
-    /// Before: the provider broke off, or the client left.
+    /// Before its end: the provider broke off, or the client left.
     Cut,
-    /// The listener was too slow.
+    /// The capture was too slow.
     Lost,
 }
 
-/// The client's side.
+/// The body as the client reads it.
 pub(crate) struct Tee {
     body: PassthroughBody,
     capture: Option<BodyCapture>,
@@ -37,11 +37,11 @@ struct BodyCapture {
     pieces: mpsc::UnboundedSender<Bytes>,
     pending_bytes: Arc<AtomicUsize>,
     ended: Arc<OnceLock<BodyEnd>>,
-    /// What is still to come, where the answer's head said so: then nobody asks for more than that.
+    /// Bytes still to come, where the head has the length: the client stops reading there, and no end is ever polled.
     remaining_bytes: Option<u64>,
 }
 
-/// The listener's side.
+/// The copy of a body as its capture reads it.
 pub(crate) struct CapturedBody {
     pieces: mpsc::UnboundedReceiver<Bytes>,
     pending_bytes: Arc<AtomicUsize>,
@@ -49,7 +49,7 @@ pub(crate) struct CapturedBody {
 }
 
 impl Tee {
-    /// A body that nobody listens to.
+    /// Wraps a body that is not captured.
     pub(crate) const fn body_without_capture(body: PassthroughBody) -> Self {
         Self {
             body,
@@ -57,55 +57,55 @@ impl Tee {
         }
     }
 
-    /// A body of so many bytes, if that is known, and what is heard of it.
+    /// Wraps a body of this length, if that is known, and returns its copy.
     pub(crate) fn body_with_capture(
         body: PassthroughBody,
         length: Option<u64>,
     ) -> (Self, CapturedBody) {
         let (sender, pieces) = mpsc::unbounded_channel();
-        let heard = CapturedBody {
+        let captured = CapturedBody {
             pieces,
             pending_bytes: Arc::default(),
             ended: Arc::default(),
         };
-        let listener = BodyCapture {
+        let capture = BodyCapture {
             pieces: sender,
-            pending_bytes: heard.pending_bytes.clone(),
-            ended: heard.ended.clone(),
+            pending_bytes: captured.pending_bytes.clone(),
+            ended: captured.ended.clone(),
             remaining_bytes: length,
         };
         let tee = Self {
             body,
-            capture: Some(listener),
+            capture: Some(capture),
         };
-        (tee, heard)
+        (tee, captured)
     }
 
     fn capture_bytes(&mut self, bytes: &Bytes) {
-        let Some(listener) = &mut self.capture else {
+        let Some(capture) = &mut self.capture else {
             return;
         };
-        let before = listener
+        let before = capture
             .pending_bytes
             .fetch_add(bytes.len(), Ordering::Relaxed);
         if before.saturating_add(bytes.len()) > MAX_PENDING_BYTES {
             return self.end_capture(BodyEnd::Lost);
         }
-        // A copy: what the connection's buffer holds beside it is given back at once. A listener that has gone
-        // misses nothing.
-        let _ = listener.pieces.send(Bytes::copy_from_slice(bytes));
-        listener.remaining_bytes = listener
+        // Copied, as a slice would keep the connection's whole buffer alive while it waits. A failed send means that the
+        // capture has ended.
+        let _ = capture.pieces.send(Bytes::copy_from_slice(bytes));
+        capture.remaining_bytes = capture
             .remaining_bytes
             .map(|left| left.saturating_sub(bytes.len() as u64));
-        if listener.remaining_bytes == Some(0) {
+        if capture.remaining_bytes == Some(0) {
             self.end_capture(BodyEnd::Whole);
         }
     }
 
-    fn end_capture(&mut self, how: BodyEnd) {
-        if let Some(listener) = self.capture.take() {
-            // The first word counts.
-            let _ = listener.ended.set(how);
+    fn end_capture(&mut self, end: BodyEnd) {
+        if let Some(capture) = self.capture.take() {
+            // The first end counts: dropping the tee after a complete body must not turn it into a cut.
+            let _ = capture.ended.set(end);
         }
     }
 }
@@ -131,7 +131,7 @@ impl Drop for Tee {
 }
 
 impl CapturedBody {
-    /// What comes, and how it ended, which is said before the last piece is followed by nothing.
+    /// Returns the pieces, and how they ended: set before the stream of pieces ends.
     pub(crate) fn into_pieces(self) -> (BodyStream, Arc<OnceLock<BodyEnd>>) {
         let Self {
             pieces,

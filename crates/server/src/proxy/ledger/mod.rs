@@ -10,9 +10,9 @@ pub(super) mod writer;
 
 pub(crate) use queries::{load_conversation_ledger, load_owner_ledger};
 
-/// What the keys of entries begin with, in a conversation's scope; when and which answer follow.
+/// The prefix of an entry's key in its conversation's scope; time and response id follow, so keys sort by time.
 const ENTRY_PREFIX: &str = "ledger/call/";
 /// The key of a conversation's sum.
 const SUM_KEY: &str = "ledger/sum";
-/// What the keys of an owner's days begin with.
+/// The prefix of the keys of an owner's days.
 const DAY_PREFIX: &str = "ledger/day/";

@@ -8,10 +8,11 @@ use contexture_api::{LedgerDayDocument, LedgerDocument, LedgerSumDocument};
 use crate::proxy::ledger::{DAY_PREFIX, ENTRY_PREFIX, SUM_KEY};
 
 fn parse_or_default<T: serde::de::DeserializeOwned + Default>(entry: &KeyValueEntry) -> T {
+    // A damaged sum must not hide the readable ones.
     serde_json::from_slice(&entry.value).unwrap_or_default()
 }
 
-/// The calls of a conversation, so many, behind the one of this key. Gives the key of the last as well, if there are more.
+/// Loads at most `limit` calls of a conversation behind the entry of this key, and the key of the last one if there are more.
 ///
 /// # Errors
 /// The store's.
@@ -46,7 +47,7 @@ pub(crate) async fn load_conversation_ledger(
     Ok((document, page.next.map(|next| next.key)))
 }
 
-/// The days of an owner.
+/// Loads the days of an owner, with their total.
 ///
 /// # Errors
 /// The store's.

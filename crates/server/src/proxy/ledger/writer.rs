@@ -1,7 +1,7 @@
-//! The ledger: an entry a call with its conversation, a sum there, and a sum a day of the owner's.
+//! Writing the ledger: an entry per call, and the sums it is added to.
 //!
 //! An entry and its conversation's sum are stored with the answer; the day's sum is added to after that, and outlives the
-//! conversations. Not here: what a call costs (`accounts`), the answer (`booking`).
+//! conversations. Not here: what a call costs (`state::cost_accounts`), the answer (`capture::store_answer`).
 
 use contexture::Owner;
 use contexture::catalogue::Cost;
@@ -14,20 +14,20 @@ use crate::state::cost_accounts::BookedCall;
 use crate::state::keyed_lock::KeyedLocks;
 use contexture_api::{LedgerEntryDocument, LedgerSumDocument, format_timestamp};
 
-/// How often a write of another process is met with another attempt.
+/// Attempts to write a sum that other processes write too.
 pub(crate) const MAX_ATTEMPTS: usize = 32;
 
-/// A call that was answered.
+/// A call that was answered, to be entered in the ledger.
 #[derive(Debug)]
 pub(crate) struct LedgerCall<'a> {
-    /// What its answer is stored under.
+    /// The id that its answer is stored under.
     pub(crate) response: ResponseId,
     pub(crate) model: &'a str,
     pub(crate) policy: &'a str,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) rewritten: bool,
     pub(crate) booked: BookedCall,
-    /// By the usage that was reported.
+    /// Its cost by the usage that the provider reported.
     pub(crate) reported: Option<Cost>,
 }
 
@@ -53,7 +53,7 @@ impl LedgerCall<'_> {
     }
 }
 
-/// Where a call is entered.
+/// Writes entries and sums of an owner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LedgerWriter<'a> {
     pub(crate) store: &'a dyn Store,
@@ -63,7 +63,8 @@ pub(crate) struct LedgerWriter<'a> {
 }
 
 impl LedgerWriter<'_> {
-    /// What is stored with the answer: the entry, and its conversation's sum with it. Who asks has the conversation's turn.
+    /// Prepares what is stored with the answer: the entry, and the conversation's sum with it. The caller holds the
+    /// conversation's lock.
     ///
     /// # Errors
     /// The store's, or the sum that is there cannot be read.
@@ -76,6 +77,7 @@ impl LedgerWriter<'_> {
         let put = PutEntry {
             key: format!("{ENTRY_PREFIX}{:016}-{}", self.at_ms, entry.response),
             value: Some(to_json(entry)?.into()),
+            // The key holds the response id: an answer that is stored again overwrites its own entry.
             expect: ExpectedVersion::Any,
             at_ms: self.at_ms,
         };
@@ -90,7 +92,7 @@ impl LedgerWriter<'_> {
     pub(crate) async fn add_to_day(&self, entry: &LedgerEntryDocument) -> Result<(), ProxyFailure> {
         let day = entry.at.get(..10).unwrap_or_default();
         let key = format!("{DAY_PREFIX}{day}");
-        let _turn = self.locks.lock_key(self.owner).await;
+        let _lock = self.locks.lock_key(self.owner).await;
         let mut attempts = MAX_ATTEMPTS;
         loop {
             attempts -= 1;
@@ -106,7 +108,7 @@ impl LedgerWriter<'_> {
         }
     }
 
-    /// A sum with one entry more.
+    /// Reads a sum and returns the write that adds an entry to it, conditional on the version that was read.
     async fn add_to_sum(
         &self,
         scope: &KeyScope,

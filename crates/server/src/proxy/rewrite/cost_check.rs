@@ -1,6 +1,6 @@
-//! Whether a change of a request pays.
+//! The cost check: whether a rewritten request is worth sending.
 //!
-//! Not here: what a request costs and what a conversation has saved (`accounts`), what is changed (`rewrite`).
+//! Not here: what a request costs and what a conversation has saved (`state::cost_accounts`), what is changed (`plan`).
 
 use contexture::CompiledCall;
 use contexture::compile::{CacheUsage, OmitReason, Outline, Report, RequestPart};
@@ -9,7 +9,7 @@ use crate::state::cost_accounts::{
     CostAccount, CostAccounts, PriceTerms, RewriteDebt, RewriteOffer,
 };
 
-/// What the requests that may be sent are weighed by.
+/// What candidates for a request are compared by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CostCheck<'a> {
     pub(crate) accounts: &'a CostAccounts,
@@ -18,20 +18,20 @@ pub(crate) struct CostCheck<'a> {
     /// What the client sent.
     pub(crate) original: &'a Outline,
     pub(crate) at_ms: u64,
-    /// Whether a change may cost what it will.
+    /// Whether a change is made whatever it costs: by policy, or because the client's request does not fit.
     pub(crate) ignores_cost: bool,
-    /// Whether marks of ours are set.
+    /// Whether cache markers of ours are set.
     pub(crate) sets_marks: bool,
 }
 
 impl CostCheck<'_> {
-    /// What of a request is expected to be read from the cache.
+    /// Predicts what of a request is read from the cache.
     pub(crate) fn predict_usage(&self, outline: &Outline) -> CacheUsage {
         self.accounts
             .predict_usage(self.account, self.terms, outline, self.at_ms)
     }
 
-    /// Whether a request costs more now than what came. Where it may cost what it will, it does not.
+    /// Whether a request costs more now than the client's own. Never, where cost is ignored.
     pub(crate) fn costs_more(&self, outline: &Outline) -> bool {
         !self.ignores_cost
             && self.accounts.costs_more(
@@ -43,7 +43,7 @@ impl CostCheck<'_> {
             )
     }
 
-    /// Whether `then`, the outline of a call, is another request than `now`, and may be sent in its place.
+    /// Whether `then`, the outline of a call, differs from `now` and should be sent in its place.
     pub(crate) fn should_replace(
         &self,
         now: &Outline,
@@ -58,6 +58,7 @@ impl CostCheck<'_> {
             original: self.original,
             current: now,
             proposed: then,
+            // A marker on a complete history costs the write surcharge now and saves with the next call.
             debt: match is_whole && self.sets_marks {
                 true => RewriteDebt::OneWrite,
                 false => RewriteDebt::None,
@@ -70,7 +71,7 @@ impl CostCheck<'_> {
     }
 }
 
-/// Whether all of the history is shown as it was said.
+/// Whether all of the history is in the request, unchanged.
 fn is_history_complete(report: &Report) -> bool {
     let gone = |why| {
         matches!(
@@ -81,13 +82,13 @@ fn is_history_complete(report: &Report) -> bool {
     report.rewritten.is_empty() && !report.omitted.iter().any(|one| gone(one.why))
 }
 
-/// Whether a provider would see the same request. A message that is shown as it was said is the same however it was
-/// written, and marks count where they are the policy's business.
+/// Whether a provider would see the same request.
 fn is_same_request(now: &Outline, then: &Outline, is_whole: bool, sets_marks: bool) -> bool {
     let mut pairs = now.segments.iter().zip(&then.segments);
     now.segments.len() == then.segments.len()
         && pairs.all(|(now, then)| {
-            let is_said = is_whole && now.part == RequestPart::Messages;
-            (is_said || now.hash == then.hash) && (!sets_marks || now.marks == then.marks)
+            // A complete history means the same however it is written; markers count only where the policy sets them.
+            let is_unchanged = is_whole && now.part == RequestPart::Messages;
+            (is_unchanged || now.hash == then.hash) && (!sets_marks || now.marks == then.marks)
         })
 }

@@ -1,7 +1,7 @@
-//! Tools that may not be offered, taken out of a request's text. All else of it stays as it was written.
+//! Filters the tools of a request: those that may not be offered are taken out of its text, all else stays as written.
 //!
-//! It fails closed: what cannot be read does not pass, and of a tool that says several names each must be allowed, as not
-//! every host reads the same of them.
+//! It fails closed: what cannot be read does not pass, and of a tool with several names each must be allowed, because hosts
+//! differ in which of them they read.
 
 use axum::http::StatusCode;
 use contexture::Format;
@@ -14,9 +14,9 @@ use crate::proxy::refusal::ProxyRefusal;
 
 /// Fields that list tools.
 const TOOL_LISTS: [&str; 2] = ["tools", "functions"];
-/// Fields that offer what no list says: they are tools of their own names.
+/// Fields that are tools by themselves, under their own names.
 const STANDALONE_TOOL_FIELDS: [&str; 2] = ["web_search_options", "mcp_servers"];
-/// Fields that make sense beside tools only.
+/// Fields that only make sense beside tools.
 const TOOL_OPTION_FIELDS: [&str; 6] = [
     "tool_choice",
     "function_call",
@@ -25,12 +25,21 @@ const TOOL_OPTION_FIELDS: [&str; 6] = [
     "tool_config",
     "allowed_tools",
 ];
-/// Types of tools of the client's, which have a name beside.
+/// Types of tools that have a name of their own; other types of OpenAI are known by their type.
 const NAMED_TOOL_TYPES: [&str; 3] = ["function", "custom", "namespace"];
 /// Where Gemini lists functions within a tool.
 const FUNCTION_LISTS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 
-/// The request with those of its tools that may be offered; `None` if those are all it has.
+/// A member of a request as the rule leaves it.
+struct RestrictedMember {
+    /// `None`: nothing of it is left.
+    value: Option<String>,
+    is_changed: bool,
+    /// Whether it still offers a tool.
+    has_tools: bool,
+}
+
+/// Returns the request with those of its tools that may be offered; `None` if those are all it has.
 ///
 /// # Errors
 /// It cannot be read, or insists on a tool that may not be offered.
@@ -41,42 +50,75 @@ pub(crate) fn restrict_tools(
 ) -> Result<Option<String>, ProxyRefusal> {
     let fields = Fields::parse(body).map_err(|_| unreadable_request())?;
     let mut members: Vec<(&str, String)> = Vec::new();
-    let (mut changed, mut left) = (false, false);
+    let (mut is_changed, mut has_tools) = (false, false);
     for (name, value) in fields.iter() {
-        let list: Option<Vec<&RawValue>> = match TOOL_LISTS.contains(&name) {
-            true => serde_json::from_str(value.get()).map_err(|_| unreadable_request())?,
-            false => None,
-        };
-        let is_alone = STANDALONE_TOOL_FIELDS.contains(&name) && value.get() != "null";
-        if is_alone && !rule.allows(name) {
-            changed = true;
-            continue;
-        }
-        left |= is_alone;
-        let Some(list) = list else {
-            members.push((name, value.get().to_owned()));
-            continue;
-        };
-        let mut kept = Vec::new();
-        for tool in &list {
-            kept.extend(restrict_tool(format, tool.get(), rule)?);
-        }
-        let is_whole = kept.len() == list.len()
-            && kept
-                .iter()
-                .zip(&list)
-                .all(|(kept, tool)| kept == tool.get());
-        changed |= !is_whole;
-        left |= !kept.is_empty();
-        match is_whole {
-            true => members.push((name, value.get().to_owned())),
-            false if kept.is_empty() => {}
-            false => members.push((name, json_array(kept.iter().map(String::as_str)))),
-        }
+        let restricted = restrict_member(format, name, value, rule)?;
+        is_changed |= restricted.is_changed;
+        has_tools |= restricted.has_tools;
+        members.extend(restricted.value.map(|value| (name, value)));
     }
-    for (name, value) in &members {
-        let is_beside = TOOL_OPTION_FIELDS.contains(name);
-        let Some(choice) = Fields::parse(value).ok().filter(|_| is_beside) else {
+    check_tool_options(&members, rule)?;
+    if !is_changed {
+        return Ok(None);
+    }
+    // Providers refuse a choice among tools where none are left.
+    members.retain(|(name, _)| has_tools || !TOOL_OPTION_FIELDS.contains(name));
+    let members = members.iter().map(|(name, value)| (*name, value.as_str()));
+    Ok(Some(json_object(members)))
+}
+
+/// Takes forbidden tools out of one member of a request.
+fn restrict_member(
+    format: Format,
+    name: &str,
+    value: &RawValue,
+    rule: &ToolsConfig,
+) -> Result<RestrictedMember, ProxyRefusal> {
+    let tools: Option<Vec<&RawValue>> = match TOOL_LISTS.contains(&name) {
+        true => serde_json::from_str(value.get()).map_err(|_| unreadable_request())?,
+        false => None,
+    };
+    let is_standalone = STANDALONE_TOOL_FIELDS.contains(&name) && value.get() != "null";
+    if is_standalone && !rule.allows(name) {
+        return Ok(RestrictedMember {
+            value: None,
+            is_changed: true,
+            has_tools: false,
+        });
+    }
+    let Some(tools) = tools else {
+        return Ok(RestrictedMember {
+            value: Some(value.get().to_owned()),
+            is_changed: false,
+            has_tools: is_standalone,
+        });
+    };
+    let mut allowed = Vec::new();
+    for tool in &tools {
+        allowed.extend(restrict_tool(format, tool.get(), rule)?);
+    }
+    let is_unchanged = allowed.len() == tools.len()
+        && allowed
+            .iter()
+            .zip(&tools)
+            .all(|(allowed, tool)| allowed == tool.get());
+    Ok(RestrictedMember {
+        value: match is_unchanged {
+            // Byte for byte: white space in a list that stays is part of what the client sent.
+            true => Some(value.get().to_owned()),
+            false if allowed.is_empty() => None,
+            false => Some(json_array(allowed.iter().map(String::as_str))),
+        },
+        is_changed: !is_unchanged,
+        has_tools: !allowed.is_empty(),
+    })
+}
+
+/// Refuses a request that insists on a tool which may not be offered: sent without it, it would mean something else.
+fn check_tool_options(members: &[(&str, String)], rule: &ToolsConfig) -> Result<(), ProxyRefusal> {
+    for (name, value) in members {
+        let is_option = TOOL_OPTION_FIELDS.contains(name);
+        let Some(choice) = Fields::parse(value).ok().filter(|_| is_option) else {
             continue;
         };
         if let Some(tool) = stated_names(&choice)?
@@ -91,52 +133,62 @@ pub(crate) fn restrict_tools(
             ));
         }
     }
-    if !changed {
-        return Ok(None);
-    }
-    members.retain(|(name, _)| left || !TOOL_OPTION_FIELDS.contains(name));
-    let members = members.iter().map(|(name, value)| (*name, value.as_str()));
-    Ok(Some(json_object(members)))
+    Ok(())
 }
 
-/// A tool, or what of it may be offered.
+/// Returns a tool, or the part of it that may be offered.
 fn restrict_tool(
     format: Format,
     tool: &str,
     rule: &ToolsConfig,
 ) -> Result<Option<String>, ProxyRefusal> {
     let fields = Fields::parse(tool).map_err(|_| unreadable_request())?;
-    let may = |fields: &Fields<'_>| -> Result<bool, ProxyRefusal> {
-        let names = tool_names(format, fields)?;
-        Ok(names.iter().all(|name| rule.allows(name)))
-    };
-    if format != Format::Gemini {
-        return Ok(may(&fields)?.then(|| tool.to_owned()));
+    // A tool of Gemini is a group: each function in it, and each built-in member, is allowed or not by itself.
+    if format == Format::Gemini {
+        return restrict_gemini_tool(tool, &fields, rule);
     }
+    Ok(is_tool_allowed(format, &fields, rule)?.then(|| tool.to_owned()))
+}
+
+fn is_tool_allowed(
+    format: Format,
+    fields: &Fields<'_>,
+    rule: &ToolsConfig,
+) -> Result<bool, ProxyRefusal> {
+    let names = tool_names(format, fields)?;
+    Ok(names.iter().all(|name| rule.allows(name)))
+}
+
+fn restrict_gemini_tool(
+    tool: &str,
+    fields: &Fields<'_>,
+    rule: &ToolsConfig,
+) -> Result<Option<String>, ProxyRefusal> {
     let mut members: Vec<(&str, String)> = Vec::new();
-    let mut changed = false;
-    for (key, value) in fields.iter() {
-        if !FUNCTION_LISTS.contains(&key) {
-            let may = rule.allows_spelled(&case_spellings(key));
-            changed |= !may;
-            if may {
-                members.push((key, value.get().to_owned()));
+    let mut is_changed = false;
+    for (name, value) in fields.iter() {
+        if !FUNCTION_LISTS.contains(&name) {
+            let is_allowed = rule.allows_spelled(&case_spellings(name));
+            is_changed |= !is_allowed;
+            if is_allowed {
+                members.push((name, value.get().to_owned()));
             }
             continue;
         }
-        let list: Vec<&RawValue> =
+        let functions: Vec<&RawValue> =
             serde_json::from_str(value.get()).map_err(|_| unreadable_request())?;
-        let mut kept = Vec::new();
-        for function in &list {
+        let mut allowed = Vec::new();
+        for function in &functions {
             let fields = Fields::parse(function.get()).map_err(|_| unreadable_request())?;
-            kept.extend(may(&fields)?.then_some(function.get()));
+            let is_allowed = is_tool_allowed(Format::Gemini, &fields, rule)?;
+            allowed.extend(is_allowed.then_some(function.get()));
         }
-        changed |= kept.len() != list.len();
-        if !kept.is_empty() {
-            members.push((key, json_array(kept)));
+        is_changed |= allowed.len() != functions.len();
+        if !allowed.is_empty() {
+            members.push((name, json_array(allowed)));
         }
     }
-    Ok(match changed {
+    Ok(match is_changed {
         false => Some(tool.to_owned()),
         true if members.is_empty() => None,
         true => Some(json_object(
@@ -145,7 +197,7 @@ fn restrict_tool(
     })
 }
 
-/// Both ways in which Gemini reads a member's name: `googleSearch` and `google_search`.
+/// Returns both spellings under which Gemini reads a member: `googleSearch` and `google_search`.
 fn case_spellings(name: &str) -> [String; 2] {
     let (mut camel, mut snake) = (String::new(), String::new());
     let mut begins = false;
@@ -164,15 +216,15 @@ fn case_spellings(name: &str) -> [String; 2] {
     [camel, snake]
 }
 
-/// What a tool is called, at least one name: those it says, and its type where that is what it is known by.
+/// Returns all names of a tool, at least one: those it states, and its type where it is known by that.
 fn tool_names(format: Format, fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
     let mut names = stated_names(fields)?;
     let is_openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
     let is_unnamed = names.is_empty();
     let types = member_texts(fields, "type")?;
-    let told =
+    let is_known_by =
         |kind: &String| is_unnamed || is_openai && !NAMED_TOOL_TYPES.contains(&kind.as_str());
-    names.extend(types.into_iter().filter(told));
+    names.extend(types.into_iter().filter(is_known_by));
     for list in member_values(fields, &["tools"]) {
         let tools: Vec<Fields<'_>> =
             serde_json::from_str(list).map_err(|_| unreadable_request())?;
@@ -186,7 +238,7 @@ fn tool_names(format: Format, fields: &Fields<'_>) -> Result<Vec<String>, ProxyR
     }
 }
 
-/// Every name that a tool or a choice says, itself or in its function.
+/// Returns every name that a tool or a choice states, itself or in its function.
 fn stated_names(fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
     let mut names = member_texts(fields, "name")?;
     for inner in member_values(fields, &["function", "custom"]) {
@@ -196,13 +248,13 @@ fn stated_names(fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
     Ok(names)
 }
 
-/// The texts of a member, however often it is written.
+/// Returns the texts of a member, however often it is written: hosts differ in which of duplicates they read.
 fn member_texts(fields: &Fields<'_>, name: &str) -> Result<Vec<String>, ProxyRefusal> {
     let text = |value| serde_json::from_str(value).map_err(|_| unreadable_request());
     member_values(fields, &[name]).map(text).collect()
 }
 
-/// What members of these names say, if anything.
+/// Returns the values of members of these names that are not null.
 fn member_values<'a>(fields: &Fields<'a>, names: &[&str]) -> impl Iterator<Item = &'a str> {
     let members = fields.iter().filter(|(name, _)| names.contains(name));
     members

@@ -1,7 +1,7 @@
-//! What a policy has said to the model beside what the client says: notes, and a list of skills.
+//! Injected layers: notes and a list of skills that a policy adds to what the client sends.
 //!
-//! They are said by layers of the conversation, as programs of their own have them. Not here: what a layer says
-//! (`contexture-layers`), when a request is rewritten (`rewrite`), calls of layers' tools (`own`).
+//! They are ordinary layers of the conversation, the same that programs use. Not here: what a layer contributes
+//! (`contexture-layers`), when a request is rewritten (`plan`), calls of layers' tools (`server_tools`).
 
 use contexture::compile::{Budget, Placement};
 use contexture::engine::EngineError;
@@ -13,7 +13,7 @@ use crate::config::{MemoryConfig, MemoryPlacement, MemoryScope, PolicyConfig};
 use crate::proxy::capture::ingest::{IngestedRequest, ParsedRequest};
 use crate::proxy::server_tools::{OfferPermission, ServerTool};
 
-/// Gives the conversation the layers of a policy, as far as a request allows it.
+/// Sets the layers of a policy on the conversation, as far as the request allows.
 ///
 /// # Errors
 /// The store's.
@@ -27,7 +27,7 @@ pub(crate) async fn inject_layers(
     let mut layers = Layers::new();
     if let Some(skills) = &stored.skills {
         let listing = layers.clone().with_layer(skills.clone())?;
-        // Without the tools that read them, a list of them is of no use.
+        // Without the tools that read them, listed skills would only cost tokens.
         if allows_layer_tools(policy, format, read, &listing) {
             layers = listing;
         }
@@ -47,24 +47,24 @@ pub(crate) async fn inject_layers(
     Ok(())
 }
 
-/// Whether models may be offered the tools of layers: by the policy, and as far as a request lets them.
+/// Whether the policy and the request both allow the tools of layers.
 fn allows_layer_tools(
     policy: &PolicyConfig,
     format: Format,
     read: &ParsedRequest,
     layers: &Layers,
 ) -> bool {
-    let free = |name: &str| {
+    let is_free = |name: &str| {
         let tool = ServerTool::Layer(name.to_owned());
         let offering = OfferPermission::for_tool(&tool, format, read);
         policy.tools.allows(name) && offering == OfferPermission::Free
     };
     let tools = layers.tool_definitions();
     let mut tools = tools.iter();
-    tools.all(|tool| free(tool.name()))
+    tools.all(|tool| is_free(tool.name()))
 }
 
-/// Whether layers of the conversation say or offer something in a call.
+/// Whether layers of the conversation contribute text or tools to a call.
 pub(crate) fn has_layer_content(call: &CompiledCall, chat: &Conversation) -> bool {
     let layers = chat.layers();
     let is_layers = |source: &str| layers.specs().any(|spec| spec.id.as_str() == source);
@@ -73,7 +73,7 @@ pub(crate) fn has_layer_content(call: &CompiledCall, chat: &Conversation) -> boo
         || segments.any(|segment| segment.verdict.is_in_payload() && is_layers(&segment.source))
 }
 
-/// Whether what a policy says belongs to end users.
+/// Whether the notes of a policy belong to end users.
 pub(crate) fn has_user_memory(policy: &PolicyConfig) -> bool {
     let memory = policy.memory.as_option();
     memory.is_some_and(|memory| memory.of == MemoryScope::User)
@@ -91,8 +91,7 @@ fn memory_layer(config: &MemoryConfig, scope: StateScope) -> Memory {
     }
 }
 
-/// Whose notes are said: those of the end user that the conversation was begun for, the owner's if there is none. No
-/// one's, if somebody else asks.
+/// Returns whose notes are injected: those of the end user that the conversation began for, the owner's if there is none.
 async fn memory_scope(
     config: &MemoryConfig,
     stored: &IngestedRequest,
@@ -105,6 +104,7 @@ async fn memory_scope(
         (None, None) => Some(StateScope::Global),
         (Some(_), None) => Some(StateScope::Resource),
         (resource, user) if resource == *user => Some(StateScope::Resource),
+        // Another end user continues the conversation: nobody's notes, rather than one person's shown to another.
         _ => None,
     })
 }

@@ -1,7 +1,7 @@
-//! What a policy makes of a request: the conversation compiled at what the client sent, in the place of its history.
+//! The rewrite of one request: the conversation compiled at what the client sent, in the place of its history.
 //!
 //! It is sent only where it is another request, fits, and costs less, is the only one that fits, or has something to say
-//! that the client's has not. Not here: what is shown of a history (`contexture-compile`), which policy (`choice`).
+//! that the client's has not. Not here: what is shown of a history (`contexture-compile`), which policy (`route::policy`).
 
 use std::time::Duration;
 
@@ -27,27 +27,27 @@ use crate::proxy::rewrite::select_tools::select_tools;
 use crate::proxy::server_tools::{OfferPermission, ServerTool, ServerTools, forbid_tool_calls};
 use crate::state::cost_accounts::{BookedCall, CostAccount, CostAccounts, PriceTerms};
 
-/// Larger than every window.
+/// A window larger than every model's, in tokens.
 const UNLIMITED_WINDOW: u64 = 1 << 40;
 
-/// A request that was looked at.
+/// A request whose cost is known as far as prices are.
 #[derive(Debug)]
 pub(crate) struct PricedRequest {
     pub(crate) account: CostAccount,
     pub(crate) terms: PriceTerms,
-    /// When it was looked at, which is when it is sent; for a round of ours when that was.
+    /// When it is sent, in milliseconds; of a later round when that is sent.
     pub(crate) at_ms: u64,
     /// What the client sent.
     pub(crate) original: Outline,
-    /// What was counted of it.
+    /// Its token counts, for calibration by the provider's usage.
     pub(crate) counting: CountedRequest,
     /// What of it is expected to be read from the cache.
     pub(crate) predicted: CacheUsage,
-    /// What is to be sent in its place, if anything is.
+    /// What to send in its place, if anything.
     pub(crate) rewritten: Option<Box<RewrittenRequest>>,
 }
 
-/// What is sent in the place of a request.
+/// A request that is sent in the place of a client's.
 #[derive(Debug)]
 pub(crate) struct RewrittenRequest {
     pub(crate) body: Bytes,
@@ -55,13 +55,13 @@ pub(crate) struct RewrittenRequest {
     pub(crate) outline: Outline,
     /// What of it is expected to be read from the cache.
     pub(crate) predicted: CacheUsage,
-    /// How many tokens less than the client's.
+    /// Tokens saved against the client's; negative if it is longer.
     pub(crate) saved: i64,
-    /// How to go on, where it offers tools of ours.
+    /// How later rounds are made, where it offers server tools.
     pub(crate) plan: Option<Box<RewritePlan>>,
 }
 
-/// How a request is made: what of it is the client's, and what is not.
+/// How requests for one answer are made: the client's request, and what the policy changes in it.
 #[derive(Debug)]
 pub(crate) struct RewritePlan {
     policy: PolicyConfig,
@@ -69,37 +69,37 @@ pub(crate) struct RewritePlan {
     model: String,
     request: ParsedRequest,
     changes: RequestChanges,
-    /// What a cache of the client's requests is not shared across: the key that a compile gives them is not sent.
+    /// Cache scope of the client's requests. A compile would set its own, but its cache key is not sent.
     cache_scope: String,
-    /// Whether what came would not fit.
+    /// Whether the client's request exceeds the window.
     is_over_window: bool,
     server_tools: ServerTools,
 }
 
-/// What of a request is changed, beside what is said with it.
+/// What a plan changes in a request, injected layers apart.
 #[derive(Clone, Debug)]
 struct RequestChanges {
-    /// Those of the client's tools that are offered.
+    /// The client's tools that are offered.
     client_tools: Vec<ToolDefinition>,
     /// How much of the history is shown.
     history: HistoryPolicy,
-    /// The marks that are set.
+    /// Cache markers to set; `None` leaves the client's.
     marks: Option<MarkerPolicy>,
 }
 
-/// Which of the requests for one answer.
+/// Which of the requests for one answer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolRound {
     /// The client's.
     First,
-    /// One of ours, with what our tools gave.
+    /// One of ours, with the outputs of server tools.
     Later,
     /// The same, in which the model may call no tool.
     Last,
 }
 
 impl PricedRequest {
-    /// Takes down what was sent. Only the first round is the client's: the others would not have been.
+    /// Books what was sent. Only the first round is booked as the client's too: without us there would be no others.
     pub(crate) fn record_call(
         &self,
         accounts: &CostAccounts,
@@ -112,17 +112,18 @@ impl PricedRequest {
     }
 }
 
-/// The time, as caches are weighed by.
+/// Returns the engine's time in milliseconds, as cost accounts count it.
 pub(crate) fn now_ms(engine: &Engine) -> u64 {
     u64::try_from(engine.now_ms()).unwrap_or(0)
 }
 
-/// How long a request waits to be rewritten.
+/// Returns how long a request waits to be rewritten.
 pub(crate) const fn rewrite_timeout(policy: &PolicyConfig) -> Duration {
     Duration::from_millis(policy.ingest_timeout_ms)
 }
 
-/// What to send in the place of what was read and stored. `None`: nobody can say, as the provider holds the history.
+/// Prices a stored request, and builds the one to send in its place if the policy wants another. `None`: the provider holds
+/// the history, so nobody here can say what a request is.
 ///
 /// # Errors
 /// The model is not known, or the compiler refuses.
@@ -131,89 +132,65 @@ pub(crate) async fn rewrite_request(
     policy: PolicyConfig,
     format: Format,
     stored: &mut IngestedRequest,
-    read: ParsedRequest,
+    parsed: ParsedRequest,
 ) -> Result<Option<PricedRequest>, ProxyFailure> {
-    if read.has_provider_history() {
+    if parsed.has_provider_history() {
         return Ok(None);
     }
-    inject_layers(&policy, format, stored, &read)
+    inject_layers(&policy, format, stored, &parsed)
         .await
         .map_err(|error| rewrite_failure(&error))?;
     let ingested = &mut stored.ingested;
     let chat = ingested.chat.clone();
-    let catalogue = chat.engine().catalogue();
-    let model = read.transcript.model.clone();
-    let model = model.ok_or_else(|| ProxyFailure::new("rewrite", "the request names no model"))?;
-    let spec = catalogue
-        .resolve(&model)
-        .map_err(|error| rewrite_failure(&error))?;
-    let mut recipe = RewritePlan {
-        changes: RequestChanges {
-            client_tools: read.transcript.tools.clone(),
-            history: history_policy(&policy),
-            marks: policy.cache_marks.then(MarkerPolicy::default),
-        },
-        policy,
-        format,
-        model,
-        request: read,
-        cache_scope: String::new(),
-        is_over_window: false,
-        server_tools: ServerTools::from_layers(&chat),
-    };
-    let target = recipe.compile_target();
+    let mut plan = RewritePlan::new(policy, format, parsed, &chat)?;
+    let target = plan.compile_target();
     let request = target
-        .build_request(catalogue)
+        .build_request(chat.engine().catalogue())
         .map_err(|error| rewrite_failure(&error))?;
-    let narrowing = chat.calibrated_range(&request).await;
-    // Written by the hand that writes what may stand for it, so that only what differs differs.
-    let as_it_came = |read: &ParsedRequest, narrowing| {
-        compile_original(&chat, &target, &read.transcript, narrowing)
-            .map_err(|error| rewrite_failure(&error))
-    };
-    let mut whole = as_it_came(&recipe.request, narrowing)?;
+    let range = chat.calibrated_range(&request).await;
+    let mut whole = plan.compile_client_request(&chat, &target, range)?;
     let space = request.window.saturating_sub(request.reserve);
-    recipe.is_over_window = whole.report.totals.tokens > space;
-    if let Some(most) = recipe.policy.tools.select {
-        recipe.changes.client_tools = select_tools(most, &recipe.request.transcript);
+    plan.is_over_window = whole.report.totals.tokens > space;
+    if let Some(most) = plan.policy.tools.select {
+        plan.changes.client_tools = select_tools(most, &plan.request.transcript);
     }
-    let call = recipe.compile_with_read_tool(ingested).await?;
-    if call.calibrated_range() != narrowing {
-        // Counted as the call is, too.
-        whole = as_it_came(&recipe.request, call.calibrated_range())?;
+    let call = plan.compile_with_read_tool(ingested).await?;
+    if call.calibrated_range() != range {
+        // Token counts are compared below, so both sides are counted with the same calibration.
+        whole = plan.compile_client_request(&chat, &target, call.calibrated_range())?;
     }
     let original = whole.payload.outline_with_markers();
-    recipe.cache_scope.clone_from(&original.scope);
-    let terms = PriceTerms::for_model(spec, format);
-    let owner = chat.owner().clone();
-    let account = (owner, chat.id().clone(), request.model.clone());
-    let scales = CostCheck {
+    plan.cache_scope.clone_from(&original.scope);
+    let terms = plan.price_terms(&chat)?;
+    let account = (
+        chat.owner().clone(),
+        chat.id().clone(),
+        request.model.clone(),
+    );
+    let cost_check = CostCheck {
         accounts,
         account: &account,
         terms: &terms,
         original: &original,
         at_ms: now_ms(chat.engine()),
-        ignores_cost: recipe.is_over_window || recipe.policy.pays == CostCondition::Fits,
-        sets_marks: recipe.policy.cache_marks,
+        ignores_cost: plan.is_over_window || plan.policy.pays == CostCondition::Fits,
+        sets_marks: plan.policy.cache_marks,
     };
-    let rewritten = match recipe.choose_call(call, ingested, &scales).await? {
+    let rewritten = match plan.choose_call(call, ingested, &cost_check).await? {
         None => None,
         Some((call, outline)) => Some(RewrittenRequest {
             saved: token_count(&original).saturating_sub(token_count(&outline)),
-            predicted: scales.predict_usage(&outline),
-            ..recipe.build_rewritten(&chat, call, outline)?
+            predicted: cost_check.predict_usage(&outline),
+            ..plan.build_rewritten(&chat, call, outline)?
         }),
     };
-    let (predicted, at_ms) = (scales.predict_usage(&original), scales.at_ms);
-    let own = (!recipe.server_tools.is_empty()).then(|| Box::new(recipe));
+    let (predicted, at_ms) = (cost_check.predict_usage(&original), cost_check.at_ms);
+    // Only an answer that may call server tools needs the plan again, for its later rounds.
+    let plan = (!plan.server_tools.is_empty()).then(|| Box::new(plan));
+    let rewritten = rewritten.map(|rewritten| Box::new(RewrittenRequest { plan, ..rewritten }));
     Ok(Some(PricedRequest {
         predicted,
-        rewritten: rewritten.map(|rewritten| {
-            Box::new(RewrittenRequest {
-                plan: own,
-                ..rewritten
-            })
-        }),
+        rewritten,
         account,
         terms,
         at_ms,
@@ -223,6 +200,54 @@ pub(crate) async fn rewrite_request(
 }
 
 impl RewritePlan {
+    /// Creates the plan that a policy has for a request, before anything is compiled.
+    fn new(
+        policy: PolicyConfig,
+        format: Format,
+        parsed: ParsedRequest,
+        chat: &Conversation,
+    ) -> Result<Self, ProxyFailure> {
+        let model = parsed.transcript.model.clone();
+        let model =
+            model.ok_or_else(|| ProxyFailure::new("rewrite", "the request names no model"))?;
+        let plan = Self {
+            changes: RequestChanges {
+                client_tools: parsed.transcript.tools.clone(),
+                history: history_policy(&policy),
+                marks: policy.cache_marks.then(MarkerPolicy::default),
+            },
+            policy,
+            format,
+            model,
+            request: parsed,
+            cache_scope: String::new(),
+            is_over_window: false,
+            server_tools: ServerTools::from_layers(chat),
+        };
+        // An unknown model is refused before anything is compiled for it.
+        plan.price_terms(chat)?;
+        Ok(plan)
+    }
+
+    /// Returns the cache rules and prices of the model.
+    fn price_terms(&self, chat: &Conversation) -> Result<PriceTerms, ProxyFailure> {
+        let spec = chat.engine().catalogue().resolve(&self.model);
+        let spec = spec.map_err(|error| rewrite_failure(&error))?;
+        Ok(PriceTerms::for_model(spec, self.format))
+    }
+
+    /// Compiles the client's own request. It is written by the code that writes its replacement, so that the two outlines
+    /// differ only where the requests do.
+    fn compile_client_request(
+        &self,
+        chat: &Conversation,
+        target: &Target,
+        range: Option<CalibratedRange>,
+    ) -> Result<Compiled, ProxyFailure> {
+        compile_original(chat, target, &self.request.transcript, range)
+            .map_err(|error| rewrite_failure(&error))
+    }
+
     pub(crate) const fn format(&self) -> Format {
         self.format
     }
@@ -232,64 +257,67 @@ impl RewritePlan {
         &self.server_tools
     }
 
-    /// What is to be sent, this call or another, with its outline; `None`: what the client sent.
+    /// Chooses what to send, this call or another, with its outline; `None`: what the client sent.
     async fn choose_call(
         &mut self,
         call: CompiledCall,
         ingested: &mut Ingested,
-        scales: &CostCheck<'_>,
+        cost_check: &CostCheck<'_>,
     ) -> Result<Option<(CompiledCall, Outline)>, ProxyFailure> {
         let outline = self.cache_outline(&call);
-        let cut = (call, outline);
-        if has_layer_content(&cut.0, &ingested.chat) {
-            if scales.ignores_cost || !self.policy.can_change_fitting_request() {
-                return Ok(Some(cut));
+        let proposed = (call, outline);
+        if has_layer_content(&proposed.0, &ingested.chat) {
+            if cost_check.ignores_cost || !self.policy.can_change_fitting_request() {
+                return Ok(Some(proposed));
             }
-            // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
-            let nothing = RequestChanges {
+            // Notes and skills are sent whatever they cost; every other change must be cheaper than sending them alone.
+            let unchanged = RequestChanges {
                 client_tools: self.request.transcript.tools.clone(),
                 history: history_policy(&PolicyConfig::default()),
                 marks: None,
             };
             return self
-                .choose_between(cut, nothing, ingested, scales)
+                .choose_between(proposed, unchanged, ingested, cost_check)
                 .await
                 .map(Some);
         }
-        if self.changes.history.window == Window::Whole || !scales.costs_more(&cut.1) {
-            let pays = scales.should_replace(scales.original, &cut.1, &cut.0);
-            return Ok(pays.then_some(cut));
+        if self.changes.history.window == Window::Whole || !cost_check.costs_more(&proposed.1) {
+            let pays = cost_check.should_replace(cost_check.original, &proposed.1, &proposed.0);
+            return Ok(pays.then_some(proposed));
         }
-        // A cut that moves is written to the cache anew: it has to pay beside the one that was sent before.
+        // A window that moves invalidates the cache behind its start, so it must be cheaper than the whole history too.
         let mut before = self.changes.clone();
         before.history.window = Window::Whole;
-        let chosen = self.choose_between(cut, before, ingested, scales).await?;
-        let pays = scales.should_replace(scales.original, &chosen.1, &chosen.0);
+        let chosen = self
+            .choose_between(proposed, before, ingested, cost_check)
+            .await?;
+        let pays = cost_check.should_replace(cost_check.original, &chosen.1, &chosen.0);
         Ok(pays.then_some(chosen))
     }
 
-    /// A call, if it pays beside the one with this change; else that.
+    /// Compiles the call with other changes, and returns the cheaper of the two.
     async fn choose_between(
         &mut self,
         call: (CompiledCall, Outline),
         change: RequestChanges,
         ingested: &mut Ingested,
-        scales: &CostCheck<'_>,
+        cost_check: &CostCheck<'_>,
     ) -> Result<(CompiledCall, Outline), ProxyFailure> {
-        let (change, own) = (
+        // The plan must stay that of the call that is sent: its later rounds are compiled from it.
+        let (proposed_changes, server_tools) = (
             std::mem::replace(&mut self.changes, change),
             self.server_tools.clone(),
         );
         let other = self.compile_with_read_tool(ingested).await?;
         let outline = self.cache_outline(&other);
-        if !scales.should_replace(&outline, &call.1, &call.0) {
+        if !cost_check.should_replace(&outline, &call.1, &call.0) {
             return Ok((other, outline));
         }
-        (self.changes, self.server_tools) = (change, own);
+        (self.changes, self.server_tools) = (proposed_changes, server_tools);
         Ok(call)
     }
 
-    /// The next request for the same answer, behind what our tools gave.
+    /// Compiles the next request for the same answer, behind the outputs of server tools.
     ///
     /// # Errors
     /// The compiler refuses, or the store fails.
@@ -308,7 +336,7 @@ impl RewritePlan {
         Ok(next)
     }
 
-    /// The call, with a tool of ours where something can be read with it.
+    /// Compiles the call, with the tool that reads omitted content where the request omits any.
     async fn compile_with_read_tool(
         &mut self,
         ingested: &mut Ingested,
@@ -321,7 +349,8 @@ impl RewritePlan {
         let due = |call: &CompiledCall| offering.should_offer(&tool, call);
         let without = self.server_tools.clone().without_tool(&tool);
         let with = without.clone().with_tool(tool.clone());
-        // Where it is likely to be due it is compiled once.
+        // Compiling is what a rewrite costs in time. Where the tool will probably be needed, one compile with it is tried
+        // first; else the one without it decides.
         let shortens = self.has_long_output() || self.is_over_window && self.policy.clear.is_some();
         let likely = offering == OfferPermission::Free && shortens;
         if likely {
@@ -345,7 +374,7 @@ impl RewritePlan {
         Ok(call)
     }
 
-    /// Whether an output is so long that it is previewed.
+    /// Whether an output is long enough to be previewed.
     fn has_long_output(&self) -> bool {
         let Some(most) = self
             .policy
@@ -363,25 +392,26 @@ impl RewritePlan {
     async fn compile_history(&self, ingested: &mut Ingested) -> Result<CompiledCall, ProxyFailure> {
         let (chat, target) = (ingested.chat.clone(), self.compile_target());
         let options = CompileOptions {
-            // Those of this request: what was stored may be of another that said the same.
+            // This request's own: the stored ones may be of a retry with other instructions.
             instructions: Some(&self.request.transcript.instructions),
             ..CompileOptions::default()
         };
         let refused = |error: EngineError| rewrite_failure(&error);
         let call = if self.is_over_window && self.policy.compact.is_some() {
-            // As long as it fits it stays as it is, so that the provider's cache holds.
+            // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
             let how = PrepareOptions {
                 trigger: Trigger::Overflow,
                 ..PrepareOptions::default()
             };
             let prepared = chat.prepare_with(&target, &how, options).await;
             let prepared = prepared.map_err(refused)?;
-            // The answer goes behind the compaction, whichever request is sent.
+            // The compaction is stored by now, so the answer goes behind it, whichever request is sent.
             ingested.head = prepared.call.base();
             prepared.call
         } else {
             chat.compile_with(&target, options).await.map_err(refused)?
         };
+        // Renamed tools would come back in the answer under names that the client does not know.
         if !call.tool_names().is_empty() {
             let why = "it has tools with names that the provider refuses";
             return Err(ProxyFailure::new("rewrite", why));
@@ -389,14 +419,14 @@ impl RewritePlan {
         Ok(call)
     }
 
-    /// A call as a provider's cache sees what goes out with it.
+    /// Returns the outline of a call as the provider's cache sees it.
     fn cache_outline(&self, call: &CompiledCall) -> Outline {
         let mut outline = call.payload.outline_with_markers();
         outline.scope.clone_from(&self.cache_scope);
         outline
     }
 
-    /// What goes out with a call's history.
+    /// Puts a compiled history into the client's request.
     fn build_rewritten(
         &self,
         chat: &Conversation,
@@ -405,7 +435,7 @@ impl RewritePlan {
     ) -> Result<RewrittenRequest, ProxyFailure> {
         let body = replace_history(self.format, &self.request.body, &call.payload.to_json());
         let body = body.map_err(|error| rewrite_failure(&error))?;
-        // What was stored before secrets were taken out may hold some.
+        // History that was stored before redaction was configured may still hold secrets.
         let body = match chat.engine().secrets() {
             Some(secrets) => secrets.redact(&body).into_owned(),
             None => body,
@@ -428,7 +458,7 @@ impl RewritePlan {
         } = self;
         let mut options = read.transcript.options.clone();
         let window = policy.limit_tokens;
-        // An output limit made for the model's window would leave nothing of a smaller one.
+        // Clients size their output limit for the model's window: in a smaller one it would leave no room for input.
         options.max_output_tokens = options
             .max_output_tokens
             .filter(|limit| window.is_none_or(|window| *limit <= window / 2));
@@ -438,7 +468,7 @@ impl RewritePlan {
             .add_tools(self.server_tools.definitions())
             .marker_policy(self.changes.marks)
             .history(self.changes.history.clone());
-        // It counts as one of the marks that a request may have.
+        // The client's own marker counts against the few that a provider allows per request.
         let target = match read.body_field("cache_control") {
             Some(mark) => target.param("cache_control", Raw::from(mark)),
             None => target,
@@ -450,7 +480,7 @@ impl RewritePlan {
     }
 }
 
-/// A request as it came: all of it, as far as any provider would take it.
+/// Compiles a client's request with nothing left out, even if it exceeds the window.
 fn compile_original(
     chat: &Conversation,
     target: &Target,

@@ -1,7 +1,8 @@
-//! Secrets, taken out of what is sent and of what is stored. All else of a request stays as it was written.
+//! Redaction: secrets are taken out of what is sent and of what is stored. All else of a request stays as written.
 //!
-//! It fails closed: what cannot be read does not pass. Not here: what a secret looks like (`contexture-engine`), which of
-//! them are meant (`choice`).
+//! It fails closed: a body that cannot be read is refused.
+//!
+//! Not here: what a secret looks like (`contexture-engine`), which kinds are redacted (`route::policy`).
 
 use axum::http::StatusCode;
 use contexture::Engine;
@@ -10,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::proxy::refusal::ProxyRefusal;
 
-/// The text of a request without these secrets; `None` if it has none of them.
+/// Returns the text of a request without these secrets; `None` if it has none of them.
 ///
 /// # Errors
 /// It is no JSON.
@@ -18,6 +19,7 @@ pub(crate) fn redact_request(
     secrets: &Secrets,
     text: &str,
 ) -> Result<Option<String>, ProxyRefusal> {
+    // A body that is not JSON may hide a secret in an encoding that the patterns do not see.
     if serde_json::from_str::<&RawValue>(text).is_err() {
         let message = "the request cannot be read, and secrets are taken out of requests here";
         let status = StatusCode::BAD_REQUEST;
@@ -27,7 +29,7 @@ pub(crate) fn redact_request(
     Ok((redacted != text).then(|| redacted.into_owned()))
 }
 
-/// The engine, that stores none of these secrets either.
+/// Returns the engine with these secrets added to its own, so that none of them is stored.
 pub(crate) fn with_added_secrets(engine: &Engine, secrets: Secrets) -> Engine {
     let mut all = engine.secrets().cloned().unwrap_or_default();
     all.patterns.extend(secrets.patterns);

@@ -1,11 +1,11 @@
-//! A client's request with a compiled history in the place of its own. All else of it stays as it was written.
+//! Replaces the history of a client's request by a compiled one. All else of it stays as written.
 
 use contexture::Format;
 use contexture::ir::{Error, Fields};
 
 use crate::proxy::json::json_object;
 
-/// What the compile writes: names of one thing, the one that it uses first.
+/// Returns the members that a compile writes. Each is a list of spellings, the compiler's own first.
 const fn compiled_fields(format: Format) -> &'static [&'static [&'static str]] {
     match format {
         Format::OpenAiChat => &[
@@ -30,7 +30,7 @@ const fn compiled_fields(format: Format) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// The request `original` with what `compiled` says of instructions, tools and history.
+/// Returns `original` with the instructions, tools and history of `compiled`.
 ///
 /// # Errors
 /// One of them is no JSON object.
@@ -49,13 +49,14 @@ pub(crate) fn replace_history(
             members.push((name, value.get()));
             continue;
         };
+        // A second spelling of a member that was replaced already: sent twice, providers would read either.
         let Some(at) = left.iter().position(|one| one == names) else {
             continue;
         };
         left.remove(at);
         match compiled.get(names) {
             Some(value) => members.push((name, value.get())),
-            // The client's own word on its cache stays; what the compile left away is gone.
+            // The client's own cache options stay; any other member that the compile omits is dropped.
             None if name == "prompt_cache_options" => members.push((name, value.get())),
             None => {}
         }

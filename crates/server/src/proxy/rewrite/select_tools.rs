@@ -1,21 +1,23 @@
-//! Which of many tools a request offers: those that fit what the user says.
+//! Tool selection: of many tools, a request offers those that match what the user says.
 //!
-//! They are chosen by the first thing the user says that fits any, and stay: a provider's cache begins with them. So the
-//! choice follows from the history alone, here and on every other server. It fails open: what cannot be ranked is offered.
+//! They are chosen by the first user message that matches any, and stay, because a provider's cache begins with the tools.
+//! So the choice follows from the history alone, on every server alike. It fails open: tools that cannot be ranked are all
+//! offered.
 //!
-//! Not here: ranking (`contexture-tools`), tools that may not be offered (`offered`).
+//! Not here: ranking (`contexture-tools`), tools that may not be offered (`filter_tools`).
 
 use std::collections::BTreeSet;
 
 use contexture::ir::{Item, Role, ToolChoice, ToolDefinition, Transcript};
 use contexture::tools::{IndexedUnit, Registry, Tool, ToolError};
 
-/// The tools of a request, of its functions the `most` that fit best, and those that were called or are insisted on.
-pub(crate) fn select_tools(most: usize, said: &Transcript) -> Vec<ToolDefinition> {
-    let mut tools = said.tools.clone();
+/// Returns the tools of a request: of its functions the `most` that match best, those that were called, and the one that is
+/// forced.
+pub(crate) fn select_tools(most: usize, transcript: &Transcript) -> Vec<ToolDefinition> {
+    let mut tools = transcript.tools.clone();
     let functions = tools.iter().filter(|tool| is_function(tool));
-    let insisted = match &said.options.tool_choice {
-        // Lists of tools in a provider's own words.
+    let forced = match &transcript.options.tool_choice {
+        // A choice in a provider's own format may name tools that cannot be read here.
         Some(ToolChoice::Other { .. }) => return tools,
         Some(ToolChoice::Function { name }) => Some(name.as_str()),
         _ => None,
@@ -23,25 +25,33 @@ pub(crate) fn select_tools(most: usize, said: &Transcript) -> Vec<ToolDefinition
     if functions.count() <= most {
         return tools;
     }
-    let best = rank_functions(most, said).unwrap_or_else(|error| {
+    let best = rank_functions(most, transcript).unwrap_or_else(|error| {
         tracing::warn!(%error, "all tools are offered, for they cannot be ranked");
         None
     });
     let Some(best) = best else {
         return tools;
     };
-    let called: BTreeSet<&str> = said.items.iter().filter_map(called_function).collect();
+    let called: BTreeSet<&str> = transcript
+        .items
+        .iter()
+        .filter_map(called_function)
+        .collect();
     tools.retain(|tool| {
         let name = tool.name();
-        !is_function(tool) || best.contains(name) || called.contains(name) || insisted == Some(name)
+        // A called tool stays: providers refuse a history with calls of an undefined one.
+        !is_function(tool) || best.contains(name) || called.contains(name) || forced == Some(name)
     });
     tools
 }
 
-/// The functions that fit best what the user said; `None` if nothing fits any.
-fn rank_functions(most: usize, said: &Transcript) -> Result<Option<BTreeSet<String>>, ToolError> {
+/// Returns the functions that best match what the user says; `None` if nothing matches any.
+fn rank_functions(
+    most: usize,
+    transcript: &Transcript,
+) -> Result<Option<BTreeSet<String>>, ToolError> {
     let mut registry = Registry::new();
-    for tool in said.tools.iter().filter(|tool| is_function(tool)) {
+    for tool in transcript.tools.iter().filter(|tool| is_function(tool)) {
         registry.register(Tool::new(tool.clone()))?;
     }
     let ranked = |text: &str| {
@@ -53,7 +63,7 @@ fn rank_functions(most: usize, said: &Transcript) -> Result<Option<BTreeSet<Stri
         });
         fits.then(|| names.collect())
     };
-    let users = said.items.iter().filter(|item| match item {
+    let users = transcript.items.iter().filter(|item| match item {
         Item::Message(message) => message.role == Role::User,
         _ => false,
     });

@@ -1,7 +1,7 @@
-//! Which requests ask a model something, and in which format. All others are passed on unread.
+//! Model calls: which requests call a model, and in which format. All others are forwarded unread.
 //!
-//! A path is read as hosts may read it, however it is written: with escapes, empty steps, or in capitals. It is passed on as
-//! it came.
+//! A path is compared as lenient hosts may read it: with escapes, empty segments, or in capitals. Otherwise a policy could be
+//! circumvented by spelling. It is forwarded as it came.
 
 use axum::http::Method;
 use contexture::Format;
@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use crate::config::UpstreamFormat;
 use crate::proxy::route::target::RouteTarget;
 
-/// A question to a model.
+/// The format of a model call, and the model where the path names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelEndpoint {
     pub(crate) format: Format,
@@ -19,18 +19,18 @@ pub(crate) struct ModelEndpoint {
 }
 
 impl ModelEndpoint {
-    /// What a request asks, if it asks a model.
+    /// Returns the model call that a request is, if it is one.
     pub(crate) fn from_request(method: &Method, place: &RouteTarget<'_>) -> Option<Self> {
         if method != Method::POST {
             return None;
         }
         let path = normalize_path(place.path);
         let steps = path.to_ascii_lowercase();
-        let asks = |end: &str| steps.ends_with(end);
+        let ends_with = |end: &str| steps.ends_with(end);
         let (format, model) = match place.upstream.format {
-            UpstreamFormat::OpenAi if asks("/chat/completions") => (Format::OpenAiChat, None),
-            UpstreamFormat::OpenAi if asks("/responses") => (Format::OpenAiResponses, None),
-            UpstreamFormat::Anthropic if asks("/messages") => (Format::Anthropic, None),
+            UpstreamFormat::OpenAi if ends_with("/chat/completions") => (Format::OpenAiChat, None),
+            UpstreamFormat::OpenAi if ends_with("/responses") => (Format::OpenAiResponses, None),
+            UpstreamFormat::Anthropic if ends_with("/messages") => (Format::Anthropic, None),
             UpstreamFormat::Gemini => {
                 let (model, verb) = split_gemini_path(&path)?;
                 if !matches!(verb, "generateContent" | "streamGenerateContent") {
@@ -44,7 +44,7 @@ impl ModelEndpoint {
     }
 }
 
-/// The model that a path of Gemini's names, whatever is asked of it.
+/// Returns the model that a path of Gemini names, whatever the verb.
 pub(crate) fn model_in_path(place: &RouteTarget<'_>) -> Option<String> {
     let path = normalize_path(place.path);
     let is_gemini = place.upstream.format == UpstreamFormat::Gemini;
@@ -52,14 +52,14 @@ pub(crate) fn model_in_path(place: &RouteTarget<'_>) -> Option<String> {
     Some(model.to_owned())
 }
 
-/// A path without escapes and empty steps.
+/// Returns a path without escapes and empty segments.
 fn normalize_path(path: &str) -> String {
     let path = percent_decode_str(path).decode_utf8_lossy();
     let steps = path.split('/').filter(|step| !step.is_empty());
     steps.flat_map(|step| ["/", step]).collect()
 }
 
-/// The model of `…/models/{model}:{verb}`, and the verb.
+/// Splits `…/models/{model}:{verb}` into model and verb.
 fn split_gemini_path(path: &str) -> Option<(&str, &str)> {
     let (_, rest) = path.rsplit_once("/models/")?;
     rest.rsplit_once(':')

@@ -1,8 +1,8 @@
-//! Which policy a request gets: the one it asks for, else that of the first route that fits.
+//! The policy of a request: the one its header names, else that of the first route that fits.
 //!
-//! Which tools may be offered and what is redacted is the route's word, whatever the request asks for; a policy that it
-//! names can only take more away. It fails closed: where a route by model has such a word, a request whose model cannot
-//! be read does not pass.
+//! Allowed tools and redaction are enforced by the route's policy, whatever the header names; a named policy can only
+//! restrict further. It fails closed: where a route by model restricts something, a request whose model cannot be read is
+//! refused.
 
 use axum::http::StatusCode;
 use contexture::engine::Secrets;
@@ -17,36 +17,37 @@ use crate::proxy::route::model_call::{ModelEndpoint, model_in_path};
 use crate::proxy::route::target::RouteTarget;
 use crate::state::App;
 
-/// What may be changed in a request.
+/// The policies that apply to a request: what may be changed in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PolicyChoice<'a> {
     /// The policy and its name.
     pub(crate) policy: Option<(&'a str, &'a PolicyConfig)>,
-    /// The route's, if that is another one.
+    /// The route's policy, where the request names another one.
     route: Option<&'a PolicyConfig>,
 }
 
-/// A request as routes look at it.
+/// The parts of a request that routes match on.
 pub(crate) struct PolicyQuery<'a> {
     pub(crate) target: &'a RouteTarget<'a>,
-    /// What it asks a model, if it asks one.
+    /// The model call that it is, if it is one.
     pub(crate) endpoint: Option<&'a ModelEndpoint>,
     pub(crate) principal: &'a Principal,
     pub(crate) body: &'a RequestBody,
 }
 
 impl<'a> PolicyChoice<'a> {
+    /// Resolves the policies that apply to a request.
+    ///
     /// # Errors
-    /// There is no policy of the name that is asked for, or it takes the model to say what holds, and that cannot be
-    /// read.
+    /// The header names no policy that is configured, or a restriction depends on the model, and that cannot be read.
     pub(crate) async fn resolve_policy(
         app: &'a App,
-        asking: &PolicyQuery<'_>,
-        wishes: &ControlHeaders,
+        query: &PolicyQuery<'_>,
+        control_headers: &ControlHeaders,
     ) -> Result<Self, ProxyRefusal> {
         let config = app.config();
-        let route = asking.match_route(config).await?;
-        let Some(name) = &wishes.policy else {
+        let route = query.match_route(config).await?;
+        let Some(name) = &control_headers.policy else {
             return Ok(Self {
                 policy: route,
                 route: None,
@@ -60,20 +61,20 @@ impl<'a> PolicyChoice<'a> {
         })
     }
 
-    /// Which tools may be offered.
+    /// Returns which tools may be offered: those that every policy allows.
     pub(crate) fn allowed_tools(&self) -> ToolsConfig {
         let mut tools = self.active_policies().map(|policy| &policy.tools);
         let own = tools.next().cloned().unwrap_or_default();
         tools.fold(own, |own, other| own.intersect_with(other))
     }
 
-    /// What is taken out of the request's strings; `None` where they stay.
+    /// Returns the secrets to take out of the request's strings; `None` where nothing is redacted.
     pub(crate) fn secret_patterns(&self) -> Option<Secrets> {
-        let said = self
+        let redact_configs = self
             .active_policies()
             .filter_map(|policy| policy.redact.as_option());
         let mut secrets = Secrets::default();
-        for pattern in said.flat_map(RedactConfig::secret_patterns) {
+        for pattern in redact_configs.flat_map(RedactConfig::secret_patterns) {
             if !secrets.patterns.contains(&pattern) {
                 secrets.patterns.push(pattern);
             }
@@ -81,13 +82,13 @@ impl<'a> PolicyChoice<'a> {
         (!secrets.patterns.is_empty()).then_some(secrets)
     }
 
-    /// The policies whose word holds.
+    /// Returns the named policy and the route's, as far as there are.
     fn active_policies(&self) -> impl Iterator<Item = &'a PolicyConfig> {
         let own = self.policy.map(|(_, policy)| policy);
         own.into_iter().chain(self.route)
     }
 
-    /// The policy, if it may change what is said. Which tools may be offered holds for ours too.
+    /// Returns the policy if it may rewrite the request. Its tool rule covers server tools too.
     pub(crate) fn rewrite_policy(&self) -> Option<PolicyConfig> {
         let (_, policy) = self.policy.filter(|(_, policy)| policy.can_rewrite())?;
         Some(PolicyConfig {
@@ -98,30 +99,17 @@ impl<'a> PolicyChoice<'a> {
 }
 
 impl PolicyQuery<'_> {
-    /// Whether it is JSON, or has to be: its strings may be redacted.
+    /// Whether the body is JSON, or has to be, so that its strings can be redacted.
     pub(crate) fn has_json_body(&self) -> bool {
         self.endpoint.is_some() || !self.body.bytes().is_empty() && self.body.is_json()
     }
 
+    /// Returns the policy of the first route that fits.
     async fn match_route<'c>(
         &self,
         config: &'c Config,
     ) -> Result<Option<(&'c str, &'c PolicyConfig)>, ProxyRefusal> {
-        let redacts = |policy: &PolicyConfig| policy.redact.as_option().is_some();
-        // What asks no model can only be redacted: else it is not looked into.
-        let matters = self.endpoint.is_some()
-            || self.has_json_body() && config.policies.values().any(redacts);
-        let mut routes = config
-            .routes
-            .iter()
-            .filter(|route| self.is_matched_by(route));
-        let by_model = matters && routes.any(|route| route.model.is_some());
-        let named = model_in_path(self.target);
-        let model = match (named, by_model) {
-            (Some(model), _) => Ok(Some(model)),
-            (None, true) => self.read_model().await,
-            (None, false) => Ok(None),
-        };
+        let model = self.resolve_model(config).await;
         for route in config
             .routes
             .iter()
@@ -137,6 +125,7 @@ impl PolicyQuery<'_> {
                         return Ok(policy);
                     }
                 }
+                // The route may be the one that forbids something: passing on would circumvent it.
                 (Some(_), Err(UnreadableModel)) => {
                     if policy.is_some_and(|(_, policy)| self.is_restricted_by(policy)) {
                         return Err(unreadable_model());
@@ -147,22 +136,41 @@ impl PolicyQuery<'_> {
         Ok(None)
     }
 
+    /// Returns the model that routes are matched by. The body is parsed only where a route's answer depends on it.
+    async fn resolve_model(&self, config: &Config) -> Result<Option<String>, UnreadableModel> {
+        if let Some(model) = model_in_path(self.target) {
+            return Ok(Some(model));
+        }
+        let redacts = |policy: &PolicyConfig| policy.redact.as_option().is_some();
+        // A request that calls no model can only be redacted.
+        let can_change = self.endpoint.is_some()
+            || self.has_json_body() && config.policies.values().any(redacts);
+        let mut routes = config.routes.iter();
+        let names_model = |route: &RouteConfig| self.is_matched_by(route) && route.model.is_some();
+        match can_change && routes.any(names_model) {
+            true => self.read_model().await,
+            false => Ok(None),
+        }
+    }
+
     /// Whether a route is for such requests, whatever their model.
     fn is_matched_by(&self, route: &RouteConfig) -> bool {
-        let is = |said: &Option<String>, own: Option<&str>| {
-            said.as_deref().is_none_or(|said| own == Some(said))
+        let is = |expected: &Option<String>, actual: Option<&str>| {
+            expected
+                .as_deref()
+                .is_none_or(|expected| actual == Some(expected))
         };
         is(&route.upstream, Some(&self.target.upstream.name))
             && is(&route.key, self.principal.key.as_deref())
     }
 
-    /// Whether a policy may take something out of it that must not pass.
+    /// Whether a policy may have to take something out of it.
     fn is_restricted_by(&self, policy: &PolicyConfig) -> bool {
         let by_tools = self.endpoint.is_some() && !policy.tools.allows_all();
         by_tools || self.has_json_body() && policy.redact.as_option().is_some()
     }
 
-    /// The model that the body names. One that is named twice is not known: not every host reads the same.
+    /// Reads the model from the body. A duplicate member is an error: hosts differ in which of them they read.
     async fn read_model(&self) -> Result<Option<String>, UnreadableModel> {
         #[derive(Deserialize)]
         struct Body {
@@ -174,11 +182,11 @@ impl PolicyQuery<'_> {
     }
 }
 
-/// A body that does not say which model it is for.
+/// The body names no model that can be read.
 #[derive(Clone, Copy, Debug)]
 struct UnreadableModel;
 
-/// Whether a name is like a pattern, in which `*` stands for any characters.
+/// Whether a name matches a pattern in which `*` stands for any characters.
 fn matches_wildcard(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;

@@ -1,16 +1,16 @@
-//! Where a request goes, by its path: `/{upstream}/…`, or a provider's own path at the root.
+//! The target of a request, by its path: `/{upstream}/…`, or a provider's own path at the root.
 
 use axum::http::{HeaderMap, Uri};
 
 use crate::config::UpstreamFormat;
 use crate::state::upstreams::{ConfiguredUpstream, Upstreams};
 
-/// Anthropic's clients say which version they speak.
+/// Sent by all of Anthropic's clients, on paths that OpenAI has too.
 const ANTHROPIC_VERSION_HEADER: &str = "anthropic-version";
-/// Gemini's have a header of their own for their key.
+/// Gemini's clients have a header of their own for their key.
 const GEMINI_KEY_HEADER: &str = "x-goog-api-key";
 
-/// An upstream, and the path there.
+/// An upstream, and the path to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteTarget<'a> {
     pub(crate) upstream: &'a ConfiguredUpstream,
@@ -18,7 +18,7 @@ pub(crate) struct RouteTarget<'a> {
     pub(crate) path: &'a str,
 }
 
-/// The place a request means, if it means any.
+/// Returns the target of a request, if its path leads to any.
 pub(crate) fn resolve_target<'a>(
     upstreams: &'a Upstreams,
     uri: &'a Uri,
@@ -37,6 +37,7 @@ pub(crate) fn resolve_target<'a>(
         let rest = path.strip_prefix(root);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
+    // Most specific first: OpenAI is what remains of `/v1`.
     let format = if is_under("/v1beta") || (is_under("/v1") && is_gemini_request(path, headers)) {
         UpstreamFormat::Gemini
     } else if is_under("/v1/messages")
@@ -52,7 +53,8 @@ pub(crate) fn resolve_target<'a>(
     Some(RouteTarget { upstream, path })
 }
 
-/// Gemini's newer clients ask under `/v1` too: what they ask for ends with a verb, `/v1/models/gemini-3:countTokens`.
+/// Whether a request under `/v1` is Gemini's: newer clients call that too, with paths that end with a verb
+/// (`/v1/models/gemini-3:countTokens`).
 fn is_gemini_request(path: &str, headers: &HeaderMap) -> bool {
     let has_verb = path
         .rsplit('/')

@@ -1,5 +1,5 @@
-//! How a client gets an answer of several rounds: a stream as it comes, without what is not the client's; a document once
-//! it is whole.
+//! The client's response to an answer of several rounds: a stream as it comes, without the calls of server tools; a document
+//! once all rounds are merged.
 
 use std::future::ready;
 use std::io;
@@ -25,10 +25,10 @@ use crate::proxy::server_tools::sse::{SseEvent, SseEventBuffer};
 use crate::proxy::server_tools::stream_editor::StreamEditor;
 use crate::proxy::server_tools::tools::ServerTools;
 
-/// Pieces of a stream that wait for the client.
+/// Pieces of a stream that may wait for a slow client. Beyond, the provider's stream is read no further.
 const CHANNEL_CAPACITY: usize = 16;
 
-/// What the client is answered: the head, and a body that may still come.
+/// The client's answer: its head, and a body that may still come.
 #[derive(Debug)]
 pub(crate) struct ClientReply {
     pub(crate) status: StatusCode,
@@ -36,23 +36,23 @@ pub(crate) struct ClientReply {
     pub(crate) body: Body,
 }
 
-/// Where the client waits for its answer.
+/// Sends the client its answer.
 #[derive(Debug)]
 pub(crate) struct ClientChannel(oneshot::Sender<Result<ClientReply, ProxyRefusal>>);
 
-/// Where the client waits, and what it waits for. Dropped, there is no answer.
+/// Creates the channel on which the client waits. If the sender is dropped, there is no answer.
 pub(crate) fn client_channel() -> (
     ClientChannel,
     oneshot::Receiver<Result<ClientReply, ProxyRefusal>>,
 ) {
-    let (back, shown) = oneshot::channel();
-    (ClientChannel(back), shown)
+    let (sender, reply) = oneshot::channel();
+    (ClientChannel(sender), reply)
 }
 
-/// What came of a round.
+/// A round as it was captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RoundResponse {
-    /// Its document, as far as it came.
+    /// Its document, as far as it came; `None` if nothing did.
     pub(crate) document: Option<String>,
     pub(crate) end: RoundEnd,
 }
@@ -60,11 +60,11 @@ pub(crate) struct RoundResponse {
 /// How a round ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundEnd {
-    /// The model said all.
+    /// The answer is complete.
     Whole,
-    /// Nothing more came, though the answer does not say that it is all.
+    /// The stream ended without the event that completes an answer.
     Short,
-    /// It broke off, or the client left.
+    /// The connection broke off, or the client left.
     Broken,
 }
 
@@ -78,21 +78,21 @@ pub(crate) enum ClientResponse {
     },
     Stream {
         out: Option<mpsc::Sender<io::Result<Bytes>>>,
-        sieve: Box<StreamEditor>,
+        editor: Box<StreamEditor>,
     },
 }
 
 impl ClientResponse {
-    /// For the answer that begins with this; the client gets the head of a stream now.
+    /// Begins the client's response. Of a stream the client gets the head now.
     pub(crate) fn begin_response(
         format: Format,
-        own: &ServerTools,
+        server_tools: &ServerTools,
         first: &PassthroughResponse,
         back: ClientChannel,
     ) -> Self {
-        let sieve = StreamEditor::new(format, own)
+        let editor = StreamEditor::new(format, server_tools)
             .filter(|_| parse_answer::is_event_stream(&first.headers));
-        let Some(sieve) = sieve else {
+        let Some(editor) = editor else {
             return Self::Whole {
                 back: Some(back),
                 last: None,
@@ -108,15 +108,15 @@ impl ClientResponse {
             headers: headers_for_new_body(&first.headers),
             body: Body::from_stream(pieces),
         };
-        // A client that has gone is noticed by its stream.
+        // A client that has gone is noticed by its stream, which is read next.
         let _ = back.0.send(Ok(shown));
         Self::Stream {
             out: Some(out),
-            sieve: Box::new(sieve),
+            editor: Box::new(editor),
         }
     }
 
-    /// Whether the client waits no more.
+    /// Whether the client has disconnected.
     pub(crate) fn is_client_gone(&self) -> bool {
         match self {
             Self::Whole { back, .. } => back.as_ref().is_none_or(|back| back.0.is_closed()),
@@ -124,7 +124,7 @@ impl ClientResponse {
         }
     }
 
-    /// Once the client waits no more.
+    /// Waits until the client disconnects.
     pub(crate) async fn wait_for_disconnect(&mut self) {
         match self {
             Self::Whole {
@@ -135,28 +135,28 @@ impl ClientResponse {
         }
     }
 
-    /// Hears a round, and shows what of it can be shown already. A client that leaves cuts it off.
+    /// Captures a round, and forwards what of it the client may see already. A client that leaves cuts it off.
     ///
     /// # Errors
-    /// It cannot be read; what of it was no call of ours is shown.
+    /// It cannot be parsed. The client has got what was not a call of a server tool.
     pub(crate) async fn capture_round(
         &mut self,
         format: Format,
-        passed: PassthroughResponse,
-        tell: &mut (dyn FnMut(Vec<StreamEvent>) + Send),
+        answer: PassthroughResponse,
+        publish: &mut (dyn FnMut(Vec<StreamEvent>) + Send),
     ) -> Result<RoundResponse, ProxyFailure> {
         let PassthroughResponse {
             status,
             headers,
             body,
-        } = passed;
+        } = answer;
         match self {
-            Self::Stream { out, sieve } => {
+            Self::Stream { out, editor } => {
                 let Some(sender) = out.as_ref() else {
                     return Ok(RoundResponse::empty());
                 };
-                let heard = StreamCapture::new(format, sieve, sender, tell)?;
-                heard.forward_stream(&headers, body).await
+                let capture = StreamCapture::new(format, editor, sender, publish)?;
+                capture.forward_stream(&headers, body).await
             }
             Self::Whole { back, last } => {
                 let Some(back) = back else {
@@ -180,19 +180,19 @@ impl ClientResponse {
         }
     }
 
-    /// Another round goes on with the answer.
+    /// Begins the next round: what of this one's end is the client's goes out.
     pub(crate) async fn begin_next_round(&mut self) {
-        if let Self::Stream { sieve, .. } = self {
-            let bytes = sieve.begin_next_round();
+        if let Self::Stream { editor, .. } = self {
+            let bytes = editor.begin_next_round();
             self.send_chunk(Ok(bytes)).await;
         }
     }
 
-    /// The answer is over: this is all of it, or what came last as it came.
-    pub(crate) async fn finish_response(&mut self, whole: Option<&Value>) {
+    /// Ends the response with the merged answer, or with the last round as it came.
+    pub(crate) async fn finish_response(&mut self, merged: Option<&Value>) {
         match self {
-            Self::Stream { sieve, .. } => {
-                let bytes = sieve.finish_stream(whole);
+            Self::Stream { editor, .. } => {
+                let bytes = editor.finish_stream(merged);
                 self.send_chunk(Ok(bytes)).await;
                 self.close_channel();
             }
@@ -200,18 +200,18 @@ impl ClientResponse {
                 let Some((status, headers, bytes)) = last.take() else {
                     return self.close_channel();
                 };
-                let shown = match whole {
+                let reply = match merged {
                     None => ClientReply {
                         status,
                         headers: forwarded_response_headers(&headers),
                         body: Body::from(bytes),
                     },
-                    Some(whole) => {
-                        // Gemini streams into an array where no events are asked for.
+                    Some(merged) => {
+                        // Gemini streams into an array where no events are asked for, so the client expects one.
                         let is_list = bytes.trim_ascii_start().starts_with(b"[");
                         let body = match is_list {
-                            true => format!("[{whole}]"),
-                            false => whole.to_string(),
+                            true => format!("[{merged}]"),
+                            false => merged.to_string(),
                         };
                         ClientReply {
                             status,
@@ -220,12 +220,12 @@ impl ClientResponse {
                         }
                     }
                 };
-                self.send_reply(Ok(shown));
+                self.send_reply(Ok(reply));
             }
         }
     }
 
-    /// The answer breaks off, as the upstream's did.
+    /// Breaks the response off, as the provider's did: a clean end would tell the client that it has all.
     pub(crate) async fn abort_response(&mut self) {
         let broken = || io::Error::other("the provider's answer broke off");
         match self {
@@ -238,7 +238,7 @@ impl ClientResponse {
                     return self.close_channel();
                 };
                 let end = async move {
-                    // What came goes out before it breaks off.
+                    // The bytes that came are flushed before the error closes the connection.
                     tokio::task::yield_now().await;
                     Err(broken())
                 };
@@ -252,7 +252,7 @@ impl ClientResponse {
         }
     }
 
-    /// Another round was answered with an error, or not at all. A stream that has begun breaks off.
+    /// Answers with the failure of a later round. A stream that has begun cannot take another status, so it breaks off.
     pub(crate) async fn respond_with_failure(
         &mut self,
         failed: Result<PassthroughResponse, ProxyRefusal>,
@@ -267,12 +267,12 @@ impl ClientResponse {
         }));
     }
 
-    fn send_reply(&mut self, shown: Result<ClientReply, ProxyRefusal>) {
+    fn send_reply(&mut self, reply: Result<ClientReply, ProxyRefusal>) {
         if let Self::Whole { back, .. } = self
             && let Some(back) = back.take()
         {
             // A client that has gone needs no answer.
-            let _ = back.0.send(shown);
+            let _ = back.0.send(reply);
         }
     }
 
@@ -281,7 +281,7 @@ impl ClientResponse {
         if let Self::Stream { out: Some(out), .. } = self
             && !is_nothing
         {
-            // Whether the client is still there is asked elsewhere.
+            // A failed send means that the client has gone, which `is_client_gone` reports.
             let _ = out.send(piece).await;
         }
     }
@@ -295,7 +295,7 @@ impl ClientResponse {
 }
 
 impl RoundResponse {
-    /// The document as a value.
+    /// Returns the document as a JSON value.
     pub(crate) fn document_value(&self) -> Value {
         let document = self.document.as_deref().unwrap_or_default();
         serde_json::from_str(document).unwrap_or_default()
@@ -309,34 +309,35 @@ impl RoundResponse {
     }
 }
 
-/// A stream that is heard.
+/// A stream that is captured while it is forwarded.
 struct StreamCapture<'a> {
     accumulator: Accumulator,
     editor: &'a mut StreamEditor,
     out: &'a mpsc::Sender<io::Result<Bytes>>,
     publish: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
     has_events: bool,
-    /// Why it cannot be kept.
+    /// Why it cannot be stored.
     failure: Option<ProxyFailure>,
 }
 
 impl<'a> StreamCapture<'a> {
     fn new(
         format: Format,
-        sieve: &'a mut StreamEditor,
+        editor: &'a mut StreamEditor,
         out: &'a mpsc::Sender<io::Result<Bytes>>,
-        tell: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
+        publish: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
     ) -> Result<Self, ProxyFailure> {
         Ok(Self {
             accumulator: parse_answer::new_accumulator(format)?,
-            editor: sieve,
+            editor,
             out,
-            publish: tell,
+            publish,
             has_events: false,
             failure: None,
         })
     }
 
+    /// Reads a stream to its end, and forwards what of it is the client's.
     async fn forward_stream(
         mut self,
         headers: &HeaderMap,
@@ -346,61 +347,67 @@ impl<'a> StreamCapture<'a> {
         let pieces = decompress_stream(headers, pieces);
         let mut pieces = pieces.map_err(|error| ProxyFailure::from_error("answer", &error))?;
         let mut events = SseEventBuffer::default();
-        let mut cut = false;
+        let mut is_cut = false;
         loop {
             let piece = tokio::select! {
                 piece = pieces.next() => piece,
-                () = self.out.closed() => { cut = true; None }
+                () = self.out.closed() => { is_cut = true; None }
             };
-            let mut shown = BytesMut::new();
-            let ended = piece.is_none();
+            let has_ended = piece.is_none();
             match piece {
+                // An event without end would otherwise be buffered without bound.
                 Some(Ok(bytes)) if events.pending_bytes() <= MAX_ANSWER_BYTES => {
                     events.push(&bytes)
                 }
-                Some(_) => cut = true,
+                Some(_) => is_cut = true,
                 None => {}
             }
-            while let Some(event) = events.next_event() {
-                shown.extend_from_slice(&self.process_event(event));
-            }
-            if ended
-                && !cut
-                && let Some(event) = events.take_unterminated()
-            {
-                shown.extend_from_slice(&self.process_event(event));
-            }
+            let shown = self.process_events(&mut events, has_ended && !is_cut);
             if !shown.is_empty() {
-                cut |= self.out.send(Ok(shown.freeze())).await.is_err();
+                is_cut |= self.out.send(Ok(shown)).await.is_err();
             }
-            if ended || cut {
-                break;
+            if has_ended || is_cut {
+                return self.finish_round(is_cut);
             }
         }
-        if let Some(miss) = self.failure {
-            return Err(miss);
+    }
+
+    /// Processes the complete events of the buffer, at the end of the stream also one without its empty line.
+    fn process_events(&mut self, events: &mut SseEventBuffer, is_end: bool) -> Bytes {
+        let mut shown = BytesMut::new();
+        while let Some(event) = events.next_event() {
+            shown.extend_from_slice(&self.process_event(event));
+        }
+        if is_end && let Some(event) = events.take_unterminated() {
+            shown.extend_from_slice(&self.process_event(event));
+        }
+        shown.freeze()
+    }
+
+    /// Returns the document of what came; an answer that broke off is stored as far as it came.
+    fn finish_round(self, is_cut: bool) -> Result<RoundResponse, ProxyFailure> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
         }
         let document = match self.accumulator.finish() {
             Ok(document) => Some(document),
             Err(_) if self.has_events => Some(self.accumulator.finish_incomplete()),
             Err(_) => None,
         };
-        let ended = match (cut, self.accumulator.is_complete()) {
+        let end = match (is_cut, self.accumulator.is_complete()) {
             (true, _) => RoundEnd::Broken,
             (false, true) => RoundEnd::Whole,
             (false, false) => RoundEnd::Short,
         };
-        Ok(RoundResponse {
-            document,
-            end: ended,
-        })
+        Ok(RoundResponse { document, end })
     }
 
     fn process_event(&mut self, event: SseEvent) -> Bytes {
         if !event.data.is_empty() {
             self.has_events = true;
             match self.accumulator.push(&event.data) {
-                Ok(said) => (self.publish)(said),
+                Ok(events) => (self.publish)(events),
+                // The client still gets the rest: only storing the answer has failed.
                 Err(error) => {
                     self.failure
                         .get_or_insert_with(|| ProxyFailure::from_error("answer", &error));
@@ -411,7 +418,7 @@ impl<'a> StreamCapture<'a> {
     }
 }
 
-/// A body, as far as it comes.
+/// Collects a body, as far as it comes.
 async fn collect_body(mut body: PassthroughBody) -> (Bytes, RoundEnd) {
     let mut bytes = BytesMut::new();
     while let Some(piece) = body.next().await {
@@ -425,7 +432,7 @@ async fn collect_body(mut body: PassthroughBody) -> (Bytes, RoundEnd) {
     (bytes.freeze(), RoundEnd::Whole)
 }
 
-/// The head of an answer whose body is another one.
+/// Returns the headers of an answer whose body is another one than the provider's.
 fn headers_for_new_body(headers: &HeaderMap) -> HeaderMap {
     let mut headers = forwarded_response_headers(headers);
     headers.remove(CONTENT_LENGTH);

@@ -1,4 +1,4 @@
-//! The answers of several rounds as one: without calls of ours, with the usage of all.
+//! Merges the answers of several rounds into one: without calls of server tools, with the usage of all rounds.
 
 use contexture::Format;
 use serde_json::{Value, json};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use crate::proxy::json::{pointer_or_null, remove_member, set_member, set_member_in};
 use crate::proxy::server_tools::tools::ServerTools;
 
-/// Members of a message of Chat's that grow with each round.
+/// Members of a Chat message whose texts are joined over all rounds.
 const TEXT_MEMBERS: [&str; 3] = ["content", "reasoning_content", "reasoning"];
-/// Where a part of Gemini's has its call.
+/// Members in which a part of Gemini has its call: hosts use both spellings.
 const CALL_MEMBERS: [&str; 2] = ["functionCall", "function_call"];
 
-/// Why an answer ends.
+/// How a merged answer ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergedEnding {
     /// As the last round says.
@@ -31,103 +31,129 @@ impl MergedEnding {
     }
 }
 
-/// One answer of the rounds of a request that asked for one, each as it would be if it had not been streamed.
+/// Merges the documents of all rounds into the one answer that the client asked for. Each is the document of an answer that
+/// is not streamed.
 pub(crate) fn merge_rounds(
     format: Format,
     rounds: &[Value],
-    own: &ServerTools,
+    server_tools: &ServerTools,
     ending: MergedEnding,
 ) -> Value {
     let Some((last, before)) = rounds.split_last() else {
         return Value::Null;
     };
-    let mut all = last.clone();
-    let is_own = |name: &Value| {
+    // Ids, model and fingerprints are the last round's: it is the one the client may continue from.
+    let mut merged = last.clone();
+    let is_server_tool = |name: &Value| {
         name.as_str()
-            .is_some_and(|name| own.find_by_name(name).is_some())
+            .is_some_and(|name| server_tools.find_by_name(name).is_some())
     };
     match format {
-        Format::OpenAiChat => {
-            let mut message = pointer_or_null(last, "/choices/0/message").clone();
-            for name in TEXT_MEMBERS {
-                let texts = rounds.iter().map(|round| {
-                    pointer_or_null(
-                        pointer_or_null(round, "/choices/0/message"),
-                        &format!("/{name}"),
-                    )
-                });
-                join_texts(&mut message, name, texts);
-            }
-            let others = |call: &Value| !is_own(pointer_or_null(call, "/function/name"));
-            retain_elements(&mut message, "tool_calls", others);
-            if pointer_or_null(&message, "/tool_calls")
-                .as_array()
-                .is_some_and(Vec::is_empty)
-            {
-                remove_member(&mut message, "tool_calls");
-            }
-            if let Some(choice) = all.pointer_mut("/choices/0") {
-                set_member(choice, "message", message);
-                if ending == MergedEnding::Early {
-                    set_member(choice, "finish_reason", "stop");
-                }
-            }
-        }
-        Format::OpenAiResponses => {
-            let others = |item: &Value| {
-                !(pointer_or_null(item, "/type") == "function_call"
-                    && is_own(pointer_or_null(item, "/name")))
-            };
-            set_member(
-                &mut all,
-                "output",
-                collect_elements(rounds, "/output", others),
-            );
-        }
-        Format::Anthropic => {
-            let others = |block: &Value| {
-                !(pointer_or_null(block, "/type") == "tool_use"
-                    && is_own(pointer_or_null(block, "/name")))
-            };
-            set_member(
-                &mut all,
-                "content",
-                collect_elements(rounds, "/content", others),
-            );
-            if ending == MergedEnding::Early {
-                set_member(&mut all, "stop_reason", "end_turn");
-            }
-        }
-        Format::Gemini => {
-            let others = |part: &Value| {
-                let mut calls = CALL_MEMBERS.iter().filter_map(|name| part.get(name));
-                !calls.any(|call| is_own(pointer_or_null(call, "/name")))
-            };
-            let parts = collect_elements(rounds, "/candidates/0/content/parts", others);
-            if let Some(candidate) = all.pointer_mut("/candidates/0") {
-                if !pointer_or_null(candidate, "/content").is_object() {
-                    set_member(candidate, "content", json!({"role": "model"}));
-                }
-                set_member_in(candidate, "/content", "parts", parts);
-                if ending == MergedEnding::Early {
-                    set_member(candidate, "finishReason", "STOP");
-                }
-            }
-        }
+        Format::OpenAiChat => merge_chat(&mut merged, rounds, is_server_tool, ending),
+        Format::OpenAiResponses => merge_responses(&mut merged, rounds, is_server_tool),
+        Format::Anthropic => merge_anthropic(&mut merged, rounds, is_server_tool, ending),
+        Format::Gemini => merge_gemini(&mut merged, rounds, is_server_tool, ending),
         Format::Ui | Format::Items => {}
     }
     let name = usage_name(format);
+    // Backwards, so that words such as a service tier end up as the last round's.
     for round in before.iter().rev() {
         let mut sum = round.get(name).cloned().unwrap_or_default();
-        add_usage(&mut sum, all.get(name).unwrap_or(&Value::Null));
+        add_usage(&mut sum, merged.get(name).unwrap_or(&Value::Null));
         if !sum.is_null() {
-            set_member(&mut all, name, sum);
+            set_member(&mut merged, name, sum);
         }
     }
-    all
+    merged
 }
 
-/// Where an answer has its usage.
+/// Chat has one message per answer: its texts are joined, its calls are those of the last round.
+fn merge_chat(
+    merged: &mut Value,
+    rounds: &[Value],
+    is_server_tool: impl Fn(&Value) -> bool,
+    ending: MergedEnding,
+) {
+    let mut message = pointer_or_null(merged, "/choices/0/message").clone();
+    for name in TEXT_MEMBERS {
+        let texts = rounds.iter().map(|round| {
+            pointer_or_null(
+                pointer_or_null(round, "/choices/0/message"),
+                &format!("/{name}"),
+            )
+        });
+        join_texts(&mut message, name, texts);
+    }
+    let is_shown = |call: &Value| !is_server_tool(pointer_or_null(call, "/function/name"));
+    retain_elements(&mut message, "tool_calls", is_shown);
+    // Clients take an empty list for a call that is missing.
+    if pointer_or_null(&message, "/tool_calls")
+        .as_array()
+        .is_some_and(Vec::is_empty)
+    {
+        remove_member(&mut message, "tool_calls");
+    }
+    if let Some(choice) = merged.pointer_mut("/choices/0") {
+        set_member(choice, "message", message);
+        if ending == MergedEnding::Early {
+            set_member(choice, "finish_reason", "stop");
+        }
+    }
+}
+
+/// Responses lists items: those of all rounds, one after another. Its status does not name calls, so no ending is set.
+fn merge_responses(merged: &mut Value, rounds: &[Value], is_server_tool: impl Fn(&Value) -> bool) {
+    let is_shown = |item: &Value| {
+        !(pointer_or_null(item, "/type") == "function_call"
+            && is_server_tool(pointer_or_null(item, "/name")))
+    };
+    let output = collect_elements(rounds, "/output", is_shown);
+    set_member(merged, "output", output);
+}
+
+/// Anthropic lists content blocks: those of all rounds, one after another.
+fn merge_anthropic(
+    merged: &mut Value,
+    rounds: &[Value],
+    is_server_tool: impl Fn(&Value) -> bool,
+    ending: MergedEnding,
+) {
+    let is_shown = |block: &Value| {
+        !(pointer_or_null(block, "/type") == "tool_use"
+            && is_server_tool(pointer_or_null(block, "/name")))
+    };
+    let content = collect_elements(rounds, "/content", is_shown);
+    set_member(merged, "content", content);
+    if ending == MergedEnding::Early {
+        set_member(merged, "stop_reason", "end_turn");
+    }
+}
+
+/// Gemini lists parts: those of all rounds, one after another.
+fn merge_gemini(
+    merged: &mut Value,
+    rounds: &[Value],
+    is_server_tool: impl Fn(&Value) -> bool,
+    ending: MergedEnding,
+) {
+    let is_shown = |part: &Value| {
+        let mut calls = CALL_MEMBERS.iter().filter_map(|name| part.get(name));
+        !calls.any(|call| is_server_tool(pointer_or_null(call, "/name")))
+    };
+    let parts = collect_elements(rounds, "/candidates/0/content/parts", is_shown);
+    if let Some(candidate) = merged.pointer_mut("/candidates/0") {
+        // A last round without any part has no content object to put them in.
+        if !pointer_or_null(candidate, "/content").is_object() {
+            set_member(candidate, "content", json!({"role": "model"}));
+        }
+        set_member_in(candidate, "/content", "parts", parts);
+        if ending == MergedEnding::Early {
+            set_member(candidate, "finishReason", "STOP");
+        }
+    }
+}
+
+/// Returns the member in which an answer has its usage.
 const fn usage_name(format: Format) -> &'static str {
     match format {
         Format::Gemini => "usageMetadata",
@@ -135,7 +161,7 @@ const fn usage_name(format: Format) -> &'static str {
     }
 }
 
-/// The texts of all rounds in a member, if there are any.
+/// Joins the texts of all rounds in a member, if there are any.
 fn join_texts<'a>(message: &mut Value, name: &str, texts: impl Iterator<Item = &'a Value>) {
     let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
     if !texts.is_empty() {
@@ -143,7 +169,7 @@ fn join_texts<'a>(message: &mut Value, name: &str, texts: impl Iterator<Item = &
     }
 }
 
-/// The elements of a list of all rounds that may be shown.
+/// Collects the elements of a list over all rounds that the client may see.
 fn collect_elements(rounds: &[Value], list: &str, may: impl Fn(&Value) -> bool) -> Value {
     let lists = rounds
         .iter()
@@ -157,14 +183,15 @@ fn retain_elements(object: &mut Value, list: &str, may: impl Fn(&Value) -> bool)
     }
 }
 
-/// Adds figures to figures: member by member, elements of lists by what they are of. Words are those of `more`.
+/// Adds usage to usage: member by member, elements of lists by their labels. Texts are those of `more`.
 fn add_usage(sum: &mut Value, more: &Value) {
     match (&mut *sum, more) {
         (_, Value::Null) => {}
         (Value::Number(one), Value::Number(other)) => {
-            let whole = one.as_u64().zip(other.as_u64());
-            let parts = one.as_f64().zip(other.as_f64());
-            *sum = match (whole, parts) {
+            // Token counts stay integers; costs, as some hosts report them, are fractions.
+            let integers = one.as_u64().zip(other.as_u64());
+            let fractions = one.as_f64().zip(other.as_f64());
+            *sum = match (integers, fractions) {
                 (Some((one, other)), _) => json!(one.saturating_add(other)),
                 (None, Some((one, other))) => json!(one + other),
                 (None, None) => more.clone(),
@@ -187,7 +214,7 @@ fn add_usage(sum: &mut Value, more: &Value) {
     }
 }
 
-/// Whether two figures are of the same thing: the tokens of texts, say.
+/// Whether two elements count the same thing: the tokens of one modality, say.
 fn has_same_labels(one: &Value, other: &Value) -> bool {
     let words = |value: &Value| -> Option<Vec<(String, Value)>> {
         let members = value.as_object()?.iter();

@@ -1,8 +1,9 @@
-//! Tools that the proxy offers to models and answers itself: a client sees all that a model says but calls of these and
-//! what they gave.
+//! Server tools: tools that the proxy offers to models and answers itself. The client sees all of an answer but their calls
+//! and outputs.
 //!
-//! Which tools there are and what they do (`tools`), when one is offered (`offering`), an answer in several rounds
-//! (`rounds`, `showing`), and what of a round is the client's: of a stream (`events`, `sieve`), of documents (`merge`).
+//! A *round* is one request to the model for the same answer. `tools` defines the tools and calls them, `offer` decides when
+//! one is offered, `tool_loop` asks in rounds, `client_response` answers the client; what of a round is the client's is
+//! decided by `stream_editor` for streams (over `sse`) and by `merge` for documents.
 //!
 //! Not here: what goes out (`rewrite`), how an answer with such calls is stored (`contexture-engine`).
 

@@ -1,4 +1,4 @@
-//! When a request may offer a tool of ours.
+//! The offer: when a request may offer a server tool.
 
 use contexture::ir::{Fields, Item, ResponseFormat, ToolChoice};
 use contexture::{CompiledCall, Format, lift};
@@ -10,40 +10,40 @@ use crate::proxy::json::json_object;
 use crate::proxy::json::{remove_member, set_member};
 use crate::proxy::server_tools::tools::ServerTool;
 
-/// What a request lets us offer.
+/// Whether a request allows a server tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfferPermission {
     /// A model may call it.
     Free,
-    /// The client says which tools are used, or wants JSON, which texts of several rounds are not, or may go on from a
-    /// round that is not the last: it is declared where the history has calls of it, and no sooner.
+    /// Only if the history has calls of it: the client chooses the tools, or wants JSON, which joined texts of several rounds
+    /// are not, or may continue from a round that is not the last.
     IfInHistory,
-    /// It would be taken for the client's, or its answers could not be put together.
+    /// It would be taken for a tool of the client, or the answers could not be merged.
     Never,
 }
 
 impl OfferPermission {
-    /// What a request lets us offer of a tool.
-    pub(crate) fn for_tool(tool: &ServerTool, format: Format, asked: &ParsedRequest) -> Self {
-        let mut theirs = asked.transcript.tools.iter();
+    /// Returns whether a request allows this tool.
+    pub(crate) fn for_tool(tool: &ServerTool, format: Format, request: &ParsedRequest) -> Self {
+        let mut theirs = request.transcript.tools.iter();
         let has_it = theirs.any(|one| one.name() == tool.name());
-        if has_it || !is_single_answer(|name| asked.body_field(name)) {
+        if has_it || !is_single_answer(|name| request.body_field(name)) {
             return Self::Never;
         }
-        let options = &asked.transcript.options;
+        let options = &request.transcript.options;
         let chooses = !matches!(options.tool_choice, None | Some(ToolChoice::Auto));
         let wants_json = !matches!(options.response_format, None | Some(ResponseFormat::Text));
-        match chooses || wants_json || starts_with_response_id(format, asked) {
+        match chooses || wants_json || starts_with_response_id(format, request) {
             true => Self::IfInHistory,
             false => Self::Free,
         }
     }
 
-    /// Whether a call that was compiled offers the tool: something in it can be read with it, or the history has
-    /// calls of it, which a provider may refuse without its definition.
+    /// Whether a compiled call should offer the tool: it omits content that the tool reads, or its history has calls of it,
+    /// which a provider may refuse without the definition.
     pub(crate) fn should_offer(self, tool: &ServerTool, call: &CompiledCall) -> bool {
         match self {
-            // Previews and placeholders say by which link the rest is read.
+            // Previews and placeholders name the link by which the tool reads the rest.
             Self::Free => !call.report.rewritten.is_empty() || has_calls_of(tool, call),
             Self::IfInHistory => has_calls_of(tool, call),
             Self::Never => false,
@@ -51,7 +51,7 @@ impl OfferPermission {
     }
 }
 
-/// Whether a request with these fields asks for one answer, given now.
+/// Whether a request with these fields asks for a single answer, in the foreground.
 fn is_single_answer<'r>(field: impl Fn(&str) -> Option<&'r RawValue>) -> bool {
     let value = |raw: &RawValue| -> Option<Value> { serde_json::from_str(raw.get()).ok() };
     let either = |names: [&str; 2]| names.into_iter().find_map(&field);
@@ -69,8 +69,12 @@ fn is_single_answer<'r>(field: impl Fn(&str) -> Option<&'r RawValue>) -> bool {
 
 /// Whether a stream begins with the id by which the client may go on: a provider that keeps answers (Responses, unless
 /// `store` is false) keeps each round by itself, and only the last can be gone on from.
-fn starts_with_response_id(format: Format, asked: &ParsedRequest) -> bool {
-    let is = |name: &str, value: &str| asked.body_field(name).is_some_and(|raw| raw.get() == value);
+fn starts_with_response_id(format: Format, request: &ParsedRequest) -> bool {
+    let is = |name: &str, value: &str| {
+        request
+            .body_field(name)
+            .is_some_and(|raw| raw.get() == value)
+    };
     format == Format::OpenAiResponses && is("stream", "true") && !is("store", "false")
 }
 
@@ -79,7 +83,7 @@ fn has_calls_of(tool: &ServerTool, call: &CompiledCall) -> bool {
     let is_call =
         |item: &Item| matches!(item, Item::FunctionCall(call) if call.name == tool.name());
     let name = format!("\"{}\"", tool.name());
-    // It is written and read again only where the name stands in it.
+    // Parsing the payload is expensive: done only where the name occurs in it at all.
     call.payload
         .json_chunks()
         .any(|piece| piece.contains(&name))
@@ -87,7 +91,7 @@ fn has_calls_of(tool: &ServerTool, call: &CompiledCall) -> bool {
             .is_ok_and(|lifted| lifted.transcript.items.iter().any(is_call))
 }
 
-/// A request in which no tool may be called. The tools stay, as the history has calls of them.
+/// Returns the request with tool calls forbidden. The tools stay, as the history has calls of them.
 pub(crate) fn forbid_tool_calls(format: Format, body: &str) -> String {
     let names: &[&str] = match format {
         Format::Gemini => &["toolConfig", "tool_config"],

@@ -1,9 +1,9 @@
-//! Server-sent events as they were written, one by one: so that what is not changed stays byte for byte.
+//! Server-sent events with their raw bytes, so that an unchanged event is forwarded byte for byte.
 
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
-/// An event as it came, with the empty line behind it.
+/// An event as it came, with the empty line that ends it.
 #[derive(Clone, Debug)]
 pub(crate) struct SseEvent {
     pub(crate) raw: Bytes,
@@ -11,13 +11,13 @@ pub(crate) struct SseEvent {
     pub(crate) data: String,
 }
 
-/// Bytes on their way to events.
+/// Splits incoming bytes into events.
 #[derive(Debug, Default)]
 pub(crate) struct SseEventBuffer {
     bytes: BytesMut,
-    /// Where the line begins that has not ended.
+    /// Start of the line that has not ended.
     line_start: usize,
-    /// How far that line was looked at.
+    /// End of the part of that line that was searched: no byte is searched twice.
     scanned: usize,
 }
 
@@ -26,12 +26,12 @@ impl SseEventBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// How much waits for the end of an event.
+    /// Returns the number of bytes that wait for the end of an event.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The next event that has come whole.
+    /// Returns the next complete event.
     pub(crate) fn next_event(&mut self) -> Option<SseEvent> {
         loop {
             let rest = self.bytes.get(self.scanned..)?;
@@ -49,7 +49,7 @@ impl SseEventBuffer {
         }
     }
 
-    /// What is left behind the last empty line, if anything is: some hosts forget that line.
+    /// Returns what is left behind the last empty line: some hosts omit that line after the last event.
     pub(crate) fn take_unterminated(&mut self) -> Option<SseEvent> {
         let length = self.bytes.len();
         (length > 0).then(|| self.split_event(length))
@@ -71,7 +71,7 @@ impl SseEventBuffer {
 }
 
 impl SseEvent {
-    /// The same event with other data.
+    /// Returns the bytes of the event with other data; its other fields and its line ends stay.
     pub(crate) fn with_data(&self, data: &Value) -> Bytes {
         let text = String::from_utf8_lossy(&self.raw);
         let end = match text.ends_with("\r\n") {

@@ -1,13 +1,14 @@
-//! An answer in rounds: calls of ours are answered and the model is asked again, until it says something that is the
+//! The tool loop: calls of server tools are answered and the model is asked again, until it says something that is the
 //! client's.
 //!
-//! Each round is stored with what our tools gave, in one append, before the model is asked again.
+//! Each round is stored with the outputs of the tools, in one append, before the model is asked again: what was paid for is
+//! never lost, and a later request finds the calls in its history.
 
 use contexture::catalogue::Cost;
 use contexture::ir::{FinishReason, Item, Transcript, Usage};
 use contexture::models_http::{PassthroughRequest, PassthroughResponse, Upstream};
 use contexture::wire::StreamEvent;
-use contexture::{Ingested, InterceptedCall, Recorded};
+use contexture::{Format, Ingested, InterceptedCall, Recorded};
 use serde_json::Value;
 
 use crate::proxy::capture::parse_answer;
@@ -20,12 +21,13 @@ use crate::proxy::server_tools::client_response::{
     ClientChannel, ClientResponse, RoundEnd, RoundResponse,
 };
 use crate::proxy::server_tools::merge::{MergedEnding, merge_rounds};
+use crate::proxy::server_tools::tools::ServerTools;
 use crate::state::App;
 use crate::state::request_outcomes::OutcomeRecorder;
 
-/// How often calls of ours are answered before the model must answer.
+/// Rounds of server tools after which the model must answer without calling any.
 const MAX_ROUNDS: usize = 8;
-/// What Responses has beside calls of functions whose results the client owes.
+/// Item types of Responses, functions apart, whose results the client has to send.
 const CLIENT_CALL_TYPES: [&str; 5] = [
     "custom_tool_call",
     "computer_call",
@@ -34,17 +36,17 @@ const CLIENT_CALL_TYPES: [&str; 5] = [
     "mcp_approval_request",
 ];
 
-/// An answer that began, how to ask again, and where the client waits.
+/// The start of a tool loop: an answer that began, how to ask again, and where the client waits.
 #[derive(Debug)]
 pub(crate) struct ToolLoopStart {
     pub(crate) response: PassthroughResponse,
     pub(crate) upstream: Upstream,
-    /// What was asked; only its body is another in each round.
+    /// The client's request; each round sends it with another body.
     pub(crate) request: PassthroughRequest,
     pub(crate) client: ClientChannel,
 }
 
-/// The rounds of one answer.
+/// The loop that answers one request in rounds.
 pub(crate) struct ToolLoop<'a> {
     pub(crate) app: &'a App,
     pub(crate) outcome: &'a OutcomeRecorder,
@@ -53,11 +55,11 @@ pub(crate) struct ToolLoop<'a> {
     pub(crate) model: Option<String>,
     pub(crate) priced: PricedRequest,
     pub(crate) plan: RewritePlan,
-    /// Told what comes, as it comes.
+    /// Publishes the events of an answer as they come.
     pub(crate) publish: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
 }
 
-/// What was kept of the rounds so far.
+/// What is stored of the rounds so far.
 #[derive(Default)]
 struct StoredRounds {
     documents: Vec<Value>,
@@ -66,184 +68,266 @@ struct StoredRounds {
     recorded: Option<Recorded>,
 }
 
-/// A round that was read.
+/// A round that was parsed.
 struct RoundAnswer {
     answer: Transcript,
     server_calls: Vec<InterceptedCall>,
+    /// Whether the model waits for the outputs of server tools, and for nothing else.
+    continues: bool,
+}
+
+/// What the capture of a round gave.
+enum CapturedRound {
+    Answer(RoundAnswer),
+    /// Nothing came that could be stored.
+    Empty,
+    /// It could not be read; why is recorded.
+    Failed,
+}
+
+/// Whether a request got an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoopEnd {
+    Answered,
+    Unanswered,
 }
 
 impl ToolLoop<'_> {
-    /// Goes through them, and tells what became of it. Gives back the request if nothing came that could be kept.
+    /// Answers the client in rounds, and records the outcome. Returns the ingested request if nothing came that could be
+    /// stored.
     pub(crate) async fn run_rounds(
         mut self,
-        exchange: ToolLoopStart,
-        mut sent: RewrittenRequest,
+        start: ToolLoopStart,
+        sent: RewrittenRequest,
     ) -> Option<Ingested> {
         let ToolLoopStart {
-            response: mut passed,
-            upstream: host,
+            response,
+            upstream,
             request,
-            client: back,
-        } = exchange;
+            client,
+        } = start;
         let (format, tools) = (self.plan.format(), self.plan.server_tools().clone());
-        let mut showing = ClientResponse::begin_response(format, &tools, &passed, back);
-        let mut kept = StoredRounds::default();
-        loop {
-            let came = showing.capture_round(format, passed, self.publish).await;
-            let came = came.and_then(|came| Ok((self.parse_round(&came)?, came)));
-            let (answer, came) = match came {
-                Ok(came) => came,
-                Err(miss) => {
-                    count_not_stored(self.outcome, &miss);
-                    showing.finish_response(None).await;
-                    break;
-                }
-            };
-            match came.end {
-                RoundEnd::Broken => showing.abort_response().await,
-                RoundEnd::Short => showing.finish_response(None).await,
-                RoundEnd::Whole => {}
-            }
-            let Some(answer) = answer else {
-                // Nothing came that could be kept.
-                showing.finish_response(None).await;
-                if kept.recorded.is_none() {
-                    return Some(self.ingested);
-                }
-                break;
-            };
-            kept.documents.push(came.document_value());
-            let server_calls = tools.answer_calls(&self.ingested.chat, &answer.items).await;
-            let heard = RoundAnswer {
-                answer,
-                server_calls,
-            };
-            let goes_on = came.end == RoundEnd::Whole && heard.calls_only_server_tools();
-            let is_changed = goes_on || kept.documents.len() > 1 || !heard.server_calls.is_empty();
-            let ending = MergedEnding::of_round(goes_on);
-            let whole = |kept: &StoredRounds| {
-                is_changed.then(|| merge_rounds(format, &kept.documents, &tools, ending))
-            };
-            let rounds = kept.documents.len();
-            let is_last = !goes_on || rounds > MAX_ROUNDS || showing.is_client_gone();
-            if is_last {
-                showing.finish_response(whole(&kept).as_ref()).await;
-            }
-            if let Err(miss) = self.store_round(&heard, &sent, &mut kept).await {
-                count_not_stored(self.outcome, &miss);
-                showing.finish_response(whole(&kept).as_ref()).await;
-                break;
-            }
-            if is_last {
-                break;
-            }
-            let round = match rounds {
-                MAX_ROUNDS => ToolRound::Last,
-                _ => ToolRound::Later,
-            };
-            let next = self.plan.next_round_request(&mut self.ingested, round);
-            sent = match next.await {
-                Ok(sent) => sent,
-                Err(miss) => {
-                    count_failed_open(self.outcome, &miss);
-                    showing.finish_response(whole(&kept).as_ref()).await;
-                    break;
-                }
-            };
-            self.priced.at_ms = now_ms(self.app.engine());
-            let asked = host.send(PassthroughRequest {
-                body: sent.body.clone(),
-                ..request.clone()
-            });
-            let asked = tokio::select! {
-                asked = asked => asked,
-                () = showing.wait_for_disconnect() => break,
-            };
-            passed = match asked {
-                Ok(passed) if passed.status.is_success() => passed,
-                failed => {
-                    showing
-                        .respond_with_failure(failed.map_err(ProxyRefusal::from))
-                        .await;
-                    break;
-                }
-            };
-            showing.begin_next_round().await;
+        let mut client = ClientResponse::begin_response(format, &tools, &response, client);
+        let mut stored = StoredRounds::default();
+        let end = self
+            .answer_in_rounds(
+                response,
+                (&upstream, &request),
+                sent,
+                &mut client,
+                &mut stored,
+            )
+            .await;
+        if end == LoopEnd::Unanswered {
+            return Some(self.ingested);
         }
         self.outcome.update_outcome(|document| {
-            if let Some(recorded) = &kept.recorded {
-                document.set_answer(recorded, kept.cost.clone());
+            if let Some(recorded) = &stored.recorded {
+                document.set_answer(recorded, stored.cost.clone());
             }
             document.done = true;
         });
         None
     }
 
-    fn parse_round(&self, came: &RoundResponse) -> Result<Option<Transcript>, ProxyFailure> {
-        let Some(document) = &came.document else {
+    async fn answer_in_rounds(
+        &mut self,
+        mut answer: PassthroughResponse,
+        (upstream, request): (&Upstream, &PassthroughRequest),
+        mut sent: RewrittenRequest,
+        client: &mut ClientResponse,
+        stored: &mut StoredRounds,
+    ) -> LoopEnd {
+        let (format, tools) = (self.plan.format(), self.plan.server_tools().clone());
+        loop {
+            let round = match self.capture_round(answer, &tools, client, stored).await {
+                CapturedRound::Answer(round) => round,
+                CapturedRound::Empty if stored.recorded.is_none() => return LoopEnd::Unanswered,
+                CapturedRound::Empty | CapturedRound::Failed => return LoopEnd::Answered,
+            };
+            let count = stored.documents.len();
+            let is_last = !round.continues || count > MAX_ROUNDS || client.is_client_gone();
+            let merged = |stored: &StoredRounds| stored.merge_for_client(format, &tools, &round);
+            // The client gets the last round before it is stored: storing must not add to its latency.
+            if is_last {
+                client.finish_response(merged(stored).as_ref()).await;
+            }
+            if let Err(failure) = self.store_round(&round, &sent, stored).await {
+                count_not_stored(self.outcome, &failure);
+                client.finish_response(merged(stored).as_ref()).await;
+                return LoopEnd::Answered;
+            }
+            if is_last {
+                return LoopEnd::Answered;
+            }
+            // In the last round the model may call nothing, so that it answers with what it has.
+            let kind = match count {
+                MAX_ROUNDS => ToolRound::Last,
+                _ => ToolRound::Later,
+            };
+            let next = self.plan.next_round_request(&mut self.ingested, kind);
+            sent = match next.await {
+                Ok(sent) => sent,
+                Err(failure) => {
+                    count_failed_open(self.outcome, &failure);
+                    client.finish_response(merged(stored).as_ref()).await;
+                    return LoopEnd::Answered;
+                }
+            };
+            self.priced.at_ms = now_ms(self.app.engine());
+            let request = PassthroughRequest {
+                body: sent.body.clone(),
+                ..request.clone()
+            };
+            answer = match send_round(upstream, request, client).await {
+                Some(answer) => answer,
+                None => return LoopEnd::Answered,
+            };
+            client.begin_next_round().await;
+        }
+    }
+
+    /// Reads a round while the client gets its part, and answers the calls of server tools in it. Unless it gives an answer,
+    /// the client's response is over.
+    async fn capture_round(
+        &mut self,
+        answer: PassthroughResponse,
+        tools: &ServerTools,
+        client: &mut ClientResponse,
+        stored: &mut StoredRounds,
+    ) -> CapturedRound {
+        let captured = client
+            .capture_round(self.plan.format(), answer, self.publish)
+            .await;
+        let parsed = captured.and_then(|response| Ok((self.parse_round(&response)?, response)));
+        let (answer, response) = match parsed {
+            Ok(parsed) => parsed,
+            Err(failure) => {
+                count_not_stored(self.outcome, &failure);
+                client.finish_response(None).await;
+                return CapturedRound::Failed;
+            }
+        };
+        match response.end {
+            RoundEnd::Broken => client.abort_response().await,
+            RoundEnd::Short => client.finish_response(None).await,
+            RoundEnd::Whole => {}
+        }
+        let Some(answer) = answer else {
+            client.finish_response(None).await;
+            return CapturedRound::Empty;
+        };
+        stored.documents.push(response.document_value());
+        let server_calls = tools.answer_calls(&self.ingested.chat, &answer.items).await;
+        let continues =
+            response.end == RoundEnd::Whole && calls_only_server_tools(&answer, &server_calls);
+        CapturedRound::Answer(RoundAnswer {
+            answer,
+            server_calls,
+            continues,
+        })
+    }
+
+    fn parse_round(&self, response: &RoundResponse) -> Result<Option<Transcript>, ProxyFailure> {
+        let Some(document) = &response.document else {
             return Ok(None);
         };
         let answer = parse_answer::parse_answer(self.plan.format(), document)?;
         Ok(answer.map(|answer| Transcript {
-            // Not every answer says whose it is.
+            // Not every provider names the model in its answer.
             model: answer.model.or_else(|| self.model.clone()),
             ..answer
         }))
     }
 
-    /// Stores a round.
+    /// Stores a round with the outputs of its server tools, in one append.
     async fn store_round(
         &mut self,
-        heard: &RoundAnswer,
+        round: &RoundAnswer,
         sent: &RewrittenRequest,
-        kept: &mut StoredRounds,
+        stored: &mut StoredRounds,
     ) -> Result<(), ProxyFailure> {
         let RoundAnswer {
             answer,
-            server_calls: own,
-        } = heard;
-        let round = match kept.recorded {
+            server_calls,
+            ..
+        } = round;
+        let kind = match stored.recorded {
             None => ToolRound::First,
             Some(_) => ToolRound::Later,
         };
-        let said = PendingAnswer {
+        let pending = PendingAnswer {
             priced: Some(&self.priced),
             sent: Some(sent),
-            round,
+            round: kind,
             transcript: answer,
-            server_calls: own,
+            server_calls,
         };
         let mut recorded =
-            store_answer::store_answer(self.app, self.outcome, &mut self.ingested, said).await?;
-        kept.add_totals(&mut recorded, self.ingested.answer_cost(answer));
-        kept.recorded = Some(recorded);
+            store_answer::store_answer(self.app, self.outcome, &mut self.ingested, pending).await?;
+        stored.add_totals(&mut recorded, self.ingested.answer_cost(answer));
+        stored.recorded = Some(recorded);
         Ok(())
     }
 }
 
-impl RoundAnswer {
-    /// Whether the model waits for our tools and for nothing else.
-    fn calls_only_server_tools(&self) -> bool {
-        let finish = self
-            .answer
-            .response
-            .as_ref()
-            .and_then(|info| info.finish.as_ref());
-        let others = |(place, item): (usize, &Item)| match item {
-            Item::FunctionCall(_) => !self.server_calls.iter().any(|own| own.place == place),
-            Item::Extension(other) => CLIENT_CALL_TYPES.contains(&other.kind.as_str()),
-            _ => false,
-        };
-        let mut items = self.answer.items.iter().enumerate();
-        !self.server_calls.is_empty()
-            && self.server_calls.iter().all(|own| own.output.is_some())
-            && matches!(finish, Some(FinishReason::ToolCalls | FinishReason::Stop))
-            && !items.any(others)
+/// Sends the request of a later round. `None`: the client is gone, or has been answered with the failure.
+async fn send_round(
+    upstream: &Upstream,
+    request: PassthroughRequest,
+    client: &mut ClientResponse,
+) -> Option<PassthroughResponse> {
+    let sending = upstream.send(request);
+    // A model's work is paid for, so a request is given up as soon as nobody waits for its answer.
+    let answer = tokio::select! {
+        answer = sending => answer,
+        () = client.wait_for_disconnect() => return None,
+    };
+    match answer {
+        Ok(answer) if answer.status.is_success() => Some(answer),
+        failed => {
+            client
+                .respond_with_failure(failed.map_err(ProxyRefusal::from))
+                .await;
+            None
+        }
     }
 }
 
+/// Whether a model waits for server tools and for nothing else.
+fn calls_only_server_tools(answer: &Transcript, server_calls: &[InterceptedCall]) -> bool {
+    let finish = answer
+        .response
+        .as_ref()
+        .and_then(|info| info.finish.as_ref());
+    // A call of the client's tools in the same answer: the client must run it before the model can go on.
+    let is_client_call = |(place, item): (usize, &Item)| match item {
+        Item::FunctionCall(_) => !server_calls.iter().any(|own| own.place == place),
+        Item::Extension(other) => CLIENT_CALL_TYPES.contains(&other.kind.as_str()),
+        _ => false,
+    };
+    let mut items = answer.items.iter().enumerate();
+    !server_calls.is_empty()
+        && server_calls.iter().all(|own| own.output.is_some())
+        && matches!(finish, Some(FinishReason::ToolCalls | FinishReason::Stop))
+        && !items.any(is_client_call)
+}
+
 impl StoredRounds {
-    /// Adds up what the rounds used and cost.
+    /// Merges the rounds into one answer; `None` if the client's answer is the provider's, unchanged.
+    fn merge_for_client(
+        &self,
+        format: Format,
+        tools: &ServerTools,
+        round: &RoundAnswer,
+    ) -> Option<Value> {
+        let is_changed =
+            round.continues || self.documents.len() > 1 || !round.server_calls.is_empty();
+        let ending = MergedEnding::of_round(round.continues);
+        is_changed.then(|| merge_rounds(format, &self.documents, tools, ending))
+    }
+
+    /// Adds a round's usage and cost to the sums, and puts the sums in its place.
     fn add_totals(&mut self, recorded: &mut Recorded, cost: Option<Cost>) {
         let more = recorded.usage.take().unwrap_or_default();
         let sum = &mut self.usage;

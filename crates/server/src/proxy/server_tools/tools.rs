@@ -1,20 +1,20 @@
-//! Our tools: what models are told of them, and what they give.
+//! The server tools: their definitions, and what their calls return.
 
 use contexture::compile::reading::ReadReply;
 use contexture::compile::{READ_TOOL, read_tool};
 use contexture::ir::{FunctionCall, FunctionCallOutput, Item, Output, Raw, Status, ToolDefinition};
 use contexture::{Conversation, EngineError, InterceptedCall};
 
-/// A tool that the proxy answers.
+/// A tool that the proxy answers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerTool {
-    /// Reads what the conversation keeps and the request does not show.
+    /// Reads content of the conversation that the request omits.
     ReadContext,
     /// A function of a layer of the conversation, by the name that models call it by. The layer offers it itself.
     Layer(String),
 }
 
-/// Those that a request offers.
+/// The server tools that a request offers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerTools(Vec<ServerTool>);
 
@@ -34,7 +34,7 @@ impl ServerTool {
         }
     }
 
-    /// What a call gives. A failure is told to the model, who can go on without.
+    /// Answers a call. A failure is told to the model, which can go on without.
     async fn call_tool(&self, chat: &Conversation, arguments: &str) -> ReadReply {
         match self {
             Self::Layer(name) => call_layer_function(chat, name, arguments).await,
@@ -50,7 +50,7 @@ impl ServerTool {
 }
 
 impl ServerTools {
-    /// Those that layers of the conversation offer.
+    /// Returns the tools that layers of the conversation offer.
     pub(crate) fn from_layers(chat: &Conversation) -> Self {
         let tools = chat.layers().tool_definitions();
         let tools = tools
@@ -59,13 +59,13 @@ impl ServerTools {
         Self(tools.collect())
     }
 
-    /// The same with one more.
+    /// Adds a tool.
     pub(crate) fn with_tool(mut self, tool: ServerTool) -> Self {
         self.0.push(tool);
         self
     }
 
-    /// The same without one.
+    /// Removes a tool.
     pub(crate) fn without_tool(mut self, tool: &ServerTool) -> Self {
         self.0.retain(|own| own != tool);
         self
@@ -80,18 +80,18 @@ impl ServerTools {
         self.0.iter().filter_map(ServerTool::definition)
     }
 
-    /// The tool of a name.
+    /// Returns the tool of a name.
     pub(crate) fn find_by_name(&self, name: &str) -> Option<&ServerTool> {
         self.0.iter().find(|tool| tool.name() == name)
     }
 
-    /// The calls of ours among items, with what they give. One that did not come whole gives nothing.
+    /// Answers the calls of server tools among items. A call that broke off has no output.
     pub(crate) async fn answer_calls(
         &self,
         chat: &Conversation,
         items: &[Item],
     ) -> Vec<InterceptedCall> {
-        let mut own = Vec::new();
+        let mut calls = Vec::new();
         for (place, item) in items.iter().enumerate() {
             let Item::FunctionCall(call) = item else {
                 continue;
@@ -107,14 +107,15 @@ impl ServerTools {
                     tool.call_tool(chat, &call.arguments).await,
                 )),
             };
-            own.push(InterceptedCall { place, output });
+            calls.push(InterceptedCall { place, output });
         }
-        own
+        calls
     }
 }
 
-/// What the function of a layer gives.
+/// Calls the function of a layer.
 async fn call_layer_function(chat: &Conversation, name: &str, arguments: &str) -> ReadReply {
+    // Models send nothing at all for a function without parameters.
     let arguments = match arguments.trim() {
         "" => "{}",
         given => given,
@@ -139,8 +140,8 @@ async fn call_layer_function(chat: &Conversation, name: &str, arguments: &str) -
     }
 }
 
-/// Calls a function and lets go what it changed of states of the path: a node of its own would stand where no client
-/// sends one. What skills keep there, which of them were read, is of no use here.
+/// Calls a function and discards what it changed in states of the path: a state node would be in the history where no
+/// client sends one. Of skills it would record which were read, which has no use here.
 async fn call_without_saving(
     chat: &Conversation,
     name: &str,

@@ -1,4 +1,4 @@
-//! Anthropic's: blocks by their index, between a message's start and its end.
+//! Anthropic's stream: blocks by their index, between a message's start and its end.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::proxy::json::{pointer_or_null, set_member, set_member_in};
 #[derive(Debug, Default)]
 pub(super) struct AnthropicBlocks {
     is_later_round: bool,
-    /// How many the client has got.
+    /// Blocks that the client has got.
     sent_count: u64,
-    /// Where the client has each block of this round; ours it has not.
+    /// The client's index of each block of this round; `None` for calls of server tools.
     client_indexes: BTreeMap<u64, Option<u64>>,
 }
 
@@ -25,6 +25,7 @@ impl AnthropicBlocks {
     ) -> EventAction {
         let index = pointer_or_null(event, "/index").as_u64();
         let place = match (pointer_or_null(event, "/type").as_str(), index) {
+            // The client has got the start of the first round: a second one would begin another message.
             (Some("message_start"), _) if self.is_later_round => return EventAction::Drop,
             (Some("message_delta" | "message_stop"), _) => return EventAction::Hold,
             (Some("content_block_start"), Some(index)) => {

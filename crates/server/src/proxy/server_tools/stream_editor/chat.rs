@@ -1,4 +1,4 @@
-//! Chat's: chunks of one message, calls by their index.
+//! Chat Completions' stream: chunks of one message, calls by their index.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::EventAction;
 use crate::proxy::json::{is_empty_value, pointer_or_null, remove_member, set_member};
 
-/// What all chunks of a message say alike.
+/// Members that are equal in all chunks of a message.
 const SHARED_MEMBERS: [&str; 2] = ["id", "created"];
 
 /// The chunks of a message.
 #[derive(Debug, Default)]
 pub(super) struct ChatChunks {
     is_later_round: bool,
-    /// What the first said of itself.
+    /// The shared members of the first chunk.
     first: BTreeMap<&'static str, Value>,
-    /// How many calls the client has got.
+    /// Calls that the client has got.
     sent_count: u64,
     /// The calls of this round by their index.
     calls: BTreeMap<u64, ChatCall>,
@@ -26,7 +26,7 @@ pub(super) struct ChatChunks {
 #[derive(Debug)]
 struct ChatCall {
     id: Option<String>,
-    /// Where the client has it; ours it has not.
+    /// The client's index; `None` for a call of a server tool.
     client_index: Option<u64>,
 }
 
@@ -36,17 +36,7 @@ impl ChatChunks {
         chunk: &mut Value,
         is_own: &dyn Fn(&Value) -> bool,
     ) -> EventAction {
-        let is_first = self.first.is_empty();
-        for name in SHARED_MEMBERS {
-            match self.first.get(name) {
-                Some(first) if self.is_later_round => set_member(chunk, name, first.clone()),
-                None if is_first => {
-                    let said = chunk.get(name).cloned();
-                    self.first.extend(said.map(|said| (name, said)));
-                }
-                _ => {}
-            }
-        }
+        self.unify_shared_members(chunk);
         let Some(choice) = chunk.pointer_mut("/choices/0") else {
             return match self.finished {
                 true => EventAction::Hold,
@@ -59,6 +49,7 @@ impl ChatChunks {
         if let Some(delta) = choice.get_mut("delta") {
             taken |= self.is_later_round && remove_member(delta, "role").is_some();
             taken |= self.edit_calls(delta, is_own);
+            // Its finish reason may be wrong for the client: whether there is another round is not known yet.
             if finishes {
                 return EventAction::Hold;
             }
@@ -75,7 +66,22 @@ impl ChatChunks {
         }
     }
 
-    /// Takes our calls out and numbers the others; says whether there were any of ours.
+    /// Gives chunks of later rounds the id of the first: clients take another id for another message.
+    fn unify_shared_members(&mut self, chunk: &mut Value) {
+        let is_first = self.first.is_empty();
+        for name in SHARED_MEMBERS {
+            match self.first.get(name) {
+                Some(first) if self.is_later_round => set_member(chunk, name, first.clone()),
+                None if is_first => {
+                    let value = chunk.get(name).cloned();
+                    self.first.extend(value.map(|value| (name, value)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes calls of server tools out and renumbers the others. Returns whether there were any of server tools.
     fn edit_calls(&mut self, delta: &mut Value, is_own: &dyn Fn(&Value) -> bool) -> bool {
         let Some(calls) = delta.get_mut("tool_calls").and_then(Value::as_array_mut) else {
             return false;
@@ -96,7 +102,7 @@ impl ChatChunks {
         taken
     }
 
-    /// Where the client has a call. It is another one where it has another id, whatever the index says.
+    /// Returns the client's index of a call. Another id is another call, whatever the index: some hosts send 0 for all.
     fn client_index(
         &mut self,
         call: &Value,
@@ -137,7 +143,7 @@ impl ChatChunks {
     }
 }
 
-/// A last chunk without the end; says whether anything is left.
+/// Removes the end from a last chunk. Returns whether anything is left.
 pub(super) fn strip_end(chunk: &mut Value) -> bool {
     if chunk.get("usage").is_some() {
         set_member(chunk, "usage", Value::Null);

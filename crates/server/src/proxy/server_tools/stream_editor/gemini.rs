@@ -1,4 +1,4 @@
-//! Gemini's: whole responses, each with the parts that are new.
+//! Gemini's stream: whole responses, each with the parts that are new.
 
 use serde_json::Value;
 
@@ -62,6 +62,7 @@ impl GeminiParts {
             return false;
         };
         let own = match pointer_or_null(call, "/name").as_str() {
+            // A call that is streamed in pieces has its name in the first one only.
             None | Some("") => self.growing,
             Some(_) => is_own(pointer_or_null(call, "/name")),
         };
@@ -76,7 +77,7 @@ impl GeminiParts {
     }
 }
 
-/// A last response without the end; says whether anything is left.
+/// Removes the end from a last response. Returns whether anything is left.
 pub(super) fn strip_end(event: &mut Value) -> bool {
     remove_member(event, USAGE);
     if let Some(candidate) = event.pointer_mut("/candidates/0") {

@@ -1,7 +1,7 @@
-//! A stream of several rounds as one that is legal for the client: the events of our calls are held back, the rest is
-//! numbered anew, and only the last round ends it. What need not change stays byte for byte.
+//! Edits the stream of several rounds into one that is valid for the client: events of server tools are dropped, the rest is
+//! renumbered, and only the last round ends it. Events that need no change stay byte for byte.
 //!
-//! What the events of a format mean for that is each format's own. Not here: whether there is another round.
+//! Each format has its own rules. Not here: whether there is another round (`tool_loop`).
 
 mod anthropic;
 mod chat;
@@ -15,18 +15,18 @@ use serde_json::Value;
 use crate::proxy::server_tools::sse::SseEvent;
 use crate::proxy::server_tools::tools::ServerTools;
 
-/// What becomes of an event.
+/// What the client gets of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventAction {
-    /// The client gets it, as it is by now.
+    /// The event, as edited.
     Show,
-    /// It does not.
+    /// Nothing.
     Drop,
-    /// That is known when the round is over.
+    /// Decided when the round is over.
     Hold,
 }
 
-/// The events of an answer on their way to the client.
+/// The editor of the events of one answer.
 #[derive(Debug)]
 pub(crate) struct StreamEditor {
     format_editor: FormatEditor,
@@ -43,8 +43,8 @@ enum FormatEditor {
 }
 
 impl StreamEditor {
-    /// `None` for a format without streams.
-    pub(crate) fn new(format: Format, own: &ServerTools) -> Option<Self> {
+    /// Creates an editor; `None` for a format without streams.
+    pub(crate) fn new(format: Format, server_tools: &ServerTools) -> Option<Self> {
         let shape = match format {
             Format::Anthropic => FormatEditor::Anthropic(Default::default()),
             Format::OpenAiChat => FormatEditor::Chat(Default::default()),
@@ -54,16 +54,16 @@ impl StreamEditor {
         };
         Some(Self {
             format_editor: shape,
-            server_tools: own.clone(),
+            server_tools: server_tools.clone(),
             held_events: Vec::new(),
         })
     }
 
-    /// What the client gets of an event.
+    /// Returns what the client gets of an event.
     pub(crate) fn edit_event(&mut self, event: SseEvent) -> Bytes {
-        let came = serde_json::from_str::<Value>(&event.data).ok();
-        let Some(came) = came.filter(Value::is_object) else {
-            // Comments, `[DONE]`, what is none of ours: it stays behind what is held.
+        let original = serde_json::from_str::<Value>(&event.data).ok();
+        let Some(original) = original.filter(Value::is_object) else {
+            // Comments, `[DONE]`, unknown data: passed on, but never ahead of an end that is held.
             return match event.data.is_empty() || self.held_events.is_empty() {
                 true => event.raw,
                 false => {
@@ -72,19 +72,19 @@ impl StreamEditor {
                 }
             };
         };
-        let mut data = came.clone();
+        let mut data = original.clone();
         let is_own = |name: &Value| {
             let name = name.as_str();
             name.is_some_and(|name| self.server_tools.find_by_name(name).is_some())
         };
-        let fate = match &mut self.format_editor {
+        let action = match &mut self.format_editor {
             FormatEditor::Anthropic(blocks) => blocks.edit_event(&mut data, &is_own),
             FormatEditor::Chat(chunks) => chunks.edit_event(&mut data, &is_own),
             FormatEditor::Gemini(parts) => parts.edit_event(&mut data, &is_own),
             FormatEditor::Responses(items) => items.edit_event(&mut data, &is_own),
         };
-        match fate {
-            EventAction::Show if data == came => event.raw,
+        match action {
+            EventAction::Show if data == original => event.raw,
             EventAction::Show => event.with_data(&data),
             EventAction::Drop => Bytes::new(),
             EventAction::Hold => {
@@ -94,7 +94,7 @@ impl StreamEditor {
         }
     }
 
-    /// The round is over, and the next goes on with the answer: what of its end is the client's.
+    /// Ends a round that another one follows, and returns what of its end is the client's.
     pub(crate) fn begin_next_round(&mut self) -> Bytes {
         let mut shown = BytesMut::new();
         for (event, mut data) in std::mem::take(&mut self.held_events) {
@@ -116,7 +116,7 @@ impl StreamEditor {
         shown.freeze()
     }
 
-    /// The answer is over: its end, as it came or, where that is not what the client saw, that of the whole answer.
+    /// Ends the answer, and returns its end: as it came, or of the merged answer where the client saw more or less.
     pub(crate) fn finish_stream(&mut self, whole: Option<&Value>) -> Bytes {
         let mut shown = BytesMut::new();
         for (event, came) in std::mem::take(&mut self.held_events) {
@@ -131,7 +131,7 @@ impl StreamEditor {
                 (FormatEditor::Gemini(_), Some(whole)) => gemini::rewrite_end(&mut data, whole),
                 (_, None) => {}
             }
-            // What was held is as it came but for what was taken out of it.
+            // Rewriting may have changed nothing: then the original bytes go out.
             let is_same = serde_json::from_str(&event.data).is_ok_and(|came: Value| came == data);
             match data.is_null() || is_same {
                 true => shown.extend_from_slice(&event.raw),

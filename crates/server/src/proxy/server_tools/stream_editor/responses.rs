@@ -1,4 +1,4 @@
-//! Responses': items by their index, events by their number, and a last event with all of it.
+//! Responses' stream: items by their index, events by their number, and a last event with the whole answer.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::proxy::json::{pointer_or_null, set_member, set_member_in};
 #[derive(Debug, Default)]
 pub(super) struct ResponsesItems {
     is_later_round: bool,
-    /// How many the client has got.
+    /// Items that the client has got.
     sent_count: u64,
-    /// Where the client has each item of this round; ours it has not.
+    /// The client's index of each item of this round; `None` for calls of server tools.
     client_indexes: BTreeMap<u64, Option<u64>>,
     /// The number of the next event.
     next_number: u64,
@@ -39,6 +39,7 @@ impl ResponsesItems {
             "completed" | "incomplete" | "failed" | "cancelled" => return EventAction::Hold,
             _ => {}
         }
+        // Indexes count per round, and calls of server tools take some: the client needs one sequence without gaps.
         if let Some(index) = pointer_or_null(event, "/output_index").as_u64() {
             let item = pointer_or_null(event, "/item");
             let own = pointer_or_null(item, "/type") == "function_call"
