@@ -13,7 +13,7 @@ use contexture_ir::RunId;
 use contexture_wire::{PieceKind, StreamEvent};
 use serde_json::{Value, json};
 
-use super::sent::{ProtocolEvent, insert_member};
+use super::{ProtocolEvent, insert_member};
 use crate::agent::{RunEvent, RunEventKind};
 
 /// A run and its children, told by Open Responses' names.

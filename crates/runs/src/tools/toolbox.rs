@@ -16,8 +16,7 @@ use tracing::Instrument as _;
 
 use super::handler::{ToolCall, ToolFailure, ToolHandler, ToolOptions, ToolOutput};
 use super::permit::{ApprovalState, Permit, Resolution};
-use crate::cancel::Abort;
-use crate::panics::panic_message;
+use crate::tasks::{Abort, panic_message};
 
 /// Tools, what runs each of them, and what may run.
 ///

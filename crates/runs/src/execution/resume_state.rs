@@ -9,9 +9,8 @@ use contexture_store::{AppendPoint, AppendRequest, NewItem, Node, NodeQuery, Nod
 use contexture_tools::ToolId;
 use serde::{Deserialize, Serialize};
 
-use super::approval::ApprovalDecision;
-use super::entry::RunEntry;
-use super::keys::{node_id, started_key};
+use crate::agent::ApprovalDecision;
+use crate::record::{RunEntry, node_id, started_key};
 
 /// The item of a decision.
 const APPROVAL_KIND: &str = "ctx:approval";

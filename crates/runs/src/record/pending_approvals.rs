@@ -3,9 +3,9 @@
 use contexture_engine::{Engine, EngineError, parse_node_item};
 use contexture_ir::{ConversationId, Item, NodeId, Owner};
 
-use super::entry::{RunEntry, RunStatus};
-use super::keys::output_node_id;
-use super::stored::find_node;
+use crate::record::run_entry::{RunEntry, RunStatus};
+use crate::record::state_keys::find_node;
+use crate::record::state_keys::output_node_id;
 
 /// A call without an output.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::usage::RunUsage;
 use crate::money::Money;
-use crate::usage::RunUsage;
 
 /// Limits; what is absent has none. The default has none at all.
 ///
@@ -43,7 +43,7 @@ pub struct RunBudget {
     /// Time from the start, waiting included; stored in whole microseconds.
     #[serde(
         rename = "time_us",
-        with = "crate::micros::maybe",
+        with = "crate::limits::usage::duration_micros::maybe",
         skip_serializing_if = "Option::is_none"
     )]
     pub time: Option<Duration>,
@@ -217,7 +217,7 @@ impl fmt::Display for BudgetValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::Tokens;
+    use crate::limits::usage::Tokens;
 
     fn spent() -> RunUsage {
         RunUsage {

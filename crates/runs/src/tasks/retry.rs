@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use contexture_models::ModelError;
 
-use crate::cancel::{Abort, Cancelled};
+use crate::tasks::cancel::{Abort, Cancelled};
 
 /// An error that knows whether trying again may help.
 pub trait Retryable {

@@ -9,10 +9,10 @@ use contexture_ir::{Extension, Item, Raw, RunId};
 use contexture_store::{NewItem, Node};
 use serde::{Deserialize, Serialize};
 
-use super::entry::{RunEntry, RunStatus};
-use super::keys::end_node_id;
-use super::stored::find_node;
-use crate::usage::RunUsage;
+use crate::limits::RunUsage;
+use crate::record::run_entry::{RunEntry, RunStatus};
+use crate::record::state_keys::end_node_id;
+use crate::record::state_keys::find_node;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use contexture_engine::{Engine, SideUsageTracker};
 use contexture_ir::Usage;
 use contexture_store::{StateChange, StateKey};
 
-use super::entry::RUN_STATE_VERSION;
-use super::spending::model_call_usage;
-use crate::usage::RunUsage;
+use crate::execution::usage::model_call_usage;
+use crate::limits::RunUsage;
+use crate::record::RUN_STATE_VERSION;
 
 /// What was spent, by who asked.
 pub(crate) type SideUsageLog = BTreeMap<String, RunUsage>;

@@ -1,8 +1,10 @@
 //! Names of what a run keeps on the tree and beside it, and ids that follow from what they are of.
 
-use contexture_engine::{EngineError, run_prefix};
-use contexture_ir::{BranchName, NodeId, RunId};
-use contexture_store::StateKey;
+use std::sync::Arc;
+
+use contexture_engine::{Engine, EngineError, run_prefix};
+use contexture_ir::{BranchName, ConversationId, NodeId, Owner, RunId};
+use contexture_store::{Error as StoreError, Node, NodeQuery, StateKey};
 
 /// The entry of a running run: there from its first append to its last.
 pub(crate) fn run_key(run: RunId) -> Result<StateKey, EngineError> {
@@ -101,4 +103,21 @@ pub(crate) fn child_id(run: RunId, of: &[u8]) -> RunId {
 /// The branch a child works on.
 pub(crate) fn child_branch(child: RunId) -> Result<BranchName, EngineError> {
     Ok(BranchName::new(format!("run-{child}"))?)
+}
+
+/// The node of this id, if there is one.
+pub(crate) async fn find_node(
+    engine: &Engine,
+    owner: &Owner,
+    conversation: &ConversationId,
+    id: NodeId,
+) -> Result<Option<Arc<Node>>, EngineError> {
+    let found = engine
+        .store()
+        .find_nodes(owner, conversation, NodeQuery::Id(id));
+    match found.await {
+        Ok(found) => Ok(found.into_iter().next()),
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }

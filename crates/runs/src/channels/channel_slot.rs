@@ -10,10 +10,12 @@ use std::task::{Context, Poll};
 use contexture_ir::Raw;
 use contexture_tools::SchemaValidator;
 
-use super::channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
-use super::error::ChannelError;
-use super::state::{ChannelClosed, ChannelState, ReceiveOutcome, SendOutcome, Ticket, Wakes};
-use crate::cancel::Abort;
+use crate::channels::channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
+use crate::channels::error::ChannelError;
+use crate::channels::state::{
+    ChannelClosed, ChannelState, ReceiveOutcome, SendOutcome, Ticket, Wakes,
+};
+use crate::tasks::Abort;
 
 #[derive(Debug)]
 pub(super) struct ChannelSlot<T> {

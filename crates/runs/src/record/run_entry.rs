@@ -3,14 +3,13 @@
 //! The tree has the truth: a run goes on exactly as long as its record hangs off its branch's head. The entry is written
 //! before the first append and after the last, and says what to look at.
 
-use contexture_engine::{Conversation, EngineError, RunScope};
-use contexture_ir::{BranchName, ConversationId, NodeId, Raw, RunId};
-use contexture_store::{ExpectedVersion, KeyScope, PutEntry};
+use contexture_engine::{Conversation, Engine, EngineError, RunScope};
+use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
+use contexture_store::{ExpectedVersion, KeyScope, ListEntries, PutEntry};
 use serde::{Deserialize, Serialize};
 
-use super::keys::entry_key;
-use crate::budget::RunBudget;
-use crate::usage::RunUsage;
+use crate::limits::{RunBudget, RunUsage};
+use crate::record::state_keys::{RUN_ENTRY_PREFIX, entry_key};
 
 /// The version of both.
 pub(crate) const RUN_STATE_VERSION: u32 = 1;
@@ -193,4 +192,42 @@ impl RunEntry {
 /// A head as text.
 pub(crate) fn head_to_string(head: Option<NodeId>) -> Option<String> {
     head.map(|head| head.to_string())
+}
+
+/// The owner's runs, of all conversations or of one, as lists show them: the newest first.
+///
+/// # Errors
+/// The store's.
+pub async fn list_runs(
+    engine: &Engine,
+    owner: &Owner,
+    of: Option<&Conversation>,
+) -> Result<Vec<RunEntry>, EngineError> {
+    let scope = of.map(|chat| KeyScope::Conversation(chat.id().clone()));
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let list = ListEntries {
+            scope: scope.clone(),
+            prefix: RUN_ENTRY_PREFIX.to_owned(),
+            limit: None,
+            after,
+        };
+        let page = engine.store().list_entries(owner, list).await?;
+        for (scope, entry) in page.entries {
+            let KeyScope::Conversation(conversation) = scope else {
+                continue;
+            };
+            found.extend(RunEntry::parse_stored(&entry.value).map(|entry| RunEntry {
+                conversation: Some(conversation),
+                ..entry
+            }));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
+    Ok(found)
 }

@@ -7,9 +7,9 @@ use contexture_engine::{StepAppend, state_node};
 use contexture_ir::{Item, NodeId};
 use contexture_store::{AppendPoint, NewItem, StateChange};
 
-use super::keys::{node_id, nth_node_id};
-use super::run::Run;
 use crate::error::RunError;
+use crate::execution::live_run::LiveRun;
+use crate::record::{node_id, nth_node_id};
 
 /// How often an append is made again where another changed a layer's state. Each time somebody got through.
 const MAX_APPEND_CONFLICTS: usize = 100;
@@ -23,7 +23,7 @@ pub(crate) struct AppendBatch {
     pub(crate) items: Vec<Item>,
 }
 
-impl Run {
+impl LiveRun {
     /// Items of this step, as they are stored and as layers see them. Where layers have left none, a node that says
     /// nothing carries what they make of it.
     pub(crate) fn batch_of_items(

@@ -19,7 +19,7 @@ use std::num::NonZeroUsize;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use crate::cancel::{Abort, Cancelled};
+use crate::tasks::cancel::{Abort, Cancelled};
 
 /// How many run at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

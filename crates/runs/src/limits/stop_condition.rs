@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use contexture_ir::FunctionCall;
 
+use crate::limits::usage::RunUsage;
 use crate::money::Money;
-use crate::panics::panic_message;
-use crate::usage::RunUsage;
+use crate::tasks::panic_message;
 
 /// Where a loop stands after an iteration.
 #[derive(Clone, Copy, Debug)]

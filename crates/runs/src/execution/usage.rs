@@ -7,8 +7,8 @@ use contexture_engine::{Conversation, EngineError, run_prefix};
 use contexture_ir::{ResponseId, Usage};
 use contexture_store::NodeState;
 
-use super::situation::RunPath;
-use crate::usage::RunUsage;
+use crate::execution::next_step::RunPath;
+use crate::limits::RunUsage;
 
 /// What a call of a model cost. One the catalogue does not know has no price.
 pub(crate) fn model_call_usage(catalogue: &Catalogue, model: &str, usage: &Usage) -> RunUsage {

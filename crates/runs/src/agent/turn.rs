@@ -2,7 +2,7 @@
 
 use contexture_ir::{BranchName, NodeId, Raw, RunId};
 
-use crate::usage::RunUsage;
+use crate::limits::RunUsage;
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]

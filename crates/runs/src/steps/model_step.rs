@@ -1,0 +1,329 @@
+//! Asking the model: compile, call, let layers judge, record.
+
+use std::sync::Arc;
+
+use contexture_engine::{
+    CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
+};
+use contexture_ir::{
+    Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition,
+};
+use contexture_layers::AnswerVerdict;
+use contexture_layers::builtin::Guardrails;
+use contexture_models::{ModelError, ModelRequest};
+use contexture_store::{NewItem, StateChange};
+use contexture_telemetry::ModelCall;
+use contexture_wire::lift;
+use tracing::Instrument as _;
+
+use crate::agent::RunEventKind;
+use crate::error::RunError;
+use crate::execution::{
+    LiveRun, NextStep, RunSideUsage, UnansweredCall, UnansweredCalls, json_bytes, model_call_usage,
+};
+use crate::record::{RUN_STATE_VERSION, node_id, stop_key};
+use crate::tasks::{Cancelled, Retryable};
+
+/// What a call of a model came to.
+enum StreamOutcome {
+    Complete(String),
+    /// What came until it was called off.
+    Cancelled(String, Cancelled),
+    Failed(ModelError),
+}
+
+impl StreamOutcome {
+    /// What kind of failure it was, if one.
+    const fn failure_kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Complete(_) => None,
+            Self::Cancelled(..) => Some("cancelled"),
+            Self::Failed(error) => Some(error.kind()),
+        }
+    }
+}
+
+/// Asks the model once more.
+pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<(), RunError> {
+    run.advance_to_step(run.step.saturating_add(1));
+    let call = compile_call(run).await?;
+    run.notify_observer(|| RunEventKind::Asking {
+        model: call.report.target.model.clone(),
+        tokens: call.report.totals.tokens,
+    });
+    let body = ask_model(run, &call).await?;
+    let (verdict, kept, recorded) = apply_after_model(run, &call, &body).await?;
+    if recorded.sibling {
+        // Somebody was faster: the answer is kept on a branch of its own, and the model is asked about what is there.
+        run.chat.refresh_session(&mut run.session).await?;
+        run.set_next_step(NextStep::Ask { refused });
+        return Ok(());
+    }
+    let next = match verdict {
+        AnswerVerdict::Retry { feedback } => {
+            if refused >= max_refusals(run) {
+                return Err(RunError::Denied {
+                    why: format!(
+                        "layers refused {} answers, the last one saying: {feedback}",
+                        refused + 1
+                    ),
+                });
+            }
+            run.notify_observer(|| RunEventKind::Refused { feedback });
+            NextStep::Ask {
+                refused: refused + 1,
+            }
+        }
+        AnswerVerdict::Stop { reason } => NextStep::End { text: reason },
+        AnswerVerdict::Pass | AnswerVerdict::Fix(_) => {
+            next_after_answer(run, &call, &recorded, kept)
+        }
+    };
+    run.set_next_step(next);
+    Ok(())
+}
+
+/// What layers say to an answer, what is kept of it, and how it is stored. Where another changed a layer's state
+/// meanwhile, they are asked again.
+async fn apply_after_model(
+    run: &mut LiveRun,
+    call: &CompiledCall,
+    body: &str,
+) -> Result<(AnswerVerdict, Vec<Item>, Recorded), RunError> {
+    let answer = lift(call.format(), body).map_err(EngineError::from)?;
+    let mut said = answer.transcript.items;
+    call.tool_names().restore_names(&mut said);
+    loop {
+        let verdict = run.session.after_model(&said).await?;
+        let options = record_options_for(run, &verdict)?;
+        let kept = options.instead.clone();
+        match record_answer(run, call, body, options).await {
+            Ok(recorded) => return Ok((verdict, kept.unwrap_or(said), recorded)),
+            Err(error) => run.retry_on_conflict(error).await?,
+        }
+    }
+}
+
+/// How an answer is stored that layers say this to.
+fn record_options_for(
+    run: &LiveRun,
+    verdict: &AnswerVerdict,
+) -> Result<RecordOptions<'static>, RunError> {
+    let mut options = RecordOptions {
+        step: Some(run.run_step()),
+        ..RecordOptions::default()
+    };
+    match verdict {
+        AnswerVerdict::Pass => {}
+        // Kept with the answer: whoever goes on with the run stops too.
+        AnswerVerdict::Stop { reason } => {
+            let stop =
+                StateChange::put_entry(stop_key(run.id)?, RUN_STATE_VERSION, json_bytes(reason));
+            options.changes = vec![stop];
+        }
+        AnswerVerdict::Fix(items) => options.instead = Some(items.clone()),
+        AnswerVerdict::Retry { feedback } => {
+            options.audience = Audience::NONE;
+            options.behind = vec![feedback_item(run, feedback)];
+        }
+    }
+    Ok(options)
+}
+
+/// The call, compacted where it is due.
+async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
+    let mut tools: Vec<ToolDefinition> = Vec::new();
+    for (name, agent) in &run.agent.agents {
+        tools.push(sub_agent_tool(name, &agent.description));
+    }
+    let mut target = run.agent.target.clone();
+    if !tools.is_empty() {
+        target = target.add_tools(tools);
+    }
+    let options = CompileOptions {
+        layers: Some(&run.session),
+        tools: Some(RegistryTools {
+            registry: run.agent.tools.registry(),
+            choice: &run.agent.tool_choice,
+            loaded: &run.loaded,
+        }),
+        ..CompileOptions::default()
+    };
+    let mut prepare = run.agent.prepare_options.clone();
+    let key = node_id(run.id, "compaction", &run.step.to_le_bytes());
+    prepare.compact.ledger = Some(Arc::<RunSideUsage>::clone(&run.side_usage));
+    prepare.compact.key = Some(*key.as_bytes());
+    let prepared = run.chat.prepare_with(&target, &prepare, options);
+    Ok(prepared.await?.call)
+}
+
+/// The model's answer, asked for again where it failed in passing.
+async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, RunError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let request = ModelRequest {
+            format: call.format(),
+            model: call.report.target.model.clone(),
+            payload: call.payload.to_json(),
+        };
+        let conversation = Some(run.chat.id().as_str());
+        let mut told = ModelCall::begin(request.format, &request.model, conversation);
+        let span = told.span().clone();
+        let streaming = stream_answer(run, request, &mut told).instrument(span);
+        let streamed = streaming.await;
+        told.end(streamed.failure_kind());
+        match streamed {
+            StreamOutcome::Complete(body) => return Ok(body),
+            StreamOutcome::Cancelled(body, cancelled) => {
+                store_partial_answer(run, call, &body).await?;
+                return Err(cancelled.into());
+            }
+            StreamOutcome::Failed(error) => {
+                let again = Retryable::is_retryable(&error);
+                let wait = run.agent.retry.retry_delay(attempt, error.retry_after());
+                let Some(wait) = wait.filter(|_| again) else {
+                    return Err(error.into());
+                };
+                let why = error.to_string();
+                run.notify_observer(|| RunEventKind::Retrying { attempt, why });
+                run.abort
+                    .run_until_aborted(tokio::time::sleep(wait))
+                    .await?;
+            }
+        }
+    }
+}
+
+async fn stream_answer(
+    run: &LiveRun,
+    request: ModelRequest,
+    told: &mut ModelCall,
+) -> StreamOutcome {
+    let begun = run
+        .abort
+        .run_until_aborted(run.agent.model.stream(request))
+        .await;
+    let mut stream = match begun {
+        Err(cancelled) => return StreamOutcome::Cancelled(String::new(), cancelled),
+        Ok(Err(error)) => return StreamOutcome::Failed(error),
+        Ok(Ok(stream)) => stream,
+    };
+    loop {
+        match run.abort.run_until_aborted(stream.next()).await {
+            Err(cancelled) => {
+                return StreamOutcome::Cancelled(stream.partial_response().body, cancelled);
+            }
+            Ok(Some(Ok(event))) => {
+                told.record_event(&event);
+                run.notify_observer(|| RunEventKind::Delta(event));
+            }
+            Ok(Some(Err(error))) => return StreamOutcome::Failed(error),
+            Ok(None) => return StreamOutcome::Complete(stream.partial_response().body),
+        }
+    }
+}
+
+/// Keeps what came of an answer that was cut off: people see it, models do not.
+async fn store_partial_answer(
+    run: &mut LiveRun,
+    call: &CompiledCall,
+    body: &str,
+) -> Result<(), RunError> {
+    let Ok(lifted) = lift(call.format(), body) else {
+        return Ok(());
+    };
+    if lifted.transcript.items.is_empty() {
+        return Ok(());
+    }
+    loop {
+        let options = RecordOptions {
+            step: Some(run.run_step()),
+            audience: Audience::USER,
+            ..RecordOptions::default()
+        };
+        match record_answer(run, call, body, options).await {
+            Ok(_) => return Ok(()),
+            Err(error) => run.retry_on_conflict(error).await?,
+        }
+    }
+}
+
+async fn record_answer(
+    run: &mut LiveRun,
+    call: &CompiledCall,
+    body: &str,
+    options: RecordOptions<'_>,
+) -> Result<Recorded, RunError> {
+    let options = RecordOptions {
+        layers: Some(&mut run.session),
+        ..options
+    };
+    let recorded = run.chat.record_with(call, body, options).await?;
+    run.append_conflicts = 0;
+    let usage = recorded.usage.clone().unwrap_or_default();
+    let catalogue = run.chat.engine().catalogue();
+    let model = &call.report.target.model;
+    let spent = model_call_usage(catalogue, model, &usage);
+    run.usage.add(&spent);
+    let (response, spent) = (recorded.response, run.usage());
+    run.notify_observer(|| RunEventKind::Answered { response, spent });
+    Ok(recorded)
+}
+
+/// What the model is told of an answer that layers refuse.
+fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
+    let item = Item::Message(Message::text(Role::Developer, feedback));
+    let id = node_id(run.id, "feedback", &run.step.to_le_bytes());
+    NewItem {
+        origin: Origin::Layer,
+        audience: Audience::MODEL,
+        ..run.chat.new_item(id, &item, Some(run.run_step()))
+    }
+}
+
+/// How often an answer that layers refuse is asked for again: as the agent says, or its guardrails where that is less.
+fn max_refusals(run: &LiveRun) -> u32 {
+    let guardrails = run.session.layers().layer_of_type::<Guardrails>();
+    let most = guardrails.map_or(u32::MAX, |(_, guardrails)| guardrails.max_retries());
+    run.agent.max_refusals.min(most)
+}
+
+/// What comes after an answer.
+fn next_after_answer(
+    run: &LiveRun,
+    call: &CompiledCall,
+    recorded: &Recorded,
+    kept: Vec<Item>,
+) -> NextStep {
+    let mut calls = Vec::new();
+    let mut text = String::new();
+    for (node, item) in recorded.nodes.iter().zip(kept) {
+        match item {
+            Item::FunctionCall(call) => calls.push(UnansweredCall { node: *node, call }),
+            item @ Item::Message(_) => text.push_str(&item.text()),
+            _ => {}
+        }
+    }
+    match calls.is_empty() {
+        true => NextStep::End { text },
+        false => NextStep::Run(UnansweredCalls {
+            message: recorded.message.clone(),
+            base: call.base(),
+            step: run.step.saturating_add(1),
+            calls,
+        }),
+    }
+}
+
+/// An agent, offered as a tool.
+fn sub_agent_tool(name: &str, description: &str) -> ToolDefinition {
+    let schema = r#"{"type":"object","properties":{"task":{"type":"string","description":"What is to be done, with all that is needed to do it"}},"required":["task"],"additionalProperties":false}"#;
+    ToolDefinition::Function(FunctionTool {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        parameters: Raw::parse(schema).ok(),
+        strict: None,
+        extra: Extra::default(),
+    })
+}
