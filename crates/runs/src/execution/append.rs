@@ -1,7 +1,7 @@
-//! Appending to a run's branch: what was said, as layers let it in, and changes of state.
+//! Appends to a run's branch: items, after layers were asked about them, and changes of state.
 //!
-//! Where another changed a layer's state meanwhile, the states are read again and layers are asked again. Not here:
-//! answers of models (`ask`), outputs of calls (`outputs`).
+//! Layer states are optimistically locked. Where another writer changed one in between, the states are read again, layers
+//! are asked again, and the append is repeated. Not here: answers of models and outputs of calls (`crate::steps`).
 
 use contexture_engine::{StepAppend, state_node};
 use contexture_ir::{Item, NodeId};
@@ -11,21 +11,21 @@ use crate::error::RunError;
 use crate::execution::live_run::LiveRun;
 use crate::record::{node_id, nth_node_id};
 
-/// How often an append is made again where another changed a layer's state. Each time somebody got through.
+/// Retries of an append whose layer state was stale. Each conflict means that another writer succeeded, so the limit
+/// only ends a livelock, never a normal wait.
 const MAX_APPEND_CONFLICTS: usize = 100;
 
-/// Items that are appended as one.
+/// Items that one append stores.
 #[derive(Debug, Default)]
 pub(crate) struct AppendBatch {
-    /// As they are stored.
+    /// The nodes to store.
     pub(crate) nodes: Vec<NewItem>,
-    /// As layers see them.
+    /// The same items as layers see them.
     pub(crate) items: Vec<Item>,
 }
 
 impl LiveRun {
-    /// Items of this step, as they are stored and as layers see them. Where layers have left none, a node that says
-    /// nothing carries what they make of it.
+    /// Builds the batch that stores these items in the current step.
     pub(crate) fn batch_of_items(
         &self,
         first: NodeId,
@@ -36,13 +36,14 @@ impl LiveRun {
         let new =
             new.map(|(index, item)| self.chat.new_item(nth_node_id(first, index), item, step));
         let mut nodes: Vec<NewItem> = new.collect();
+        // Layers may remove every item, but their state changes still need a node to hang off.
         if nodes.is_empty() {
             nodes.push(self.state_only_node(first)?);
         }
         Ok(AppendBatch { nodes, items })
     }
 
-    /// A node of this step that says nothing.
+    /// Builds a node of this step without content, to carry changes of state.
     fn state_only_node(&self, id: NodeId) -> Result<NewItem, RunError> {
         let step = self.run_step();
         Ok(NewItem {
@@ -52,13 +53,15 @@ impl LiveRun {
         })
     }
 
-    /// A change of state without an item.
+    /// Appends changes of state without an item.
     pub(crate) async fn append_state(
         &mut self,
         of: &str,
         changes: Vec<StateChange>,
     ) -> Result<(), RunError> {
-        let which = format!(
+        // Step and head make the id unique in the run and equal when a crashed append is repeated, so the store sees the
+        // same node twice and keeps one.
+        let position = format!(
             "{}/{}",
             self.step,
             self.session
@@ -66,26 +69,26 @@ impl LiveRun {
                 .head
                 .map_or_else(String::new, |head| head.to_string())
         );
-        let id = node_id(self.id, of, which.as_bytes());
+        let id = node_id(self.id, of, position.as_bytes());
         let node = self.state_only_node(id)?;
         self.append_node(node, changes).await
     }
 
-    /// Appends a node that says nothing.
+    /// Appends one node without content.
     pub(crate) async fn append_node(
         &mut self,
         node: NewItem,
         changes: Vec<StateChange>,
     ) -> Result<(), RunError> {
-        let said = AppendBatch {
+        let batch = AppendBatch {
             nodes: vec![node],
             items: Vec::new(),
         };
-        while !self.try_append(&said, changes.clone()).await? {}
+        while !self.try_append(&batch, changes.clone()).await? {}
         Ok(())
     }
 
-    /// Appends what was said, as layers let it in; gives what that is.
+    /// Appends items after layers were asked about them, and returns what layers made of them.
     pub(crate) async fn append_items(
         &mut self,
         items: Vec<Item>,
@@ -93,27 +96,28 @@ impl LiveRun {
         place: impl Fn(&Self, Vec<Item>) -> Result<AppendBatch, RunError>,
     ) -> Result<Vec<Item>, RunError> {
         loop {
+            // Inside the loop: after a conflict, layers decide on the new states, not on those that lost.
             let items = self.session.on_append(items.clone()).await?;
-            let said = place(self, items)?;
-            if self.try_append(&said, changes.clone()).await? {
-                return Ok(said.items);
+            let batch = place(self, items)?;
+            if self.try_append(&batch, changes.clone()).await? {
+                return Ok(batch.items);
             }
         }
     }
 
-    /// Appends; `false` where another changed a layer's state meanwhile: then the states are read again, and what
-    /// layers were asked before they have to be asked again; what they were told they are told.
+    /// Appends once. Returns `false` if a layer's state was stale: the states were read again, and the caller has to ask
+    /// layers again before the next attempt.
     pub(crate) async fn try_append(
         &mut self,
-        said: &AppendBatch,
+        batch: &AppendBatch,
         changes: Vec<StateChange>,
     ) -> Result<bool, RunError> {
         let step = StepAppend {
             at: AppendPoint::Tip {
                 branch: self.chat.branch(),
             },
-            items: said.nodes.clone(),
-            said: said.items.clone(),
+            items: batch.nodes.clone(),
+            said: batch.items.clone(),
             changes,
         };
         match self.chat.append_step(step, &mut self.session).await {
@@ -128,7 +132,7 @@ impl LiveRun {
         }
     }
 
-    /// Reads the layers' states again where that is what an append failed for; any other error is given back.
+    /// Reads the layers' states again if a stale state was the error; returns any other error.
     pub(crate) async fn retry_on_conflict(&mut self, error: RunError) -> Result<(), RunError> {
         match error {
             RunError::Engine(error)

@@ -24,7 +24,7 @@ use crate::record::{
 };
 use crate::tasks::Abort;
 
-/// One execution of an agent over a conversation. It is driven by whoever holds it; [`Run::handle`] is for others.
+/// A run that a process drives: its conversation, layers, limits and position.
 pub(crate) struct LiveRun {
     pub(crate) chat: Conversation,
     pub(crate) agent: Agent,
@@ -34,26 +34,26 @@ pub(crate) struct LiveRun {
     pub(crate) next_step: NextStep,
     pub(crate) step: u32,
     pub(crate) usage: RunUsage,
-    /// What was spent on the side.
+    /// Usage of calls that are no answers of the run: layers' own calls, and summaries.
     pub(crate) side_usage: Arc<RunSideUsage>,
-    /// Time of earlier processes.
+    /// Time that earlier processes worked on the run.
     pub(crate) earlier_elapsed: Duration,
     pub(crate) resumed_at: Instant,
     pub(crate) abort: Abort,
     pub(crate) channels: Channels,
     pub(crate) loaded: LoadedToolkits,
     pub(crate) resume_state: ResumeState,
-    /// How often in a row an append came too late.
+    /// Consecutive appends that failed because a layer's state was stale.
     pub(crate) append_conflicts: usize,
-    /// Set where it has ended before it was taken up.
+    /// How the run ended, if it had ended before it was loaded.
     pub(crate) stored_end: Option<StoredRunEnd>,
     pub(crate) durable_step_counts: BTreeMap<String, u32>,
     pub(crate) last_text: Option<String>,
     /// The text of each answer that called nothing.
     pub(crate) answer_texts: Vec<String>,
-    /// The value it is ended with.
+    /// The value that ended the run.
     pub(crate) value: Option<Raw>,
-    /// Whether what is to stop the run has still to be asked about the last answer.
+    /// Whether stop conditions have still to be asked about the last answer.
     pub(crate) has_unchecked_answer: bool,
 }
 
@@ -65,11 +65,15 @@ impl LiveRun {
         record: RunRecord,
         mut session: LayerSession,
         abort: Abort,
-        books: SideUsageLog,
+        stored_side_usage: SideUsageLog,
     ) -> Result<Self, RunError> {
         let engine = chat.engine().clone();
-        let beside = Arc::new(RunSideUsage::new(engine, side_usage_key(id)?, books));
-        chat.track_side_usage(&mut session, Arc::<RunSideUsage>::clone(&beside));
+        let side_usage = Arc::new(RunSideUsage::new(
+            engine,
+            side_usage_key(id)?,
+            stored_side_usage,
+        ));
+        chat.track_side_usage(&mut session, Arc::<RunSideUsage>::clone(&side_usage));
         Ok(Self {
             chat,
             agent,
@@ -79,7 +83,7 @@ impl LiveRun {
             next_step: NextStep::Ask { refused: 0 },
             step: 0,
             usage: RunUsage::default(),
-            side_usage: beside,
+            side_usage,
             earlier_elapsed: Duration::ZERO,
             resumed_at: Instant::now(),
             channels: Channels::default(),
@@ -98,6 +102,8 @@ impl LiveRun {
 
     /// Stores the entry, and then the input with the record.
     pub(crate) async fn store_input(&mut self, input: Vec<Item>) -> Result<(), RunError> {
+        // The entry first: a run that is on the tree is always listed. A crash in between leaves an entry without a run,
+        // which `resume` closes.
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
         entry.store_entry(&self.chat, self.id).await?;
         let put = StateChange::put_entry(
@@ -114,8 +120,8 @@ impl LiveRun {
     /// What it spent, children included.
     pub(crate) fn usage(&self) -> RunUsage {
         let mut spent = self.usage;
-        for beside in self.side_usage().values() {
-            spent.roll_up(beside);
+        for by_source in self.side_usage().values() {
+            spent.roll_up(by_source);
         }
         spent.elapsed = self.earlier_elapsed + self.resumed_at.elapsed();
         spent
@@ -126,8 +132,9 @@ impl LiveRun {
         self.side_usage.totals_by_source()
     }
 
-    /// Takes the value the run is ended with, to be stored; `None` where it has one.
+    /// Sets the value that ends the run and returns the change to store; `None` if it has a value already.
     pub(crate) fn set_end_value(&mut self, value: Raw) -> Result<Option<StateChange>, RunError> {
+        // The first value counts: parallel tools may each try to end the run, and the outcome must not flip afterwards.
         if self.value.is_some() {
             return Ok(None);
         }
@@ -140,7 +147,7 @@ impl LiveRun {
         Ok(Some(put))
     }
 
-    /// What comes next, after an answer.
+    /// Sets what comes next after an answer.
     pub(crate) fn set_next_step(&mut self, next: NextStep) {
         if let NextStep::End { text } = &next {
             self.last_text = Some(text.clone());
@@ -151,11 +158,12 @@ impl LiveRun {
     }
 
     pub(crate) fn advance_to_step(&mut self, step: u32) {
+        // The difference, because a resumed run may repeat a step that was counted already.
         self.usage.steps += u64::from(step.saturating_sub(self.step));
         self.step = step;
     }
 
-    /// Whether another step may begin.
+    /// Checks that another step may begin: the run is not aborted and its budget is not used up.
     pub(crate) fn check_budget(&self) -> Result<(), RunError> {
         self.abort.ensure_not_aborted()?;
         self.record.budget.check_next(&self.usage())?;
@@ -170,7 +178,7 @@ impl LiveRun {
         Ok(state.loaded_value(key).cloned())
     }
 
-    /// What hangs off the head of the run's own.
+    /// Loads the run's own state at the branch's head.
     pub(crate) async fn load_run_state(&self) -> Result<NodeState, RunError> {
         let request = StateRequest {
             prefix: run_prefix(self.id),
@@ -190,19 +198,19 @@ impl LiveRun {
         }
     }
 
-    /// Tells those who watch.
-    pub(crate) fn notify_observer(&self, news: impl FnOnce() -> RunEventKind) {
+    /// Sends an event to the observer, if there is one.
+    pub(crate) fn notify_observer(&self, event: impl FnOnce() -> RunEventKind) {
         let Some(observer) = &self.agent.observer else {
             return;
         };
         let event = RunEvent {
             run: self.id,
             step: self.step,
-            news: news(),
+            news: event(),
         };
-        // One that watches cannot end what it watches.
-        let seen = std::panic::catch_unwind(AssertUnwindSafe(|| observer.on_event(&event)));
-        if seen.is_err() {
+        // An observer's panic must not end the run it observes.
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| observer.on_event(&event)));
+        if outcome.is_err() {
             tracing::warn!(run = %self.id, "an observer of a run panicked");
         }
     }
@@ -212,12 +220,12 @@ impl LiveRun {
     }
 }
 
-/// JSON of what can be written.
+/// Returns JSON of a value that always can be written: only such types are passed here.
 pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// What a person says.
+/// Builds a user message.
 pub(crate) fn user_message(text: &str) -> Item {
     Item::Message(Message::text(Role::User, text))
 }

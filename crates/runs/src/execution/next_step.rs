@@ -1,6 +1,7 @@
-//! What comes next in a run, as its path says.
+//! What a run does next, computed from its path.
 //!
-//! Looked up once, when a run is taken up; after that the run knows.
+//! Computed once, when a run is resumed; a run that goes on updates it step by step. Because it follows from the stored
+//! nodes alone, there is no separate "program counter" that could disagree with them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,47 +10,47 @@ use contexture_engine::{Conversation, EngineError, parse_node_item};
 use contexture_ir::{FunctionCall, Item, MessageId, NodeId, RunId};
 use contexture_store::{Branch, Node, NodeKind, PathEnd, ReadRequest, Span};
 
-/// What comes next.
+/// What a run does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NextStep {
-    /// The model is asked; its last answers were refused so often.
+    /// Ask the model; `refused` counts the answers that layers refused in a row.
     Ask { refused: u32 },
-    /// These calls are run.
+    /// Run these calls.
     Run(UnansweredCalls),
-    /// Nothing: the last answer called nothing.
+    /// End: the last answer called nothing. `text` is its text.
     End { text: String },
 }
 
-/// Calls of one answer that have no output.
+/// The calls of one answer that have no output yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UnansweredCalls {
     /// The message they belong to.
     pub(crate) message: MessageId,
     /// The head the answer was computed from.
     pub(crate) base: Option<NodeId>,
-    /// The step they are run in: the one behind the answer's, whoever runs them.
+    /// The step they run in: the one after the answer's, also where a resumed run runs them.
     pub(crate) step: u32,
     pub(crate) calls: Vec<UnansweredCall>,
 }
 
-/// A call that has no output.
+/// A call that has no output yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UnansweredCall {
     pub(crate) node: NodeId,
     pub(crate) call: FunctionCall,
 }
 
-/// A run's path, and what stands beside it.
+/// The nodes of a run: those on its path, and its answers that lost a race.
 pub(crate) struct RunPath {
     pub(crate) run: RunId,
-    /// From behind the head it began at, oldest first.
+    /// The nodes after the head at which the run began, oldest first.
     pub(crate) nodes: Vec<Arc<Node>>,
-    /// Answers of the run that somebody was faster than, on branches of their own.
+    /// Answers of the run that another writer was faster than; they are stored on branches of their own.
     sibling_answers: Vec<Arc<Node>>,
 }
 
 impl RunPath {
-    /// Reads it. What stands beside it stands on branches that were made since the run began.
+    /// Reads the path from the store. Sibling answers are looked for on branches created since the run began.
     pub(crate) async fn load(
         chat: &Conversation,
         run: RunId,
@@ -70,6 +71,7 @@ impl RunPath {
             span: Span::From(from),
             limit: None,
         };
+        // Only nodes after the base: a long conversation is not read again for every resumed run.
         let nodes = store
             .read_path(owner, id, behind(chat.branch()))
             .await?
@@ -78,6 +80,7 @@ impl RunPath {
         let mut aside = Vec::new();
         let refs = store.list_refs(owner, id).await?;
         let here = chat.branch();
+        // A sibling's branch is made by the append that lost the race, so an older branch cannot hold one.
         let since = |branch: &Branch| branch.name != here && branch.created_ms >= began_ms;
         for branch in refs.branches.into_iter().filter(since) {
             let page = store.read_path(owner, id, behind(branch.name)).await?;
@@ -91,13 +94,13 @@ impl RunPath {
         })
     }
 
-    /// What the run itself has appended.
+    /// The nodes that the run itself appended; input and messages of others are not among them.
     pub(crate) fn own_nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         let all = self.nodes.iter().chain(&self.sibling_answers);
         all.filter(|node| node.run == Some(self.run))
     }
 
-    /// How many steps it has taken.
+    /// The number of steps the run has taken: the highest step of its nodes.
     pub(crate) fn step_count(&self) -> u32 {
         self.own_nodes()
             .filter_map(|node| node.step)
@@ -105,14 +108,14 @@ impl RunPath {
             .unwrap_or(0)
     }
 
-    /// Whether it has begun nothing since its last answer.
+    /// Whether the run began no step after its last answer.
     pub(crate) fn ends_with_answer(&self) -> bool {
         let answers = self.own_nodes().filter(|node| node.response.is_some());
         let last = answers.filter_map(|node| node.step).max();
         last == Some(self.step_count())
     }
 
-    /// What stands before the last answer on its path.
+    /// The nodes before the last answer on the path.
     pub(crate) fn before_last_answer(&self) -> &[Arc<Node>] {
         let last = answer_groups(self.run, &self.nodes).last();
         let first = last.and_then(<[Arc<Node>]>::first);
@@ -121,18 +124,23 @@ impl RunPath {
     }
 }
 
-/// What comes next after these nodes.
+/// Computes what a run does after these nodes.
+///
+/// Goes back from the newest answer over those that models do not see: refused ones are counted, cut-off ones ignored.
 pub(crate) fn next_step(run: RunId, nodes: &[Arc<Node>]) -> Result<NextStep, EngineError> {
     let answered: BTreeSet<NodeId> = nodes.iter().filter_map(|node| node.answers).collect();
     let (mut refused, mut cut) = (0, false);
     let answers: Vec<&[Arc<Node>]> = answer_groups(run, nodes).collect();
     for answer in answers.into_iter().rev() {
         if let Some(node) = answer.iter().find(is_hidden_from_model) {
-            // Refused by a layer, or cut off, which people are shown.
+            // The audience tells the two apart: a refused answer is hidden from everybody, one that was cut off is shown
+            // to people.
             refused += u32::from(!node.audience.user);
             cut |= node.audience.user;
             continue;
         }
+        // An answer before a hidden one was dealt with already: its calls have outputs, or the model had been asked
+        // again.
         if refused > 0 || cut {
             break;
         }
@@ -143,8 +151,9 @@ pub(crate) fn next_step(run: RunId, nodes: &[Arc<Node>]) -> Result<NextStep, Eng
     Ok(NextStep::Ask { refused })
 }
 
-/// The texts of the answers that models are shown and that called nothing, oldest first.
+/// Returns the texts of visible answers that called nothing, oldest first.
 pub(crate) fn answer_texts(run: RunId, nodes: &[Arc<Node>]) -> Result<Vec<String>, EngineError> {
+    // No call counts as answered, so any answer with calls is recognised, also one whose calls are done.
     let nobody = BTreeSet::new();
     let mut texts = Vec::new();
     for answer in answer_groups(run, nodes)
@@ -157,13 +166,14 @@ pub(crate) fn answer_texts(run: RunId, nodes: &[Arc<Node>]) -> Result<Vec<String
     Ok(texts)
 }
 
-/// The answers of a run among these nodes, oldest first.
+/// Groups the nodes of each answer of a run, oldest answer first.
 fn answer_groups(run: RunId, nodes: &[Arc<Node>]) -> impl Iterator<Item = &[Arc<Node>]> {
+    // The nodes of an answer are appended together, so they are neighbours.
     let each = nodes.chunk_by(|a, b| a.response == b.response);
     each.filter(move |some| some.first().is_some_and(|node| is_answer_node(run, node)))
 }
 
-/// What no model is shown of an answer.
+/// Whether a node of an answer is hidden from models. Extensions always are, so they say nothing about the answer.
 fn is_hidden_from_model(node: &&Arc<Node>) -> bool {
     !node.audience.model && node.kind != NodeKind::Extension
 }
@@ -172,7 +182,7 @@ fn is_answer_node(run: RunId, node: &Node) -> bool {
     node.run == Some(run) && node.response.is_some()
 }
 
-/// What comes after an answer that counts.
+/// Computes what comes after an answer that was not refused.
 fn next_after_stored_answer(
     answer: &[Arc<Node>],
     behind: &[Arc<Node>],
@@ -204,7 +214,7 @@ fn next_after_stored_answer(
             calls,
         }));
     }
-    // What a person or a layer has said since is to be answered.
+    // A message that arrived after the last answer, such as one from the inbox, still needs an answer.
     let said = |node: &Arc<Node>| matches!(node.kind, NodeKind::User | NodeKind::Instruction);
     match called || behind.iter().any(said) {
         true => Ok(NextStep::Ask { refused: 0 }),
@@ -215,6 +225,7 @@ fn next_after_stored_answer(
 fn message_id_of(node: &Node) -> Result<MessageId, EngineError> {
     match &node.message_id {
         Some(id) => Ok(id.clone()),
+        // A call that was stored without a message is the first of its own.
         None => Ok(MessageId::new(node.id.to_string())?),
     }
 }

@@ -1,4 +1,7 @@
-//! What a run that is taken up knows of the calls it left: which were begun, and what people decided.
+//! What a resumed run knows of its open calls: which tools were begun, and what people decided.
+//!
+//! An approval is for one attempt. If the tool was begun and cut off, an approval from before that attempt must not let it
+//! run a second time; a start marker therefore notes the decision that was known when the tool began.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,23 +15,23 @@ use serde::{Deserialize, Serialize};
 use crate::agent::ApprovalDecision;
 use crate::record::{RunEntry, node_id, started_key};
 
-/// The item of a decision.
+/// Kind of the extension item that holds a decision.
 const APPROVAL_KIND: &str = "ctx:approval";
 
-/// What is known of calls without an output.
+/// What is stored about calls without an output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResumeState {
-    /// Those whose tool was begun.
+    /// Calls whose tool was begun.
     started_tools: BTreeMap<NodeId, StartedTool>,
-    /// What people decided last, and the node that says so.
+    /// The last decision about each call, with its node.
     decisions: BTreeMap<NodeId, (NodeId, ApprovalDecision)>,
 }
 
-/// That the tool of a call was begun, as it is stored.
+/// A start marker: the tool of a call was begun. Stored as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StartedTool {
     tool: String,
-    /// The last decision then: it was about this time, and about no other.
+    /// Node of the decision that was known when the tool began; it allows that attempt and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decided: Option<String>,
 }
@@ -43,14 +46,14 @@ struct ApprovalRecord {
 }
 
 impl ResumeState {
-    /// As the nodes of a run and its state say.
+    /// Reads markers and decisions from a run's state and nodes.
     pub(crate) fn from_path(
         run: RunId,
         nodes: &[Arc<Node>],
         state: &NodeState,
         calls: impl Iterator<Item = NodeId>,
     ) -> Result<Self, EngineError> {
-        let mut left = Self::default();
+        let mut resume = Self::default();
         for call in calls {
             let key = started_key(run, call)?;
             if let Some(bytes) = state.loaded_value(&key) {
@@ -59,23 +62,23 @@ impl ResumeState {
                         key: key.to_string(),
                         why: error.to_string(),
                     })?;
-                left.started_tools.insert(call, started);
+                resume.started_tools.insert(call, started);
             }
         }
         for node in nodes {
-            // The last word on a call counts.
+            // Oldest first, so a later decision about the same call replaces an earlier one.
             if let Item::Extension(extension) = parse_node_item(node)?
                 && extension.kind == APPROVAL_KIND
                 && let Ok(approval) = extension.raw.parse_as::<ApprovalRecord>()
                 && let Ok(call) = approval.call.parse()
             {
-                left.decisions.insert(call, (node.id, approval.decision));
+                resume.decisions.insert(call, (node.id, approval.decision));
             }
         }
-        Ok(left)
+        Ok(resume)
     }
 
-    /// What is stored when a call's tool begins.
+    /// Builds the marker to store before a call's tool begins.
     pub(crate) fn start_marker(&self, call: NodeId, tool: &ToolId) -> StartedTool {
         StartedTool {
             tool: tool.to_string(),
@@ -83,17 +86,17 @@ impl ResumeState {
         }
     }
 
-    /// Whether a call's tool was begun.
+    /// Whether a call's tool was begun by an earlier process.
     pub(crate) fn has_started_tool(&self, call: NodeId) -> bool {
         self.started_tools.contains_key(&call)
     }
 
-    /// What people decided about a call.
+    /// The last decision about a call.
     pub(crate) fn decision(&self, call: NodeId) -> Option<&ApprovalDecision> {
         self.decisions.get(&call).map(|(_, decision)| decision)
     }
 
-    /// What people decided about a call since its tool was begun.
+    /// The last decision about a call, if it was made after its tool was begun.
     pub(crate) fn decision_since_start(&self, call: NodeId) -> Option<&ApprovalDecision> {
         let (node, decision) = self.decisions.get(&call)?;
         let before = self.started_tools.get(&call)?.decided.as_deref();
@@ -101,7 +104,7 @@ impl ResumeState {
     }
 }
 
-/// Stores what a person decided about a call that waits: of the run, or of one below it. Resuming the run takes it up.
+/// Stores a person's decision about a call that waits, of the run or of one below it. Resuming the run applies it.
 ///
 /// # Errors
 /// The store's `NotFound` where there is no such call, or its other errors.
@@ -114,7 +117,8 @@ pub async fn store_decision(
     let store = chat.engine().store();
     let found = store.find_nodes(chat.owner(), chat.id(), NodeQuery::Id(call));
     let of = found.await?.first().and_then(|node| node.run);
-    // It stands where the run reads it whose call it is.
+    // A child reads decisions from its own branch, so the decision goes to the run that made the call, not to the run that
+    // was named.
     let run = of.unwrap_or(run);
     let chat = match RunEntry::load(chat, run).await? {
         Some(entry) => &chat.for_branch(BranchName::new(entry.branch)?),
@@ -135,6 +139,7 @@ pub async fn store_decision(
         .head()
         .await?
         .map_or_else(String::new, |head| head.to_string());
+    // The head makes the id unique: the same call may be decided again later, for another attempt.
     let id = node_id(run, "approval", format!("{call}/{head}").as_bytes());
     let like = state_node(id, now)?;
     let new = NewItem {

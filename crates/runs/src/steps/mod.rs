@@ -11,6 +11,7 @@
 //! Each step is a function over a [`LiveRun`](crate::execution::LiveRun). Not here: what a tool is ([`crate::ToolBox`]),
 //! providers, storage.
 
+mod decide_call;
 mod finish;
 mod inbox;
 mod model_step;
