@@ -1,4 +1,4 @@
-//! The end of a run: layers are told, its entries go off the tree, and lists say how it ended.
+//! The end of a run: layers are told, its state leaves the tree, and its entry says how it ended.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::execution::LiveRun;
 use crate::record::{RunEntry, RunStatus, StoredRunEnd, side_usage_key};
 use crate::steps::sub_agent::run_end;
 
-/// Ends the run. Done twice, it does nothing new.
+/// Ends the run. Repeating it has no effect.
 pub(crate) async fn finish_run(
     run: &mut LiveRun,
     status: RunStatus,
@@ -19,11 +19,15 @@ pub(crate) async fn finish_run(
 ) -> Result<(), RunError> {
     run.session.on_complete(&run_end(error)).await;
     run.session.dispose().await;
+    // All state of the run goes with the end node, so the next run on the path inherits nothing of it.
     let state = run.load_run_state().await?;
-    let mut gone: BTreeSet<StateKey> = state.root.keys().cloned().collect();
-    // What layers ask at the end is in the figures.
-    gone.insert(side_usage_key(run.id)?);
-    let gone = gone.into_iter().map(StateChange::remove_entry).collect();
+    let mut removals: BTreeSet<StateKey> = state.root.keys().cloned().collect();
+    // Layers may have asked models in the hooks above, which adds side usage that is not on the tree yet.
+    removals.insert(side_usage_key(run.id)?);
+    let removals = removals
+        .into_iter()
+        .map(StateChange::remove_entry)
+        .collect();
     let ended = StoredRunEnd {
         status,
         ended_ms: run.chat.engine().now_ms(),
@@ -39,12 +43,14 @@ pub(crate) async fn finish_run(
         step: Some(step.step),
         ..ended.to_end_node(run.id)?
     };
-    run.append_node(node, gone).await?;
+    run.append_node(node, removals).await?;
+    // The entry last: the end node decides. A crash in between leaves an entry that says "running", and `resume` corrects it.
     let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
     ended
         .apply_to_entry(entry)
         .store_entry(&run.chat, run.id)
         .await?;
+    // Channels belong to the tree of runs, so only its root closes them.
     if run.record.depth == 0 {
         run.channels.close();
     }
@@ -53,7 +59,7 @@ pub(crate) async fn finish_run(
     Ok(())
 }
 
-/// Stores that the run waits for these calls, for lists.
+/// Stores in the run's entry that it waits for these calls. Its record stays: the run is open.
 pub(crate) async fn store_waiting(run: &LiveRun, calls: &[NodeId]) -> Result<(), RunError> {
     let entry = RunEntry {
         status: RunStatus::Waiting,

@@ -1,4 +1,6 @@
-//! What arrives while a run is busy: kept beside the tree, taken in between two steps, in the order of arrival.
+//! The inbox of a branch: items that arrive while a run is busy.
+//!
+//! They wait as entries beside the tree and are appended between two steps, in the order of arrival.
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
@@ -8,14 +10,14 @@ use crate::error::RunError;
 use crate::execution::LiveRun;
 use crate::record::{find_node, inbox_node_id, inbox_prefix};
 
-/// Puts something into the inbox of the conversation's branch. The run that works on it takes it in before it asks the
-/// model again; where none does, the next one.
+/// Puts an item into the inbox of the conversation's branch. The run that works on the branch appends it before it asks
+/// the model again; if there is none, the next run does.
 ///
 /// # Errors
 /// The store's.
 pub async fn post_to_inbox(chat: &Conversation, item: &Item) -> Result<(), EngineError> {
     let now = chat.engine().now_ms();
-    // Ordered by time, then by chance.
+    // Keys sort by time; the random part keeps two items of one millisecond apart, in either order.
     let which = chat.engine().new_run_id();
     let put = PutEntry {
         key: format!("{}{now:020}-{which}", inbox_prefix(&chat.branch())),
@@ -30,7 +32,7 @@ pub async fn post_to_inbox(chat: &Conversation, item: &Item) -> Result<(), Engin
     Ok(())
 }
 
-/// Takes in what has arrived, as layers let it in, and says whether there was anything.
+/// Appends what has arrived, after layers were asked about it. Returns whether anything was appended.
 pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
     let store = run.chat.engine().store().clone();
     let (owner, scope) = (run.chat.owner().clone(), conversation_scope(&run.chat));
@@ -45,7 +47,8 @@ pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
         let id = inbox_node_id(&entry.key);
         let item =
             Item::parse(&text).map_err(|source| EngineError::StoredItem { node: id, source })?;
-        // Taken in before, by this run or another whose process died, it is there.
+        // An earlier process may have died between the append and the removal of the entry below. The node's id derives
+        // from the key, so the item is recognised and not appended twice.
         let chat = &run.chat;
         let known = find_node(chat.engine(), &owner, chat.id(), id).await?;
         if known.is_none() {
@@ -67,6 +70,7 @@ pub(crate) async fn drain_inbox(run: &mut LiveRun) -> Result<bool, RunError> {
     Ok(any)
 }
 
+/// The scope of the inbox: entries of the conversation.
 fn conversation_scope(chat: &Conversation) -> KeyScope {
     KeyScope::Conversation(chat.id().clone())
 }

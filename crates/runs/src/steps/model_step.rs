@@ -1,4 +1,6 @@
-//! Asking the model: compile, call, let layers judge, record.
+//! The model step: compile a call, ask the model, let layers judge the answer, store it.
+//!
+//! Not here: running the calls of the answer (`tool_step`), and retry policies (`crate::tasks`).
 
 use std::sync::Arc;
 
@@ -24,16 +26,16 @@ use crate::execution::{
 use crate::record::{RUN_STATE_VERSION, node_id, stop_key};
 use crate::tasks::{Cancelled, Retryable};
 
-/// What a call of a model came to.
+/// How a streamed call of a model ended.
 enum StreamOutcome {
     Complete(String),
-    /// What came until it was called off.
+    /// The part that arrived before the run was aborted.
     Cancelled(String, Cancelled),
     Failed(ModelError),
 }
 
 impl StreamOutcome {
-    /// What kind of failure it was, if one.
+    /// The kind of failure for telemetry, if it failed.
     const fn failure_kind(&self) -> Option<&'static str> {
         match self {
             Self::Complete(_) => None,
@@ -43,7 +45,7 @@ impl StreamOutcome {
     }
 }
 
-/// Asks the model once more.
+/// Runs one model step. `refused` counts the answers that layers refused in a row.
 pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<(), RunError> {
     run.advance_to_step(run.step.saturating_add(1));
     let call = compile_call(run).await?;
@@ -52,15 +54,17 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
         tokens: call.report.totals.tokens,
     });
     let body = ask_model(run, &call).await?;
-    let (verdict, kept, recorded) = apply_after_model(run, &call, &body).await?;
+    let (verdict, items, recorded) = apply_after_model(run, &call, &body).await?;
     if recorded.sibling {
-        // Somebody was faster: the answer is kept on a branch of its own, and the model is asked about what is there.
+        // Another writer appended while the model answered, so the answer is about a history that is no longer the newest.
+        // It is stored on a branch of its own, because it was paid for, and the model is asked about what is there now.
         run.chat.refresh_session(&mut run.session).await?;
         run.set_next_step(NextStep::Ask { refused });
         return Ok(());
     }
     let next = match verdict {
         AnswerVerdict::Retry { feedback } => {
+            // A model that cannot satisfy its guards would be asked for ever.
             if refused >= max_refusals(run) {
                 return Err(RunError::Denied {
                     why: format!(
@@ -76,35 +80,37 @@ pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<()
         }
         AnswerVerdict::Stop { reason } => NextStep::End { text: reason },
         AnswerVerdict::Pass | AnswerVerdict::Fix(_) => {
-            next_after_answer(run, &call, &recorded, kept)
+            next_after_answer(run, &call, &recorded, items)
         }
     };
     run.set_next_step(next);
     Ok(())
 }
 
-/// What layers say to an answer, what is kept of it, and how it is stored. Where another changed a layer's state
-/// meanwhile, they are asked again.
+/// Asks layers about an answer and stores it as they decide. Returns the verdict, the items that count, and the record.
+///
+/// If a layer's state was stale, the layers are asked again on the new states.
 async fn apply_after_model(
     run: &mut LiveRun,
     call: &CompiledCall,
     body: &str,
 ) -> Result<(AnswerVerdict, Vec<Item>, Recorded), RunError> {
     let answer = lift(call.format(), body).map_err(EngineError::from)?;
-    let mut said = answer.transcript.items;
-    call.tool_names().restore_names(&mut said);
+    let mut items = answer.transcript.items;
+    // Names may be shortened for the provider; layers and tools know only the original ones.
+    call.tool_names().restore_names(&mut items);
     loop {
-        let verdict = run.session.after_model(&said).await?;
+        let verdict = run.session.after_model(&items).await?;
         let options = record_options_for(run, &verdict)?;
-        let kept = options.instead.clone();
+        let replacement = options.instead.clone();
         match record_answer(run, call, body, options).await {
-            Ok(recorded) => return Ok((verdict, kept.unwrap_or(said), recorded)),
+            Ok(recorded) => return Ok((verdict, replacement.unwrap_or(items), recorded)),
             Err(error) => run.retry_on_conflict(error).await?,
         }
     }
 }
 
-/// How an answer is stored that layers say this to.
+/// Returns how an answer with this verdict is stored.
 fn record_options_for(
     run: &LiveRun,
     verdict: &AnswerVerdict,
@@ -115,7 +121,7 @@ fn record_options_for(
     };
     match verdict {
         AnswerVerdict::Pass => {}
-        // Kept with the answer: whoever goes on with the run stops too.
+        // Stored together with the answer: a run that is resumed after a crash here stops as well.
         AnswerVerdict::Stop { reason } => {
             let stop =
                 StateChange::put_entry(stop_key(run.id)?, RUN_STATE_VERSION, json_bytes(reason));
@@ -123,6 +129,7 @@ fn record_options_for(
         }
         AnswerVerdict::Fix(items) => options.instead = Some(items.clone()),
         AnswerVerdict::Retry { feedback } => {
+            // Hidden, not deleted: the answer stays in the history, and its cost is counted when the run is resumed.
             options.audience = Audience::NONE;
             options.behind = vec![feedback_item(run, feedback)];
         }
@@ -130,7 +137,7 @@ fn record_options_for(
     Ok(options)
 }
 
-/// The call, compacted where it is due.
+/// Compiles the call, after compacting the history if that is due.
 async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
     let mut tools: Vec<ToolDefinition> = Vec::new();
     for (name, agent) in &run.agent.agents {
@@ -150,6 +157,7 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
         ..CompileOptions::default()
     };
     let mut prepare = run.agent.prepare_options.clone();
+    // The key derives from the step: a resumed run that compacts again finds the summary of the first attempt.
     let key = node_id(run.id, "compaction", &run.step.to_le_bytes());
     prepare.compact.ledger = Some(Arc::<RunSideUsage>::clone(&run.side_usage));
     prepare.compact.key = Some(*key.as_bytes());
@@ -157,7 +165,7 @@ async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
     Ok(prepared.await?.call)
 }
 
-/// The model's answer, asked for again where it failed in passing.
+/// Asks the model and returns the body of its answer. Transient failures are retried as the agent configures.
 async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, RunError> {
     let mut attempt = 0;
     loop {
@@ -168,21 +176,23 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
             payload: call.payload.to_json(),
         };
         let conversation = Some(run.chat.id().as_str());
-        let mut told = ModelCall::begin(request.format, &request.model, conversation);
-        let span = told.span().clone();
-        let streaming = stream_answer(run, request, &mut told).instrument(span);
-        let streamed = streaming.await;
-        told.end(streamed.failure_kind());
-        match streamed {
+        let mut telemetry = ModelCall::begin(request.format, &request.model, conversation);
+        let span = telemetry.span().clone();
+        let streaming = stream_answer(run, request, &mut telemetry).instrument(span);
+        let outcome = streaming.await;
+        telemetry.end(outcome.failure_kind());
+        match outcome {
             StreamOutcome::Complete(body) => return Ok(body),
+            // Tokens that arrived were paid for, and people may want to read them.
             StreamOutcome::Cancelled(body, cancelled) => {
                 store_partial_answer(run, call, &body).await?;
                 return Err(cancelled.into());
             }
             StreamOutcome::Failed(error) => {
-                let again = Retryable::is_retryable(&error);
+                // A retry starts the whole answer again: events of the failed attempt are void.
+                let is_transient = Retryable::is_retryable(&error);
                 let wait = run.agent.retry.retry_delay(attempt, error.retry_after());
-                let Some(wait) = wait.filter(|_| again) else {
+                let Some(wait) = wait.filter(|_| is_transient) else {
                     return Err(error.into());
                 };
                 let why = error.to_string();
@@ -195,16 +205,17 @@ async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, Run
     }
 }
 
+/// Streams one answer, passing its events to the observer.
 async fn stream_answer(
     run: &LiveRun,
     request: ModelRequest,
-    told: &mut ModelCall,
+    telemetry: &mut ModelCall,
 ) -> StreamOutcome {
-    let begun = run
+    let started = run
         .abort
         .run_until_aborted(run.agent.model.stream(request))
         .await;
-    let mut stream = match begun {
+    let mut stream = match started {
         Err(cancelled) => return StreamOutcome::Cancelled(String::new(), cancelled),
         Ok(Err(error)) => return StreamOutcome::Failed(error),
         Ok(Ok(stream)) => stream,
@@ -215,7 +226,7 @@ async fn stream_answer(
                 return StreamOutcome::Cancelled(stream.partial_response().body, cancelled);
             }
             Ok(Some(Ok(event))) => {
-                told.record_event(&event);
+                telemetry.record_event(&event);
                 run.notify_observer(|| RunEventKind::Delta(event));
             }
             Ok(Some(Err(error))) => return StreamOutcome::Failed(error),
@@ -224,12 +235,13 @@ async fn stream_answer(
     }
 }
 
-/// Keeps what came of an answer that was cut off: people see it, models do not.
+/// Stores the part of an answer that arrived before an abort. People see it, models do not.
 async fn store_partial_answer(
     run: &mut LiveRun,
     call: &CompiledCall,
     body: &str,
 ) -> Result<(), RunError> {
+    // A body that was cut within its first event has nothing to store, and that must not hide the abort.
     let Ok(lifted) = lift(call.format(), body) else {
         return Ok(());
     };
@@ -249,6 +261,7 @@ async fn store_partial_answer(
     }
 }
 
+/// Stores an answer, and counts its usage.
 async fn record_answer(
     run: &mut LiveRun,
     call: &CompiledCall,
@@ -271,7 +284,7 @@ async fn record_answer(
     Ok(recorded)
 }
 
-/// What the model is told of an answer that layers refuse.
+/// Builds the message that tells the model why its answer was refused. Only models see it.
 fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
     let item = Item::Message(Message::text(Role::Developer, feedback));
     let id = node_id(run.id, "feedback", &run.step.to_le_bytes());
@@ -282,23 +295,24 @@ fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
     }
 }
 
-/// How often an answer that layers refuse is asked for again: as the agent says, or its guardrails where that is less.
+/// The number of refused answers in a row after which the run fails: the agent's limit or that of its guardrails,
+/// whichever is lower.
 fn max_refusals(run: &LiveRun) -> u32 {
     let guardrails = run.session.layers().layer_of_type::<Guardrails>();
     let most = guardrails.map_or(u32::MAX, |(_, guardrails)| guardrails.max_retries());
     run.agent.max_refusals.min(most)
 }
 
-/// What comes after an answer.
+/// Returns what comes after an answer that counts.
 fn next_after_answer(
     run: &LiveRun,
     call: &CompiledCall,
     recorded: &Recorded,
-    kept: Vec<Item>,
+    items: Vec<Item>,
 ) -> NextStep {
     let mut calls = Vec::new();
     let mut text = String::new();
-    for (node, item) in recorded.nodes.iter().zip(kept) {
+    for (node, item) in recorded.nodes.iter().zip(items) {
         match item {
             Item::FunctionCall(call) => calls.push(UnansweredCall { node: *node, call }),
             item @ Item::Message(_) => text.push_str(&item.text()),
@@ -316,7 +330,7 @@ fn next_after_answer(
     }
 }
 
-/// An agent, offered as a tool.
+/// Describes a sub-agent as a tool with one argument, its task.
 fn sub_agent_tool(name: &str, description: &str) -> ToolDefinition {
     let schema = r#"{"type":"object","properties":{"task":{"type":"string","description":"What is to be done, with all that is needed to do it"}},"required":["task"],"additionalProperties":false}"#;
     ToolDefinition::Function(FunctionTool {

@@ -1,4 +1,4 @@
-//! Driving a run to its end: what comes next, until nothing does.
+//! The agent loop: drives a run step by step until it ends or waits.
 
 use contexture_engine::EngineError;
 use contexture_telemetry::Operation;
@@ -14,11 +14,10 @@ use crate::steps::inbox::drain_inbox;
 use crate::steps::model_step::run_model_step;
 use crate::steps::tool_step::run_calls;
 
-/// Goes on until the run ends, or waits.
+/// Drives the run until it ends or waits.
 ///
 /// # Errors
-/// [`RunError`]. A run that went wrong or was called off has ended, with all that was finished kept; only where the
-/// store itself fails it stays open, to be resumed.
+/// [`RunError`]. Only a failure of the store leaves the run open; any other error has ended it.
 pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     if let Some(ended) = run.stored_end.clone() {
         return stored_outcome(run, ended);
@@ -34,6 +33,7 @@ pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
     ended
 }
 
+/// Runs the loop and stores how it ended.
 async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
     let ended = step_loop(run).await;
     match ended {
@@ -48,14 +48,14 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
             finish_run(run, RunStatus::Completed, None).await?;
             Ok(build_turn(run, end))
         }
-        // The store failed: what is there is whole, and can be taken up.
+        // A store that failed cannot take the end either. What it holds is consistent, so the run can be resumed.
         Err(error @ RunError::Engine(EngineError::Store(_))) => Err(error),
         Err(error) => {
             let status = match &error {
                 RunError::Cancelled(_) => RunStatus::Aborted,
                 _ => RunStatus::Failed,
             };
-            // What ended the run counts more than that its end could not be stored.
+            // The caller gets the first error: it is the cause, and storing the end can be repeated by `resume`.
             if let Err(second) = finish_run(run, status, Some(&error)).await {
                 tracing::warn!(run = %run.id, error = %second, "a run's end is not stored");
             }
@@ -64,7 +64,7 @@ async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
     }
 }
 
-/// What it came to, of a run that has ended before it was taken up.
+/// Returns the outcome of a run that had ended before it was loaded.
 fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> {
     let why = ended.why.unwrap_or_default();
     match ended.status {
@@ -75,32 +75,38 @@ fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> 
     }
 }
 
+/// Takes steps until the run ends or waits.
 async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
     loop {
+        // Stop conditions look at an answer before its calls run: a run that is to stop starts no further work.
         if std::mem::take(&mut run.has_unchecked_answer)
             && let Some(stop) = check_stop_condition(run)
         {
             let reason = stop.reason;
             return Ok(TurnEnd::Stopped { reason });
         }
+        // Open calls of the last answer are carried out even if a value has ended the run: a call without an output would
+        // make the history unusable for the next turn.
         if run.value.is_some() && !matches!(run.next_step, NextStep::Run(_)) {
             return Ok(TurnEnd::Completed);
         }
         run.check_budget()?;
         match run.next_step.clone() {
             NextStep::Ask { refused } => {
+                // Before the call is compiled, so that the model sees what has just arrived.
                 drain_inbox(run).await?;
                 run_model_step(run, refused).await?;
             }
             NextStep::Run(calls) => {
                 let waiting = run_calls(run, calls).await?;
                 if !waiting.is_empty() {
-                    // Called off while somebody was asked, it does not wait.
+                    // Aborted while a person was asked: the run ends now instead of waiting.
                     run.check_budget()?;
                     return Ok(TurnEnd::Waiting { calls: waiting });
                 }
             }
             NextStep::End { .. } => {
+                // A message that arrived during the last answer still belongs to this run.
                 if !drain_inbox(run).await? {
                     return Ok(TurnEnd::Completed);
                 }
@@ -110,7 +116,7 @@ async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
     }
 }
 
-/// Whether what is to stop the run holds after an answer.
+/// Asks the agent's stop condition about the last answer.
 fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
     let calls: Vec<_> = match &run.next_step {
         NextStep::Run(calls) => calls.calls.iter().map(|call| call.call.clone()).collect(),
@@ -127,6 +133,7 @@ fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
     until.evaluate(&now)
 }
 
+/// Builds the outcome that the caller gets.
 fn build_turn(run: &LiveRun, end: TurnEnd) -> Turn {
     Turn {
         run: run.id,

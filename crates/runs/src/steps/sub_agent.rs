@@ -1,4 +1,7 @@
-//! Runs below a run: each on a branch of its own, with what its parent hands over, giving back a text.
+//! Child runs: each on a branch of its own, with a task from its parent, returning a text or a value.
+//!
+//! A child's id derives from the call or name it belongs to. A parent that is resumed therefore finds the child it had,
+//! open or ended, instead of starting a second one.
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::{NodeId, RunId};
@@ -20,9 +23,9 @@ use crate::steps::resume::load_run;
 use crate::steps::step_loop::drive;
 use crate::tools::{ToolFailure, ToolOutput};
 
-/// What became of a task that was given to another agent.
+/// The outcome of a task that was given to another agent.
 pub(crate) enum SubAgentOutcome {
-    /// It is done, or cannot be.
+    /// The child ended, or could not be started.
     Done {
         result: Result<ToolOutput, ToolFailure>,
         changes: Vec<StateChange>,
@@ -40,8 +43,7 @@ impl SubAgentOutcome {
     }
 }
 
-/// Begins a child run, or takes up the one that was begun under this name: on a branch of its own, its budget within
-/// what this run has left. Whoever drives it gives its end back by [`Run::join_child`].
+/// Begins a child run, or resumes the one begun under this name. See [`Run::spawn_child`](crate::Run::spawn_child).
 ///
 /// # Errors
 /// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
@@ -59,8 +61,7 @@ pub(crate) async fn spawn_child(
     open_child_run(run, id, agent, base, task).await
 }
 
-/// Takes back what a child gave: layers are told, and what it spent counts here. Done twice, also by a run that is
-/// resumed, it does nothing new. One that waits has no end yet: nothing is taken back.
+/// Takes the end of a child. See [`Run::join_child`](crate::Run::join_child).
 ///
 /// # Errors
 /// [`RunError::Engine`].
@@ -83,11 +84,12 @@ pub(crate) async fn join_child(
     {
         return Ok(());
     }
+    // The stored usage of the child is what marks it as joined, so usage is never counted twice.
     let changes = collect_child_result(run, child, turn).await?;
     run.append_state("child", changes).await
 }
 
-/// The task of a call, done by another agent.
+/// Lets another agent do the task of a call.
 pub(crate) async fn run_sub_agent(
     run: &mut LiveRun,
     of: &UnansweredCalls,
@@ -105,6 +107,7 @@ pub(crate) async fn run_sub_agent(
     let id = child_id(run.id, call.node.as_bytes());
     let mut child = match open_child_run(run, id, &agent, base, task).await {
         Ok(child) => child,
+        // Agents that call one another without end: the model is told, and can answer by itself.
         Err(error @ RunError::Depth { .. }) => {
             return Ok(SubAgentOutcome::from_failure(ToolFailure::from_message(
                 error,
@@ -114,7 +117,7 @@ pub(crate) async fn run_sub_agent(
     };
     let turn = Box::pin(drive(&mut child)).await;
     match turn {
-        // It is open still, and so is this run.
+        // The store failed, so the child stays open. An output now would be the last word on a call that is not finished.
         Err(error @ RunError::Engine(EngineError::Store(_))) => return Err(error),
         Ok(Turn {
             end: TurnEnd::Waiting { calls },
@@ -134,6 +137,7 @@ pub(crate) async fn run_sub_agent(
     Ok(SubAgentOutcome::Done { result, changes })
 }
 
+/// Tells layers of a child's end and returns the change that stores its usage, by which it counts as joined.
 async fn collect_child_result(
     run: &mut LiveRun,
     child: &LiveRun,
@@ -156,6 +160,7 @@ async fn collect_child_result(
     Ok(vec![put])
 }
 
+/// Opens a child: an open one is resumed, an ended one is restored, otherwise a new one begins.
 async fn open_child_run(
     run: &mut LiveRun,
     id: RunId,
@@ -168,10 +173,12 @@ async fn open_child_run(
     let chat = open_child_branch(run, id, base).await?;
     run.notify_observer(|| RunEventKind::Spawned { child: id });
     let mut config = agent.agent.clone();
+    // A child can never use more than its parent has left.
     config.budget = run
         .record
         .budget
         .limit_child(&run.usage(), &agent.agent.budget);
+    // One observer sees the whole tree, unless the sub-agent has one of its own.
     config.observer = config.observer.or_else(|| run.agent.observer.clone());
     if let Some(mut child) = load_run(&chat, id, &config, run.abort.child()).await? {
         child.channels = run.channels.clone();
@@ -189,7 +196,7 @@ async fn open_child_run(
     let place = record.run_scope(id);
     let session = match &ended {
         None => chat.child_session(place, &run.session).await?,
-        // As its layers were before they were told of its end.
+        // The states before the end node: `on_complete` is called again below, as it was then.
         Some((node, _)) => {
             let at = node
                 .parent
@@ -214,7 +221,7 @@ async fn open_child_run(
     Ok(child)
 }
 
-/// A child that has ended, and its parent does not know: what it gave and spent, and how its layers took it.
+/// Restores a child that ended before its parent could store that: its result, its usage, and its layers' last states.
 async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(), RunError> {
     let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
     let entry = ended.clone().apply_to_entry(entry);
@@ -229,7 +236,7 @@ async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(
         RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
     };
     run.session.on_complete(&end).await;
-    // Those outside the tree were stored with its end.
+    // States outside the tree were stored with the child's end already; the hook above would change them a second time.
     run.session.revert_shared_changes();
     run.usage = ended.spent.unwrap_or_default();
     run.earlier_elapsed = run.usage.elapsed;
@@ -239,7 +246,7 @@ async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(
     Ok(())
 }
 
-/// The branch of a child, made if it is not there.
+/// Opens the branch of a child, and creates it if needed.
 async fn open_child_branch(
     run: &LiveRun,
     id: RunId,
@@ -259,12 +266,14 @@ async fn open_child_branch(
         engine.now_ms(),
     );
     match made.await {
+        // It exists if an earlier process died after creating it.
         Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
         Err(error) => return Err(EngineError::from(error).into()),
     }
     Ok(run.chat.for_branch(branch))
 }
 
+/// Returns how a run ended, as layers are told.
 pub(crate) fn run_end(error: Option<&RunError>) -> RunEnd {
     match error {
         None => RunEnd::Completed,
