@@ -129,6 +129,7 @@ impl RunBudget {
                 (left, wanted) => left.or(wanted),
             }
         }
+        // What is left now, not the whole budget: children of one parent share what it has.
         let left = self.remaining(spent);
         Self {
             tokens: min_limit(left.tokens, wanted.tokens),
@@ -146,6 +147,7 @@ impl RunBudget {
     ) -> Result<(), Exceeded> {
         let count =
             |what, limit: Option<u64>, used| check_limit(what, limit, used, BudgetValue::Count);
+        // In the order of the fields, so that the same overrun always names the same limit.
         let lines = [
             count(BudgetKind::Tokens, self.tokens, spent.tokens.total()),
             check_limit(
@@ -168,7 +170,7 @@ impl RunBudget {
     }
 }
 
-/// One limit held against what was spent.
+/// One limit compared with the usage.
 struct LimitCheck {
     reached: bool,
     passed: bool,

@@ -159,6 +159,7 @@ impl RunUsage {
     /// Adds what a child spent: all but its time, which has passed for the parent too.
     pub fn roll_up(&mut self, child: &Self) {
         self.tokens.add(&child.tokens);
+        // Unknown is not zero: a cost stays absent until at least one price is known.
         self.cost = match (self.cost, child.cost) {
             (Some(a), Some(b)) => Some(a + b),
             (a, b) => a.or(b),
@@ -169,7 +170,7 @@ impl RunUsage {
     }
 }
 
-/// What a call cost, and whether that is all of it.
+/// Computes the cost of a call from its prices, and whether all of it is known.
 fn call_cost(usage: &Usage, prices: &Prices, kind: CacheKind) -> (Option<Money>, bool) {
     let input = usage.input_tokens.map(|total| {
         let read = usage.cache_read_tokens.unwrap_or(0);
@@ -178,15 +179,18 @@ fn call_cost(usage: &Usage, prices: &Prices, kind: CacheKind) -> (Option<Money>,
             read,
             write,
             write_long: 0,
+            // Input tokens include cached ones; saturating, because providers report inconsistent numbers.
             fresh: total.saturating_sub(read).saturating_sub(write),
         };
         let rates = Rates::for_request(prices, kind, used.total_tokens());
         rates.map(|rates| used.input_cost(&rates))
     });
     let output = usage.output_tokens.map(|tokens| {
+        // The price of output may depend on the size of the input.
         let price = prices.get(Meter::Output, usage.input_tokens.unwrap_or(0))?;
         Some(u128::from(tokens) * u128::from(price.micro_dollars_per_million()))
     });
+    // Integers in pico-dollars, not floats: sums over many calls stay exact.
     let known = [input, output].map(Option::flatten);
     let whole = known.iter().all(Option::is_some);
     let sum = known.into_iter().flatten().reduce(u128::saturating_add);

@@ -42,20 +42,20 @@ pub struct Abort {
 
 #[derive(Debug, Default)]
 struct AbortNode {
-    /// Set before the token is cancelled, or read from the parent by the first who asks: said once, it does not change.
+    /// The reason. Set before the token is cancelled, or copied from an ancestor on first use; once set it never changes.
     reason: OnceLock<Cancelled>,
     token: CancellationToken,
     parent: Option<Arc<AbortNode>>,
 }
 
 impl Abort {
-    /// One that stands under no other.
+    /// Creates an abort without a parent.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One below this: aborted with it, now or later, and alone without it.
+    /// Creates a child: aborting this aborts the child, aborting the child leaves this alone.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {
@@ -72,6 +72,8 @@ impl Abort {
         if self.reason().is_some() {
             return;
         }
+        // Reason first, then token: whoever sees the token cancelled finds a reason. Of two that abort at the same time,
+        // the first reason counts.
         let reason = reason.into();
         self.node.reason.get_or_init(|| Cancelled { reason });
         self.node.token.cancel();
@@ -106,8 +108,10 @@ impl Abort {
     /// # Errors
     /// [`Cancelled`], with the reason.
     pub async fn run_until_aborted<F: Future>(&self, work: F) -> Result<F::Output, Cancelled> {
+        // Checked before the first poll: a poll may already have side effects.
         self.ensure_not_aborted()?;
         tokio::select! {
+            // Biased towards the work: a result that is there at the moment of the abort is not thrown away.
             biased;
             done = work => Ok(done),
             cancelled = self.wait_for_abort() => Err(cancelled),
@@ -118,6 +122,7 @@ impl Abort {
 impl AbortNode {
     /// The reason of a node whose token is cancelled: its own, or that of the nearest above that has one.
     fn effective_reason(&self) -> Cancelled {
+        // Read lazily: the token cancels all descendants at once, but copying the reason down would need a list of them.
         let inherited = || {
             let above =
                 std::iter::successors(self.parent.as_deref(), |node| node.parent.as_deref());
@@ -132,7 +137,7 @@ impl AbortNode {
     }
 }
 
-/// A chain of any length is dropped without recursion.
+/// Drops a chain of parents in a loop: recursion would overflow the stack in a very deep one.
 impl Drop for AbortNode {
     fn drop(&mut self) {
         let mut next = self.parent.take();

@@ -121,7 +121,7 @@ where
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs tasks until one succeeds, and gives its place and value. That aborts the others; waiting ones never begin.
+/// Runs tasks until one succeeds, and returns its index and value. The others are aborted; waiting ones never begin.
 ///
 /// # Errors
 /// [`PartialFailure`], if none succeeds.
@@ -142,6 +142,7 @@ where
     if ended.succeeded.is_empty() {
         return Err(ended.into_partial_failure(abort));
     }
+    // In the order in which they ended, so the first is the winner; one that ended at the same moment is dropped.
     Ok(ended.succeeded.swap_remove(0))
 }
 
@@ -169,6 +170,7 @@ impl<T, E> TaskResults<T, E> {
     }
 }
 
+/// Runs tasks up to the limit at a time; `judge` decides after each whether the others are aborted.
 async fn run_tasks<T, E, F, Fut>(
     abort: &Abort,
     width: ConcurrencyLimit,
@@ -180,6 +182,7 @@ where
     Fut: Future<Output = Result<T, E>>,
 {
     let mut waiting = tasks.into_iter().enumerate();
+    // A group of its own: the tasks can be aborted without the caller.
     let group = abort.child();
     let begin = |(place, task): (usize, F)| {
         let work = task(group.child());
@@ -195,11 +198,13 @@ where
         failed: Vec::new(),
         skipped: 0,
     };
+    // Running tasks are waited for after an abort, not dropped: each ends where it can, and its result is reported.
     let mut over = false;
     while let Some((place, result)) = running.next().await {
         if let (false, GroupAction::Abort(reason)) = (over, judge(&result)) {
             over = true;
             group.abort(reason);
+            // Counting also consumes them, so none is begun below.
             ended.skipped = waiting.by_ref().count();
         }
         match result {

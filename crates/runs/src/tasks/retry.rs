@@ -107,6 +107,7 @@ impl Retry {
             return None;
         }
         if let Some(asked) = asked {
+            // Retrying earlier than asked only fails again, and makes rate limits last longer.
             return (asked <= self.max).then_some(asked);
         }
         let times = match self.backoff {
@@ -115,6 +116,7 @@ impl Retry {
             Backoff::Exponential => 2_u32.saturating_pow(done.saturating_sub(1)),
         };
         let wait = self.initial.saturating_mul(times).min(self.max);
+        // Bounded again, for jitter may exceed the maximum.
         Some(self.apply_jitter(wait, done).min(self.max))
     }
 
@@ -151,10 +153,12 @@ impl Retry {
         }
     }
 
+    /// Spreads a delay by ±25 %, so that many clients do not retry at the same moment.
     fn apply_jitter(&self, wait: Duration, done: u32) -> Duration {
         let Some(seed) = self.jitter else {
             return wait;
         };
+        // Seeded and drawn anew for each attempt: the delay depends on seed and attempt alone, so tests and replays agree.
         let mut random = fastrand::Rng::with_seed(seed.get());
         let drawn = (0..done.min(64)).map(|_| random.f64()).last();
         let by = 0.75 + drawn.unwrap_or(0.5) / 2.0;
