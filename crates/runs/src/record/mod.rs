@@ -4,6 +4,13 @@
 //! which runs are listed; its *end node* says how it ended. The tree decides: where record, end node and entry disagree
 //! after a crash, the entry is the one that is corrected.
 //!
+//! | what | where | from | until |
+//! |---|---|---|---|
+//! | entry | beside the tree, `runs/<id>` | before the first append | for ever |
+//! | record | state of the branch's head | the first append, with the input | the end node |
+//! | start markers, steps, values | state of the branch's head | the step that needs them | the end node |
+//! | end node | a node of the branch | the last append | for ever |
+//!
 //! All ids and keys derive from the run and what they stand for, so a step that is repeated after a crash writes the
 //! same nodes again, which the store ignores. Not here: when something is stored (`crate::steps`).
 

@@ -8,6 +8,11 @@
 //!                                                          └─ none ─▶ end: layers are told, the run's entries go
 //! ```
 //!
+//! * `step_loop` decides which step is next, asks stop conditions and checks the budget.
+//! * `model_step` gets one answer; `decide_call` and `tool_step` deal with its calls; `store_output` stores each output.
+//! * `sub_agent` runs a child by the same steps; `inbox` appends what arrived meanwhile.
+//! * `finish` ends the run; `resume` rebuilds a live run from the store.
+//!
 //! Each step is a function over a [`LiveRun`](crate::execution::LiveRun). Not here: what a tool is ([`crate::ToolBox`]),
 //! providers, storage.
 

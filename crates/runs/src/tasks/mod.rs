@@ -3,6 +3,11 @@
 //! An [`Abort`] cancels a run and every run below it; [`Retry`] repeats what failed for a moment, with a *backoff*
 //! between attempts; [`parallel`] runs tasks side by side up to a limit. Nothing here knows runs, models or tools.
 //!
+//! * An abort has a *reason*; the first one counts. It goes down the tree of runs, never up.
+//! * Work is cut where it next waits. What is done at the moment of the abort counts as done.
+//! * An error is *retryable* if the same request may succeed a moment later, such as a rate limit or a lost connection.
+//! * A group of tasks reports every result, also where some failed: [`PartialFailure`] holds both.
+//!
 //! Code of others (tools, stop conditions, observers) may panic. Unwinding through a caught panic is safe: what the code
 //! worked on is dropped with it.
 
