@@ -7,11 +7,9 @@ use std::time::Duration;
 use contexture_engine::EngineError;
 use contexture_models::ModelError;
 
-use crate::budget::Exceeded;
-use crate::cancel::Cancelled;
 use crate::channels::ChannelError;
-use crate::parallel::PartialFailure;
-use crate::retry::Retryable;
+use crate::limits::Exceeded;
+use crate::tasks::{Cancelled, PartialFailure, Retryable};
 
 /// Why a run did not succeed. Variants are what the caller would do next; [`RunError::kind`] is the word for programs.
 #[derive(Debug, thiserror::Error)]

@@ -11,39 +11,41 @@
 //! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-models`).
 
 mod agent;
-mod budget;
-mod cancel;
 mod channels;
 mod error;
-mod micros;
+mod execution;
+mod limits;
 mod money;
-mod panics;
-pub mod parallel;
 mod protocols;
-mod retry;
+mod record;
+mod run;
+mod steps;
+mod tasks;
 mod tools;
-mod until;
-mod usage;
 
 pub use agent::{
-    Agent, ApprovalDecision, Approver, ChildHistory, NoApprover, Observer, Run, RunEntry, RunEvent,
-    RunEventKind, RunHandle, RunStatus, SubAgent, Turn, TurnEnd, WaitingCall, list_runs,
-    open_calls, post_to_inbox, run_turn, run_turn_with_text, store_decision, waiting_calls,
+    Agent, ApprovalDecision, Approver, ChildHistory, NoApprover, Observer, RunEvent, RunEventKind,
+    SubAgent, Turn, TurnEnd,
 };
-pub use budget::{BudgetKind, BudgetValue, Exceeded, RunBudget};
-pub use cancel::{Abort, Cancelled};
 pub use channels::{
     Channel, ChannelError, ChannelMessage, ChannelMode, ChannelSender, ChannelStream, Channels,
     WaitTimeout,
 };
 pub use error::RunError;
+pub use execution::store_decision;
+pub use limits::{
+    BudgetKind, BudgetValue, Exceeded, RunBudget, RunUsage, Snapshot, StopCause, StopCondition,
+    StopReason, Tokens,
+};
 pub use money::{Money, MoneyError};
-pub use parallel::{ConcurrencyLimit, PartialFailure};
 pub use protocols::{AgUi, OpenResponses, ProtocolEvent};
-pub use retry::{Backoff, Retry, Retryable};
+pub use record::{RunEntry, RunStatus, WaitingCall, list_runs, open_calls, waiting_calls};
+pub use run::{Run, RunHandle, run_turn, run_turn_with_text};
+pub use steps::post_to_inbox;
+pub use tasks::{
+    Abort, Backoff, Cancelled, ConcurrencyLimit, PartialFailure, Retry, Retryable, parallel,
+};
 pub use tools::{
     Allowed, PendingApproval, Permit, Resolution, ToolBox, ToolCall, ToolConcurrency, ToolFailure,
     ToolHandler, ToolOptions, ToolOutput, function_call_output,
 };
-pub use until::{Snapshot, StopCause, StopCondition, StopReason};
-pub use usage::{RunUsage, Tokens};

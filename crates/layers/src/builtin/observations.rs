@@ -134,8 +134,8 @@ impl Observations {
         self
     }
 
-    /// Asks the model about what is unread, if it is enough. A failure leaves it unread, to be asked about when half as
-    /// much has come again.
+    /// Asks the model for notes about the unread text, if there is enough of it. After a failure the text stays unread, and
+    /// the model is asked again once half a threshold more has arrived.
     async fn distill_unread(&self, state: &mut ObservationsState, context: &HookContext) {
         let Some(threshold) = self.model_threshold else {
             return;
@@ -150,9 +150,10 @@ impl Observations {
              nothing that is not in it, no other words. If nothing matters answer NONE.\n\n{}",
             state.unread
         );
-        let asked =
+        // A timeout of its own, below the hook's: a slow model must not cost the notes that were made by rule.
+        let reply =
             tokio::time::timeout(MODEL_TIMEOUT, context.host.ask_model(&self.id, &prompt)).await;
-        let why = match asked {
+        let why = match reply {
             Ok(Ok(answer)) => {
                 for line in answer
                     .lines()
@@ -169,6 +170,8 @@ impl Observations {
             Err(_) => "it took too long".to_owned(),
         };
         tracing::debug!(layer = %self.id, why, "no notes by a model");
+        // Not asked again with every item while the model fails. The cap is what the buffer can hold: a threshold above it
+        // would never be reached.
         let cap = UNREAD as u64 / 4;
         state.ask_at = (unread + threshold / 2 + 1).min(cap);
     }
@@ -180,11 +183,12 @@ impl Default for Observations {
     }
 }
 
+/// Estimates tokens as a quarter of the bytes: only a threshold depends on it.
 fn estimate_tokens(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// A line of the model's, if it is a note.
+/// Reads one line of the model's reply; `None` if it is no note.
 fn parse_note_line(line: &str) -> Option<&str> {
     let line = line.trim().trim_start_matches(['-', '*', '•']).trim();
     (!line.is_empty() && line != "NONE").then_some(line)
@@ -193,18 +197,20 @@ fn parse_note_line(line: &str) -> Option<&str> {
 impl ObservationsState {
     fn add_observation(&mut self, kind: ObservationKind, by: &str, text: &str) {
         let text: String = text.trim().chars().take(CHARACTERS).collect();
+        // The same error in every round must not push out everything else.
         let same = |note: &Observation| note.kind == kind && note.text == text;
         if text.is_empty() || self.notes.iter().any(same) {
             return;
         }
         let by = by.chars().take(64).collect();
         self.notes.push(Observation { kind, by, text });
+        // The oldest goes: what still matters tends to be observed again.
         if self.notes.len() > NOTES {
             self.notes.remove(0);
         }
     }
 
-    /// Makes notes of an item, by rule.
+    /// Makes notes of an item, by rule: decisions, files, errors.
     fn record_item(&mut self, item: &Item) {
         match item {
             Item::Message(message) if !message.role.is_instruction() => {
@@ -230,6 +236,7 @@ impl ObservationsState {
                 let tool = self.open.take_tool_for_output(output);
                 if is_failed_output(output) {
                     let text = item.text();
+                    // The first line names the error; the rest is mostly a stack trace.
                     let first = text.lines().find(|line| !line.trim().is_empty());
                     let tool = tool.as_deref().unwrap_or("a tool");
                     self.add_observation(
@@ -243,7 +250,7 @@ impl ObservationsState {
         }
     }
 
-    /// Keeps an item for the model to read; what is too much goes from the front.
+    /// Adds an item to the unread text; what exceeds the buffer is dropped from its front.
     fn append_unread(&mut self, item: &Item) {
         let by = match item {
             Item::Message(message) if message.role == Role::User => "user",
@@ -253,6 +260,7 @@ impl ObservationsState {
             _ => return,
         };
         let text = item.text();
+        // A single long output takes at most a quarter, so the conversation around it stays readable.
         let end = text.floor_char_boundary(UNREAD / 4);
         let text = text.get(..end).unwrap_or_default();
         self.unread.push_str(&format!("[{by}] {text}\n"));

@@ -145,12 +145,15 @@ impl Default for PlanLayer {
 
 impl PlanState {
     fn apply_update(&mut self, update: PlanUpdate) -> Result<(), String> {
+        // The whole list first, then changes: a call may do both, and its changes mean the new list. Nothing is lost by an
+        // error in between, for the runner drops the copy of the state.
         if let Some(tasks) = update.tasks {
             if tasks.len() > TASKS {
                 return Err(format!("{} tasks, the limit is {TASKS}", tasks.len()));
             }
             self.tasks.clear();
             for task in tasks {
+                // Ids are stable while the list is, so the model can name a task in a later call.
                 let id = task.id.unwrap_or_else(|| self.free_id());
                 if self.tasks.iter().any(|other| other.id == id) {
                     return Err(format!("two tasks have the id {id:?}"));
@@ -166,6 +169,7 @@ impl PlanState {
         }
         for change in update.changes.unwrap_or_default() {
             let Some(task) = self.tasks.iter_mut().find(|task| task.id == change.id) else {
+                // The error lists what there is: a model corrects itself by it without asking for the plan.
                 let there: Vec<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
                 let there = there.join(", ");
                 return Err(format!(
@@ -227,6 +231,7 @@ impl Layer for PlanLayer {
         if state.tasks.is_empty() {
             return Ok(Vec::new());
         }
+        // Open tasks first: they survive where the budget cuts off the end.
         let (over, open): (Vec<&PlanTask>, Vec<&PlanTask>) =
             state.tasks.iter().partition(|task| task.status.is_over());
         let shown = open.into_iter().chain(over).map(|task| {
@@ -241,6 +246,7 @@ impl Layer for PlanLayer {
         _: &PlanState,
         _: &HookContext,
     ) -> Result<Option<PlanState>, LayerError> {
+        // A child has a task of its own; its parent's plan would only distract it.
         Ok(Some(PlanState::default()))
     }
 

@@ -113,7 +113,7 @@ impl Retrieval {
         self
     }
 
-    /// The texts that answer a question best, best first.
+    /// Finds the texts that match a question best, best first.
     async fn find_texts(
         &self,
         question: &str,
@@ -125,12 +125,16 @@ impl Retrieval {
         if query.is_empty() {
             return Ok(Vec::new());
         }
+        // More than are shown: hits on the path, duplicates and old ones are sorted out below.
         let mut hits = context.host.search(&query, HITS).await?;
+        // What is on the path is in the history already.
         hits.retain(|found| !on_path.contains(&found.node));
+        // Scores of stores have no common scale, so each is taken relative to the best hit.
         let best = hits.iter().map(|found| found.score).fold(0.0, f64::max);
         let candidates = hits.into_iter().map(|found| {
             let fits = if best > 0.0 { found.score / best } else { 1.0 };
             let age_ms = context.now_ms.saturating_sub(found.at_ms).max(0);
+            // Age decides between texts of about the same fit; it never outweighs a clearly better one.
             let months = (age_ms / 86_400_000) as f64 / 30.0;
             RankedHit {
                 score: 0.9 * fits + 0.1 / (1.0 + months),
@@ -143,14 +147,17 @@ impl Retrieval {
                 .total_cmp(&a.score)
                 .then_with(|| compare_newest_first(a, b))
         });
+        // One text may be stored many times, on branches or by repeated questions.
         let mut said = BTreeSet::new();
         candidates.retain(|one| said.insert(one.hit.text.clone()));
+        // Embedding costs a call of a model per text, so only the best candidates are ranked again.
         candidates.truncate(limit * CANDIDATES);
         self.rerank_by_embedding(question, &mut candidates).await;
         candidates.truncate(limit);
         Ok(candidates)
     }
 
+    /// Ranks candidates again by their embedding. If that fails they keep their order.
     async fn rerank_by_embedding(&self, question: &str, candidates: &mut [RankedHit]) {
         let Some(embedder) = self.embedder.as_ref().filter(|_| candidates.len() > 1) else {
             return;
@@ -158,6 +165,7 @@ impl Retrieval {
         let texts = candidates.iter().map(|one| one.hit.text.as_str());
         let texts: Vec<&str> = [question].into_iter().chain(texts).collect();
         let vectors = match embedder.embed_texts(&texts).await {
+            // Without one vector per text it is not known which belongs to which.
             Ok(vectors) if vectors.len() == texts.len() => vectors,
             Ok(_) => return tracing::debug!(layer = %self.id, "not one vector a text"),
             Err(error) => return tracing::debug!(layer = %self.id, %error, "no vectors"),
@@ -185,7 +193,7 @@ fn compare_newest_first(a: &RankedHit, b: &RankedHit) -> std::cmp::Ordering {
     b.hit.at_ms.cmp(&a.hit.at_ms)
 }
 
-/// The cosine of two vectors; 0 where there is none.
+/// Returns the cosine of two vectors; 0 if they differ in length or one is zero.
 fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| -> f64 {
         a.iter()
@@ -201,10 +209,11 @@ fn cosine_similarity(a: &[f32], b: &[f32]) -> f64 {
     }
 }
 
-/// The words of a question that are worth looking for, at most [`WORDS`]: names first.
+/// Extracts the words of a question worth searching for, at most [`WORDS`]: names first.
 fn search_terms(question: &str) -> Vec<String> {
     let mut all: Vec<(bool, String)> = Vec::new();
     let mut first = true;
+    // Both ends of a long message: what is asked stands before or after what was pasted in.
     let head = question.floor_char_boundary(QUESTION);
     let tail = question.ceil_char_boundary(question.len().saturating_sub(QUESTION));
     let ends = [question.get(..head), question.get(tail.max(head)..)];
@@ -217,6 +226,7 @@ fn search_terms(question: &str) -> Vec<String> {
         let ends = piece.ends_with('.');
         let piece = piece.trim_matches(|c: char| !c.is_alphanumeric());
         if !piece.is_empty() {
+            // The first word of a sentence has a capital anyway, so that alone does not make it a name.
             for text in split_unspaced_script(piece) {
                 let is_name = is_name(&text, first);
                 let common = COMMON.contains(&text.to_lowercase().as_str());
@@ -232,13 +242,13 @@ fn search_terms(question: &str) -> Vec<String> {
         }
         first |= ends;
     }
-    // The longest words say most; the sort is stable.
+    // Longer words are rarer and so more telling; the sort is stable, so equal ones keep their order.
     all.sort_by_key(|(is_name, text)| (!is_name, Reverse(text.chars().count())));
     all.truncate(WORDS);
     all.into_iter().map(|(_, text)| text).collect()
 }
 
-/// Scripts without spaces are cut into pairs.
+/// Splits a word of a script without spaces, such as Chinese, into pairs of characters.
 fn split_unspaced_script(piece: &str) -> Vec<String> {
     let characters: Vec<char> = piece.chars().take(80).collect();
     if !characters.iter().any(|c| *c >= '\u{2e80}') {

@@ -205,7 +205,7 @@ impl Scratchpad {
         self
     }
 
-    /// The same, standing there. In the system prompt each change opens an epoch.
+    /// Sets where the pad is placed. In the system prompt each change opens an epoch.
     #[must_use]
     pub fn with_placement(mut self, placement: Placement) -> Self {
         (self.spec.band, self.spec.stability) = band_and_stability(placement);
@@ -236,6 +236,7 @@ impl Scratchpad {
         self.merge_change(pad, change)
     }
 
+    /// Merges a change, checking depth, size and schema.
     fn merge_change(
         &self,
         pad: &mut ScratchpadContent,
@@ -244,6 +245,7 @@ impl Scratchpad {
         let unread = |reason: String| ScratchpadError::NotAnObject { reason };
         let change: Map<String, Value> =
             serde_json::from_str(change.get()).map_err(|error| unread(error.to_string()))?;
+        // Depth before merging: the merge recurses as deep as the change.
         if change
             .values()
             .any(|value| is_deeper(value, MAX_PAD_DEPTH - 1))
@@ -252,6 +254,7 @@ impl Scratchpad {
                 limit: MAX_PAD_DEPTH,
             });
         }
+        // Merged on a copy: size and schema are known only afterwards, and a refused change must leave nothing.
         let mut merged = pad.clone();
         merge_patch(&mut merged.0, change);
         let text = Raw::from_value(&merged).map_err(|error| unread(error.to_string()))?;
@@ -330,6 +333,7 @@ impl Layer for Scratchpad {
             .iter()
             .filter_map(|name| pad.0.get_key_value(name));
         let others = pad.0.iter().filter(|(name, _)| !self.order.contains(name));
+        // Sections of the schema in its order, then others: the text stays the same whatever order the model writes in.
         let mut sections = Vec::new();
         for (name, value) in known.chain(others) {
             let value =

@@ -1,4 +1,7 @@
-//! A layer of whatever type, so that a list can hold many.
+//! Layers of different types behind one trait, so that a list can hold them.
+//!
+//! Each layer has its own type of state; here it is erased to [`AnyState`] and cast back by the adapter. Synchronous
+//! methods catch panics here; asynchronous hooks are guarded by the hook runner, which also bounds their time.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use crate::contract::{
     LayerSpec, ObservedItems, Projection, RecallInput, RunEnd, ToolGate, ToolRequest, catch_panic,
 };
 
-/// A state of a type only its layer knows.
+/// A state whose type only its layer knows.
 pub(crate) type AnyState = Box<dyn Any + Send + Sync>;
 
 #[async_trait]
@@ -93,7 +96,8 @@ pub(crate) trait DynLayer: Send + Sync {
     ) -> Result<Raw, FunctionError>;
 }
 
-/// A layer, with what it says of itself asked once.
+/// Adapts a [`Layer`] to [`DynLayer`]. Spec and functions are asked for once: they must not change while the list is in
+/// use, since budgets and tool names were checked against them.
 pub(crate) struct LayerAdapter<L> {
     pub(crate) layer: L,
     spec: LayerSpec,
@@ -110,7 +114,7 @@ impl<L: Layer> LayerAdapter<L> {
     }
 }
 
-/// The state as the type its layer knows.
+/// Casts a state to the type of its layer.
 pub(crate) fn downcast_state<L: Layer>(state: &AnyState) -> Result<&L::State, LayerError> {
     state.downcast_ref().ok_or_else(wrong_state_type)
 }
@@ -147,6 +151,7 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
             let state: L::State = if version == self.spec.version {
                 serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?
             } else {
+                // Only the layer knows its old formats; it gets the stored JSON as it is.
                 let text =
                     std::str::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
                 let raw = Raw::parse(text).map_err(|error| unreadable(error.to_string()))?;
@@ -171,7 +176,7 @@ impl<L: Layer> DynLayer for LayerAdapter<L> {
         let (Ok(one), Ok(other)) = (downcast_state::<L>(one), downcast_state::<L>(other)) else {
             return false;
         };
-        // One that cannot tell is stored once too often.
+        // A comparison that panics counts as different: storing a state once too often does no harm.
         catch_panic(|| Ok(one == other)).unwrap_or(false)
     }
 

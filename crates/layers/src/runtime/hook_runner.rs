@@ -1,4 +1,8 @@
-//! Running hooks: each in its own time, on a copy of its state, unable to harm another.
+//! Runs one hook of every layer: each within its own timeout, on a copy of its state.
+//!
+//! A failure, a panic or a timeout costs a layer its own change and nothing else; only a layer with
+//! [`OnError::Fail`](crate::OnError::Fail) stops the operation. Hooks that decide (`on_append`, `after_model`,
+//! `before_tool`) run one after the other, because each sees what the one before decided; `observe` runs in parallel.
 
 use std::panic::AssertUnwindSafe;
 
@@ -17,7 +21,7 @@ use crate::runtime::dyn_layer::{AnyState, DynLayer};
 use crate::runtime::layer_states::{LayerStates, SlotState, StateSlot};
 use crate::runtime::layers::Layers;
 
-/// Runs a hook within its time, in a span of its own. A panic is a failure like any other.
+/// Runs a hook within its layer's timeout, in a tracing span of its own. A panic or a timeout becomes a [`LayerError`].
 pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     layer: &dyn DynLayer,
     hook: Hook,
@@ -31,6 +35,7 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
         error.type = tracing::field::Empty,
     );
     let limit = spec.timeouts.for_hook(hook);
+    // Safe to unwind: the hook works on a copy of the state, which is dropped if the hook fails.
     let caught = AssertUnwindSafe(run)
         .catch_unwind()
         .instrument(span.clone());
@@ -48,7 +53,8 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     };
     if ended.is_err() {
         record_error(&span, kind);
-        // A function is a tool, and told as one.
+        // A function's failure is the output of a tool, and is counted with the tools: a bad argument of a model is no
+        // fault of the layer.
         if hook != Hook::Function {
             count_layer_failure(spec.id.as_str(), hook.as_str(), kind);
         }
@@ -56,14 +62,14 @@ pub(crate) async fn run_with_timeout<T, E: From<LayerError>>(
     ended
 }
 
-/// A copy of a layer's state for one hook, and what the hook tells.
+/// One run of a hook: a copy of the layer's state, and a list of events of its own.
 struct HookRun {
     state: AnyState,
     context: HookContext,
 }
 
 impl HookRun {
-    /// `None` where the layer has no state.
+    /// Copies the state and forks the context; `None` if the layer has no state.
     fn new(
         layer: &dyn DynLayer,
         slot: &StateSlot,
@@ -76,7 +82,7 @@ impl HookRun {
         }))
     }
 
-    /// If all went well the copy becomes the state, and what was told counts.
+    /// Makes the copy the state and passes the events on, if the hook succeeded.
     fn commit_state<T, E: From<LayerError>>(
         self,
         layer: &dyn DynLayer,
@@ -85,20 +91,23 @@ impl HookRun {
         ended: Result<T, E>,
     ) -> Result<T, E> {
         let value = ended?;
+        // The state may still be refused, as too large or invalid. Events come after it: nobody hears of a change that does
+        // not count.
         slot.set_state(layer, self.state)?;
         context.merge_events(&self.context);
         Ok(value)
     }
 }
 
-/// Runs a hook on a copy of the state, within its time: `None` where the layer has no state.
+// A macro, because every hook has another signature and its future borrows the state and the context of the copy.
+/// Runs a hook on a copy of the state; `None` if the layer has no state.
 macro_rules! attempt {
-    ($layer:ident, $slot:ident, $context:expr, $name:ident, |$state:ident, $apart:ident| $hook:expr) => {
+    ($layer:ident, $slot:ident, $context:expr, $name:ident, |$state:ident, $own_context:ident| $hook:expr) => {
         match HookRun::new($layer, $slot, $context) {
             None => None,
             Some(Err(error)) => Some(Err(error.into())),
             Some(Ok(mut attempt)) => {
-                let ($state, $apart) = (&mut attempt.state, &attempt.context);
+                let ($state, $own_context) = (&mut attempt.state, &attempt.context);
                 let ended = run_with_timeout($layer, Hook::$name, $hook).await;
                 Some(attempt.commit_state($layer, $slot, $context, ended))
             }
@@ -106,8 +115,10 @@ macro_rules! attempt {
     };
 }
 
-/// The outcome of a hook, and its value if it has one. `None` is a layer without a state: one that must not fail fails
-/// by that, unless it is left out on purpose.
+/// Records the outcome of a hook and returns its value, if there is one.
+///
+/// `run` is `None` for a layer without a state. A layer that must not fail fails by that too, unless its parent's layer
+/// left it out on purpose.
 pub(crate) fn hook_outcome<T>(
     layer: &dyn DynLayer,
     slot: &StateSlot,
@@ -116,9 +127,10 @@ pub(crate) fn hook_outcome<T>(
     outcomes: &mut Vec<HookOutcome>,
 ) -> Result<Option<T>, LayersError> {
     let spec = layer.spec();
-    let must = spec.on_error == OnError::Fail;
+    let must_succeed = spec.on_error == OnError::Fail;
     let run = match run {
-        None if must && !matches!(slot.current, SlotState::LeftOut) => {
+        // A guard whose state cannot be read must not silently let everything pass.
+        None if must_succeed && !matches!(slot.current, SlotState::LeftOut) => {
             Some(Err(LayerError::from_message(slot.missing_reason())))
         }
         run => run,
@@ -129,7 +141,7 @@ pub(crate) fn hook_outcome<T>(
             (HookStatus::Skipped { why }, None)
         }
         Some(Ok(value)) => (HookStatus::Ok, Some(value)),
-        Some(Err(source)) if must => {
+        Some(Err(source)) if must_succeed => {
             return Err(LayersError::Layer {
                 id: spec.id.clone(),
                 hook,
@@ -151,7 +163,7 @@ pub(crate) fn hook_outcome<T>(
 }
 
 impl Layers {
-    /// Gives every layer that has none its first state.
+    /// Gives every layer without a state its first state.
     ///
     /// # Errors
     /// The failure of a layer that must not fail. Another one that fails is left out until the states are read again.
@@ -164,16 +176,17 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let run = match slot.current {
                 SlotState::Ready(..) | SlotState::LeftOut => continue,
+                // What is stored stays as it is: a fresh state would overwrite what a newer version could still read.
                 SlotState::Broken(_) => None,
                 SlotState::Absent => {
-                    let apart = context.fork();
-                    let run = run_with_timeout(layer, Hook::Init, layer.init(&apart)).await;
+                    let own_context = context.fork();
+                    let run = run_with_timeout(layer, Hook::Init, layer.init(&own_context)).await;
                     Some(apply_first_state(
                         layer,
                         slot,
                         run.map(Some),
                         context,
-                        &apart,
+                        &own_context,
                     ))
                 }
             };
@@ -195,9 +208,10 @@ impl Layers {
     ) -> Result<(Vec<Item>, Vec<HookOutcome>), LayersError> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
+            // A copy: a layer that fails halfway must not have taken items away.
             let given = items.clone();
-            let run = attempt!(layer, slot, context, OnAppend, |state, apart| layer
-                .on_append(state, given, apart));
+            let run = attempt!(layer, slot, context, OnAppend, |state, own_context| layer
+                .on_append(state, given, own_context));
             if let Some(changed) = hook_outcome(layer, slot, Hook::OnAppend, run, &mut outcomes)? {
                 items = changed;
             }
@@ -205,8 +219,8 @@ impl Layers {
         Ok((items, outcomes))
     }
 
-    /// What the layers say to an answer: each sees it as those before it have left it. The first that wants it again,
-    /// or the end, has the last word.
+    /// Asks the layers about an answer, in order: each sees it as the layers before it left it. The first that asks for
+    /// another answer, or for the end of the run, decides.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -219,12 +233,13 @@ impl Layers {
         let mut outcomes = Vec::new();
         let mut fixed: Option<Vec<Item>> = None;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let seen = fixed.as_deref().unwrap_or(answer);
-            let run = attempt!(layer, slot, context, AfterModel, |state, apart| layer
-                .after_model(state, seen, apart));
+            let current = fixed.as_deref().unwrap_or(answer);
+            let run = attempt!(layer, slot, context, AfterModel, |state, own_context| layer
+                .after_model(state, current, own_context));
             match hook_outcome(layer, slot, Hook::AfterModel, run, &mut outcomes)? {
                 None | Some(AnswerVerdict::Pass) => {}
                 Some(AnswerVerdict::Fix(items)) => fixed = Some(items),
+                // The answer will not be used, so no later layer has to judge it.
                 Some(last) => return Ok((last, outcomes)),
             }
         }
@@ -232,8 +247,8 @@ impl Layers {
         Ok((verdict, outcomes))
     }
 
-    /// Whether a call of a tool may run. A layer that denies it is the last one asked; one that must not fail and does
-    /// denies.
+    /// Asks the layers whether a tool call may run. The first denial ends the question; a layer that must not fail and
+    /// does denies the call.
     pub async fn before_tool(
         &self,
         states: &mut LayerStates,
@@ -243,10 +258,11 @@ impl Layers {
         let mut outcomes = Vec::new();
         let mut gate = ToolGate::Allow;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let run = attempt!(layer, slot, context, BeforeTool, |state, apart| layer
-                .before_tool(state, call, apart));
-            let said = match hook_outcome(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
-                Ok(said) => said.unwrap_or_default(),
+            let run = attempt!(layer, slot, context, BeforeTool, |state, own_context| layer
+                .before_tool(state, call, own_context));
+            let answer = match hook_outcome(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
+                Ok(decision) => decision.unwrap_or_default(),
+                // Fail closed: the tool does not run, but the run goes on, and the model is told.
                 Err(error) => {
                     outcomes.push(HookOutcome {
                         layer: layer.spec().id.clone(),
@@ -258,7 +274,7 @@ impl Layers {
                     ToolGate::Deny(format!("it could not be checked: {error}"))
                 }
             };
-            gate = gate.and(said);
+            gate = gate.and(answer);
             if matches!(gate, ToolGate::Deny(_)) {
                 break;
             }
@@ -288,7 +304,7 @@ impl Layers {
         }))
         .await;
         let mut outcomes = Vec::new();
-        // Whoever was done first, what they tell is told in their order.
+        // Committed in the order of the list, not in the order of completion: events are the same on every run.
         for ((layer, slot), run) in self.iter().zip(&mut states.slots).zip(runs) {
             let run = run.map(|run| {
                 let (attempt, ended) = run?;
@@ -312,14 +328,16 @@ impl Layers {
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
+            // A broken state stays broken: its layer could not read it, so it must not be replaced either.
             let (SlotState::Absent | SlotState::Ready(..), Some(from)) =
                 (&slot.current, from.ready_state())
             else {
                 continue;
             };
-            let apart = context.fork();
-            let run = run_with_timeout(layer, Hook::OnSpawn, layer.on_spawn(from, &apart)).await;
-            let run = apply_first_state(layer, slot, run, context, &apart);
+            let own_context = context.fork();
+            let run =
+                run_with_timeout(layer, Hook::OnSpawn, layer.on_spawn(from, &own_context)).await;
+            let run = apply_first_state(layer, slot, run, context, &own_context);
             hook_outcome(layer, slot, Hook::OnSpawn, Some(run), &mut outcomes)?;
         }
         Ok(outcomes)
@@ -340,8 +358,13 @@ impl Layers {
             let Some(from) = from.ready_state() else {
                 continue;
             };
-            let run = attempt!(layer, slot, context, OnParentUpdate, |state, apart| layer
-                .on_parent_update(state, from, apart));
+            let run = attempt!(
+                layer,
+                slot,
+                context,
+                OnParentUpdate,
+                |state, own_context| layer.on_parent_update(state, from, own_context)
+            );
             hook_outcome(layer, slot, Hook::OnParentUpdate, run, &mut outcomes)?;
         }
         Ok(outcomes)
@@ -363,8 +386,8 @@ impl Layers {
             let Some(from) = from.ready_state() else {
                 continue;
             };
-            let run = attempt!(layer, slot, context, OnReturn, |state, apart| layer
-                .on_return(state, from, end, apart));
+            let run = attempt!(layer, slot, context, OnReturn, |state, own_context| layer
+                .on_return(state, from, end, own_context));
             hook_outcome(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
         }
         Ok(outcomes)
@@ -379,14 +402,14 @@ impl Layers {
     ) -> Vec<HookOutcome> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let run = attempt!(layer, slot, context, OnComplete, |state, apart| layer
-                .on_complete(state, end, apart));
+            let run = attempt!(layer, slot, context, OnComplete, |state, own_context| layer
+                .on_complete(state, end, own_context));
             hook_outcome_or_log(layer, slot, Hook::OnComplete, run, &mut outcomes);
         }
         outcomes
     }
 
-    /// Lets each layer go, in reverse order.
+    /// Disposes of each layer, in reverse order: a layer may use what an earlier one set up.
     pub async fn dispose(&self, states: &LayerStates) -> Vec<HookOutcome> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&states.slots).rev() {
@@ -401,7 +424,7 @@ impl Layers {
         outcomes
     }
 
-    /// Runs a function that models call by the name `tool`: arguments and result are held against their schemas.
+    /// Runs the function that models call by the name `tool`. Arguments and result are checked against their schemas.
     ///
     /// # Errors
     /// [`FunctionError`]; the state stays as it was then.
@@ -427,10 +450,11 @@ impl Layers {
         };
         validate_against_schema(&function.input, arguments)
             .map_err(|why| FunctionError::Arguments { why })?;
-        let run = attempt!(layer, slot, context, Function, |state, apart| async {
+        let run = attempt!(layer, slot, context, Function, |state, own_context| async {
             let result = layer
-                .call_function(state, function.name, arguments, apart)
+                .call_function(state, function.name, arguments, own_context)
                 .await?;
+            // Checked inside the attempt: a function with a wrong result changes no state.
             if let Some(schema) = &function.output {
                 validate_against_schema(schema, &result)
                     .map_err(|why| FunctionError::Result { why })?;
@@ -441,16 +465,18 @@ impl Layers {
     }
 }
 
-/// Takes a layer's first state where there is none; `None` leaves the layer out. One that fails and has no state is
-/// skipped until the states are read again.
+/// Sets a layer's first state if it has none; a result of `None` leaves the layer out of the run.
+///
+/// A layer that fails without a state is skipped until the states are read again.
 fn apply_first_state(
     layer: &dyn DynLayer,
     slot: &mut StateSlot,
     run: Result<Option<AnyState>, LayerError>,
     context: &HookContext,
-    apart: &HookContext,
+    own_context: &HookContext,
 ) -> Result<(), LayerError> {
-    let begun = run.and_then(|state| match state {
+    let applied = run.and_then(|state| match state {
+        // A state of the child's own, from an earlier attempt or shared with its parent, is newer than a first one.
         Some(_) if slot.ready_state().is_some() => Ok(()),
         Some(state) => slot.set_state(layer, state),
         None => {
@@ -458,15 +484,16 @@ fn apply_first_state(
             Ok(())
         }
     });
-    match &begun {
-        Ok(()) => context.merge_events(apart),
+    match &applied {
+        Ok(()) => context.merge_events(own_context),
         Err(_) if slot.ready_state().is_some() => {}
+        // Not asked again with every hook: the cause is unlikely to pass within the run.
         Err(error) => slot.current = SlotState::Broken(error.to_string()),
     }
-    begun
+    applied
 }
 
-/// What is wrong with a value by its schema.
+/// Checks a value against a JSON schema; the error lists every violation.
 fn validate_against_schema(schema: &Raw, value: &Raw) -> Result<(), String> {
     let checker = SchemaValidator::new(schema).map_err(|error| error.to_string())?;
     let found = checker
@@ -475,13 +502,13 @@ fn validate_against_schema(schema: &Raw, value: &Raw) -> Result<(), String> {
     match found.is_empty() {
         true => Ok(()),
         false => {
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-            Err(found.join("; "))
+            let violations: Vec<String> = found.iter().map(ToString::to_string).collect();
+            Err(violations.join("; "))
         }
     }
 }
 
-/// As [`hook_outcome`], where no failure stops the others.
+/// Like [`hook_outcome`], but a failure is logged and does not keep the hook from the other layers.
 fn hook_outcome_or_log(
     layer: &dyn DynLayer,
     slot: &StateSlot,

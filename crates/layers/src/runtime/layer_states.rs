@@ -1,4 +1,7 @@
-//! The states of a list of layers at one instant: bytes in, bytes out.
+//! The states of a list of layers at one instant.
+//!
+//! States are read from bytes and given back as bytes, so the store needs to know nothing of their types. Each slot
+//! remembers what was read, which is what a store compares when another writer may have been faster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +9,7 @@ use std::sync::Arc;
 use crate::contract::{LayerError, LayerId, StateScope};
 use crate::runtime::dyn_layer::{AnyState, DynLayer};
 
-/// The largest state, in bytes of JSON. It is the store's limit for one value.
+/// Maximum size of a state, in bytes of JSON: the store's limit for one value.
 pub const STATE_BYTES: usize = 1 << 20;
 
 /// A stored state.
@@ -18,20 +21,20 @@ pub struct StoredState {
     pub bytes: Arc<[u8]>,
 }
 
-/// A state that is to be stored.
+/// A state to store, with the value it replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedState {
-    /// Whose it is.
+    /// The layer.
     pub layer: LayerId,
-    /// What it belongs to.
+    /// What the state belongs to: a path, a conversation, a resource.
     pub scope: StateScope,
-    /// What it is now.
+    /// The new state.
     pub now: StoredState,
-    /// What it replaces; `None`: there was nothing.
+    /// The stored state it replaces; `None` if nothing was stored.
     pub before: Option<StoredState>,
 }
 
-/// The states of a list of layers, as they were read and as the hooks have left them.
+/// The states of a list of layers: as they were read, and as hooks left them.
 #[derive(Default)]
 pub struct LayerStates {
     /// In the order of the list.
@@ -45,13 +48,13 @@ pub(crate) struct StateSlot {
 }
 
 pub(crate) enum SlotState {
-    /// There is none yet.
+    /// No state yet.
     Absent,
-    /// This one, and what it is as bytes.
+    /// A state, and its bytes.
     Ready(AnyState, StoredState),
-    /// It cannot be had, for this reason: the layer is skipped, and what is stored stays as it is.
+    /// The state cannot be read, for this reason: the layer is skipped, and what is stored stays as it is.
     Broken(String),
-    /// The parent's layer leaves it out of this run.
+    /// The parent's layer leaves this layer out of the child run.
     LeftOut,
 }
 
@@ -77,7 +80,7 @@ impl StateSlot {
         }
     }
 
-    /// Why there is no state.
+    /// Explains why there is no state.
     pub(crate) fn missing_reason(&self) -> &str {
         match &self.current {
             SlotState::Broken(why) => why,
@@ -86,17 +89,19 @@ impl StateSlot {
         }
     }
 
-    /// Takes a new state, if it is one.
+    /// Sets a new state, if it differs from the current one.
     pub(crate) fn set_state(
         &mut self,
         layer: &dyn DynLayer,
         state: AnyState,
     ) -> Result<(), LayerError> {
+        // Most hooks change nothing: comparing is cheaper than writing JSON, and an unchanged state is not stored again.
         if let Some(now) = self.ready_state()
             && layer.is_same_state(now, &state)
         {
             return Ok(());
         }
+        // All checks before the slot changes: a refused state leaves the old one.
         layer.validate_state(&state)?;
         let bytes = layer.write_state(&state)?;
         if bytes.len() > STATE_BYTES {
@@ -112,7 +117,7 @@ impl StateSlot {
 }
 
 impl LayerStates {
-    /// What is to be stored: the states that differ from what was read.
+    /// The states that differ from what was read.
     pub(crate) fn changed_states<'a>(
         &'a self,
         layers: impl Iterator<Item = &'a dyn DynLayer> + 'a,
@@ -121,6 +126,7 @@ impl LayerStates {
             let SlotState::Ready(_, now) = &slot.current else {
                 return None;
             };
+            // Versions and bytes are compared, not values: no code of a layer runs here, so this cannot fail.
             (slot.stored.as_ref() != Some(now)).then(|| ChangedState {
                 layer: layer.spec().id.clone(),
                 scope: layer.spec().scope,
@@ -130,7 +136,7 @@ impl LayerStates {
         })
     }
 
-    /// What was to be stored is.
+    /// Marks all states as stored, after the store accepted them.
     pub fn mark_committed(&mut self) {
         for slot in &mut self.slots {
             if let SlotState::Ready(_, now) = &slot.current {

@@ -18,21 +18,22 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// No layers.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same list with one more.
+    /// Returns the list with one more layer, in the position its `order` asks for.
     ///
     /// # Errors
-    /// [`LayersError`]: a name or a tool's name twice, a budget or a schema that cannot be.
+    /// [`LayersError`]: a duplicate id or tool name, an impossible budget, or an invalid schema.
     pub fn with_layer(mut self, layer: impl Layer) -> Result<Self, LayersError> {
         let held = LayerAdapter::new(layer);
         self.validate_layer(&held)?;
         let list = Arc::make_mut(&mut self.list);
         let order = held.spec().order;
+        // Behind all of the same order, so layers that do not care stay in the order in which they were added.
         let at = list.partition_point(|other| other.spec().order <= order);
         list.insert(at, Arc::new(held));
         Ok(self)
@@ -56,6 +57,7 @@ impl Layers {
                 share: budget.share,
             });
         }
+        // Models see one flat list of tools, so names are unique across layers, and within this one.
         for (index, function) in new.functions().iter().enumerate() {
             if let Some(why) = function.validation_error() {
                 return Err(LayersError::BadFunction {
@@ -81,18 +83,18 @@ impl Layers {
         Ok(())
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// What they say of themselves, in order.
+    /// The specification of each layer, in order.
     pub fn specs(&self) -> impl Iterator<Item = &LayerSpec> {
         self.list.iter().map(|layer| layer.spec())
     }
 
-    /// All functions, with their layers.
+    /// All functions, each with its layer.
     pub fn functions(&self) -> impl Iterator<Item = (&LayerId, &FunctionSpec)> {
         self.list.iter().flat_map(|layer| {
             let id = &layer.spec().id;
@@ -126,12 +128,13 @@ impl Layers {
         })
     }
 
-    /// The states, as they are stored. What is of no layer of the list is left alone.
+    /// Reads stored states. States of layers that are not in the list are ignored and stay stored.
     #[must_use]
     pub fn restore_states(
         &self,
         stored: impl IntoIterator<Item = (LayerId, StoredState)>,
     ) -> LayerStates {
+        // Quadratic, which is fine: a list has a handful of layers.
         let mut given: Vec<(LayerId, StoredState)> = stored.into_iter().collect();
         let slots = self.list.iter().map(|layer| {
             let of = |(id, _): &(LayerId, StoredState)| *id == layer.spec().id;
@@ -143,7 +146,7 @@ impl Layers {
         }
     }
 
-    /// The states as hooks have left them, those of layers that have one. [`Layers::restore_states`] reads them again.
+    /// The current state of every layer that has one, stored or not. [`Layers::restore_states`] reads them back.
     #[must_use]
     pub fn pending_states(&self, states: &LayerStates) -> Vec<(LayerId, StoredState)> {
         let both = self.list.iter().zip(&states.slots);
@@ -154,16 +157,17 @@ impl Layers {
         left.collect()
     }
 
-    /// Takes back what hooks changed of states outside the tree.
+    /// Resets states outside the tree to what is stored.
     pub fn revert_shared_changes(&self, states: &mut LayerStates) {
         for (layer, slot) in self.list.iter().zip(&mut states.slots) {
+            // Shared states change under other conversations too; those on the tree belong to this path alone.
             if !layer.spec().scope.is_on_tree() {
                 *slot = StateSlot::from_stored(layer.as_ref(), slot.stored.take());
             }
         }
     }
 
-    /// What is to be stored: the states that differ from what was read.
+    /// The states that differ from what was read and have to be stored.
     pub fn changed_states(&self, states: &LayerStates) -> Vec<ChangedState> {
         let layers = self.list.iter().map(AsRef::as_ref);
         states.changed_states(layers).collect()
@@ -172,7 +176,7 @@ impl Layers {
     /// The state of the layer of this type.
     ///
     /// # Errors
-    /// [`LayerError`] where there is no such layer, or its state cannot be had.
+    /// [`LayerError`] if there is no such layer, or it has no readable state.
     pub fn state<'a, L: Layer>(&self, states: &'a LayerStates) -> Result<&'a L::State, LayerError> {
         let is = |layer: &Arc<dyn DynLayer>| layer.as_any().is::<LayerAdapter<L>>();
         let slot = self.list.iter().position(is);
@@ -186,7 +190,7 @@ impl Layers {
     /// Sets the state of the layer of this type.
     ///
     /// # Errors
-    /// [`LayerError`] where there is no such layer, or the state cannot be kept.
+    /// [`LayerError`] if there is no such layer, or the state is invalid or too large.
     pub fn set_state<L: Layer>(
         &self,
         states: &mut LayerStates,
@@ -200,10 +204,10 @@ impl Layers {
         slot.set_state(layer.as_ref(), Box::new(state))
     }
 
-    /// What a layer shows of its state to programs.
+    /// Exports a layer's state as JSON for programs.
     ///
     /// # Errors
-    /// [`LayersError::NoLayer`] where there is none of this name, [`LayersError::Layer`] where its state cannot be had.
+    /// [`LayersError::NoLayer`] for an unknown id, [`LayersError::Layer`] if its state cannot be read.
     pub fn export_state(&self, states: &LayerStates, id: &str) -> Result<Raw, LayersError> {
         let (at, layer) = self.require_layer(id)?;
         let state = states.slots.get(at).and_then(StateSlot::ready_state);

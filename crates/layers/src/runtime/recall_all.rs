@@ -27,7 +27,9 @@ pub struct CombinedRecall {
 }
 
 impl Layers {
-    /// Asks all layers for their words, at once, each in its own time. `call.spec` is set for each.
+    /// Asks all layers in parallel what they add to a call, each within its own timeout. `call.spec` is set for each.
+    ///
+    /// The result has the order of the list, whoever answered first.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -38,59 +40,63 @@ impl Layers {
         projection: Projection,
         last: &mut RecallCache,
     ) -> Result<CombinedRecall, LayersError> {
-        let asked = self.iter().zip(&states.slots).map(|(layer, slot)| {
+        let requests = self.iter().zip(&states.slots).map(|(layer, slot)| {
             let spec = layer.spec();
+            // An eventual layer was asked after the last answer, so that this call does not wait for it. Without a cached
+            // answer for this path, as after a restart or a rewind, it is asked now.
             let eventual = spec.recall == RecallMode::Eventual;
             let ready = eventual.then(|| last.get(spec.id.as_str(), call.path));
             let ready = ready.flatten().map(<[_]>::to_vec);
             async move {
                 match (slot.ready_state(), ready) {
                     (None, _) => None,
-                    (Some(_), Some(said)) => Some(RecallSource::Cached(said)),
+                    (Some(_), Some(added)) => Some(RecallSource::Cached(added)),
                     (Some(state), None) => {
                         Some(RecallSource::Fresh(run_recall(layer, state, call).await))
                     }
                 }
             }
         });
-        let answers = join_all(asked).await;
-        let mut gathered = CombinedRecall {
+        let answers = join_all(requests).await;
+        let mut combined = CombinedRecall {
             tools: self.tool_definitions(),
             projection,
             ..CombinedRecall::default()
         };
         for ((layer, slot), answer) in self.iter().zip(&states.slots).zip(answers) {
             let id = layer.spec().id.as_str();
-            let (run, fresh) = match answer {
+            let (run, is_fresh) = match answer {
                 None => (None, false),
-                Some(RecallSource::Cached(said)) => (Some(Ok(said)), false),
+                Some(RecallSource::Cached(added)) => (Some(Ok(added)), false),
                 Some(RecallSource::Fresh(run)) => (Some(run.into_result(call.context)), true),
             };
-            let outcomes = &mut gathered.outcomes;
-            if let Some(said) = hook_outcome(layer, slot, Hook::Recall, run, outcomes)? {
-                if fresh {
-                    last.insert(id, call.context.head, said.clone());
+            let outcomes = &mut combined.outcomes;
+            if let Some(added) = hook_outcome(layer, slot, Hook::Recall, run, outcomes)? {
+                // What came from the cache keeps the head it was made for.
+                if is_fresh {
+                    last.insert(id, call.context.head, added.clone());
                 }
-                gathered.contributions.extend(said);
-            } else if let Some(said) = cached_recall(layer, outcomes, || last.get(id, call.path)) {
-                gathered.contributions.extend_from_slice(said);
+                combined.contributions.extend(added);
+            } else if let Some(added) = cached_recall(layer, outcomes, || last.get(id, call.path)) {
+                combined.contributions.extend_from_slice(added);
             }
             if let Some(state) = slot.ready_state() {
-                // A layer whose words are missing may still say how the history is shown.
-                let mut projection = gathered.projection.clone();
+                // A copy, for the same reason as for states: a layer that fails halfway changes nothing.
+                // Also asked if its recall failed: the history must not look different because a text is missing.
+                let mut projection = combined.projection.clone();
                 match layer.project_history(state, &mut projection) {
-                    Ok(()) => gathered.projection = projection,
+                    Ok(()) => combined.projection = projection,
                     failed => {
                         hook_outcome(layer, slot, Hook::ProjectHistory, Some(failed), outcomes)?;
                     }
                 }
             }
         }
-        Ok(gathered)
+        Ok(combined)
     }
 
-    /// Asks those layers again whose words are made after an answer, for the next call. One that fails says what it
-    /// said before, unless its words are new with every call.
+    /// Asks eventual layers again after an answer, for the next call. A layer that fails keeps its last contribution,
+    /// unless that is volatile.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -102,7 +108,7 @@ impl Layers {
     ) -> Result<Vec<HookOutcome>, LayersError> {
         let late = self.iter().zip(&states.slots);
         let late = late.filter(|(layer, _)| layer.spec().recall == RecallMode::Eventual);
-        let asked = late.map(async |(layer, slot)| {
+        let requests = late.map(async |(layer, slot)| {
             let run = match slot.ready_state() {
                 Some(state) => Some(run_recall(layer, state, call).await),
                 None => None,
@@ -110,14 +116,15 @@ impl Layers {
             (layer, slot, run)
         });
         let mut outcomes = Vec::new();
-        for (layer, slot, run) in join_all(asked).await {
+        for (layer, slot, run) in join_all(requests).await {
             let id = layer.spec().id.as_str();
             let run = run.map(|run| run.into_result(call.context));
             match hook_outcome(layer, slot, Hook::Recall, run, &mut outcomes)? {
-                Some(said) => last.insert(id, call.context.head, said),
+                Some(added) => last.insert(id, call.context.head, added),
                 None if cached_recall(layer, &mut outcomes, || last.get(id, call.path))
                     .is_none() =>
                 {
+                    // Nothing may be repeated, so the next call asks the layer itself.
                     last.remove(id);
                 }
                 None => {}
@@ -127,22 +134,22 @@ impl Layers {
     }
 }
 
-/// How a layer came by its words.
+/// Where a layer's contribution comes from.
 enum RecallSource {
-    /// It made them after the answer before.
+    /// Made after the last answer.
     Cached(Vec<Contribution>),
-    /// It was asked for this call.
+    /// Made for this call.
     Fresh(RecallOutput),
 }
 
-/// What a layer said or why not, and what it tells with that.
+/// The result of one recall, with the events of the hook.
 struct RecallOutput {
     result: Result<Vec<Contribution>, LayerError>,
     context: HookContext,
 }
 
 impl RecallOutput {
-    /// What a layer told that failed is not told.
+    /// Returns the result and passes events on; events of a failed hook are dropped.
     fn into_result(self, context: &HookContext) -> Result<Vec<Contribution>, LayerError> {
         if self.result.is_ok() {
             context.merge_events(&self.context);
@@ -159,8 +166,8 @@ async fn run_recall(layer: &dyn DynLayer, state: &AnyState, call: RecallInput<'_
         ..call
     };
     let mut ended = run_with_timeout(layer, Hook::Recall, layer.recall(state, &call)).await;
-    for said in ended.iter_mut().flatten() {
-        ensure_source_prefix(said, spec.id.as_str());
+    for added in ended.iter_mut().flatten() {
+        ensure_source_prefix(added, spec.id.as_str());
     }
     RecallOutput {
         result: ended,
@@ -168,7 +175,7 @@ async fn run_recall(layer: &dyn DynLayer, state: &AnyState, call: RecallInput<'_
     }
 }
 
-/// What a layer that has just failed said last, if that may be said again; its outcome says so then.
+/// Returns the last contribution of a layer that has just failed, and marks its outcome as stale.
 fn cached_recall<'a>(
     layer: &dyn DynLayer,
     outcomes: &mut [HookOutcome],
@@ -178,18 +185,20 @@ fn cached_recall<'a>(
     let HookStatus::Failed { why } = &outcome.status else {
         return None;
     };
+    // Volatile means new with every call: an old text, such as the time, would be wrong rather than merely old.
     if layer.spec().stability == Stability::Volatile {
         return None;
     }
-    let said = last()?;
+    let added = last()?;
     outcome.status = HookStatus::Stale { why: why.clone() };
-    Some(said)
+    Some(added)
 }
 
-/// Words carry their layer's name, or one below it.
-fn ensure_source_prefix(said: &mut Contribution, id: &str) {
-    let below = said.source.strip_prefix(id);
+/// Sets the source of a contribution to its layer's id, unless it already is that id or a path below it.
+fn ensure_source_prefix(added: &mut Contribution, id: &str) {
+    // Reports and budgets go by source: a layer must not be able to speak in another one's name.
+    let below = added.source.strip_prefix(id);
     if !below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-        said.source = id.to_owned();
+        added.source = id.to_owned();
     }
 }

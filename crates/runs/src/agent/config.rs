@@ -9,12 +9,11 @@ use contexture_engine::PrepareOptions;
 use contexture_models::Model;
 use contexture_tools::Choice;
 
-use super::approval::{Approver, NoApprover};
-use super::event::Observer;
-use crate::budget::RunBudget;
-use crate::retry::Retry;
+use crate::agent::approval::{Approver, NoApprover};
+use crate::agent::event::Observer;
+use crate::limits::{RunBudget, StopCondition};
+use crate::tasks::Retry;
 use crate::tools::ToolBox;
-use crate::until::StopCondition;
 
 /// How often an answer that layers refuse is asked for again.
 const DEFAULT_MAX_REFUSALS: u32 = 3;

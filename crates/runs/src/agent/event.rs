@@ -3,8 +3,8 @@
 use contexture_ir::{FunctionCall, FunctionCallOutput, NodeId, ResponseId, RunId};
 use contexture_wire::StreamEvent;
 
-use super::entry::RunStatus;
-use crate::usage::RunUsage;
+use crate::limits::RunUsage;
+use crate::record::RunStatus;
 
 /// Something a run tells.
 #[derive(Clone, Debug)]

@@ -1,47 +1,25 @@
-//! Runs of agents over a conversation: a model is asked, its calls are run, until it is done.
+//! An agent: its configuration, and what it shows and asks of the outside.
 //!
-//! Everything durable is an append. What comes next follows from the path alone ([`situation`]), so a run that was cut
-//! off at any instant goes on from there as if nothing had happened.
+//! An [`Agent`] names a model, tools, sub-agents and limits. An [`Approver`] decides about tool calls that are left to a
+//! person, an [`Observer`] receives the [`RunEvent`]s of a run, and a [`Turn`] is what a run came to.
 //!
-//! ```text
-//! begin ─▶ ask: compile ─▶ model ─▶ layers judge ─▶ record ─▶ calls? ─▶ gate ─▶ tools ─▶ append ─▶ ask …
-//!                                                          └─ none ─▶ end: layers are told, the run's entries go
-//! ```
+//! * Approval: policies and layers may leave a call to a person. The approver answers at once, or the run *waits*: its end
+//!   is [`TurnEnd::Waiting`], the decision is stored later, and the run is resumed.
+//! * Events: they are told as they happen and are not stored. An observer that panics does not end the run. Events of
+//!   child runs go to the same observer, unless the sub-agent has its own.
+//! * Sub-agents: the model calls another agent like a tool, with a task as its argument. [`ChildHistory`] says how much of
+//!   the parent's history the child sees.
+//! * Refusals: layers may refuse an answer and have the model asked again; the agent limits how often in a row.
 //!
-//! Not here: what a tool is ([`crate::ToolBox`]), providers, storage.
+//! Always holds: an agent is plain configuration. It is cloned freely, is never stored, and one agent may drive many runs
+//! at once. Not here: a run of it (`crate::run`).
 
-mod appending;
 mod approval;
-mod ask;
-mod beside;
-mod calls;
-mod children;
 mod config;
-mod driving;
-mod ended;
-mod ending;
-mod entry;
 mod event;
-mod inbox;
-mod keys;
-mod outcome;
-mod outputs;
-mod recovery;
-mod run;
-mod situation;
-mod spending;
-mod started;
-mod stored;
-mod waiting;
+mod turn;
 
 pub use approval::{ApprovalDecision, Approver, NoApprover};
 pub use config::{Agent, ChildHistory, SubAgent};
-pub use driving::{run_turn, run_turn_with_text};
-pub use entry::{RunEntry, RunStatus};
 pub use event::{Observer, RunEvent, RunEventKind};
-pub use inbox::post_to_inbox;
-pub use outcome::{Turn, TurnEnd};
-pub use recovery::list_runs;
-pub use run::{Run, RunHandle};
-pub use started::store_decision;
-pub use waiting::{WaitingCall, open_calls, waiting_calls};
+pub use turn::{Turn, TurnEnd};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use contexture_tools::SchemaError;
 
-use crate::cancel::Cancelled;
+use crate::tasks::Cancelled;
 
 /// Why nothing was sent or received. A value that could not be sent never entered the channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 
 use super::channel::{ChannelMessage, ChannelMode};
+use super::channel_slot::ChannelSlot;
 use super::error::ChannelError;
-use super::slot::ChannelSlot;
 use super::state::{ChannelClosed, ReceiveOutcome, Ticket};
 
 /// Sends into a run from outside, without ever waiting: for hosts, where nothing can be held up.

@@ -17,9 +17,9 @@
 //! Not here: messages that outlive a process.
 
 mod channel;
+mod channel_slot;
 mod error;
 mod external;
-mod slot;
 mod state;
 
 use std::any::{Any, type_name};
@@ -27,8 +27,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cancel::Abort;
-use slot::ChannelSlot;
+use crate::tasks::Abort;
+use channel_slot::ChannelSlot;
 
 pub use channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
 pub use error::ChannelError;

@@ -5,7 +5,7 @@
 //! waiting or to the head of the queue (which may then hold more than its capacity). A parked sender's value enters the
 //! moment there is room. Whoever changes the state collects the wakers it is to wake, and wakes them after unlocking.
 //!
-//! Not here: locking and waiting ([`super::slot`]).
+//! Not here: locking and waiting ([`super::channel_slot`]).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Poll, Waker};

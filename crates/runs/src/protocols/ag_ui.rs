@@ -21,8 +21,9 @@ use contexture_ir::{ConversationId, Item, RunId};
 use contexture_wire::{PieceKind, StreamEvent};
 use serde_json::{Value, json};
 
-use super::sent::{ProtocolEvent, insert_member};
-use crate::agent::{RunEvent, RunEventKind, RunStatus};
+use super::{ProtocolEvent, insert_member};
+use crate::agent::{RunEvent, RunEventKind};
+use crate::record::RunStatus;
 
 /// One run, told to clients of AG-UI.
 #[derive(Clone, Debug)]

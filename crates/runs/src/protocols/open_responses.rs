@@ -13,7 +13,7 @@ use contexture_ir::RunId;
 use contexture_wire::{PieceKind, StreamEvent};
 use serde_json::{Value, json};
 
-use super::sent::{ProtocolEvent, insert_member};
+use super::{ProtocolEvent, insert_member};
 use crate::agent::{RunEvent, RunEventKind};
 
 /// A run and its children, told by Open Responses' names.
@@ -98,58 +98,11 @@ impl OpenResponses {
             StreamEvent::ItemAdded { piece, kind } => {
                 self.add_piece(run, *piece, kind.clone(), out)
             }
-            StreamEvent::TextDelta { piece, delta } => {
-                self.append_to_piece(
-                    run,
-                    *piece,
-                    PieceKind::Message,
-                    out,
-                    |of| &mut of.text,
-                    delta,
-                );
-                self.push_delta(run, name, *piece, delta, out);
-            }
-            StreamEvent::RefusalDelta { piece, delta } => {
-                self.append_to_piece(
-                    run,
-                    *piece,
-                    PieceKind::Message,
-                    out,
-                    |of| &mut of.refusal,
-                    delta,
-                );
-                self.push_delta(run, name, *piece, delta, out);
-            }
-            StreamEvent::ReasoningDelta { piece, delta } => {
-                self.append_to_piece(
-                    run,
-                    *piece,
-                    PieceKind::Reasoning,
-                    out,
-                    |of| &mut of.thoughts,
-                    delta,
-                );
-                self.push_delta(run, name, *piece, delta, out);
-            }
-            StreamEvent::SummaryDelta { piece, delta } => {
-                self.append_to_piece(
-                    run,
-                    *piece,
-                    PieceKind::Reasoning,
-                    out,
-                    |of| &mut of.summary,
-                    delta,
-                );
-                self.push_delta(run, name, *piece, delta, out);
-            }
-            StreamEvent::ArgumentsDelta { piece, delta } => {
-                let call = PieceKind::Call {
-                    id: None,
-                    name: None,
-                };
-                self.append_to_piece(run, *piece, call, out, |of| &mut of.arguments, delta);
-                self.push_delta(run, name, *piece, delta, out);
-            }
+            StreamEvent::TextDelta { .. }
+            | StreamEvent::RefusalDelta { .. }
+            | StreamEvent::ReasoningDelta { .. }
+            | StreamEvent::SummaryDelta { .. }
+            | StreamEvent::ArgumentsDelta { .. } => self.map_piece_delta(run, event, out),
             StreamEvent::ItemDone { piece } => {
                 let answer = self.answers.get(&run);
                 let done = answer.and_then(|answer| answer.pieces.get(piece));
@@ -179,6 +132,37 @@ impl OpenResponses {
             // A name without members: what it says is not known here.
             _ => self.push_event(name, json!({}), out),
         }
+    }
+
+    /// Appends a delta to its piece and passes it on.
+    fn map_piece_delta(&mut self, run: RunId, event: &StreamEvent, out: &mut Vec<ProtocolEvent>) {
+        type Field = fn(&mut StreamedPiece) -> &mut String;
+        let (piece, delta, kind, field): (_, _, _, Field) = match event {
+            StreamEvent::TextDelta { piece, delta } => {
+                (*piece, delta, PieceKind::Message, |of| &mut of.text)
+            }
+            StreamEvent::RefusalDelta { piece, delta } => {
+                (*piece, delta, PieceKind::Message, |of| &mut of.refusal)
+            }
+            StreamEvent::ReasoningDelta { piece, delta } => {
+                (*piece, delta, PieceKind::Reasoning, |of| &mut of.thoughts)
+            }
+            StreamEvent::SummaryDelta { piece, delta } => {
+                (*piece, delta, PieceKind::Reasoning, |of| &mut of.summary)
+            }
+            StreamEvent::ArgumentsDelta { piece, delta } => {
+                // Only used if the call was not announced before its arguments: its id and name are not known then.
+                let call = PieceKind::Call {
+                    id: None,
+                    name: None,
+                };
+                (*piece, delta, call, |of| &mut of.arguments)
+            }
+            _ => return,
+        };
+        // Kept as well as passed on: the item is repeated whole when it is done.
+        self.append_to_piece(run, piece, kind, out, field, delta);
+        self.push_delta(run, event.name(), piece, delta, out);
     }
 
     fn start_answer(

@@ -9,7 +9,7 @@ use contexture_ir::{Extra, FunctionCallOutput, Output, Raw};
 use contexture_layers::Rerun;
 use contexture_tools::{ResolveError, ToolId};
 
-use crate::cancel::{Abort, Cancelled};
+use crate::tasks::{Abort, Cancelled};
 
 /// A call that runs now.
 #[derive(Clone, Debug)]

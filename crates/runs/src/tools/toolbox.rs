@@ -16,8 +16,7 @@ use tracing::Instrument as _;
 
 use super::handler::{ToolCall, ToolFailure, ToolHandler, ToolOptions, ToolOutput};
 use super::permit::{ApprovalState, Permit, Resolution};
-use crate::cancel::Abort;
-use crate::panics::panic_message;
+use crate::tasks::{Abort, panic_message};
 
 /// Tools, what runs each of them, and what may run.
 ///
@@ -154,9 +153,11 @@ impl ToolBox {
         let resolved = self.registry.resolve(call, &self.policy, loaded)?;
         let verdict = resolved.verdict;
         let options = match resolved.route {
+            // Loading a toolkit runs nothing, so no handler has to exist.
             Route::Load(_) => ToolOptions::default(),
             _ => self.registered_tool(&resolved.tool)?.options,
         };
+        // Before a person is asked: nobody should approve a call that cannot run.
         self.check_arguments(&resolved)?;
         let permit = Permit::new(resolved, &call.name, call_id, options);
         match verdict {
@@ -185,6 +186,8 @@ impl ToolBox {
     ) -> Result<ToolOutput, ToolFailure> {
         abort.ensure_not_aborted()?;
         let held = self.registered_tool(permit.tool())?;
+        // Checked again, because tools, policy and schema may have changed since the permit was given: a person may have
+        // taken a day to approve it.
         self.check_permit(&permit)?;
         self.check_arguments(&permit.resolved)?;
         let options = *permit.options();
@@ -194,8 +197,10 @@ impl ToolBox {
             arguments: permit.arguments().clone(),
             abort: abort.child(),
         };
+        // The tool may have spawned tasks. Whatever ends this call, a timeout or a drop, ends them too.
         let over = AbortOnDrop(call.abort.clone());
         let tool = call.tool.clone();
+        // Inside an async block, so that a panic while the future is built is caught as well.
         let run = AssertUnwindSafe(async { held.handler.run_call(call).await }).catch_unwind();
         let run = abort.run_until_aborted(run);
         let ended = match options.timeout {
@@ -211,6 +216,7 @@ impl ToolBox {
         };
         let output =
             ended?.map_err(|panic| ToolFailure::from_message(panic_message(&*panic)))??;
+        // Last: the limit protects the history, not the tool.
         output.limit_bytes(options.max_bytes)
     }
 
@@ -228,6 +234,7 @@ impl ToolBox {
             .get(tool)
             .map(|tool| self.policy.decide_tool(tool).verdict);
         match (verdict, permit.approval) {
+            // An approval counts against `Ask` only: a policy that denies by now overrules it.
             (Some(PolicyVerdict::Allow), _) | (Some(PolicyVerdict::Ask), ApprovalState::Given) => {
                 Ok(())
             }
@@ -251,12 +258,12 @@ impl ToolBox {
         if findings.is_empty() {
             return Ok(());
         }
-        let told: Vec<String> = findings.iter().map(ToString::to_string).collect();
-        Err(bad(told.join("; ")))
+        let violations: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        Err(bad(violations.join("; ")))
     }
 }
 
-/// Ends what a call began elsewhere, when the call is over or dropped.
+/// Aborts whatever a call started, as soon as the call ends or is dropped.
 struct AbortOnDrop(Abort);
 
 impl Drop for AbortOnDrop {

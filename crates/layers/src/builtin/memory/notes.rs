@@ -241,7 +241,7 @@ impl Notes {
         live.map(|(key, note)| (key.as_str(), note))
     }
 
-    /// Makes a note or changes one. What has expired is removed first, so such a note is made anew.
+    /// Creates or changes a note. Expired notes are removed first, so an expired note is created anew.
     ///
     /// # Errors
     /// [`NoteError`]; the notes that have not expired stay as they were then.
@@ -251,7 +251,7 @@ impl Notes {
         edit: NoteUpdate,
         at: NoteTime,
     ) -> Result<EditResult, NoteError> {
-        // Answers are counted on: the new note's expiry may be told by their count.
+        // Without `stop_counting`: the new note may expire after a number of answers, so their count must not be reset.
         self.notes.retain(|_, note| note.is_live(at));
         if key.is_empty() {
             return Err(NoteError::EmptyKey);
@@ -290,10 +290,12 @@ impl Notes {
         note.importance = edit.importance.or(note.importance);
         note.expires = edit.ttl.map_or(note.expires, |ttl| ttl.to_expiry(at));
         let done = match old {
+            // No new time stamp for the same content: the state stays equal, so nothing is stored.
             Some(old) if *old == note => return Ok(EditResult::Unchanged),
             Some(_) => EditResult::Updated,
             None => EditResult::Created,
         };
+        // Checked before anything is changed, and only for changes: a full memory still accepts what is there already.
         self.check_room(key, &note)?;
         note.updated_ms = at.now_ms;
         note.updates = note.updates.saturating_add(1);
@@ -346,6 +348,7 @@ impl Notes {
         self.stop_counting();
     }
 
+    /// Resets the count of answers if no note expires by it: otherwise every answer would change the state, and store it.
     fn stop_counting(&mut self) {
         let waits = |note: &Note| matches!(note.expires, Some(Expiry::AtResponse(_)));
         if !self.notes.values().any(waits) {

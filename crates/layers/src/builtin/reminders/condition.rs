@@ -177,6 +177,7 @@ impl ReminderCondition {
         self.is_met_for_tools(state, &state.tools)
     }
 
+    /// Whether the condition is met, with these counts of tool calls: those of the whole path, or of the last turns.
     fn is_met_for_tools(
         &self,
         state: &RemindersState,
@@ -197,6 +198,7 @@ impl ReminderCondition {
             Self::FirstTurns(turns) => state.turn <= *turns,
             Self::AfterTurn(turn) => state.turn > *turn,
             Self::Elapsed { at_least_ms } => {
+                // Without two messages there is no time between them: the condition is not met.
                 let between = state.said_at.zip(state.before_at);
                 let between = between.map(|(said, before)| said.saturating_sub(before));
                 between.is_some_and(|ms| u64::try_from(ms).is_ok_and(|ms| ms >= *at_least_ms))
@@ -232,18 +234,7 @@ impl ReminderCondition {
             Self::Any(any) => any.iter().any(|when| when.is_met_for_tools(state, tools)),
             Self::Not(when) => !when.is_met_for_tools(state, tools),
             Self::WithinTurns(turns, when) => {
-                let mut tools: BTreeMap<String, ToolCallCount> = BTreeMap::new();
-                let skip = state.turns.len().saturating_sub(*turns);
-                for (name, count) in state.turns.iter().skip(skip).flat_map(|turn| &turn.tools) {
-                    let sum = tools.entry(name.clone()).or_default();
-                    sum.streak = match count.failed == count.ended {
-                        true => sum.streak + count.streak,
-                        false => count.streak,
-                    };
-                    sum.ended += count.ended;
-                    sum.failed += count.failed;
-                }
-                when.is_met_for_tools(state, &tools)
+                when.is_met_for_tools(state, &count_tools_of_last_turns(state, *turns))
             }
         }
     }
@@ -269,6 +260,26 @@ impl ReminderCondition {
             _ => false,
         }
     }
+}
+
+/// Sums up the tool calls of the last turns.
+fn count_tools_of_last_turns(
+    state: &RemindersState,
+    turns: usize,
+) -> BTreeMap<String, ToolCallCount> {
+    let mut tools: BTreeMap<String, ToolCallCount> = BTreeMap::new();
+    let skip = state.turns.len().saturating_sub(turns);
+    for (name, count) in state.turns.iter().skip(skip).flat_map(|turn| &turn.tools) {
+        let sum = tools.entry(name.clone()).or_default();
+        // A turn in which every call failed continues the streak of the turn before; any success in it began a new one.
+        sum.streak = match count.failed == count.ended {
+            true => sum.streak + count.streak,
+            false => count.streak,
+        };
+        sum.ended += count.ended;
+        sum.failed += count.failed;
+    }
+    tools
 }
 
 fn is_tool_match(pattern: &Pattern, tool: &str) -> bool {

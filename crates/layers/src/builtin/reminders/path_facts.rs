@@ -88,7 +88,7 @@ impl ToolCallCount {
 }
 
 impl RemindersState {
-    /// Takes in what is appended.
+    /// Updates the facts by items that are appended.
     pub(super) fn record_items(
         &mut self,
         items: &[Item],
@@ -98,14 +98,17 @@ impl RemindersState {
     ) {
         let mut reply = None;
         for item in items {
+            // Of the last item only: a reminder after a tool is for the call that follows directly.
             self.after_tool = matches!(item, Item::FunctionCallOutput(_));
             match item {
                 Item::Message(message) if message.role == Role::User => {
                     self.turn += 1;
                     self.before_at = self.said_at.replace(now_ms);
+                    // Personal text is kept in the state only if a condition looks at it, and cut even then.
                     if keeps == UserTextRetention::Text {
                         self.said = item.text().chars().take(SAID).collect();
                     }
+                    // A user message begins a turn; old turns go, so that the state stays small.
                     self.turns.push_back(TurnFacts::default());
                     if self.turns.len() > TURNS {
                         self.turns.pop_front();
@@ -124,6 +127,7 @@ impl RemindersState {
                 _ => {}
             }
         }
+        // Items without an answer, such as tool outputs, leave the length of the last answer.
         self.reply = reply.unwrap_or(self.reply);
         if let Some(usage) = usage {
             let sum = || Some(usage.input_tokens? + usage.output_tokens.unwrap_or(0));
@@ -134,6 +138,7 @@ impl RemindersState {
     fn record_tool_end(&mut self, tool: String, failed: bool) {
         let turn = self.turns.back_mut().map(|turn| &mut turn.tools);
         for counts in [Some(&mut self.tools), turn].into_iter().flatten() {
+            // A model that invents tool names must not make the state grow without end.
             if counts.len() < TOOLS || counts.contains_key(&tool) {
                 counts.entry(tool.clone()).or_default().record_call(failed);
             }
@@ -142,7 +147,7 @@ impl RemindersState {
     }
 }
 
-/// Whether what a person says is kept.
+/// Whether the text of the last user message is kept in the state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UserTextRetention {
     Nothing,

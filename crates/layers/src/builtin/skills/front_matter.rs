@@ -39,7 +39,8 @@ pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError
     }
     let front: FrontMatter<BTreeMap<String, String>> = match parse_yaml(yaml) {
         Ok(front) => front,
-        // Texts of texts is the rule; what else there is comes as JSON.
+        // Metadata should map texts to texts. Files in the wild nest lists and numbers, which are kept as JSON text. If
+        // that fails too, the first error is the more telling one.
         Err(error) => match parse_yaml::<BTreeMap<String, Value>>(yaml) {
             Ok(front) => front.flatten_metadata(),
             Err(_) => return Err(error),
@@ -72,6 +73,7 @@ pub(super) fn parse_skill_file(text: &str) -> Result<ParsedSkillFile, SkillError
 
 /// The YAML and what is behind it.
 fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
+    // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
@@ -92,6 +94,8 @@ fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
 }
 
 fn parse_yaml<M: DeserializeOwned>(yaml: &str) -> Result<FrontMatter<M>, SkillError> {
+    // A skill's file is untrusted input: aliases and merge keys could blow a few bytes up to gigabytes, so they are off,
+    // and everything else is bounded.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: 4 * NODES,
@@ -178,6 +182,7 @@ impl<'de, M: DeserializeOwned> Deserialize<'de> for FrontMatter<M> {
                         "metadata" => front.metadata = map.next_value()?,
                         "allowed-tools" => front.allowed_tools = map.next_value()?,
                         _ => {
+                            // Unknown fields are reported by name, so their values are skipped, not refused.
                             map.next_value::<IgnoredAny>()?;
                             front.unknown.push(key);
                         }

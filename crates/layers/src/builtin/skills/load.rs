@@ -131,6 +131,7 @@ impl SkillFolders {
         let mut loaded = LoadedSkills::default();
         let mut seen = BTreeSet::new();
         for (folder, namespace) in &self.folders {
+            // By its real path, so that a link or `..` does not make every skill its own duplicate.
             let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
             if !seen.insert((real, namespace)) {
                 continue;
@@ -145,6 +146,7 @@ impl SkillFolders {
                 }
             };
             for name in names {
+                // Checked before each skill, so a huge folder is not read to its end first.
                 if let Err(error) = loaded.check_limits() {
                     loaded.add_refused(folder.join(name), error);
                     return loaded;
@@ -173,6 +175,7 @@ impl SkillFolders {
         };
         let mut names = Vec::new();
         for (count, entry) in fs::read_dir(folder).map_err(unreadable)?.enumerate() {
+            // The listing itself is bounded as well: a folder may hold millions of files that are no skills.
             if count == ENTRIES {
                 let what = "entries";
                 let limit = ENTRIES;
@@ -198,6 +201,7 @@ impl SkillFolders {
                 }
             }
         }
+        // The order of a directory depends on the file system; the list in the prompt must not.
         names.sort_unstable();
         Ok(names)
     }
@@ -210,7 +214,8 @@ impl SkillFolders {
         loaded: &mut LoadedSkills,
     ) -> Result<Option<Skill>, SkillError> {
         let place = folder.join(name);
-        // The folder of skills is trusted, the skill's own is not: it is walked into from above.
+        // The folder of skills is trusted, a skill's own folder is not: its files are opened step by step from above, so
+        // that no link leads out of it.
         let read = |file: &str| read_below(folder, &format!("{name}/{file}"), BYTES);
         let text = match read("SKILL.md") {
             Err(SkillFileError::Missing { .. }) => read("skill.md"),
@@ -222,6 +227,7 @@ impl SkillFolders {
         };
         let front_matter::ParsedSkillFile { mut skill, unknown } =
             front_matter::parse_skill_file(&text)?;
+        // The specification requires it, and it makes names within one folder unique.
         if skill.name != name {
             return Err(SkillError::Folder {
                 name: skill.name,

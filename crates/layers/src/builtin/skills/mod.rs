@@ -199,6 +199,7 @@ impl Skills {
         })
     }
 
+    /// Activates a skill and returns its instructions.
     fn activate_skill(
         &self,
         state: &mut SkillsState,
@@ -207,14 +208,14 @@ impl Skills {
     ) -> Result<String, FunctionError> {
         let skill = self.require_skill(&named.name)?;
         let text = render_instructions(skill, named.arguments.as_deref());
-        // What a program has put before the history stays there.
+        // A skill that a program activated stays anchored before the history, also if the model loads it again.
         let by = match state.active.iter().find(|other| other.name == named.name) {
             Some(other) if by == ActivatedBy::Model => other.by,
             _ => by,
         };
         state.active.retain(|other| other.name != named.name);
         if state.active.len() >= ACTIVE {
-            // The model cannot make room: what it loaded first makes way.
+            // The model has no function to deactivate a skill, so its oldest one makes way. A program's never does.
             let oldest = state
                 .active
                 .iter()
@@ -239,6 +240,7 @@ impl Skills {
             let why = format!("the skill {} has no files", skill.name);
             return Err(FunctionError::Refused(why));
         }
+        // Files are read on the blocking pool: a slow disk would stall every run of the process.
         let reading = tokio::task::spawn_blocking(move || skill.read_file(&asked.path));
         let text = reading.await.map_err(LayerError::from_message)?;
         let text = text.map_err(|error| FunctionError::Refused(error.to_string()))?;
@@ -292,6 +294,7 @@ impl Layer for Skills {
             });
             said.push(call.contribution_from_fragments([hint(about)].into_iter().chain(listed)));
         }
+        // What the model loaded is in the history as the output of its call; only a program's skills are added here.
         for active in &state.active {
             let skill = self.find_skill(&active.name);
             let Some(skill) = skill.filter(|_| active.by == ActivatedBy::Program) else {
@@ -315,6 +318,8 @@ impl Layer for Skills {
         call: &ToolRequest,
         _: &HookContext,
     ) -> Result<ToolGate, LayerError> {
+        // Without any rule the skills have no opinion; the skill functions themselves are never restricted, for a model
+        // that cannot load a skill could not get out of a restriction.
         let mut allowed = self.allowed_tools(state).peekable();
         if allowed.peek().is_none() || [LOAD, READ].contains(&&*call.tool) {
             return Ok(ToolGate::Allow);
@@ -322,6 +327,7 @@ impl Layer for Skills {
         let tool = call.tool_id();
         let mut gate = None;
         for (skill, allows) in allowed.filter(|(_, allows)| allows.tool.matches(&tool)) {
+            // One unconditional permission is enough, whichever skill gives it.
             let Some(within) = &allows.within else {
                 return Ok(match self.is_approving {
                     true => ToolGate::Approve,
@@ -332,6 +338,7 @@ impl Layer for Skills {
                 "the skill {} allows {} for {within} only",
                 skill.name, call.tool
             );
+            // The limit is text for people ("git status only"); no code can check it, so a person does.
             gate.get_or_insert(ToolGate::Ask(why));
         }
         if !self.is_restricting {
@@ -352,7 +359,7 @@ impl Layer for Skills {
         parent: &SkillsState,
         _: &HookContext,
     ) -> Result<Option<SkillsState>, LayerError> {
-        // What the parent's model loaded is an output that the child does not see.
+        // What the parent's model loaded is an output in the parent's history, which the child does not see.
         let mut child = parent.clone();
         child
             .active

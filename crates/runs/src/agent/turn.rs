@@ -1,0 +1,51 @@
+//! What a run came to.
+
+use contexture_ir::{BranchName, NodeId, Raw, RunId};
+
+use crate::limits::RunUsage;
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// The run.
+    pub run: RunId,
+    /// The branch it worked on.
+    pub branch: BranchName,
+    /// How it ended.
+    pub end: TurnEnd,
+    /// The text of the last answer.
+    pub text: String,
+    /// The value that a tool or the program has ended it with.
+    pub value: Option<Raw>,
+    /// What it spent, children included.
+    pub spent: RunUsage,
+}
+
+/// How a run ended that did not go wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// The last answer called nothing, or a tool or the program has ended it with a [value](Turn::value).
+    Completed,
+    /// What was to stop it holds.
+    Stopped {
+        /// What, in words.
+        reason: String,
+    },
+    /// It goes on once somebody has decided about these calls: [`store_decision`](super::store_decision), then [`Run::resume`](super::Run::resume).
+    Waiting {
+        /// The calls' nodes, of this run or of runs below it.
+        calls: Vec<NodeId>,
+    },
+}
+
+impl TurnEnd {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Stopped { .. } => "stopped",
+            Self::Waiting { .. } => "waiting",
+        }
+    }
+}

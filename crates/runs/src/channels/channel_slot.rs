@@ -1,0 +1,188 @@
+//! A channel of a run: its state behind a lock, and the waiting at it.
+//!
+//! Values are shared while they are in here, so no code of theirs (cloning, dropping) runs under the lock. A future that is
+//! dropped while it waits leaves nothing behind.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use contexture_ir::Raw;
+use contexture_tools::SchemaValidator;
+
+use crate::channels::channel::{Channel, ChannelMessage, ChannelMode, WaitTimeout};
+use crate::channels::error::ChannelError;
+use crate::channels::state::{
+    ChannelClosed, ChannelState, ReceiveOutcome, SendOutcome, Ticket, Wakes,
+};
+use crate::tasks::Abort;
+
+#[derive(Debug)]
+pub(super) struct ChannelSlot<T> {
+    pub(super) name: Arc<str>,
+    pub(super) mode: ChannelMode,
+    pub(super) schema: Option<Raw>,
+    checker: Option<SchemaValidator>,
+    state: Mutex<ChannelState<Arc<T>>>,
+}
+
+impl<T: ChannelMessage> ChannelSlot<T> {
+    pub(super) fn new(channel: &Channel<T>) -> Result<Self, ChannelError> {
+        let checker = channel
+            .schema
+            .as_ref()
+            .map(SchemaValidator::new)
+            .transpose();
+        Ok(Self {
+            name: Arc::clone(&channel.name),
+            mode: channel.mode,
+            schema: channel.schema.clone(),
+            checker: checker.map_err(|source| ChannelError::Schema {
+                channel: Arc::clone(&channel.name),
+                source,
+            })?,
+            state: Mutex::new(ChannelState::new(channel.mode)),
+        })
+    }
+
+    /// Works on the state, then wakes whom that concerns.
+    pub(super) fn with_state<R>(
+        &self,
+        work: impl FnOnce(&mut ChannelState<Arc<T>>, &mut Wakes) -> R,
+    ) -> R {
+        let mut wakes = Wakes::new();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut state, &mut wakes);
+        drop(state);
+        for waker in wakes {
+            waker.wake();
+        }
+        result
+    }
+
+    pub(super) fn closed_error(&self) -> ChannelError {
+        ChannelError::Closed {
+            channel: Arc::clone(&self.name),
+        }
+    }
+
+    /// Holds a message against the schema.
+    pub(super) fn validate_message(&self, value: &T) -> Result<(), ChannelError> {
+        let Some(checker) = &self.checker else {
+            return Ok(());
+        };
+        let json = Raw::from_value(value).map_err(|error| ChannelError::NotJson {
+            channel: Arc::clone(&self.name),
+            why: error.to_string(),
+        })?;
+        checker
+            .check_value(&json)
+            .map_err(|source| ChannelError::Schema {
+                channel: Arc::clone(&self.name),
+                source,
+            })
+    }
+
+    pub(super) async fn send(
+        &self,
+        value: T,
+        wait: WaitTimeout,
+        abort: &Abort,
+    ) -> Result<(), ChannelError> {
+        self.validate_message(&value)?;
+        let sent = self.with_state(|state, wakes| state.send_or_park(Arc::new(value), wakes));
+        let ticket = match sent.map_err(|ChannelClosed| self.closed_error())? {
+            SendOutcome::Done => return Ok(()),
+            SendOutcome::Parked(ticket) => ticket,
+        };
+        let seat = ParkedSender { slot: self, ticket };
+        tokio::select! {
+            biased;
+            entered = poll_fn(|cx| seat.poll(cx)) => entered.map_err(|ChannelClosed| self.closed_error()),
+            // It may have entered in this very moment: then it was sent.
+            why = self.wait_until_expired(wait, abort) => match seat.cancel_send() {
+                Some(_) => Err(why),
+                None => Ok(()),
+            },
+        }
+    }
+
+    pub(super) async fn recv(&self, wait: WaitTimeout, abort: &Abort) -> Result<T, ChannelError> {
+        let received = self.with_state(ChannelState::receive_or_wait);
+        let ticket = match received.map_err(|ChannelClosed| self.closed_error())? {
+            ReceiveOutcome::Value(value) => return Ok(Arc::unwrap_or_clone(value)),
+            ReceiveOutcome::Waiting(ticket) => ticket,
+        };
+        let seat = WaitingReceiver { slot: self, ticket };
+        tokio::select! {
+            biased;
+            handed = poll_fn(|cx| seat.poll(cx)) => handed.map(Arc::unwrap_or_clone).map_err(|ChannelClosed| self.closed_error()),
+            why = self.wait_until_expired(wait, abort) => seat.cancel_receive().map(Arc::unwrap_or_clone).ok_or(why),
+        }
+    }
+
+    /// Ends when there is no waiting any more, and says why.
+    async fn wait_until_expired(&self, wait: WaitTimeout, abort: &Abort) -> ChannelError {
+        let WaitTimeout::For(waited) = wait else {
+            return abort.wait_for_abort().await.into();
+        };
+        match abort.run_until_aborted(tokio::time::sleep(waited)).await {
+            Err(cancelled) => cancelled.into(),
+            Ok(()) => ChannelError::TimedOut {
+                channel: Arc::clone(&self.name),
+                waited,
+            },
+        }
+    }
+}
+
+/// The place of a parked sender.
+struct ParkedSender<'s, T: ChannelMessage> {
+    slot: &'s ChannelSlot<T>,
+    ticket: Ticket,
+}
+
+impl<T: ChannelMessage> ParkedSender<'_, T> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<(), ChannelClosed>> {
+        let poll =
+            |state: &mut ChannelState<_>, _: &mut _| state.poll_parked(self.ticket, cx.waker());
+        self.slot.with_state(poll)
+    }
+
+    fn cancel_send(&self) -> Option<Arc<T>> {
+        self.slot
+            .with_state(|state, _| state.cancel_parked(self.ticket))
+    }
+}
+
+impl<T: ChannelMessage> Drop for ParkedSender<'_, T> {
+    fn drop(&mut self) {
+        self.cancel_send();
+    }
+}
+
+/// The place of a waiting receiver.
+struct WaitingReceiver<'s, T: ChannelMessage> {
+    slot: &'s ChannelSlot<T>,
+    ticket: Ticket,
+}
+
+impl<T: ChannelMessage> WaitingReceiver<'_, T> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<Arc<T>, ChannelClosed>> {
+        let poll =
+            |state: &mut ChannelState<_>, _: &mut _| state.poll_waiting(self.ticket, cx.waker());
+        self.slot.with_state(poll)
+    }
+
+    fn cancel_receive(&self) -> Option<Arc<T>> {
+        self.slot
+            .with_state(|state, _| state.stop_waiting(self.ticket))
+    }
+}
+
+impl<T: ChannelMessage> Drop for WaitingReceiver<'_, T> {
+    fn drop(&mut self) {
+        self.slot
+            .with_state(|state, wakes| state.abandon_receive(self.ticket, wakes));
+    }
+}

@@ -1,0 +1,231 @@
+//! The state of a run while a process drives it.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contexture_engine::{Conversation, EngineError, LayerSession, RunStep, run_prefix};
+use contexture_ir::{Item, Message, NodeId, Raw, Role, RunId};
+use contexture_store::{NodeState, PathEnd, StateChange, StateKey, StateRequest};
+use contexture_tools::LoadedToolkits;
+use serde::Serialize;
+
+use crate::agent::{Agent, RunEvent, RunEventKind};
+use crate::channels::Channels;
+use crate::error::RunError;
+use crate::execution::next_step::NextStep;
+use crate::execution::resume_state::ResumeState;
+use crate::execution::side_usage::{RunSideUsage, SideUsageLog};
+use crate::limits::RunUsage;
+use crate::record::{
+    RUN_STATE_VERSION, RunEntry, RunRecord, StoredRunEnd, node_id, run_key, side_usage_key,
+    value_key,
+};
+use crate::tasks::Abort;
+
+/// A run that a process drives: its conversation, layers, limits and position.
+pub(crate) struct LiveRun {
+    pub(crate) chat: Conversation,
+    pub(crate) agent: Agent,
+    pub(crate) id: RunId,
+    pub(crate) record: RunRecord,
+    pub(crate) session: LayerSession,
+    pub(crate) next_step: NextStep,
+    pub(crate) step: u32,
+    pub(crate) usage: RunUsage,
+    /// Usage of calls that are no answers of the run: layers' own calls, and summaries.
+    pub(crate) side_usage: Arc<RunSideUsage>,
+    /// Time that earlier processes worked on the run.
+    pub(crate) earlier_elapsed: Duration,
+    pub(crate) resumed_at: Instant,
+    pub(crate) abort: Abort,
+    pub(crate) channels: Channels,
+    pub(crate) loaded: LoadedToolkits,
+    pub(crate) resume_state: ResumeState,
+    /// Consecutive appends that failed because a layer's state was stale.
+    pub(crate) append_conflicts: usize,
+    /// How the run ended, if it had ended before it was loaded.
+    pub(crate) stored_end: Option<StoredRunEnd>,
+    pub(crate) durable_step_counts: BTreeMap<String, u32>,
+    pub(crate) last_text: Option<String>,
+    /// The text of each answer that called nothing.
+    pub(crate) answer_texts: Vec<String>,
+    /// The value that ended the run.
+    pub(crate) value: Option<Raw>,
+    /// Whether stop conditions have still to be asked about the last answer.
+    pub(crate) has_unchecked_answer: bool,
+}
+
+impl LiveRun {
+    pub(crate) fn new(
+        chat: Conversation,
+        agent: Agent,
+        id: RunId,
+        record: RunRecord,
+        mut session: LayerSession,
+        abort: Abort,
+        stored_side_usage: SideUsageLog,
+    ) -> Result<Self, RunError> {
+        let engine = chat.engine().clone();
+        let side_usage = Arc::new(RunSideUsage::new(
+            engine,
+            side_usage_key(id)?,
+            stored_side_usage,
+        ));
+        chat.track_side_usage(&mut session, Arc::<RunSideUsage>::clone(&side_usage));
+        Ok(Self {
+            chat,
+            agent,
+            id,
+            record,
+            session,
+            next_step: NextStep::Ask { refused: 0 },
+            step: 0,
+            usage: RunUsage::default(),
+            side_usage,
+            earlier_elapsed: Duration::ZERO,
+            resumed_at: Instant::now(),
+            channels: Channels::default(),
+            abort,
+            loaded: LoadedToolkits::default(),
+            resume_state: ResumeState::default(),
+            append_conflicts: 0,
+            stored_end: None,
+            durable_step_counts: BTreeMap::new(),
+            last_text: None,
+            answer_texts: Vec::new(),
+            value: None,
+            has_unchecked_answer: false,
+        })
+    }
+
+    /// Stores the entry, and then the input with the record.
+    pub(crate) async fn store_input(&mut self, input: Vec<Item>) -> Result<(), RunError> {
+        // The entry first: a run that is on the tree is always listed. A crash in between leaves an entry without a run,
+        // which `resume` closes.
+        let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
+        entry.store_entry(&self.chat, self.id).await?;
+        let put = StateChange::put_entry(
+            run_key(self.id)?,
+            RUN_STATE_VERSION,
+            json_bytes(&self.record),
+        );
+        let first = node_id(self.id, "input", &[]);
+        let place = |run: &Self, items| run.batch_of_items(first, items);
+        self.append_items(input, vec![put], place).await?;
+        Ok(())
+    }
+
+    /// What it spent, children included.
+    pub(crate) fn usage(&self) -> RunUsage {
+        let mut spent = self.usage;
+        for by_source in self.side_usage().values() {
+            spent.roll_up(by_source);
+        }
+        spent.elapsed = self.earlier_elapsed + self.resumed_at.elapsed();
+        spent
+    }
+
+    /// What of it was spent on the side, by who asked a model: a layer's name, or `compaction` for summaries.
+    pub(crate) fn side_usage(&self) -> BTreeMap<String, RunUsage> {
+        self.side_usage.totals_by_source()
+    }
+
+    /// Sets the value that ends the run and returns the change to store; `None` if it has a value already.
+    pub(crate) fn set_end_value(&mut self, value: Raw) -> Result<Option<StateChange>, RunError> {
+        // The first value counts: parallel tools may each try to end the run, and the outcome must not flip afterwards.
+        if self.value.is_some() {
+            return Ok(None);
+        }
+        let put = StateChange::put_entry(
+            value_key(self.id)?,
+            RUN_STATE_VERSION,
+            value.get().as_bytes(),
+        );
+        self.value = Some(value);
+        Ok(Some(put))
+    }
+
+    /// Sets what comes next after an answer.
+    pub(crate) fn set_next_step(&mut self, next: NextStep) {
+        if let NextStep::End { text } = &next {
+            self.last_text = Some(text.clone());
+            self.answer_texts.push(text.clone());
+        }
+        self.next_step = next;
+        self.has_unchecked_answer = true;
+    }
+
+    pub(crate) fn advance_to_step(&mut self, step: u32) {
+        // The difference, because a resumed run may repeat a step that was counted already.
+        self.usage.steps += u64::from(step.saturating_sub(self.step));
+        self.step = step;
+    }
+
+    /// Checks that another step may begin: the run is not aborted and its budget is not used up.
+    pub(crate) fn check_budget(&self) -> Result<(), RunError> {
+        self.abort.ensure_not_aborted()?;
+        self.record.budget.check_next(&self.usage())?;
+        Ok(())
+    }
+
+    pub(crate) async fn load_state_value(
+        &self,
+        key: &StateKey,
+    ) -> Result<Option<Arc<[u8]>>, RunError> {
+        let state = self.load_run_state().await?;
+        Ok(state.loaded_value(key).cloned())
+    }
+
+    /// Loads the run's own state at the branch's head.
+    pub(crate) async fn load_run_state(&self) -> Result<NodeState, RunError> {
+        let request = StateRequest {
+            prefix: run_prefix(self.id),
+            ..StateRequest::all_entries(PathEnd::Branch(self.chat.branch()))
+        };
+        let store = self.chat.engine().store();
+        let state = store
+            .read_state(self.chat.owner(), self.chat.id(), request)
+            .await;
+        Ok(state.map_err(EngineError::from)?)
+    }
+
+    pub(crate) const fn run_step(&self) -> RunStep {
+        RunStep {
+            run: self.id,
+            step: self.step,
+        }
+    }
+
+    /// Sends an event to the observer, if there is one.
+    pub(crate) fn notify_observer(&self, event: impl FnOnce() -> RunEventKind) {
+        let Some(observer) = &self.agent.observer else {
+            return;
+        };
+        let event = RunEvent {
+            run: self.id,
+            step: self.step,
+            news: event(),
+        };
+        // An observer's panic must not end the run it observes.
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| observer.on_event(&event)));
+        if outcome.is_err() {
+            tracing::warn!(run = %self.id, "an observer of a run panicked");
+        }
+    }
+
+    pub(crate) fn last_head(&self) -> Option<NodeId> {
+        self.session.context().head
+    }
+}
+
+/// Returns JSON of a value that always can be written: only such types are passed here.
+pub(crate) fn json_bytes(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// Builds a user message.
+pub(crate) fn user_message(text: &str) -> Item {
+    Item::Message(Message::text(Role::User, text))
+}

@@ -1,0 +1,366 @@
+//! What a run may spend.
+//!
+//! Two questions with two answers. Was too much spent ([`RunBudget::check_usage`])? Only what is *above* a limit is too much: a run
+//! that used exactly its budget has kept it. May more be begun ([`RunBudget::check_next`])? Not once a limit is *reached*,
+//! for nothing is free. A call in flight may overshoot; what it cost is counted all the same.
+//!
+//! Not here: counting ([`crate::RunUsage`]), and ending the run.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::usage::RunUsage;
+use crate::money::Money;
+
+/// Limits; what is absent has none. The default has none at all.
+///
+/// ```
+/// use contexture_runs::{RunBudget, RunUsage};
+///
+/// let budget = RunBudget { steps: Some(2), ..RunBudget::default() };
+/// let spent = RunUsage { steps: 2, ..RunUsage::default() };
+/// assert!(budget.check_usage(&spent).is_ok());
+/// let error = budget.check_next(&spent).unwrap_err();
+/// assert_eq!(error.to_string(), "the budget of steps is used up: 2 of 2");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunBudget {
+    /// Tokens read and written, cached ones included, as far as calls report them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money. What nobody knows the price of costs nothing here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+    /// Steps, those of children included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Answers of models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responses: Option<u64>,
+    /// Time from the start, waiting included; stored in whole microseconds.
+    #[serde(
+        rename = "time_us",
+        with = "crate::limits::usage::duration_micros::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub time: Option<Duration>,
+}
+
+/// What a budget limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BudgetKind {
+    /// Tokens.
+    Tokens,
+    /// Money.
+    Cost,
+    /// Steps.
+    Steps,
+    /// Answers of models.
+    Responses,
+    /// Time.
+    Time,
+}
+
+/// How much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetValue {
+    /// So many.
+    Count(u64),
+    /// So much money.
+    Money(Money),
+    /// So long.
+    Time(Duration),
+}
+
+/// A budget is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the budget of {what} is used up: {actual} of {limit}")]
+pub struct Exceeded {
+    /// Which one.
+    pub what: BudgetKind,
+    /// The limit.
+    pub limit: BudgetValue,
+    /// What was spent.
+    pub actual: BudgetValue,
+}
+
+impl RunBudget {
+    /// Whether what was spent is within every limit; a limit that is just reached is kept.
+    ///
+    /// # Errors
+    /// [`Exceeded`], for the first limit passed in the order of the fields.
+    pub fn check_usage(&self, spent: &RunUsage) -> Result<(), Exceeded> {
+        self.first_exceeded(spent, |line| line.passed)
+    }
+
+    /// Whether anything more may be begun: every limit is above what was spent.
+    ///
+    /// # Errors
+    /// [`Exceeded`], for the first limit reached in the order of the fields.
+    pub fn check_next(&self, spent: &RunUsage) -> Result<(), Exceeded> {
+        self.first_exceeded(spent, |line| line.reached)
+    }
+
+    /// What is left of it.
+    #[must_use]
+    pub fn remaining(&self, spent: &RunUsage) -> Self {
+        let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+        Self {
+            tokens: left(self.tokens, spent.tokens.total()),
+            cost: self
+                .cost
+                .map(|limit| limit.saturating_sub(spent.cost.unwrap_or_default())),
+            steps: left(self.steps, spent.steps),
+            responses: left(self.responses, spent.responses),
+            time: self.time.map(|limit| limit.saturating_sub(spent.elapsed)),
+        }
+    }
+
+    /// The budget of a child that wants so much: never more than is left here.
+    #[must_use]
+    pub fn limit_child(&self, spent: &RunUsage, wanted: &Self) -> Self {
+        fn min_limit<T: Ord>(left: Option<T>, wanted: Option<T>) -> Option<T> {
+            match (left, wanted) {
+                (Some(left), Some(wanted)) => Some(left.min(wanted)),
+                (left, wanted) => left.or(wanted),
+            }
+        }
+        // What is left now, not the whole budget: children of one parent share what it has.
+        let left = self.remaining(spent);
+        Self {
+            tokens: min_limit(left.tokens, wanted.tokens),
+            cost: min_limit(left.cost, wanted.cost),
+            steps: min_limit(left.steps, wanted.steps),
+            responses: min_limit(left.responses, wanted.responses),
+            time: min_limit(left.time, wanted.time),
+        }
+    }
+
+    fn first_exceeded(
+        &self,
+        spent: &RunUsage,
+        over: impl Fn(&LimitCheck) -> bool,
+    ) -> Result<(), Exceeded> {
+        let count =
+            |what, limit: Option<u64>, used| check_limit(what, limit, used, BudgetValue::Count);
+        // In the order of the fields, so that the same overrun always names the same limit.
+        let lines = [
+            count(BudgetKind::Tokens, self.tokens, spent.tokens.total()),
+            check_limit(
+                BudgetKind::Cost,
+                self.cost,
+                spent.cost.unwrap_or_default(),
+                BudgetValue::Money,
+            ),
+            count(BudgetKind::Steps, self.steps, spent.steps),
+            count(BudgetKind::Responses, self.responses, spent.responses),
+            check_limit(
+                BudgetKind::Time,
+                self.time,
+                spent.elapsed,
+                BudgetValue::Time,
+            ),
+        ];
+        let found = lines.into_iter().flatten().find(|line| over(line));
+        found.map_or(Ok(()), |line| Err(line.error))
+    }
+}
+
+/// One limit compared with the usage.
+struct LimitCheck {
+    reached: bool,
+    passed: bool,
+    error: Exceeded,
+}
+
+fn check_limit<T: Ord + Copy>(
+    what: BudgetKind,
+    limit: Option<T>,
+    used: T,
+    amount: fn(T) -> BudgetValue,
+) -> Option<LimitCheck> {
+    limit.map(|limit| LimitCheck {
+        reached: used >= limit,
+        passed: used > limit,
+        error: Exceeded {
+            what,
+            limit: amount(limit),
+            actual: amount(used),
+        },
+    })
+}
+
+impl fmt::Display for BudgetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tokens => "tokens",
+            Self::Cost => "money",
+            Self::Steps => "steps",
+            Self::Responses => "answers",
+            Self::Time => "time",
+        })
+    }
+}
+
+impl fmt::Display for BudgetValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+            Self::Money(money) => money.fmt(f),
+            Self::Time(time) => write!(f, "{:.1} s", time.as_secs_f64()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::usage::Tokens;
+
+    fn spent() -> RunUsage {
+        RunUsage {
+            tokens: Tokens {
+                input: Some(90),
+                output: Some(10),
+                cache_read: Some(80),
+                ..Tokens::default()
+            },
+            cost: Some(Money::from_micro_dollars(100)),
+            responses: 100,
+            unpriced: 0,
+            steps: 100,
+            elapsed: Duration::from_micros(100),
+        }
+    }
+
+    /// A limit of `n` on one thing, where 100 of each were spent.
+    fn limits(n: u64) -> [(BudgetKind, RunBudget); 5] {
+        let none = RunBudget::default();
+        let money = Money::from_micro_dollars(n);
+        [
+            (
+                BudgetKind::Tokens,
+                RunBudget {
+                    tokens: Some(n),
+                    ..none
+                },
+            ),
+            (
+                BudgetKind::Cost,
+                RunBudget {
+                    cost: Some(money),
+                    ..none
+                },
+            ),
+            (
+                BudgetKind::Steps,
+                RunBudget {
+                    steps: Some(n),
+                    ..none
+                },
+            ),
+            (
+                BudgetKind::Responses,
+                RunBudget {
+                    responses: Some(n),
+                    ..none
+                },
+            ),
+            (
+                BudgetKind::Time,
+                RunBudget {
+                    time: Some(Duration::from_micros(n)),
+                    ..none
+                },
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_limit_may_be_reached_but_not_begun_at() {
+        for (limit, passed, reached) in [(99, true, true), (100, false, true), (101, false, false)]
+        {
+            for (what, budget) in limits(limit) {
+                let told = |result: Result<(), Exceeded>| result.err().map(|error| error.what);
+                assert_eq!(
+                    told(budget.check_usage(&spent())),
+                    passed.then_some(what),
+                    "{limit}"
+                );
+                assert_eq!(
+                    told(budget.check_next(&spent())),
+                    reached.then_some(what),
+                    "{limit}"
+                );
+            }
+        }
+        let zero = limits(0).map(|(_, budget)| budget.check_next(&RunUsage::default()).is_err());
+        assert_eq!(zero, [true; 5]);
+        assert_eq!(RunBudget::default().check_next(&spent()), Ok(()));
+    }
+
+    #[test]
+    fn the_stored_form_is_small_and_stable() {
+        assert_eq!(serde_json::to_string(&RunBudget::default()).unwrap(), "{}");
+        let budget = RunBudget {
+            tokens: Some(1),
+            cost: Some(Money::from_micro_dollars(20_000)),
+            time: Some(Duration::from_millis(2)),
+            ..RunBudget::default()
+        };
+        let json = serde_json::to_string(&budget).unwrap();
+        assert_eq!(json, r#"{"tokens":1,"cost":"0.02","time_us":2000}"#);
+        assert_eq!(serde_json::from_str::<RunBudget>(&json).unwrap(), budget);
+        assert_eq!(
+            serde_json::from_str::<RunBudget>("{}").unwrap(),
+            RunBudget::default()
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_costs_nothing() {
+        let [tokens, cost, ..] = limits(1).map(|(_, budget)| budget);
+        assert_eq!(tokens.check_next(&RunUsage::default()), Ok(()));
+        assert_eq!(cost.check_next(&RunUsage::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_child_never_has_more_than_is_left() {
+        for (wanted, expected) in [(20, 20), (30, 30), (31, 30)] {
+            let parents = limits(130).into_iter().zip(limits(wanted));
+            for (((what, parent), (_, wanted)), (_, expected)) in parents.zip(limits(expected)) {
+                assert_eq!(parent.limit_child(&spent(), &wanted), expected, "{what}");
+            }
+        }
+        let (_, parent) = limits(130)[2];
+        let child = |steps| {
+            parent
+                .limit_child(
+                    &spent(),
+                    &RunBudget {
+                        steps,
+                        ..RunBudget::default()
+                    },
+                )
+                .steps
+        };
+        assert_eq!(
+            [None, Some(7), Some(40)].map(child),
+            [Some(30), Some(7), Some(30)]
+        );
+        let (_, used_up) = limits(50)[0];
+        assert_eq!(
+            used_up.limit_child(&spent(), &RunBudget::default()).tokens,
+            Some(0)
+        );
+        let (_, no_limit_here) = limits(9)[3];
+        assert_eq!(
+            RunBudget::default().limit_child(&spent(), &no_limit_here),
+            no_limit_here
+        );
+    }
+}

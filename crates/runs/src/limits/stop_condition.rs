@@ -1,0 +1,453 @@
+//! When a loop stops.
+//!
+//! A [`StopCondition`] looks at a [`Snapshot`] after each iteration and says whether to stop, and why. Those given here are
+//! combined by [`any`](StopCondition::any), [`all`](StopCondition::all) and [`not`](StopCondition::not). One that fails or panics stops the loop,
+//! whatever it is combined with: nobody knows what it would have said.
+//!
+//! Not here: limits that hold whatever a loop wants ([`crate::RunBudget`]).
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use contexture_ir::FunctionCall;
+
+use crate::limits::usage::RunUsage;
+use crate::money::Money;
+use crate::tasks::panic_message;
+
+/// Where a loop stands after an iteration.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Snapshot<'a> {
+    /// How many iterations are done.
+    pub steps: u64,
+    /// What the run has spent, children included.
+    pub spent: &'a RunUsage,
+    /// How long the loop has gone on.
+    pub elapsed: Duration,
+    /// The text of the last answer.
+    pub text: Option<&'a str>,
+    /// The calls of the last answer that have no output yet.
+    pub calls: &'a [FunctionCall],
+    /// What each iteration gave, oldest first.
+    pub outputs: &'a [String],
+    /// How deep the run stands: 0 is the root.
+    pub depth: usize,
+}
+
+impl<'a> Snapshot<'a> {
+    /// A loop that has done so many iterations and spent so much; the rest is set beside.
+    #[must_use]
+    pub fn new(steps: u64, spent: &'a RunUsage) -> Self {
+        Self {
+            steps,
+            spent,
+            elapsed: Duration::ZERO,
+            text: None,
+            calls: &[],
+            outputs: &[],
+            depth: 0,
+        }
+    }
+
+    /// What the last iteration gave: its output, or the text of the last answer if there is none.
+    #[must_use]
+    pub fn output(&self) -> Option<&'a str> {
+        self.outputs.last().map(String::as_str).or(self.text)
+    }
+}
+
+/// The loop stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopReason {
+    /// Why, for people and logs.
+    pub reason: String,
+    /// Whether that was wanted.
+    pub cause: StopCause,
+}
+
+/// Why a loop stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopCause {
+    /// It was to stop here.
+    Met,
+    /// A predicate failed.
+    Failed,
+}
+
+type PredicateResult = Result<Option<String>, String>;
+
+/// When to stop: a predicate with a name.
+///
+/// ```
+/// use contexture_runs::{Snapshot, RunUsage, StopCondition};
+///
+/// let until = StopCondition::max_steps(10).or(StopCondition::output_contains("DONE"));
+/// let spent = RunUsage::default();
+/// let mut now = Snapshot::new(3, &spent);
+/// assert_eq!(until.evaluate(&now), None);
+/// now.text = Some("all DONE");
+/// assert_eq!(until.evaluate(&now).unwrap().reason, r#"the output contains "DONE""#);
+/// ```
+#[derive(Clone)]
+pub struct StopCondition {
+    name: Arc<str>,
+    predicate: Arc<dyn Fn(&Snapshot<'_>) -> PredicateResult + Send + Sync>,
+}
+
+impl StopCondition {
+    /// A predicate of your own: an error stops the loop, as a panic does.
+    #[must_use]
+    pub fn new<E: fmt::Display>(
+        name: impl Into<Arc<str>>,
+        holds: impl Fn(&Snapshot<'_>) -> Result<bool, E> + Send + Sync + 'static,
+    ) -> Self {
+        let name = name.into();
+        let reason = name.to_string();
+        let judge = move |now: &Snapshot<'_>| {
+            let held = catch_unwind(AssertUnwindSafe(|| holds(now)));
+            match held.map_err(|panic| panic_message(&*panic))? {
+                Ok(held) => Ok(held.then(|| reason.clone())),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        Self {
+            name,
+            predicate: Arc::new(judge),
+        }
+    }
+
+    /// Never. A budget still ends the run.
+    #[must_use]
+    pub fn never() -> Self {
+        from_infallible("never", |_| false)
+    }
+
+    /// After so many iterations.
+    #[must_use]
+    pub fn max_steps(steps: u64) -> Self {
+        from_infallible(format!("{steps} steps are done"), move |now| {
+            now.steps >= steps
+        })
+    }
+
+    /// Once the run and its children have cost so much. What nobody knows the price of costs nothing here.
+    #[must_use]
+    pub fn max_cost(cost: Money) -> Self {
+        from_infallible(format!("it has cost {cost}"), move |now| {
+            now.spent.cost.is_some_and(|spent| spent >= cost)
+        })
+    }
+
+    /// Once the loop has gone on for so long.
+    #[must_use]
+    pub fn max_duration(time: Duration) -> Self {
+        let name = format!("it has taken {:.1} s", time.as_secs_f64());
+        from_infallible(name, move |now| now.elapsed >= time)
+    }
+
+    /// Once the last answer leaves no call to be run.
+    #[must_use]
+    pub fn no_tool_calls() -> Self {
+        from_infallible("no tool was called", |now| now.calls.is_empty())
+    }
+
+    /// Once an iteration gave exactly what the one before gave.
+    #[must_use]
+    pub fn output_unchanged() -> Self {
+        from_infallible(
+            "the output is the same as before",
+            |now| matches!(now.outputs, [.., before, last] if before == last),
+        )
+    }
+
+    /// Once the output contains a text, as written.
+    #[must_use]
+    pub fn output_contains(text: impl Into<String>) -> Self {
+        let text = text.into();
+        from_infallible(format!("the output contains {text:?}"), move |now| {
+            now.output().is_some_and(|output| output.contains(&text))
+        })
+    }
+
+    /// Once the output is a text, as written.
+    #[must_use]
+    pub fn output_equals(text: impl Into<String>) -> Self {
+        let text = text.into();
+        from_infallible(format!("the output is {text:?}"), move |now| {
+            now.output() == Some(text.as_str())
+        })
+    }
+
+    /// When one of them stops; the reasons of all that do are told, joined by `; `. Never, if there are none.
+    #[must_use]
+    pub fn any(all: impl IntoIterator<Item = Self>) -> Self {
+        let all: Vec<Self> = all.into_iter().collect();
+        let name = join_names(&all, " or ");
+        Self::from_predicate(name, move |now| {
+            let judged: Vec<Option<String>> = evaluate_each(&all, now)?;
+            let reasons: Vec<String> = judged.into_iter().flatten().collect();
+            Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
+        })
+    }
+
+    /// When each of them stops at the same time; their reasons are joined by `; `. Never, if there are none: nothing asks
+    /// for an end.
+    #[must_use]
+    pub fn all(all: impl IntoIterator<Item = Self>) -> Self {
+        let all: Vec<Self> = all.into_iter().collect();
+        let name = join_names(&all, " and ");
+        Self::from_predicate(name, move |now| {
+            let judged: Option<Vec<String>> = evaluate_each(&all, now)?.into_iter().collect();
+            let reasons = judged.filter(|reasons| !reasons.is_empty());
+            Ok(reasons.map(|reasons| reasons.join("; ")))
+        })
+    }
+
+    /// When it does not stop.
+    #[must_use]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "`until.not()` reads as it is meant"
+    )]
+    pub fn not(self) -> Self {
+        let reason = format!("not: {}", self.name);
+        Self::from_predicate(reason.clone(), move |now| {
+            Ok((self.predicate)(now)?.is_none().then(|| reason.clone()))
+        })
+    }
+
+    /// When one of the two stops.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self::any([self, other])
+    }
+
+    /// When both stop.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self::all([self, other])
+    }
+
+    /// Whether to stop now.
+    #[must_use]
+    pub fn evaluate(&self, now: &Snapshot<'_>) -> Option<StopReason> {
+        match (self.predicate)(now) {
+            Ok(reason) => reason.map(|reason| StopReason {
+                reason,
+                cause: StopCause::Met,
+            }),
+            Err(why) => Some(StopReason {
+                reason: format!("a predicate failed: {why}"),
+                cause: StopCause::Failed,
+            }),
+        }
+    }
+
+    fn from_predicate(
+        name: impl Into<Arc<str>>,
+        judge: impl Fn(&Snapshot<'_>) -> PredicateResult + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            predicate: Arc::new(judge),
+        }
+    }
+}
+
+/// One that cannot fail.
+fn from_infallible(
+    name: impl Into<Arc<str>>,
+    holds: impl Fn(&Snapshot<'_>) -> bool + Send + Sync + 'static,
+) -> StopCondition {
+    let name = name.into();
+    let reason = name.to_string();
+    StopCondition::from_predicate(name, move |now| Ok(holds(now).then(|| reason.clone())))
+}
+
+fn evaluate_each(all: &[StopCondition], now: &Snapshot<'_>) -> Result<Vec<Option<String>>, String> {
+    all.iter().map(|until| (until.predicate)(now)).collect()
+}
+
+fn join_names(all: &[StopCondition], between: &str) -> String {
+    let names: Vec<&str> = all.iter().map(|until| &*until.name).collect();
+    if names.is_empty() {
+        "never".to_owned()
+    } else {
+        format!("({})", names.join(between))
+    }
+}
+
+impl fmt::Debug for StopCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Until({})", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(until: &StopCondition, now: &Snapshot<'_>) -> Option<String> {
+        until.evaluate(now).map(|stop| stop.reason)
+    }
+
+    fn call() -> FunctionCall {
+        FunctionCall {
+            id: None,
+            call_id: "c".into(),
+            name: "look".into(),
+            arguments: "{}".into(),
+            status: None,
+            extra: contexture_ir::Extra::default(),
+        }
+    }
+
+    #[test]
+    fn each_stops_where_it_says() {
+        let spent = RunUsage {
+            cost: Some(Money::from_micro_dollars(10)),
+            ..RunUsage::default()
+        };
+        let (calls, outputs) = ([call()], ["a", "b b", "b b"].map(str::to_owned));
+        let now = Snapshot {
+            elapsed: Duration::from_secs(5),
+            text: Some("text"),
+            calls: &calls,
+            outputs: &outputs,
+            depth: 1,
+            ..Snapshot::new(3, &spent)
+        };
+        let cost = Money::from_micro_dollars;
+        let seconds = Duration::from_secs;
+        for (until, expected) in [
+            (StopCondition::never(), None),
+            (StopCondition::max_steps(4), None),
+            (StopCondition::max_steps(3), Some("3 steps are done")),
+            (StopCondition::max_cost(cost(11)), None),
+            (
+                StopCondition::max_cost(cost(10)),
+                Some("it has cost $0.00001"),
+            ),
+            (StopCondition::max_duration(seconds(6)), None),
+            (
+                StopCondition::max_duration(seconds(5)),
+                Some("it has taken 5.0 s"),
+            ),
+            (StopCondition::no_tool_calls(), None),
+            (
+                StopCondition::output_unchanged(),
+                Some("the output is the same as before"),
+            ),
+            (StopCondition::output_contains("text"), None),
+            (
+                StopCondition::output_contains("b"),
+                Some(r#"the output contains "b""#),
+            ),
+            (StopCondition::output_equals("b"), None),
+            (
+                StopCondition::output_equals("b b"),
+                Some(r#"the output is "b b""#),
+            ),
+            (
+                StopCondition::new("deep", |now| Ok::<_, String>(now.depth > 0)),
+                Some("deep"),
+            ),
+        ] {
+            assert_eq!(told(&until, &now).as_deref(), expected, "{until:?}");
+        }
+        let fresh = RunUsage::default();
+        let start = Snapshot::new(0, &fresh);
+        assert!(told(&StopCondition::no_tool_calls(), &start).is_some());
+        assert_eq!(told(&StopCondition::max_cost(Money::ZERO), &start), None);
+        assert_eq!(told(&StopCondition::output_unchanged(), &start), None);
+        let one = Snapshot {
+            outputs: &outputs[..1],
+            ..start
+        };
+        assert_eq!(told(&StopCondition::output_unchanged(), &one), None);
+        let changed = Snapshot {
+            outputs: &outputs[..2],
+            ..start
+        };
+        assert_eq!(told(&StopCondition::output_unchanged(), &changed), None);
+        let spoken = Snapshot {
+            text: Some("DONE"),
+            ..start
+        };
+        assert!(told(&StopCondition::output_equals("DONE"), &spoken).is_some());
+    }
+
+    #[test]
+    fn combinations_tell_all_reasons() {
+        let spent = RunUsage::default();
+        let now = Snapshot::new(3, &spent);
+        let (two, three, four) = (
+            StopCondition::max_steps(2),
+            StopCondition::max_steps(3),
+            StopCondition::max_steps(4),
+        );
+        let both = "2 steps are done; 3 steps are done";
+        for (until, expected) in [
+            (
+                StopCondition::any([two.clone(), four.clone(), three.clone()]),
+                Some(both),
+            ),
+            (StopCondition::all([two.clone(), three.clone()]), Some(both)),
+            (StopCondition::all([two.clone(), four.clone()]), None),
+            (
+                StopCondition::any([four.clone(), StopCondition::never()]),
+                None,
+            ),
+            (StopCondition::any([]), None),
+            (StopCondition::all([]), None),
+            (two.clone().not(), None),
+            (four.clone().not(), Some("not: 4 steps are done")),
+            (
+                four.and(three.clone()).not(),
+                Some("not: (4 steps are done and 3 steps are done)"),
+            ),
+            (
+                two.or(three).not().not(),
+                Some("not: not: (2 steps are done or 3 steps are done)"),
+            ),
+        ] {
+            assert_eq!(told(&until, &now).as_deref(), expected, "{until:?}");
+        }
+    }
+
+    #[test]
+    fn what_fails_stops_the_loop_however_it_is_combined() {
+        let spent = RunUsage::default();
+        let now = Snapshot::new(0, &spent);
+        let fails = StopCondition::new("fails", |_| Err("no network"));
+        let panics = StopCondition::new("panics", |now| -> Result<bool, String> {
+            panic!("at {}", now.steps)
+        });
+        for (until, expected) in [
+            (fails.clone(), "a predicate failed: no network"),
+            (fails.clone().not(), "a predicate failed: no network"),
+            (
+                fails.clone().and(StopCondition::never()),
+                "a predicate failed: no network",
+            ),
+            (
+                StopCondition::max_steps(0).or(fails),
+                "a predicate failed: no network",
+            ),
+            (
+                StopCondition::never().and(panics.clone()),
+                "a predicate failed: it panicked: at 0",
+            ),
+            (panics.not(), "a predicate failed: it panicked: at 0"),
+        ] {
+            let stop = until.evaluate(&now).unwrap();
+            assert_eq!(
+                (stop.reason.as_str(), stop.cause),
+                (expected, StopCause::Failed)
+            );
+        }
+    }
+}

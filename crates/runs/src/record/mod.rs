@@ -1,0 +1,30 @@
+//! What is stored of a run, and how it is found again.
+//!
+//! A run's *record* is state on the conversation's tree while the run is open; its *entry* is a copy beside the tree, by
+//! which runs are listed; its *end node* says how it ended. The tree decides: where record, end node and entry disagree
+//! after a crash, the entry is the one that is corrected.
+//!
+//! | what | where | from | until |
+//! |---|---|---|---|
+//! | entry | beside the tree, `runs/<id>` | before the first append | for ever |
+//! | record | state of the branch's head | the first append, with the input | the end node |
+//! | start markers, steps, values | state of the branch's head | the step that needs them | the end node |
+//! | end node | a node of the branch | the last append | for ever |
+//!
+//! All ids and keys derive from the run and what they stand for, so a step that is repeated after a crash writes the
+//! same nodes again, which the store ignores. Not here: when something is stored (`crate::steps`).
+
+mod pending_approvals;
+mod run_end;
+mod run_entry;
+mod state_keys;
+
+pub use pending_approvals::{WaitingCall, open_calls, waiting_calls};
+pub(crate) use run_end::StoredRunEnd;
+pub(crate) use run_entry::{RUN_STATE_VERSION, RunRecord, head_to_string};
+pub use run_entry::{RunEntry, RunStatus, list_runs};
+pub(crate) use state_keys::{
+    child_branch, child_id, child_key, find_node, inbox_node_id, inbox_prefix, node_id,
+    nth_node_id, output_node_id, run_key, side_usage_key, started_key, state_key, step_key,
+    stop_key, value_key,
+};

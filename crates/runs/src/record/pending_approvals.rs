@@ -1,0 +1,69 @@
+//! Calls of runs that wait for a person's word.
+
+use contexture_engine::{Engine, EngineError, parse_node_item};
+use contexture_ir::{ConversationId, Item, NodeId, Owner};
+
+use crate::record::run_entry::{RunEntry, RunStatus};
+use crate::record::state_keys::find_node;
+use crate::record::state_keys::output_node_id;
+
+/// A call without an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingCall {
+    /// Its node.
+    pub node: NodeId,
+    /// The tool.
+    pub tool: String,
+    /// What it is called with, as the model wrote it: JSON, as a rule.
+    pub arguments: String,
+}
+
+/// The calls for which a listed run waits, its own first, then those of runs below it; none if it does not wait.
+///
+/// # Errors
+/// The store's.
+pub async fn waiting_calls(
+    engine: &Engine,
+    owner: &Owner,
+    entry: &RunEntry,
+) -> Result<Vec<WaitingCall>, EngineError> {
+    let Some(id) = &entry.conversation else {
+        return Ok(Vec::new());
+    };
+    if entry.status != RunStatus::Waiting {
+        return Ok(Vec::new());
+    }
+    let calls = entry.waiting.iter().filter_map(|call| call.parse().ok());
+    let calls: Vec<NodeId> = calls.collect();
+    open_calls(engine, owner, id, &calls).await
+}
+
+/// Those of these calls that are there and have no output yet, as [`TurnEnd::Waiting`](super::TurnEnd::Waiting) names them.
+///
+/// # Errors
+/// The store's.
+pub async fn open_calls(
+    engine: &Engine,
+    owner: &Owner,
+    conversation: &ConversationId,
+    calls: &[NodeId],
+) -> Result<Vec<WaitingCall>, EngineError> {
+    let node = |id| find_node(engine, owner, conversation, id);
+    let mut open = Vec::new();
+    for id in calls {
+        let Some(called) = node(*id).await? else {
+            continue;
+        };
+        if let Some(run) = called.run
+            && node(output_node_id(run, *id)).await?.is_none()
+            && let Item::FunctionCall(call) = parse_node_item(&called)?
+        {
+            open.push(WaitingCall {
+                node: *id,
+                tool: call.name,
+                arguments: call.arguments,
+            });
+        }
+    }
+    Ok(open)
+}

@@ -1,0 +1,105 @@
+//! How a run ended, as the node by which it ended says: what lists and parents are told where nobody has told them yet.
+//!
+//! Not here: ending one (`ending`).
+
+use std::sync::Arc;
+
+use contexture_engine::{Conversation, EngineError, parse_node_item, state_node};
+use contexture_ir::{Extension, Item, Raw, RunId};
+use contexture_store::{NewItem, Node};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::RunUsage;
+use crate::record::run_entry::{RunEntry, RunStatus};
+use crate::record::state_keys::end_node_id;
+use crate::record::state_keys::find_node;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredRunEnd {
+    pub(crate) status: RunStatus,
+    pub(crate) ended_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spent: Option<RunUsage>,
+    /// What it gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<String>,
+    /// The value it was ended with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<Raw>,
+    /// Why it was called off or went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+}
+
+/// The item of such a node: a change of state that says more.
+#[derive(Serialize, Deserialize)]
+struct FinishRecord {
+    #[serde(rename = "type")]
+    kind: String,
+    run: StoredRunEnd,
+}
+
+impl StoredRunEnd {
+    /// One that has an entry and nothing else.
+    pub(crate) fn aborted_before_start(now_ms: i64) -> Self {
+        Self {
+            status: RunStatus::Aborted,
+            ended_ms: now_ms,
+            spent: None,
+            result: None,
+            value: None,
+            why: Some("it never began".to_owned()),
+        }
+    }
+
+    /// The node by which a run ends.
+    pub(crate) fn to_end_node(&self, run: RunId) -> Result<NewItem, EngineError> {
+        let like = state_node(end_node_id(run), self.ended_ms)?;
+        let Item::Extension(plain) = Item::parse(&like.json)? else {
+            return Ok(like);
+        };
+        let ending = FinishRecord {
+            kind: plain.kind.clone(),
+            run: self.clone(),
+        };
+        let item = Item::Extension(Extension {
+            raw: Raw::from_value(&ending)?,
+            ..plain
+        });
+        Ok(NewItem {
+            origin: like.origin,
+            audience: like.audience,
+            ..NewItem::new(like.id, &item, item.to_json(), self.ended_ms)
+        })
+    }
+
+    /// How a run ended, and by which node; `None` while it has not.
+    pub(crate) async fn load(
+        chat: &Conversation,
+        run: RunId,
+    ) -> Result<Option<(Arc<Node>, Self)>, EngineError> {
+        let found = find_node(chat.engine(), chat.owner(), chat.id(), end_node_id(run));
+        let Some(node) = found.await? else {
+            return Ok(None);
+        };
+        let Item::Extension(item) = parse_node_item(&node)? else {
+            return Ok(None);
+        };
+        let ending = item.raw.parse_as::<FinishRecord>();
+        Ok(ending.ok().map(|ending| (node, ending.run)))
+    }
+
+    /// A run's entry that says so.
+    pub(crate) fn apply_to_entry(self, entry: RunEntry) -> RunEntry {
+        RunEntry {
+            status: self.status,
+            ended_ms: Some(self.ended_ms),
+            spent: self.spent,
+            result: self.result,
+            value: self.value,
+            why: self.why,
+            ..entry
+        }
+    }
+}

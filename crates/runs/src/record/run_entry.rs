@@ -1,0 +1,233 @@
+//! What is kept of a run: its record on the tree while it runs, and its entry beside the tree for lists.
+//!
+//! The tree has the truth: a run goes on exactly as long as its record hangs off its branch's head. The entry is written
+//! before the first append and after the last, and says what to look at.
+
+use contexture_engine::{Conversation, Engine, EngineError, RunScope};
+use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
+use contexture_store::{ExpectedVersion, KeyScope, ListEntries, PutEntry};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{RunBudget, RunUsage};
+use crate::record::state_keys::{RUN_ENTRY_PREFIX, entry_key};
+
+/// The version of both.
+pub(crate) const RUN_STATE_VERSION: u32 = 1;
+
+/// What hangs off the nodes of a running run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    /// The agent's name.
+    pub(crate) agent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<String>,
+    #[serde(default)]
+    pub(crate) depth: u32,
+    #[serde(default)]
+    pub(crate) budget: RunBudget,
+    pub(crate) began_ms: i64,
+    /// The head it began behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) base: Option<String>,
+}
+
+impl RunRecord {
+    /// The run, as its layers know it.
+    pub(crate) const fn run_scope(&self, id: RunId) -> RunScope {
+        RunScope {
+            id,
+            depth: self.depth,
+        }
+    }
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// It goes on, or did when its process died.
+    Running,
+    /// It waits for a person's decision.
+    Waiting,
+    /// It did what it was for.
+    Completed,
+    /// It was called off.
+    Aborted,
+    /// It went wrong.
+    Failed,
+}
+
+impl RunStatus {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Aborted => "aborted",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether something is left to do.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Running | Self::Waiting)
+    }
+}
+
+/// A run, as lists show it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// The run's id, as 32 hexadecimal digits.
+    pub run: String,
+    /// The agent's name.
+    pub agent: String,
+    /// Its parent, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// How many ancestors it has.
+    #[serde(default)]
+    pub depth: u32,
+    /// The branch it works on.
+    pub branch: String,
+    /// How it stands.
+    pub status: RunStatus,
+    /// When it began, in milliseconds since the Unix epoch.
+    pub began_ms: i64,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<i64>,
+    /// What it spent, children included; of a run that goes on, nothing is said here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<RunUsage>,
+    /// What it gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// The value that a tool or the program has ended it with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Raw>,
+    /// Why it was called off or went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The nodes of the calls it waits for, as 32 hexadecimal digits: its own, then those of runs below it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
+    /// The conversation. Not part of what is stored.
+    #[serde(skip)]
+    pub conversation: Option<ConversationId>,
+}
+
+impl RunEntry {
+    pub(crate) fn new(run: RunId, record: &RunRecord, branch: &BranchName) -> Self {
+        Self {
+            run: run.to_string(),
+            agent: record.agent.clone(),
+            parent: record.parent.clone(),
+            depth: record.depth,
+            branch: branch.to_string(),
+            status: RunStatus::Running,
+            began_ms: record.began_ms,
+            ended_ms: None,
+            spent: None,
+            result: None,
+            value: None,
+            why: None,
+            waiting: Vec::new(),
+            conversation: None,
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> Option<RunId> {
+        self.run.parse().ok()
+    }
+
+    /// Reads what is stored; `None` for what is not one of ours.
+    pub(crate) fn parse_stored(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Stores it, whatever was there.
+    pub(crate) async fn store_entry(
+        &self,
+        chat: &Conversation,
+        run: RunId,
+    ) -> Result<(), EngineError> {
+        let put = PutEntry {
+            key: entry_key(run),
+            // Strings and numbers: nothing that could not be written.
+            value: Some(serde_json::to_vec(self).unwrap_or_default().into()),
+            expect: ExpectedVersion::Any,
+            at_ms: chat.engine().now_ms(),
+        };
+        let scope = KeyScope::Conversation(chat.id().clone());
+        chat.engine()
+            .store()
+            .put_entry(chat.owner(), &scope, put)
+            .await?;
+        Ok(())
+    }
+
+    /// The entry of a run of this conversation, if there is one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn load(chat: &Conversation, run: RunId) -> Result<Option<Self>, EngineError> {
+        let scope = KeyScope::Conversation(chat.id().clone());
+        let store = chat.engine().store();
+        let entry = store
+            .get_entry(chat.owner(), &scope, &entry_key(run))
+            .await?;
+        let entry = entry.and_then(|entry| Self::parse_stored(&entry.value));
+        Ok(entry.map(|entry| Self {
+            conversation: Some(chat.id().clone()),
+            ..entry
+        }))
+    }
+}
+
+/// A head as text.
+pub(crate) fn head_to_string(head: Option<NodeId>) -> Option<String> {
+    head.map(|head| head.to_string())
+}
+
+/// The owner's runs, of all conversations or of one, as lists show them: the newest first.
+///
+/// # Errors
+/// The store's.
+pub async fn list_runs(
+    engine: &Engine,
+    owner: &Owner,
+    of: Option<&Conversation>,
+) -> Result<Vec<RunEntry>, EngineError> {
+    let scope = of.map(|chat| KeyScope::Conversation(chat.id().clone()));
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let list = ListEntries {
+            scope: scope.clone(),
+            prefix: RUN_ENTRY_PREFIX.to_owned(),
+            limit: None,
+            after,
+        };
+        let page = engine.store().list_entries(owner, list).await?;
+        for (scope, entry) in page.entries {
+            let KeyScope::Conversation(conversation) = scope else {
+                continue;
+            };
+            found.extend(RunEntry::parse_stored(&entry.value).map(|entry| RunEntry {
+                conversation: Some(conversation),
+                ..entry
+            }));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
+    Ok(found)
+}

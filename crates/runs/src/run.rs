@@ -1,0 +1,368 @@
+//! The public handles of a run: [`Run`] drives it, [`RunHandle`] observes and cancels it.
+//!
+//! Everything here delegates: `execution` holds what a run knows, `steps` does the work.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use contexture_engine::{Conversation, LayerHandle, LayerSession};
+use contexture_ir::{Item, Raw, RunId};
+use contexture_layers::Layer;
+use contexture_store::StateChange;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::agent::{Agent, SubAgent, Turn};
+use crate::channels::Channels;
+use crate::error::RunError;
+use crate::execution::{LiveRun, SideUsageLog, user_message};
+use crate::limits::RunUsage;
+use crate::record::{RUN_STATE_VERSION, RunRecord, head_to_string, state_key, step_key};
+use crate::steps::{drive, join_child, resume, spawn_child};
+use crate::tasks::Abort;
+
+/// One execution of an agent over a conversation. Whoever holds it drives it; [`Run::handle`] is for everybody else.
+pub struct Run {
+    live: LiveRun,
+}
+
+/// A run, for those who look on: its id, its channels, a way to call it off.
+#[derive(Clone, Debug)]
+pub struct RunHandle {
+    id: RunId,
+    abort: Abort,
+    channels: Channels,
+}
+
+impl RunHandle {
+    /// The run's id.
+    #[must_use]
+    pub const fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// Calls the run off, and its children: the call in flight is cut, what is finished is kept.
+    pub fn abort(&self, reason: impl Into<Arc<str>>) {
+        self.abort.abort(reason);
+    }
+
+    /// The channels of the run's tree.
+    #[must_use]
+    pub const fn channels(&self) -> &Channels {
+        &self.channels
+    }
+}
+
+impl Run {
+    /// Begins a run: what a person or a program says goes behind whatever the branch ends with, and the run's record
+    /// with it, in one transaction.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`].
+    pub async fn begin(
+        chat: &Conversation,
+        agent: &Agent,
+        input: impl IntoIterator<Item = Item>,
+    ) -> Result<Self, RunError> {
+        let id = chat.engine().new_run_id();
+        let record = RunRecord {
+            agent: agent.name.clone(),
+            parent: None,
+            depth: 0,
+            budget: agent.budget,
+            began_ms: chat.engine().now_ms(),
+            base: head_to_string(chat.head().await?),
+        };
+        let session = chat.layer_session(Some(record.run_scope(id))).await?;
+        let mut live = LiveRun::new(
+            chat.clone(),
+            agent.clone(),
+            id,
+            record,
+            session,
+            Abort::new(),
+            SideUsageLog::new(),
+        )?;
+        live.store_input(input.into_iter().collect()).await?;
+        Ok(Self { live })
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub const fn id(&self) -> RunId {
+        self.live.id
+    }
+
+    /// The run above it.
+    #[must_use]
+    pub fn parent(&self) -> Option<RunId> {
+        self.live.record.parent.as_ref()?.parse().ok()
+    }
+
+    /// How many ancestors it has.
+    #[must_use]
+    pub const fn depth(&self) -> u32 {
+        self.live.record.depth
+    }
+
+    /// How many steps it has taken.
+    #[must_use]
+    pub const fn step_count(&self) -> u32 {
+        self.live.step
+    }
+
+    /// What it spent, children included.
+    #[must_use]
+    pub fn usage(&self) -> RunUsage {
+        self.live.usage()
+    }
+
+    /// What of it was spent on the side, by who asked a model: a layer's name, or `compaction` for summaries.
+    #[must_use]
+    pub fn side_usage(&self) -> BTreeMap<String, RunUsage> {
+        self.live.side_usage()
+    }
+
+    /// The conversation, on the run's branch.
+    #[must_use]
+    pub const fn conversation(&self) -> &Conversation {
+        &self.live.chat
+    }
+
+    /// For those who look on.
+    #[must_use]
+    pub fn handle(&self) -> RunHandle {
+        RunHandle {
+            id: self.live.id,
+            abort: self.live.abort.clone(),
+            channels: self.live.channels.clone(),
+        }
+    }
+
+    /// Its layers, in the states they have now.
+    #[must_use]
+    pub const fn layers(&self) -> &LayerSession {
+        &self.live.session
+    }
+
+    /// The layer of this type, for programs; it sees what is stored.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`] where there is none.
+    pub fn layer<L: Layer>(&self) -> Result<LayerHandle<L>, RunError> {
+        Ok(self.live.chat.layer::<L>()?)
+    }
+
+    /// What the program keeps with the run, as it is stored. It ends with the run.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] where it is of another type; or the store's.
+    pub async fn load_state<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
+        let key = state_key(self.live.id)?;
+        let Some(bytes) = self.live.load_state_value(&key).await? else {
+            return Ok(None);
+        };
+        from_json("the state of the run", &bytes).map(Some)
+    }
+
+    /// Keeps something with the run.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
+    pub async fn store_state(&mut self, state: &impl Serialize) -> Result<(), RunError> {
+        let raw = to_json("the state of the run", state)?;
+        let put = StateChange::put_entry(
+            state_key(self.live.id)?,
+            RUN_STATE_VERSION,
+            raw.get().as_bytes(),
+        );
+        self.live.append_state("state", vec![put]).await
+    }
+
+    /// A step of the program's own, done once: a run that is resumed takes what it gave then.
+    ///
+    /// `name` says which it is; the same name again is the next of that name, and after a failure another try. What it
+    /// gives is kept as JSON, and given as it is read from there.
+    ///
+    /// # Errors
+    /// [`RunError::StepFailed`] with the step's own error, which is not kept; [`RunError::ItemMismatch`] where what it
+    /// gave cannot be written as JSON and read again, which is not kept either, or is kept as another type;
+    /// [`RunError::Cancelled`], [`RunError::BudgetExceeded`]; or the store's.
+    pub async fn run_durable_step<T, E, F>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() -> F,
+    ) -> Result<T, RunError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+        F: Future<Output = Result<T, E>>,
+    {
+        self.live.check_budget()?;
+        let what = format!("what step {name:?} gave");
+        let time = self
+            .live
+            .durable_step_counts
+            .get(name)
+            .copied()
+            .unwrap_or_default();
+        let key = step_key(self.live.id, name, time)?;
+        if let Some(bytes) = self.live.load_state_value(&key).await? {
+            let done = from_json(&what, &bytes)?;
+            self.live
+                .durable_step_counts
+                .insert(name.to_owned(), time + 1);
+            return Ok(done);
+        }
+        self.live.advance_to_step(self.live.step.saturating_add(1));
+        let done = self.live.abort.run_until_aborted(work()).await?;
+        let done = done.map_err(|source| RunError::StepFailed {
+            step: name.to_owned(),
+            attempts: 1,
+            source: source.into(),
+        })?;
+        let raw = to_json(&what, &done)?;
+        let done = from_json(&what, raw.get().as_bytes())?;
+        let put = StateChange::put_entry(key, RUN_STATE_VERSION, raw.get().as_bytes());
+        self.live.append_state("step", vec![put]).await?;
+        self.live
+            .durable_step_counts
+            .insert(name.to_owned(), time + 1);
+        Ok(done)
+    }
+
+    /// Ends the run with a value, which its [turn](super::Turn::value) and lists of runs tell: whoever drives it finds it
+    /// completed, and no model is asked again. Calls of the last answer are carried out before. The first value counts.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
+    pub async fn complete_with_value(&mut self, value: &impl Serialize) -> Result<(), RunError> {
+        let raw = to_json("the value of the run", value)?;
+        match self.live.set_end_value(raw)? {
+            Some(change) => self.live.append_state("value", vec![change]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Marks where the run stands, under a name.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn checkpoint(&self, name: &str) -> Result<(), RunError> {
+        self.live.chat.checkpoint(name).await?;
+        Ok(())
+    }
+
+    /// Drives the run until it ends or waits for a person.
+    ///
+    /// # Errors
+    /// [`RunError`]. A run that failed or was cancelled has ended, and everything it finished is stored; only where the
+    /// store itself fails does the run stay open, to be [resumed](Self::resume).
+    pub async fn drive(&mut self) -> Result<Turn, RunError> {
+        drive(&mut self.live).await
+    }
+
+    /// Resumes an open run where it was cut off, or where it waits. `chat` is any handle on its conversation.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] for a run that does not exist or has ended; [`RunError::Engine`].
+    pub async fn resume(chat: &Conversation, id: RunId, agent: &Agent) -> Result<Self, RunError> {
+        let live = resume(chat, id, agent).await?;
+        Ok(Self { live })
+    }
+
+    /// Begins a child run, or resumes the one begun under this name: on a branch of its own, its budget within what this
+    /// run has left. Whoever drives it passes its end to [`Run::join_child`].
+    ///
+    /// # Errors
+    /// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
+    pub async fn spawn_child(
+        &mut self,
+        name: &str,
+        agent: &SubAgent,
+        task: &str,
+    ) -> Result<Run, RunError> {
+        let live = spawn_child(&mut self.live, name, agent, task).await?;
+        Ok(Self { live })
+    }
+
+    /// Passes this run's layer states to the layers of a running child.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`] for a layer that must not fail.
+    pub async fn update_child(&self, child: &mut Run) -> Result<(), RunError> {
+        let parent = &self.live.session;
+        parent.update_child(&mut child.live.session).await?;
+        Ok(())
+    }
+
+    /// Takes the end of a child: this run's layers are told, and the child's usage counts here.
+    ///
+    /// Repeating it has no effect, also after this run was resumed. A child that waits has not ended: nothing happens.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`].
+    pub async fn join_child(
+        &mut self,
+        child: &Run,
+        turn: &Result<Turn, RunError>,
+    ) -> Result<(), RunError> {
+        join_child(&mut self.live, &child.live, turn).await
+    }
+}
+
+/// JSON of what a program gives.
+fn to_json(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
+    Raw::from_value(value).map_err(|error| RunError::ItemMismatch {
+        what: what.to_owned(),
+        expected: "what can be written as JSON".to_owned(),
+        found: error.to_string(),
+    })
+}
+
+/// What a program gave, out of its JSON.
+fn from_json<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
+    serde_json::from_slice(bytes).map_err(|error| RunError::ItemMismatch {
+        what: what.to_owned(),
+        expected: std::any::type_name::<T>().to_owned(),
+        found: error.to_string(),
+    })
+}
+
+/// One turn of an agent: what is said, until it is done.
+///
+/// # Errors
+/// As [`Run::drive`].
+pub async fn run_turn(
+    chat: &Conversation,
+    agent: &Agent,
+    input: impl IntoIterator<Item = Item>,
+) -> Result<Turn, RunError> {
+    let mut run = Run::begin(chat, agent, input).await?;
+    run.drive().await
+}
+
+/// As [`run_turn`], saying a text.
+///
+/// # Errors
+/// As [`Run::drive`].
+pub async fn run_turn_with_text(
+    chat: &Conversation,
+    agent: &Agent,
+    text: &str,
+) -> Result<Turn, RunError> {
+    run_turn(chat, agent, [user_message(text)]).await
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("id", &self.live.id)
+            .field("chat", &self.live.chat)
+            .field("step", &self.live.step)
+            .field("next", &self.live.next_step)
+            .field("spent", &self.live.usage)
+            .finish_non_exhaustive()
+    }
+}

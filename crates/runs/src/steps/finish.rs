@@ -1,0 +1,72 @@
+//! The end of a run: layers are told, its state leaves the tree, and its entry says how it ended.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::NodeId;
+use contexture_store::{NewItem, StateChange, StateKey};
+
+use crate::agent::RunEventKind;
+use crate::error::RunError;
+use crate::execution::LiveRun;
+use crate::record::{RunEntry, RunStatus, StoredRunEnd, side_usage_key};
+use crate::steps::sub_agent::run_end;
+
+/// Ends the run. Repeating it has no effect.
+pub(crate) async fn finish_run(
+    run: &mut LiveRun,
+    status: RunStatus,
+    error: Option<&RunError>,
+) -> Result<(), RunError> {
+    run.session.on_complete(&run_end(error)).await;
+    run.session.dispose().await;
+    // All state of the run goes with the end node, so the next run on the path inherits nothing of it.
+    let state = run.load_run_state().await?;
+    let mut removals: BTreeSet<StateKey> = state.root.keys().cloned().collect();
+    // Layers may have asked models in the hooks above, which adds side usage that is not on the tree yet.
+    removals.insert(side_usage_key(run.id)?);
+    let removals = removals
+        .into_iter()
+        .map(StateChange::remove_entry)
+        .collect();
+    let ended = StoredRunEnd {
+        status,
+        ended_ms: run.chat.engine().now_ms(),
+        spent: Some(run.usage()),
+        result: run.last_text.clone(),
+        value: run.value.clone(),
+        why: error.map(ToString::to_string),
+    };
+    let why = ended.why.clone();
+    let step = run.run_step();
+    let node = NewItem {
+        run: Some(step.run),
+        step: Some(step.step),
+        ..ended.to_end_node(run.id)?
+    };
+    run.append_node(node, removals).await?;
+    // The entry last: the end node decides. A crash in between leaves an entry that says "running", and `resume` corrects it.
+    let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
+    ended
+        .apply_to_entry(entry)
+        .store_entry(&run.chat, run.id)
+        .await?;
+    // Channels belong to the tree of runs, so only its root closes them.
+    if run.record.depth == 0 {
+        run.channels.close();
+    }
+    let spent = run.usage();
+    run.notify_observer(|| RunEventKind::Ended { status, why, spent });
+    Ok(())
+}
+
+/// Stores in the run's entry that it waits for these calls. Its record stays: the run is open.
+pub(crate) async fn store_waiting(run: &LiveRun, calls: &[NodeId]) -> Result<(), RunError> {
+    let entry = RunEntry {
+        status: RunStatus::Waiting,
+        spent: Some(run.usage()),
+        waiting: calls.iter().map(ToString::to_string).collect(),
+        ..RunEntry::new(run.id, &run.record, &run.chat.branch())
+    };
+    entry.store_entry(&run.chat, run.id).await?;
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! The model step: compile a call, ask the model, let layers judge the answer, store it.
+//!
+//! Not here: running the calls of the answer (`tool_step`), and retry policies (`crate::tasks`).
+
+use std::sync::Arc;
+
+use contexture_engine::{
+    CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
+};
+use contexture_ir::{
+    Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition,
+};
+use contexture_layers::AnswerVerdict;
+use contexture_layers::builtin::Guardrails;
+use contexture_models::{ModelError, ModelRequest};
+use contexture_store::{NewItem, StateChange};
+use contexture_telemetry::ModelCall;
+use contexture_wire::lift;
+use tracing::Instrument as _;
+
+use crate::agent::RunEventKind;
+use crate::error::RunError;
+use crate::execution::{
+    LiveRun, NextStep, RunSideUsage, UnansweredCall, UnansweredCalls, json_bytes, model_call_usage,
+};
+use crate::record::{RUN_STATE_VERSION, node_id, stop_key};
+use crate::tasks::{Cancelled, Retryable};
+
+/// How a streamed call of a model ended.
+enum StreamOutcome {
+    Complete(String),
+    /// The part that arrived before the run was aborted.
+    Cancelled(String, Cancelled),
+    Failed(ModelError),
+}
+
+impl StreamOutcome {
+    /// The kind of failure for telemetry, if it failed.
+    const fn failure_kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Complete(_) => None,
+            Self::Cancelled(..) => Some("cancelled"),
+            Self::Failed(error) => Some(error.kind()),
+        }
+    }
+}
+
+/// Runs one model step. `refused` counts the answers that layers refused in a row.
+pub(crate) async fn run_model_step(run: &mut LiveRun, refused: u32) -> Result<(), RunError> {
+    run.advance_to_step(run.step.saturating_add(1));
+    let call = compile_call(run).await?;
+    run.notify_observer(|| RunEventKind::Asking {
+        model: call.report.target.model.clone(),
+        tokens: call.report.totals.tokens,
+    });
+    let body = ask_model(run, &call).await?;
+    let (verdict, items, recorded) = apply_after_model(run, &call, &body).await?;
+    if recorded.sibling {
+        // Another writer appended while the model answered, so the answer is about a history that is no longer the newest.
+        // It is stored on a branch of its own, because it was paid for, and the model is asked about what is there now.
+        run.chat.refresh_session(&mut run.session).await?;
+        run.set_next_step(NextStep::Ask { refused });
+        return Ok(());
+    }
+    let next = match verdict {
+        AnswerVerdict::Retry { feedback } => {
+            // A model that cannot satisfy its guards would be asked for ever.
+            if refused >= max_refusals(run) {
+                return Err(RunError::Denied {
+                    why: format!(
+                        "layers refused {} answers, the last one saying: {feedback}",
+                        refused + 1
+                    ),
+                });
+            }
+            run.notify_observer(|| RunEventKind::Refused { feedback });
+            NextStep::Ask {
+                refused: refused + 1,
+            }
+        }
+        AnswerVerdict::Stop { reason } => NextStep::End { text: reason },
+        AnswerVerdict::Pass | AnswerVerdict::Fix(_) => {
+            next_after_answer(run, &call, &recorded, items)
+        }
+    };
+    run.set_next_step(next);
+    Ok(())
+}
+
+/// Asks layers about an answer and stores it as they decide. Returns the verdict, the items that count, and the record.
+///
+/// If a layer's state was stale, the layers are asked again on the new states.
+async fn apply_after_model(
+    run: &mut LiveRun,
+    call: &CompiledCall,
+    body: &str,
+) -> Result<(AnswerVerdict, Vec<Item>, Recorded), RunError> {
+    let answer = lift(call.format(), body).map_err(EngineError::from)?;
+    let mut items = answer.transcript.items;
+    // Names may be shortened for the provider; layers and tools know only the original ones.
+    call.tool_names().restore_names(&mut items);
+    loop {
+        let verdict = run.session.after_model(&items).await?;
+        let options = record_options_for(run, &verdict)?;
+        let replacement = options.instead.clone();
+        match record_answer(run, call, body, options).await {
+            Ok(recorded) => return Ok((verdict, replacement.unwrap_or(items), recorded)),
+            Err(error) => run.retry_on_conflict(error).await?,
+        }
+    }
+}
+
+/// Returns how an answer with this verdict is stored.
+fn record_options_for(
+    run: &LiveRun,
+    verdict: &AnswerVerdict,
+) -> Result<RecordOptions<'static>, RunError> {
+    let mut options = RecordOptions {
+        step: Some(run.run_step()),
+        ..RecordOptions::default()
+    };
+    match verdict {
+        AnswerVerdict::Pass => {}
+        // Stored together with the answer: a run that is resumed after a crash here stops as well.
+        AnswerVerdict::Stop { reason } => {
+            let stop =
+                StateChange::put_entry(stop_key(run.id)?, RUN_STATE_VERSION, json_bytes(reason));
+            options.changes = vec![stop];
+        }
+        AnswerVerdict::Fix(items) => options.instead = Some(items.clone()),
+        AnswerVerdict::Retry { feedback } => {
+            // Hidden, not deleted: the answer stays in the history, and its cost is counted when the run is resumed.
+            options.audience = Audience::NONE;
+            options.behind = vec![feedback_item(run, feedback)];
+        }
+    }
+    Ok(options)
+}
+
+/// Compiles the call, after compacting the history if that is due.
+async fn compile_call(run: &LiveRun) -> Result<CompiledCall, RunError> {
+    let mut tools: Vec<ToolDefinition> = Vec::new();
+    for (name, agent) in &run.agent.agents {
+        tools.push(sub_agent_tool(name, &agent.description));
+    }
+    let mut target = run.agent.target.clone();
+    if !tools.is_empty() {
+        target = target.add_tools(tools);
+    }
+    let options = CompileOptions {
+        layers: Some(&run.session),
+        tools: Some(RegistryTools {
+            registry: run.agent.tools.registry(),
+            choice: &run.agent.tool_choice,
+            loaded: &run.loaded,
+        }),
+        ..CompileOptions::default()
+    };
+    let mut prepare = run.agent.prepare_options.clone();
+    // The key derives from the step: a resumed run that compacts again finds the summary of the first attempt.
+    let key = node_id(run.id, "compaction", &run.step.to_le_bytes());
+    prepare.compact.ledger = Some(Arc::<RunSideUsage>::clone(&run.side_usage));
+    prepare.compact.key = Some(*key.as_bytes());
+    let prepared = run.chat.prepare_with(&target, &prepare, options);
+    Ok(prepared.await?.call)
+}
+
+/// Asks the model and returns the body of its answer. Transient failures are retried as the agent configures.
+async fn ask_model(run: &mut LiveRun, call: &CompiledCall) -> Result<String, RunError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let request = ModelRequest {
+            format: call.format(),
+            model: call.report.target.model.clone(),
+            payload: call.payload.to_json(),
+        };
+        let conversation = Some(run.chat.id().as_str());
+        let mut telemetry = ModelCall::begin(request.format, &request.model, conversation);
+        let span = telemetry.span().clone();
+        let streaming = stream_answer(run, request, &mut telemetry).instrument(span);
+        let outcome = streaming.await;
+        telemetry.end(outcome.failure_kind());
+        match outcome {
+            StreamOutcome::Complete(body) => return Ok(body),
+            // Tokens that arrived were paid for, and people may want to read them.
+            StreamOutcome::Cancelled(body, cancelled) => {
+                store_partial_answer(run, call, &body).await?;
+                return Err(cancelled.into());
+            }
+            StreamOutcome::Failed(error) => {
+                // A retry starts the whole answer again: events of the failed attempt are void.
+                let is_transient = Retryable::is_retryable(&error);
+                let wait = run.agent.retry.retry_delay(attempt, error.retry_after());
+                let Some(wait) = wait.filter(|_| is_transient) else {
+                    return Err(error.into());
+                };
+                let why = error.to_string();
+                run.notify_observer(|| RunEventKind::Retrying { attempt, why });
+                run.abort
+                    .run_until_aborted(tokio::time::sleep(wait))
+                    .await?;
+            }
+        }
+    }
+}
+
+/// Streams one answer, passing its events to the observer.
+async fn stream_answer(
+    run: &LiveRun,
+    request: ModelRequest,
+    telemetry: &mut ModelCall,
+) -> StreamOutcome {
+    let started = run
+        .abort
+        .run_until_aborted(run.agent.model.stream(request))
+        .await;
+    let mut stream = match started {
+        Err(cancelled) => return StreamOutcome::Cancelled(String::new(), cancelled),
+        Ok(Err(error)) => return StreamOutcome::Failed(error),
+        Ok(Ok(stream)) => stream,
+    };
+    loop {
+        match run.abort.run_until_aborted(stream.next()).await {
+            Err(cancelled) => {
+                return StreamOutcome::Cancelled(stream.partial_response().body, cancelled);
+            }
+            Ok(Some(Ok(event))) => {
+                telemetry.record_event(&event);
+                run.notify_observer(|| RunEventKind::Delta(event));
+            }
+            Ok(Some(Err(error))) => return StreamOutcome::Failed(error),
+            Ok(None) => return StreamOutcome::Complete(stream.partial_response().body),
+        }
+    }
+}
+
+/// Stores the part of an answer that arrived before an abort. People see it, models do not.
+async fn store_partial_answer(
+    run: &mut LiveRun,
+    call: &CompiledCall,
+    body: &str,
+) -> Result<(), RunError> {
+    // A body that was cut within its first event has nothing to store, and that must not hide the abort.
+    let Ok(lifted) = lift(call.format(), body) else {
+        return Ok(());
+    };
+    if lifted.transcript.items.is_empty() {
+        return Ok(());
+    }
+    loop {
+        let options = RecordOptions {
+            step: Some(run.run_step()),
+            audience: Audience::USER,
+            ..RecordOptions::default()
+        };
+        match record_answer(run, call, body, options).await {
+            Ok(_) => return Ok(()),
+            Err(error) => run.retry_on_conflict(error).await?,
+        }
+    }
+}
+
+/// Stores an answer, and counts its usage.
+async fn record_answer(
+    run: &mut LiveRun,
+    call: &CompiledCall,
+    body: &str,
+    options: RecordOptions<'_>,
+) -> Result<Recorded, RunError> {
+    let options = RecordOptions {
+        layers: Some(&mut run.session),
+        ..options
+    };
+    let recorded = run.chat.record_with(call, body, options).await?;
+    run.append_conflicts = 0;
+    let usage = recorded.usage.clone().unwrap_or_default();
+    let catalogue = run.chat.engine().catalogue();
+    let model = &call.report.target.model;
+    let spent = model_call_usage(catalogue, model, &usage);
+    run.usage.add(&spent);
+    let (response, spent) = (recorded.response, run.usage());
+    run.notify_observer(|| RunEventKind::Answered { response, spent });
+    Ok(recorded)
+}
+
+/// Builds the message that tells the model why its answer was refused. Only models see it.
+fn feedback_item(run: &LiveRun, feedback: &str) -> NewItem {
+    let item = Item::Message(Message::text(Role::Developer, feedback));
+    let id = node_id(run.id, "feedback", &run.step.to_le_bytes());
+    NewItem {
+        origin: Origin::Layer,
+        audience: Audience::MODEL,
+        ..run.chat.new_item(id, &item, Some(run.run_step()))
+    }
+}
+
+/// The number of refused answers in a row after which the run fails: the agent's limit or that of its guardrails,
+/// whichever is lower.
+fn max_refusals(run: &LiveRun) -> u32 {
+    let guardrails = run.session.layers().layer_of_type::<Guardrails>();
+    let most = guardrails.map_or(u32::MAX, |(_, guardrails)| guardrails.max_retries());
+    run.agent.max_refusals.min(most)
+}
+
+/// Returns what comes after an answer that counts.
+fn next_after_answer(
+    run: &LiveRun,
+    call: &CompiledCall,
+    recorded: &Recorded,
+    items: Vec<Item>,
+) -> NextStep {
+    let mut calls = Vec::new();
+    let mut text = String::new();
+    for (node, item) in recorded.nodes.iter().zip(items) {
+        match item {
+            Item::FunctionCall(call) => calls.push(UnansweredCall { node: *node, call }),
+            item @ Item::Message(_) => text.push_str(&item.text()),
+            _ => {}
+        }
+    }
+    match calls.is_empty() {
+        true => NextStep::End { text },
+        false => NextStep::Run(UnansweredCalls {
+            message: recorded.message.clone(),
+            base: call.base(),
+            step: run.step.saturating_add(1),
+            calls,
+        }),
+    }
+}
+
+/// Describes a sub-agent as a tool with one argument, its task.
+fn sub_agent_tool(name: &str, description: &str) -> ToolDefinition {
+    let schema = r#"{"type":"object","properties":{"task":{"type":"string","description":"What is to be done, with all that is needed to do it"}},"required":["task"],"additionalProperties":false}"#;
+    ToolDefinition::Function(FunctionTool {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        parameters: Raw::parse(schema).ok(),
+        strict: None,
+        extra: Extra::default(),
+    })
+}

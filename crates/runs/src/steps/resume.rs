@@ -1,0 +1,184 @@
+//! Resumes an open run from what is stored, as if no process had died in between.
+//!
+//! Everything is read from the run's branch: its record, its nodes, its state. Not here: listing runs (`crate::record`).
+
+use std::time::{Duration, Instant};
+
+use contexture_engine::{Conversation, EngineError};
+use contexture_ir::{BranchName, Raw, RunId};
+use contexture_store::{NodeState, PathEnd, StateChange, StateKey, StateRequest};
+use contexture_tools::LoadedToolkits;
+use serde::de::DeserializeOwned;
+
+use crate::agent::Agent;
+use crate::error::RunError;
+use crate::execution::{
+    LiveRun, NextStep, ResumeState, RunPath, SideUsageLog, answer_texts, json_bytes, load_usage,
+    next_step,
+};
+use crate::record::{
+    RUN_STATE_VERSION, RunEntry, RunRecord, StoredRunEnd, run_key, side_usage_key, stop_key,
+    value_key,
+};
+use crate::tasks::Abort;
+
+/// State key of the loaded toolkits. It has no run in it: toolkits stay loaded for the next run on the path.
+const LOADED_TOOLKITS_KEY: &str = "@toolkits";
+
+/// Resumes an open run where it was cut off, or where it waits. `chat` is any handle on its conversation.
+///
+/// # Errors
+/// [`RunError::ItemMismatch`] for a run that does not exist or has ended; [`RunError::Engine`].
+pub(crate) async fn resume(
+    chat: &Conversation,
+    id: RunId,
+    agent: &Agent,
+) -> Result<LiveRun, RunError> {
+    let no_open_run = |found: &str| RunError::ItemMismatch {
+        what: format!("run {id}"),
+        expected: "an open run of this conversation".to_owned(),
+        found: found.to_owned(),
+    };
+    let entry = RunEntry::load(chat, id).await?;
+    let entry = entry.ok_or_else(|| no_open_run("no run of this id"))?;
+    let branch = BranchName::new(&entry.branch).map_err(EngineError::from)?;
+    let on_branch = chat.for_branch(branch);
+    let run = load_run(&on_branch, id, agent, Abort::new()).await?;
+    if run.is_none() && entry.status.is_open() {
+        // A process died between the end node and the entry, or between the entry and the first append: only the entry is
+        // wrong, and lists would show the run as open for ever.
+        let ended = match StoredRunEnd::load(chat, id).await? {
+            Some((_, ended)) => ended,
+            None => StoredRunEnd::aborted_before_start(chat.engine().now_ms()),
+        };
+        ended.apply_to_entry(entry).store_entry(chat, id).await?;
+    }
+    run.ok_or_else(|| no_open_run("a run that has ended"))
+}
+
+/// Loads an open run from its branch; `None` if the branch holds no record of it.
+pub(crate) async fn load_run(
+    chat: &Conversation,
+    id: RunId,
+    agent: &Agent,
+    abort: Abort,
+) -> Result<Option<LiveRun>, RunError> {
+    let request = StateRequest::all_entries(PathEnd::Branch(chat.branch()));
+    let store = chat.engine().store();
+    let state = store.read_state(chat.owner(), chat.id(), request).await;
+    let state = state.map_err(EngineError::from)?;
+    // The record hangs off the branch's head exactly while the run is open: without it there is nothing to resume.
+    let Some(record) = state.loaded_value(&run_key(id)?) else {
+        return Ok(None);
+    };
+    let record: RunRecord = parse_state(id, record)?;
+    let base = record.base.as_ref().map(|base| base.parse());
+    let base = base
+        .transpose()
+        .map_err(|_| stored_state_error(id, "its base is no node id".to_owned()))?;
+    let began_ms = record.began_ms;
+    let path = RunPath::load(chat, id, base, began_ms).await?;
+    let session = chat.layer_session(Some(record.run_scope(id))).await?;
+    let side_usage = match state.loaded_value(&side_usage_key(id)?) {
+        Some(stored) => parse_state(id, stored)?,
+        None => SideUsageLog::new(),
+    };
+    let mut run = LiveRun::new(
+        chat.clone(),
+        agent.clone(),
+        id,
+        record,
+        session,
+        abort,
+        side_usage,
+    )?;
+    restore_usage(&mut run, &path, &state, began_ms).await?;
+    restore_next_step(&mut run, &path, &state)?;
+    run.loaded = stored_toolkits(&state)?;
+    Ok(Some(run))
+}
+
+/// Restores what the run has used: tokens and cost from its answers, time from its nodes.
+async fn restore_usage(
+    run: &mut LiveRun,
+    path: &RunPath,
+    state: &NodeState,
+    began_ms: i64,
+) -> Result<(), RunError> {
+    run.usage = load_usage(&run.chat, path, state).await?;
+    run.step = path.step_count();
+    // The last node is the last sign of life of earlier processes: time after it, in which none may have run, is not
+    // counted.
+    let created = path.nodes.iter().map(|node| node.created_ms);
+    let last_ms = created.max().unwrap_or(began_ms);
+    // A clock that was set back would make it negative.
+    let elapsed_ms = u64::try_from(last_ms.saturating_sub(began_ms)).unwrap_or(0);
+    run.earlier_elapsed = Duration::from_millis(elapsed_ms);
+    run.resumed_at = Instant::now();
+    Ok(())
+}
+
+/// Restores what comes next, and what stop conditions and approvals look at.
+fn restore_next_step(run: &mut LiveRun, path: &RunPath, state: &NodeState) -> Result<(), RunError> {
+    let (id, nodes) = (run.id, &path.nodes);
+    let next = match state.loaded_value(&stop_key(id)?) {
+        // A layer stopped the run with its last answer: the path alone would ask the model again.
+        Some(reason) => NextStep::End {
+            text: serde_json::from_slice(reason).unwrap_or_default(),
+        },
+        None => next_step(id, nodes)?,
+    };
+    run.value = match state.loaded_value(&value_key(id)?) {
+        Some(value) => Some(
+            Raw::parse(String::from_utf8_lossy(value))
+                .map_err(|error| stored_state_error(id, error.to_string()))?,
+        ),
+        None => None,
+    };
+    // `set_next_step` below adds the text of the last answer where that answer ends the run.
+    run.answer_texts = match &next {
+        NextStep::End { .. } => answer_texts(id, path.before_last_answer())?,
+        NextStep::Ask { .. } | NextStep::Run(_) => answer_texts(id, nodes)?,
+    };
+    run.last_text = run.answer_texts.last().cloned();
+    run.set_next_step(next);
+    // A step that began after the last answer proves that stop conditions were asked about that answer and did not hold.
+    run.has_unchecked_answer = path.ends_with_answer();
+    let calls: Vec<_> = match &run.next_step {
+        NextStep::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
+        NextStep::Ask { .. } | NextStep::End { .. } => Vec::new(),
+    };
+    run.resume_state = ResumeState::from_path(id, nodes, state, calls.into_iter())?;
+    Ok(())
+}
+
+/// Reads the toolkits that were loaded on this path.
+fn stored_toolkits(state: &NodeState) -> Result<LoadedToolkits, RunError> {
+    let key = StateKey::new(LOADED_TOOLKITS_KEY).map_err(EngineError::from)?;
+    let loaded = state.loaded_value(&key);
+    // Unreadable means not loaded: the model can load a toolkit again, so that is no reason to fail the run.
+    Ok(loaded
+        .and_then(|bytes| serde_json::from_slice(bytes).ok())
+        .unwrap_or_else(LoadedToolkits::default))
+}
+
+fn parse_state<T: DeserializeOwned>(run: RunId, bytes: &[u8]) -> Result<T, EngineError> {
+    serde_json::from_slice(bytes).map_err(|error| stored_state_error(run, error.to_string()))
+}
+
+fn stored_state_error(run: RunId, why: String) -> EngineError {
+    EngineError::StoredState {
+        key: format!("run {run}"),
+        why,
+    }
+}
+
+/// The change of state that stores which toolkits are loaded.
+pub(crate) fn loaded_toolkits_change(run: &LiveRun) -> Result<StateChange, RunError> {
+    let key = StateKey::new(LOADED_TOOLKITS_KEY).map_err(EngineError::from)?;
+    Ok(StateChange::put_entry(
+        key,
+        RUN_STATE_VERSION,
+        json_bytes(&run.loaded),
+    ))
+}

@@ -1,0 +1,146 @@
+//! The agent loop: drives a run step by step until it ends or waits.
+
+use contexture_engine::EngineError;
+use contexture_telemetry::Operation;
+use tracing::Instrument as _;
+
+use crate::agent::{RunEventKind, Turn, TurnEnd};
+use crate::error::RunError;
+use crate::execution::{LiveRun, NextStep};
+use crate::limits::{Snapshot, StopReason};
+use crate::record::{RunStatus, StoredRunEnd};
+use crate::steps::finish::{finish_run, store_waiting};
+use crate::steps::inbox::drain_inbox;
+use crate::steps::model_step::run_model_step;
+use crate::steps::tool_step::run_calls;
+
+/// Drives the run until it ends or waits.
+///
+/// # Errors
+/// [`RunError`]. Only a failure of the store leaves the run open; any other error has ended it.
+pub(crate) async fn drive(run: &mut LiveRun) -> Result<Turn, RunError> {
+    if let Some(ended) = run.stored_end.clone() {
+        return stored_outcome(run, ended);
+    }
+    let (agent, chat, id) = (&run.record.agent, run.chat.id(), run.id.to_string());
+    let operation = Operation::for_agent(agent, chat.as_str(), &id, run.record.depth);
+    let span = operation.span().clone();
+    let ended = run_to_end(run).instrument(span.clone()).await;
+    if let Ok(turn) = &ended {
+        span.record("ctx.run.status", turn.end.as_str());
+    }
+    operation.end(ended.as_ref().err().map(RunError::kind));
+    ended
+}
+
+/// Runs the loop and stores how it ended.
+async fn run_to_end(run: &mut LiveRun) -> Result<Turn, RunError> {
+    let ended = step_loop(run).await;
+    match ended {
+        Ok(TurnEnd::Waiting { calls }) => {
+            run.notify_observer(|| RunEventKind::Waiting {
+                calls: calls.clone(),
+            });
+            store_waiting(run, &calls).await?;
+            Ok(build_turn(run, TurnEnd::Waiting { calls }))
+        }
+        Ok(end) => {
+            finish_run(run, RunStatus::Completed, None).await?;
+            Ok(build_turn(run, end))
+        }
+        // A store that failed cannot take the end either. What it holds is consistent, so the run can be resumed.
+        Err(error @ RunError::Engine(EngineError::Store(_))) => Err(error),
+        Err(error) => {
+            let status = match &error {
+                RunError::Cancelled(_) => RunStatus::Aborted,
+                _ => RunStatus::Failed,
+            };
+            // The caller gets the first error: it is the cause, and storing the end can be repeated by `resume`.
+            if let Err(second) = finish_run(run, status, Some(&error)).await {
+                tracing::warn!(run = %run.id, error = %second, "a run's end is not stored");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Returns the outcome of a run that had ended before it was loaded.
+fn stored_outcome(run: &LiveRun, ended: StoredRunEnd) -> Result<Turn, RunError> {
+    let why = ended.why.unwrap_or_default();
+    match ended.status {
+        RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => {
+            Ok(build_turn(run, TurnEnd::Completed))
+        }
+        RunStatus::Aborted | RunStatus::Failed => Err(RunError::Ended { why }),
+    }
+}
+
+/// Takes steps until the run ends or waits.
+async fn step_loop(run: &mut LiveRun) -> Result<TurnEnd, RunError> {
+    loop {
+        // Stop conditions look at an answer before its calls run: a run that is to stop starts no further work.
+        if std::mem::take(&mut run.has_unchecked_answer)
+            && let Some(stop) = check_stop_condition(run)
+        {
+            let reason = stop.reason;
+            return Ok(TurnEnd::Stopped { reason });
+        }
+        // Open calls of the last answer are carried out even if a value has ended the run: a call without an output would
+        // make the history unusable for the next turn.
+        if run.value.is_some() && !matches!(run.next_step, NextStep::Run(_)) {
+            return Ok(TurnEnd::Completed);
+        }
+        run.check_budget()?;
+        match run.next_step.clone() {
+            NextStep::Ask { refused } => {
+                // Before the call is compiled, so that the model sees what has just arrived.
+                drain_inbox(run).await?;
+                run_model_step(run, refused).await?;
+            }
+            NextStep::Run(calls) => {
+                let waiting = run_calls(run, calls).await?;
+                if !waiting.is_empty() {
+                    // Aborted while a person was asked: the run ends now instead of waiting.
+                    run.check_budget()?;
+                    return Ok(TurnEnd::Waiting { calls: waiting });
+                }
+            }
+            NextStep::End { .. } => {
+                // A message that arrived during the last answer still belongs to this run.
+                if !drain_inbox(run).await? {
+                    return Ok(TurnEnd::Completed);
+                }
+                run.next_step = NextStep::Ask { refused: 0 };
+            }
+        }
+    }
+}
+
+/// Asks the agent's stop condition about the last answer.
+fn check_stop_condition(run: &LiveRun) -> Option<StopReason> {
+    let calls: Vec<_> = match &run.next_step {
+        NextStep::Run(calls) => calls.calls.iter().map(|call| call.call.clone()).collect(),
+        NextStep::Ask { .. } | NextStep::End { .. } => Vec::new(),
+    };
+    let until = run.agent.stop_condition.as_ref()?;
+    let spent = run.usage();
+    let mut now = Snapshot::new(u64::from(run.step), &spent);
+    now.elapsed = spent.elapsed;
+    now.text = run.last_text.as_deref();
+    now.calls = &calls;
+    now.outputs = &run.answer_texts;
+    now.depth = run.record.depth as usize;
+    until.evaluate(&now)
+}
+
+/// Builds the outcome that the caller gets.
+fn build_turn(run: &LiveRun, end: TurnEnd) -> Turn {
+    Turn {
+        run: run.id,
+        branch: run.chat.branch(),
+        end,
+        text: run.last_text.clone().unwrap_or_default(),
+        value: run.value.clone(),
+        spent: run.usage(),
+    }
+}

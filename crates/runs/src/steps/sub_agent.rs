@@ -1,0 +1,287 @@
+//! Child runs: each on a branch of its own, with a task from its parent, returning a text or a value.
+//!
+//! A child's id derives from the call or name it belongs to. A parent that is resumed therefore finds the child it had,
+//! open or ended, instead of starting a second one.
+
+use contexture_engine::{Conversation, EngineError};
+use contexture_ir::{NodeId, RunId};
+use contexture_layers::{ChildEnd, RunEnd};
+use contexture_store::{
+    Activation, BranchLabel, Error as StoreError, NewBranch, PathEnd, RefChange, StateChange,
+};
+
+use crate::agent::{ChildHistory, RunEventKind, SubAgent, Turn, TurnEnd};
+use crate::error::RunError;
+use crate::execution::{
+    LiveRun, SideUsageLog, UnansweredCall, UnansweredCalls, json_bytes, user_message,
+};
+use crate::record::{
+    RUN_STATE_VERSION, RunEntry, RunRecord, RunStatus, StoredRunEnd, child_branch, child_id,
+    child_key, head_to_string,
+};
+use crate::steps::resume::load_run;
+use crate::steps::step_loop::drive;
+use crate::tools::{ToolFailure, ToolOutput};
+
+/// The outcome of a task that was given to another agent.
+pub(crate) enum SubAgentOutcome {
+    /// The child ended, or could not be started.
+    Done {
+        result: Result<ToolOutput, ToolFailure>,
+        changes: Vec<StateChange>,
+    },
+    /// These calls wait for a person's decision.
+    Waits(Vec<NodeId>),
+}
+
+impl SubAgentOutcome {
+    fn from_failure(failure: ToolFailure) -> Self {
+        Self::Done {
+            result: Err(failure),
+            changes: Vec::new(),
+        }
+    }
+}
+
+/// Begins a child run, or resumes the one begun under this name. See [`Run::spawn_child`](crate::Run::spawn_child).
+///
+/// # Errors
+/// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
+pub(crate) async fn spawn_child(
+    run: &mut LiveRun,
+    name: &str,
+    agent: &SubAgent,
+    task: &str,
+) -> Result<LiveRun, RunError> {
+    let base = match agent.history {
+        ChildHistory::Fresh => None,
+        ChildHistory::Forked => run.last_head(),
+    };
+    let id = child_id(run.id, name.as_bytes());
+    open_child_run(run, id, agent, base, task).await
+}
+
+/// Takes the end of a child. See [`Run::join_child`](crate::Run::join_child).
+///
+/// # Errors
+/// [`RunError::Engine`].
+pub(crate) async fn join_child(
+    run: &mut LiveRun,
+    child: &LiveRun,
+    turn: &Result<Turn, RunError>,
+) -> Result<(), RunError> {
+    if let Ok(Turn {
+        end: TurnEnd::Waiting { .. },
+        ..
+    }) = turn
+    {
+        return Ok(());
+    }
+    if run
+        .load_state_value(&child_key(run.id, child.id)?)
+        .await?
+        .is_some()
+    {
+        return Ok(());
+    }
+    // The stored usage of the child is what marks it as joined, so usage is never counted twice.
+    let changes = collect_child_result(run, child, turn).await?;
+    run.append_state("child", changes).await
+}
+
+/// Lets another agent do the task of a call.
+pub(crate) async fn run_sub_agent(
+    run: &mut LiveRun,
+    of: &UnansweredCalls,
+    call: &UnansweredCall,
+    task: &str,
+) -> Result<SubAgentOutcome, RunError> {
+    let Some(agent) = run.agent.agents.get(&call.call.name).cloned() else {
+        let why = format!("{} is no agent", call.call.name);
+        return Ok(SubAgentOutcome::from_failure(ToolFailure::Unknown { why }));
+    };
+    let base = match agent.history {
+        ChildHistory::Fresh => None,
+        ChildHistory::Forked => of.base,
+    };
+    let id = child_id(run.id, call.node.as_bytes());
+    let mut child = match open_child_run(run, id, &agent, base, task).await {
+        Ok(child) => child,
+        // Agents that call one another without end: the model is told, and can answer by itself.
+        Err(error @ RunError::Depth { .. }) => {
+            return Ok(SubAgentOutcome::from_failure(ToolFailure::from_message(
+                error,
+            )));
+        }
+        Err(error) => return Err(error),
+    };
+    let turn = Box::pin(drive(&mut child)).await;
+    match turn {
+        // The store failed, so the child stays open. An output now would be the last word on a call that is not finished.
+        Err(error @ RunError::Engine(EngineError::Store(_))) => return Err(error),
+        Ok(Turn {
+            end: TurnEnd::Waiting { calls },
+            ..
+        }) => return Ok(SubAgentOutcome::Waits(calls)),
+        _ => {}
+    }
+    let changes = collect_child_result(run, &child, &turn).await?;
+    let result = match turn {
+        Ok(turn) => Ok(turn
+            .value
+            .map_or(turn.text, |value| value.get().to_owned())
+            .into()),
+        Err(RunError::Cancelled(cancelled)) => Err(cancelled.into()),
+        Err(error) => Err(ToolFailure::from_message(error)),
+    };
+    Ok(SubAgentOutcome::Done { result, changes })
+}
+
+/// Tells layers of a child's end and returns the change that stores its usage, by which it counts as joined.
+async fn collect_child_result(
+    run: &mut LiveRun,
+    child: &LiveRun,
+    turn: &Result<Turn, RunError>,
+) -> Result<Vec<StateChange>, RunError> {
+    let spent = child.usage();
+    let end = ChildEnd {
+        run: child.id,
+        end: run_end(turn.as_ref().err()),
+        result: turn.as_ref().ok().map(|turn| turn.text.clone()),
+        usage: spent.tokens.into(),
+    };
+    run.session.on_return(&child.session, &end).await?;
+    run.usage.roll_up(&spent);
+    let put = StateChange::put_entry(
+        child_key(run.id, child.id)?,
+        RUN_STATE_VERSION,
+        json_bytes(&spent),
+    );
+    Ok(vec![put])
+}
+
+/// Opens a child: an open one is resumed, an ended one is restored, otherwise a new one begins.
+async fn open_child_run(
+    run: &mut LiveRun,
+    id: RunId,
+    agent: &SubAgent,
+    base: Option<NodeId>,
+    task: &str,
+) -> Result<LiveRun, RunError> {
+    let depth = run.record.depth + 1;
+    RunError::check_depth(depth as usize)?;
+    let chat = open_child_branch(run, id, base).await?;
+    run.notify_observer(|| RunEventKind::Spawned { child: id });
+    let mut config = agent.agent.clone();
+    // A child can never use more than its parent has left.
+    config.budget = run
+        .record
+        .budget
+        .limit_child(&run.usage(), &agent.agent.budget);
+    // One observer sees the whole tree, unless the sub-agent has one of its own.
+    config.observer = config.observer.or_else(|| run.agent.observer.clone());
+    if let Some(mut child) = load_run(&chat, id, &config, run.abort.child()).await? {
+        child.channels = run.channels.clone();
+        return Ok(child);
+    }
+    let ended = StoredRunEnd::load(&chat, id).await?;
+    let record = RunRecord {
+        agent: config.name.clone(),
+        parent: Some(run.id.to_string()),
+        depth,
+        budget: config.budget,
+        began_ms: chat.engine().now_ms(),
+        base: head_to_string(base),
+    };
+    let place = record.run_scope(id);
+    let session = match &ended {
+        None => chat.child_session(place, &run.session).await?,
+        // The states before the end node: `on_complete` is called again below, as it was then.
+        Some((node, _)) => {
+            let at = node
+                .parent
+                .map_or(PathEnd::Branch(chat.branch()), PathEnd::Node);
+            chat.layer_session_at(at, Some(place)).await?
+        }
+    };
+    let mut child = LiveRun::new(
+        chat,
+        config,
+        id,
+        record,
+        session,
+        run.abort.child(),
+        SideUsageLog::new(),
+    )?;
+    child.channels = run.channels.clone();
+    match ended {
+        None => child.store_input(vec![user_message(task)]).await?,
+        Some((_, ended)) => restore_ended_child(&mut child, ended).await?,
+    }
+    Ok(child)
+}
+
+/// Restores a child that ended before its parent could store that: its result, its usage, and its layers' last states.
+async fn restore_ended_child(run: &mut LiveRun, ended: StoredRunEnd) -> Result<(), RunError> {
+    let entry = RunEntry::new(run.id, &run.record, &run.chat.branch());
+    let entry = ended.clone().apply_to_entry(entry);
+    entry.store_entry(&run.chat, run.id).await?;
+    let end = match ended.status {
+        RunStatus::Aborted => RunEnd::Aborted {
+            reason: ended.why.clone(),
+        },
+        RunStatus::Failed => RunEnd::Failed {
+            error: ended.why.clone().unwrap_or_default(),
+        },
+        RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
+    };
+    run.session.on_complete(&end).await;
+    // States outside the tree were stored with the child's end already; the hook above would change them a second time.
+    run.session.revert_shared_changes();
+    run.usage = ended.spent.unwrap_or_default();
+    run.earlier_elapsed = run.usage.elapsed;
+    run.last_text.clone_from(&ended.result);
+    run.value.clone_from(&ended.value);
+    run.stored_end = Some(ended);
+    Ok(())
+}
+
+/// Opens the branch of a child, and creates it if needed.
+async fn open_child_branch(
+    run: &LiveRun,
+    id: RunId,
+    base: Option<NodeId>,
+) -> Result<Conversation, RunError> {
+    let branch = child_branch(id)?;
+    let new = NewBranch {
+        base,
+        label: BranchLabel::Named(branch.clone()),
+        activate: Activation::Keep,
+    };
+    let (engine, owner) = (run.chat.engine(), run.chat.owner());
+    let made = engine.store().change_ref(
+        owner,
+        run.chat.id(),
+        RefChange::CreateBranch(new),
+        engine.now_ms(),
+    );
+    match made.await {
+        // It exists if an earlier process died after creating it.
+        Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
+        Err(error) => return Err(EngineError::from(error).into()),
+    }
+    Ok(run.chat.for_branch(branch))
+}
+
+/// Returns how a run ended, as layers are told.
+pub(crate) fn run_end(error: Option<&RunError>) -> RunEnd {
+    match error {
+        None => RunEnd::Completed,
+        Some(RunError::Cancelled(cancelled)) => RunEnd::Aborted {
+            reason: Some(cancelled.reason.to_string()),
+        },
+        Some(error) => RunEnd::Failed {
+            error: error.to_string(),
+        },
+    }
+}

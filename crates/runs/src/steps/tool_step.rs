@@ -1,0 +1,255 @@
+//! Runs the calls of an answer: tools, functions of layers, other agents.
+//!
+//! All calls are decided first (`decide_call`), then carried out in the order of the answer; neighbouring tools that allow
+//! it run side by side. Not here: what a tool is ([`crate::ToolBox`]), child runs (`sub_agent`), and how outputs are stored
+//! (`store_output`).
+
+use std::collections::BTreeSet;
+use std::iter::Peekable;
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use contexture_ir::NodeId;
+use contexture_layers::Rerun;
+use contexture_store::StateChange;
+use contexture_telemetry::Operation;
+use futures_util::future::{join, join_all};
+use tokio::sync::mpsc;
+use tracing::Instrument as _;
+
+use crate::agent::RunEventKind;
+use crate::error::RunError;
+use crate::execution::{LiveRun, NextStep, UnansweredCall, UnansweredCalls, json_bytes};
+use crate::record::{RUN_STATE_VERSION, started_key};
+use crate::steps::decide_call::{PlannedAction, ToolPlan, decide_call};
+use crate::steps::resume::loaded_toolkits_change;
+use crate::steps::store_output::append_guidance;
+use crate::steps::store_output::{call_layer_function, store_output};
+use crate::steps::sub_agent::SubAgentOutcome;
+use crate::steps::sub_agent::run_sub_agent;
+use crate::tools::{Permit, ToolConcurrency, ToolFailure, ToolOutput, function_call_output};
+
+/// The result of a tool that ran.
+struct ToolRun {
+    call: UnansweredCall,
+    /// Whether a start marker is stored, to be removed together with storing the output.
+    has_start_marker: bool,
+    guidance: String,
+    result: Result<ToolOutput, ToolFailure>,
+}
+
+type ToolPlans = Peekable<IntoIter<ToolPlan>>;
+
+/// Runs calls, except those that wait for a person.
+///
+/// Returns the calls that wait, of this run and of runs below it.
+pub(crate) async fn run_calls(
+    run: &mut LiveRun,
+    calls: UnansweredCalls,
+) -> Result<Vec<NodeId>, RunError> {
+    let mut plans = Vec::new();
+    for call in calls.calls.clone() {
+        plans.push(decide_call(run, call).await?);
+    }
+    // A call that waits does not hold up the others of its answer: their outputs are stored now.
+    let (waiting, plans): (Vec<ToolPlan>, Vec<ToolPlan>) = plans
+        .into_iter()
+        .partition(|plan| matches!(plan.planned, PlannedAction::Wait));
+    // A step counts only if something ran, so a run that is resumed just to wait again uses up no budget.
+    if !plans.is_empty() {
+        run.advance_to_step(calls.step);
+    }
+    store_start_markers(run, &plans).await?;
+    // `waits` names calls for people, also those of runs below; `left` names this run's own calls that stay open.
+    let mut waits: Vec<NodeId> = waiting.iter().map(|plan| plan.call.node).collect();
+    let mut left: BTreeSet<NodeId> = waits.iter().copied().collect();
+    let mut plans = plans.into_iter().peekable();
+    while let Some(plan) = plans.next() {
+        let node = plan.call.node;
+        let waiting_below = execute_planned(run, &calls, plan, &mut plans).await?;
+        if !waiting_below.is_empty() {
+            left.insert(node);
+            waits.extend(waiting_below);
+        }
+    }
+    run.next_step = match waits.is_empty() {
+        true => NextStep::Ask { refused: 0 },
+        false => {
+            let all = calls.calls.into_iter();
+            NextStep::Run(UnansweredCalls {
+                calls: all.filter(|call| left.contains(&call.node)).collect(),
+                ..calls
+            })
+        }
+    };
+    Ok(waits)
+}
+
+/// Carries out one call, or several that run side by side. Returns the calls of runs below it that wait; while there are
+/// any, this call waits too.
+async fn execute_planned(
+    run: &mut LiveRun,
+    of: &UnansweredCalls,
+    plan: ToolPlan,
+    rest: &mut ToolPlans,
+) -> Result<Vec<NodeId>, RunError> {
+    let ToolPlan {
+        call,
+        planned,
+        guidance,
+    } = plan;
+    let node = call.node;
+    if !matches!(planned, PlannedAction::Answer(_) | PlannedAction::Wait) {
+        let call = call.call.clone();
+        run.notify_observer(|| RunEventKind::ToolStarted { node, call });
+    }
+    match planned {
+        PlannedAction::Tool(permit) => {
+            run_tool_batch(run, of, call, permit, guidance, rest).await?
+        }
+        PlannedAction::Function(arguments) => {
+            call_layer_function(run, of, &call, &arguments, &guidance).await?
+        }
+        PlannedAction::Task(task) => {
+            return delegate_task(run, of, &call, &task, &guidance).await;
+        }
+        PlannedAction::Load(kit) => {
+            run.loaded.mark_loaded(kit.clone());
+            let change = loaded_toolkits_change(run)?;
+            let text = format!("{kit} is loaded: its tools can be called now");
+            let output = function_call_output(&call.call.call_id, Ok(text.into()));
+            let output = append_guidance(output, &guidance);
+            store_output(run, of, &call, output, vec![change]).await?;
+        }
+        PlannedAction::Answer(result) => {
+            let output =
+                append_guidance(function_call_output(&call.call.call_id, result), &guidance);
+            store_output(run, of, &call, output, Vec::new()).await?;
+        }
+        PlannedAction::Wait => {}
+    }
+    Ok(Vec::new())
+}
+
+/// Gives the task of a call to another agent. Returns the calls that wait there.
+async fn delegate_task(
+    run: &mut LiveRun,
+    of: &UnansweredCalls,
+    call: &UnansweredCall,
+    task: &str,
+    guidance: &str,
+) -> Result<Vec<NodeId>, RunError> {
+    let operation = Operation::for_tool(&call.call.name, &call.call.call_id);
+    // Boxed: a child runs the same steps, so the future would contain itself.
+    let delegated = Box::pin(run_sub_agent(run, of, call, task));
+    let delegated = delegated.instrument(operation.span().clone()).await?;
+    let (result, changes) = match delegated {
+        SubAgentOutcome::Done { result, changes } => (result, changes),
+        SubAgentOutcome::Waits(calls) => {
+            operation.end(None);
+            return Ok(calls);
+        }
+    };
+    operation.end(result.as_ref().err().map(ToolFailure::kind));
+    let output = append_guidance(function_call_output(&call.call.call_id, result), guidance);
+    store_output(run, of, call, output, changes).await?;
+    Ok(Vec::new())
+}
+
+/// Runs a tool, side by side with the tools behind it that allow it. Each output is stored while the others still run.
+async fn run_tool_batch(
+    run: &mut LiveRun,
+    of: &UnansweredCalls,
+    call: UnansweredCall,
+    permit: Permit,
+    guidance: String,
+    rest: &mut ToolPlans,
+) -> Result<(), RunError> {
+    let together = permit.tool_concurrency() == ToolConcurrency::Together;
+    let mut batch = vec![(call, permit, guidance)];
+    // Only direct neighbours: a tool that must run alone sees the effects of all calls before it, as the model wrote them.
+    let runs_beside = |plan: &ToolPlan| matches!(&plan.planned, PlannedAction::Tool(permit) if permit.tool_concurrency() == ToolConcurrency::Together);
+    while together && let Some(plan) = rest.next_if(runs_beside) {
+        if let PlannedAction::Tool(permit) = plan.planned {
+            let (node, call) = (plan.call.node, plan.call.call.clone());
+            run.notify_observer(|| RunEventKind::ToolStarted { node, call });
+            batch.push((plan.call, permit, plan.guidance));
+        }
+    }
+    // Tools run without `run`, which storing borrows for itself: appends stay one after the other, because each goes
+    // behind the one before. The channel has room for all, so no tool waits for the store.
+    let (done, mut results) = mpsc::channel(batch.len());
+    let (tools, abort) = (Arc::clone(&run.agent.tools), run.abort.clone());
+    let work = async move {
+        let each = batch.into_iter().map(async |(call, permit, guidance)| {
+            let marked = permit.rerun_policy() != Rerun::Again;
+            let result = tools.run_tool(permit, &abort).await;
+            let finished = ToolRun {
+                call,
+                has_start_marker: marked,
+                guidance,
+                result,
+            };
+            // The receiver is gone only if storing failed. The error is returned below; this result cannot be stored either.
+            drop(done.send(finished).await);
+        });
+        join_all(each).await;
+    };
+    let store = async {
+        while let Some(finished) = results.recv().await {
+            store_result(run, of, finished).await?;
+        }
+        Ok(())
+    };
+    // Joined, not raced: a tool that was begun is never dropped halfway because storing another one failed.
+    join(work, store).await.1
+}
+
+/// Stores a tool's output. In the same transaction the start marker goes and a value that ends the run comes, so that a
+/// crash leaves either all of it or none.
+async fn store_result(
+    run: &mut LiveRun,
+    of: &UnansweredCalls,
+    finished: ToolRun,
+) -> Result<(), RunError> {
+    let mut changes = Vec::new();
+    if finished.has_start_marker {
+        changes.push(StateChange::remove_entry(started_key(
+            run.id,
+            finished.call.node,
+        )?));
+    }
+    if let Ok(ToolOutput {
+        completes: Some(value),
+        ..
+    }) = &finished.result
+    {
+        changes.extend(run.set_end_value(value.clone())?);
+    }
+    let output = function_call_output(&finished.call.call.call_id, finished.result);
+    let output = append_guidance(output, &finished.guidance);
+    store_output(run, of, &finished.call, output, changes).await
+}
+
+/// Stores that tools begin, for those that are not safe to repeat, before any of them does.
+async fn store_start_markers(run: &mut LiveRun, plans: &[ToolPlan]) -> Result<(), RunError> {
+    // One append for all of them, before the first tool begins: a tool without a marker has certainly not run.
+    let mut changes = Vec::new();
+    for plan in plans {
+        if let PlannedAction::Tool(permit) = &plan.planned
+            && permit.rerun_policy() != Rerun::Again
+        {
+            let key = started_key(run.id, plan.call.node)?;
+            let started = run.resume_state.start_marker(plan.call.node, permit.tool());
+            changes.push(StateChange::put_entry(
+                key,
+                RUN_STATE_VERSION,
+                json_bytes(&started),
+            ));
+        }
+    }
+    match changes.is_empty() {
+        true => Ok(()),
+        false => run.append_state("started", changes).await,
+    }
+}
