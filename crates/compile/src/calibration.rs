@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, VecDeque};
 use contexture_tokens::TokenBounds;
 use serde::{Deserialize, Serialize};
 
-use crate::narrowing::{CalibratedRange, PARTS, is_comparable};
+use crate::input::calibrated_range::{CalibratedRange, PARTS, is_comparable};
+use crate::input::request::CompileRequest;
 use crate::report::document::Report;
-use crate::request::CompileRequest;
 
 /// How many of the newest reports of a model are remembered.
 const REMEMBERED: usize = 64;

@@ -8,8 +8,8 @@ use contexture_prompt_cache::CacheReport;
 use contexture_wire::Loss;
 use serde::Serialize;
 
-use crate::contribution::Band;
-use crate::plan::EpochReport;
+use crate::input::contribution::Band;
+use crate::input::plan::EpochReport;
 
 /// What one compile did.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,17 +1,15 @@
-//! The report: what was sent, what was not, and why, as data ([`document`]), as a table, as a page, item by item.
+//! The report: what was sent, what was not, and why, as data ([`document`]), as a table and as a page.
 //!
-//! It is drawn up (`account`) from what the passes decided and what follows from it (`ledger`); what is said beside its
-//! segments (`notes`, `figures`) is the same in tables and pages.
+//! Its JSON is stable: fields are added and never renamed. What is written beside its segments (`note`, `number_format`) is
+//! the same in tables and pages.
 //!
-//! Not here: deciding anything.
+//! Not here: drawing it up from what the passes decided, which is the pipeline's.
 
-pub(crate) mod account;
 pub(crate) mod document;
-pub mod figures;
 pub(crate) mod html;
-pub(crate) mod items;
-pub(crate) mod ledger;
-mod notes;
+mod note;
+pub mod number_format;
+mod remaining_budget;
 #[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod table;

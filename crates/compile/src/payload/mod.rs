@@ -1,0 +1,11 @@
+//! The finished request: envelope and rope joined, with cache markers set or a cache object named.
+//!
+//! A payload is `before · elements joined by commas · after` and is flattened only when it is sent. Markers are set on the
+//! finished payload, so the pieces stay the same whatever is marked, and payloads go on sharing them.
+//!
+//! Not here: where markers belong (`contexture-prompt-cache`).
+
+pub(crate) mod assemble;
+pub(crate) mod body;
+pub(crate) mod cached_content;
+pub(crate) mod place_markers;
