@@ -16,9 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 use contexture_tokens::TokenBounds;
 use serde::{Deserialize, Serialize};
 
-use crate::input::calibrated_range::{CalibratedRange, PARTS, is_comparable};
-use crate::input::request::CompileRequest;
-use crate::report::document::Report;
+use crate::input::{CalibratedRange, CompileRequest, PARTS, is_comparable};
+use crate::report::Report;
 
 /// How many of the newest reports of a model are remembered.
 const REMEMBERED: usize = 64;

@@ -29,9 +29,7 @@ mod rewrite;
 mod stored_call;
 
 pub use calibration::{Calibration, CountedRequest};
-pub use compiler::converter::{Converted, Converter};
-pub use compiler::item_verdicts::{ItemVerdict, explain_items};
-pub use compiler::standalone::{Compiler, Target};
+pub use compiler::{Compiler, Converted, Converter, ItemVerdict, Target, explain_items};
 pub use contexture_condense::{
     Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing,
     READ_TOOL, TextSize, ToolPreview, read_tool,
@@ -46,29 +44,20 @@ pub use contexture_prompt_cache::{
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
 pub use error::{Cancel, CompileError, Refusal, RequiredSegment};
-pub use input::calibrated_range::CalibratedRange;
-pub use input::call_context::CallContext;
-pub use input::contribution::{Band, Budget, Content, Contribution, Stability};
-pub use input::guardrails::{GuardrailError, Guardrails};
-pub use input::pass::{Pass, PassPoint, ViewItem};
-pub use input::plan::{
-    Advice, ClearFrontier, CompactAdvice, EpochReason, EpochReport, Plan, Prefix, SentHistory,
-    TrimFrontier,
+pub use input::{
+    Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear, ClearFrontier,
+    ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution, Cover,
+    EpochReason, EpochReport, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass,
+    PassPoint, PathItem, Placement, Plan, Prefix, SentHistory, Stability, StateError, ToolOffer,
+    TrimFrontier, TrimPolicy, ViewItem, Window,
 };
-pub use input::policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
-pub use input::request::{CompileInput, CompileRequest, Cover, PathItem};
-pub use input::state::{Placement, StateError};
-pub use input::tool_offer::{OfferedTools, ToolOffer};
-pub use payload::body::Payload;
-pub use pipeline::compile::{Compiled, compile};
-pub use pipeline::scratch::Scratch;
-pub use report::document::{
+pub use payload::Payload;
+pub use pipeline::{Compiled, Scratch, compile};
+pub use report::{
     OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
-    SegmentVerdict, TargetReport, TokenRange, Totals,
+    SegmentVerdict, TargetReport, TokenRange, Totals, Width, number_format as figures, render_html,
+    render_table,
 };
-pub use report::html::render_html;
-pub use report::number_format as figures;
-pub use report::table::{Width, render_table};
 pub use stored_call::{COMPILER, StoredCallError, load_call, store_call};
 
 /// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.
@@ -79,8 +68,8 @@ pub mod compaction {
         read_summary, summary_lines, summary_task,
     };
 
-    pub use crate::compiler::native_compaction::NativeCompaction;
-    pub use crate::history::covers::{ActiveCovers, COVERS};
+    pub use crate::compiler::NativeCompaction;
+    pub use crate::history::{ActiveCovers, COVERS};
 }
 
 /// Reading what is not in view: excerpts, matching lines, and which of many texts is about something.

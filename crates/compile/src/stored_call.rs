@@ -15,10 +15,10 @@ use contexture_render::{RenderError, Renderer};
 use contexture_wire::{Dialect, DocumentKind, Format, lift, lower};
 use serde::{Deserialize, Serialize};
 
-use crate::input::calibrated_range::CalibratedRange;
-use crate::input::contribution::{Band, Budget, Content, Contribution, Stability};
-use crate::input::policy::{CachePolicy, HistoryPolicy};
-use crate::input::request::CompileRequest;
+use crate::input::{
+    Band, Budget, CachePolicy, CalibratedRange, CompileRequest, Content, Contribution,
+    HistoryPolicy, Stability,
+};
 
 /// The version of this compiler. Another one may compile the same input to other bytes.
 pub const COMPILER: &str = env!("CARGO_PKG_VERSION");
@@ -284,9 +284,12 @@ mod tests {
     use contexture_tokens::counter_for;
 
     use super::*;
-    use crate::input::request::{CompileInput, PathItem};
-    use crate::pipeline::compile::compile;
-    use crate::{Plan, Scratch, Target};
+    use crate::Plan;
+    use crate::Scratch;
+    use crate::Target;
+    use crate::input::CompileInput;
+    use crate::input::PathItem;
+    use crate::pipeline::compile;
 
     fn raw(json: &str) -> Raw {
         Raw::parse(json).unwrap()

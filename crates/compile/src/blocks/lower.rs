@@ -14,8 +14,7 @@ use crate::blocks::block::{BlockKind, ItemBlock, split_into_blocks};
 use crate::blocks::memo::{LoweredChunk, Memo, MemoKey};
 use crate::blocks::view_entry::ViewEntry;
 use crate::blocks::weigh::ItemWeigher;
-use crate::input::calibrated_range::CalibratedRange;
-use crate::input::request::CompileRequest;
+use crate::input::{CalibratedRange, CompileRequest};
 
 /// A block as it will be sent.
 #[derive(Clone, Debug)]

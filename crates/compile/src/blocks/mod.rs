@@ -7,11 +7,20 @@
 //!
 //! Not here: which items are shown and how (`history`), and how many tokens they get (`budget`).
 
-pub(crate) mod block;
-pub(crate) mod lower;
-pub(crate) mod memo;
-pub(crate) mod repair;
-pub(crate) mod rope;
-pub(crate) mod verify;
-pub(crate) mod view_entry;
-pub(crate) mod weigh;
+mod block;
+mod lower;
+mod memo;
+mod repair;
+mod rope;
+mod verify;
+mod view_entry;
+mod weigh;
+
+pub(crate) use block::{BlockKind, group_into_rounds, split_into_blocks};
+pub(crate) use lower::{LoweredBlock, Lowerer, LoweringKey};
+pub(crate) use memo::Memo;
+pub(crate) use repair::repair_entries;
+pub(crate) use rope::{Element, Rope, SharedElements};
+pub(crate) use verify::{VerifyInput, is_sound, verify_payload};
+pub(crate) use view_entry::{ShownAs, ViewEntry, calls_by_output, select_for_model};
+pub(crate) use weigh::ItemWeigher;

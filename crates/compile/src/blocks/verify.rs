@@ -13,7 +13,7 @@ use contexture_wire::{Envelope, Format, Side};
 
 use crate::blocks::lower::LoweredBlock;
 use crate::error::Refusal;
-use crate::input::request::CompileRequest;
+use crate::input::CompileRequest;
 
 /// How Anthropic's writer begins a system message inside the history. It is on the user's side, yet no
 /// beginning.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use contexture_ir::{ContentHash, FunctionCall, FunctionCallOutput, Item, Output};
 use contexture_wire::partner_indices;
 
-use crate::input::request::PathItem;
-use crate::report::document::OmitReason;
+use crate::input::PathItem;
+use crate::report::OmitReason;
 
 /// An item on its way into the payload.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Documents of one format as documents of another, as the models behind the other can read them.
 //!
-//! Not here: which format a document is of (`contexture-sessions`), and fitting it into a window ([`crate::pipeline::compile::compile`]).
+//! Not here: which format a document is of (`contexture-sessions`), and fitting it into a window ([`crate::pipeline::compile`]).
 
 use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
 use contexture_ir::{Item, Transcript};

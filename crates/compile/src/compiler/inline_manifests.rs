@@ -9,9 +9,9 @@ use contexture_ir::{Compaction, Item, Part, Raw, TextPart};
 use contexture_tokens::TokenCounter;
 use contexture_wire::Format;
 
-use crate::history::covers::{ActiveCovers, COVERS};
-use crate::input::request::{Cover, PathItem};
-use crate::report::document::{OmitReason, Omitted};
+use crate::history::{ActiveCovers, COVERS};
+use crate::input::{Cover, PathItem};
+use crate::report::{OmitReason, Omitted};
 
 /// A manifest takes at most this per cent of what it stands for …
 const SHARE: u64 = 15;

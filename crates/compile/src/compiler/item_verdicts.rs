@@ -9,9 +9,9 @@ use contexture_ir::Item;
 use contexture_tokens::TokenCounter;
 use serde::Serialize;
 
-use crate::blocks::weigh::ItemWeigher;
-use crate::input::request::{CompileRequest, PathItem};
-use crate::report::document::{OmitReason, Report, Rewriting, Rewritten};
+use crate::blocks::ItemWeigher;
+use crate::input::{CompileRequest, PathItem};
+use crate::report::{OmitReason, Report, Rewriting, Rewritten};
 
 /// What became of one item of the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -6,8 +6,13 @@
 //!
 //! Not here: plans from call to call and stored compactions, which are the engine's.
 
-pub(crate) mod converter;
-pub(crate) mod inline_manifests;
-pub(crate) mod item_verdicts;
-pub(crate) mod native_compaction;
-pub(crate) mod standalone;
+mod converter;
+mod inline_manifests;
+mod item_verdicts;
+mod native_compaction;
+mod standalone;
+
+pub use converter::{Converted, Converter};
+pub use item_verdicts::{ItemVerdict, explain_items};
+pub use native_compaction::NativeCompaction;
+pub use standalone::{Compiler, Target};

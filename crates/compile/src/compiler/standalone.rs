@@ -10,13 +10,11 @@ use contexture_wire::{Dialect, Format};
 use crate::compiler::converter::adapt_dialect;
 use crate::compiler::inline_manifests::{InlinedManifests, inline_manifests};
 use crate::error::CompileError;
-use crate::input::calibrated_range::CalibratedRange;
-use crate::input::contribution::Contribution;
-use crate::input::plan::Plan;
-use crate::input::policy::{CachePolicy, HistoryPolicy};
-use crate::input::request::{CompileInput, CompileRequest, PathItem};
-use crate::pipeline::compile::{Compiled, compile};
-use crate::pipeline::scratch::Scratch;
+use crate::input::{
+    CachePolicy, CalibratedRange, CompileInput, CompileRequest, Contribution, HistoryPolicy,
+    PathItem, Plan,
+};
+use crate::pipeline::{Compiled, Scratch, compile};
 
 /// A model to compile for, and how. What is not said comes from the catalogue.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,14 @@
 //!
 //! Not here: how large a grant is (`budget`), and joining the pieces (`payload`).
 
-pub(crate) mod envelope_fields;
-pub(crate) mod params;
-pub(crate) mod place;
-pub(crate) mod request_overhead;
+mod envelope_fields;
+mod params;
+mod place;
+mod request_overhead;
+
+pub(crate) use envelope_fields::{EnvelopeFields, push_member};
+pub(crate) use place::{
+    PayloadSlot, PlacedContribution, arrange_slots, bridge_contributions, fit_contribution,
+    place_contribution, unit_count,
+};
+pub(crate) use request_overhead::RequestOverhead;

@@ -10,16 +10,11 @@ use contexture_ir::{ContentHash, Item, Message, Role};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{BEGINNING, CONTINUE, Dialect, Format, RepairRules};
 
-use crate::blocks::block::BlockKind;
-use crate::blocks::lower::{LoweredBlock, Lowerer};
-use crate::blocks::memo::Memo;
-use crate::blocks::repair::repair_entries;
-use crate::blocks::view_entry::ViewEntry;
+use crate::blocks::{BlockKind, LoweredBlock, Lowerer, Memo, ViewEntry, repair_entries};
 use crate::error::Refusal;
-use crate::history::rounds::History;
-use crate::input::contribution::{Band, Content, Contribution, Stability};
-use crate::input::request::CompileRequest;
-use crate::report::document::Repair;
+use crate::history::History;
+use crate::input::{Band, CompileRequest, Content, Contribution, Stability};
+use crate::report::Repair;
 
 /// A contribution in its place.
 #[derive(Clone, Copy, Debug)]

@@ -7,13 +7,11 @@ use contexture_ir::{
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, lower_envelope};
 
-use crate::blocks::lower::Lowerer;
-use crate::blocks::memo::Memo;
+use crate::blocks::{Lowerer, Memo};
 use crate::contributions::params::overlay_params;
 use crate::contributions::place::{PayloadSlot, PlacedContribution};
 use crate::error::Refusal;
-use crate::input::contribution::Band;
-use crate::input::request::CompileRequest;
+use crate::input::{Band, CompileRequest};
 
 /// The weight of what every payload of a request has.
 #[derive(Debug)]

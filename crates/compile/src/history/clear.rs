@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Output, canonical_json};
 
-use crate::blocks::view_entry::{ShownAs, ViewEntry, calls_by_output};
+use crate::blocks::{ShownAs, ViewEntry, calls_by_output};
 use crate::budget::per_cent;
 use crate::history::rounds::History;
-use crate::input::plan::ClearFrontier;
-use crate::input::policy::ClearPolicy;
-use crate::report::document::OmitReason;
+use crate::input::{ClearFrontier, ClearPolicy};
+use crate::report::OmitReason;
 
 /// What stands for an output that was cleared. Other systems look for these words.
 pub(crate) const CLEARED: &str = "[Old tool result content cleared]";

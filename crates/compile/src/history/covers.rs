@@ -13,10 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use contexture_ir::{Item, Role};
 use contexture_wire::Format;
 
-use crate::blocks::block::{group_into_rounds, split_into_blocks};
-use crate::blocks::view_entry::{ShownAs, ViewEntry};
-use crate::input::request::Cover;
-use crate::report::document::OmitReason;
+use crate::blocks::{ShownAs, ViewEntry, group_into_rounds, split_into_blocks};
+use crate::input::Cover;
+use crate::report::OmitReason;
 
 /// The field in which a compaction of ours names what it covers. What it says is its maker's business:
 /// that it is there tells such a compaction from a provider's. No provider is sent it, as it is in our

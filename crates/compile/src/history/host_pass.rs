@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use contexture_ir::ContentHash;
 
-use crate::blocks::view_entry::ViewEntry;
-use crate::input::pass::{Pass, PassPoint, ViewItem};
-use crate::report::document::OmitReason;
+use crate::blocks::ViewEntry;
+use crate::input::{Pass, PassPoint, ViewItem};
+use crate::report::OmitReason;
 
 /// Runs the passes of a point.
 pub(crate) fn run_host_passes(

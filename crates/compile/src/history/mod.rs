@@ -6,11 +6,19 @@
 //!
 //! Not here: whether a larger part of it is cleared or previewed from now on (`rewrite`).
 
-pub(crate) mod clear;
-pub(crate) mod covers;
-pub(crate) mod host_pass;
-pub(crate) mod prepared;
-pub(crate) mod preview;
-pub(crate) mod rounds;
-pub(crate) mod trim;
-pub(crate) mod view_policy;
+mod clear;
+mod covers;
+mod host_pass;
+mod prepared;
+mod preview;
+mod rounds;
+mod trim;
+mod view_policy;
+
+pub(crate) use clear::{HistorySize, advance_frontier};
+pub use covers::{ActiveCovers, COVERS};
+pub(crate) use prepared::{ActiveCompaction, PreparedHistory};
+pub(crate) use preview::output_previews;
+pub(crate) use rounds::{History, RequiredMessage};
+pub(crate) use trim::TrimPoint;
+pub(crate) use view_policy::ViewPolicy;

@@ -13,16 +13,14 @@ use contexture_tokens::TokenBounds;
 use contexture_wire::{RepairRules, call_id};
 use indexmap::IndexMap;
 
-use crate::blocks::lower::{Lowerer, LoweringKey};
-use crate::blocks::memo::Memo;
-use crate::blocks::repair::repair_entries;
-use crate::blocks::verify::is_sound;
-use crate::blocks::view_entry::{ShownAs, ViewEntry, select_for_model};
+use crate::blocks::{
+    Lowerer, LoweringKey, Memo, ShownAs, ViewEntry, is_sound, repair_entries, select_for_model,
+};
 use crate::error::{Cancel, Refusal};
 use crate::history::rounds::History;
 use crate::history::view_policy::{ViewPolicy, ViewRequest};
-use crate::input::request::{CompileInput, Cover, PathItem};
-use crate::report::document::{OmitReason, Repair, Rewriting, Rewritten};
+use crate::input::{CompileInput, Cover, PathItem};
+use crate::report::{OmitReason, Repair, Rewriting, Rewritten};
 
 /// The path, selected, repaired, lowered and weighed.
 #[derive(Debug)]

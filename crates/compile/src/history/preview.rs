@@ -6,7 +6,7 @@
 use contexture_condense::Previewer;
 use contexture_ir::FunctionCall;
 
-use crate::blocks::view_entry::{ShownAs, ViewEntry, calls_by_output};
+use crate::blocks::{ShownAs, ViewEntry, calls_by_output};
 
 /// Previews the outputs that are shown as they are. Entries are in the order of the view.
 pub(crate) fn preview_outputs(entries: &mut [ViewEntry], previewer: &Previewer<'_>) {

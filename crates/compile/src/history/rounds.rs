@@ -7,12 +7,11 @@ use contexture_prompt_cache::SegmentStability;
 use contexture_tokens::TokenBounds;
 use contexture_wire::Format;
 
-use crate::blocks::block::{BlockKind, group_into_rounds};
-use crate::blocks::lower::{LoweredBlock, Lowerer};
-use crate::blocks::memo::Memo;
-use crate::blocks::rope::{Element, SharedElements};
-use crate::blocks::view_entry::{ShownAs, ViewEntry};
-use crate::input::request::PathItem;
+use crate::blocks::{
+    BlockKind, Element, LoweredBlock, Lowerer, Memo, SharedElements, ShownAs, ViewEntry,
+    group_into_rounds,
+};
+use crate::input::PathItem;
 
 /// The history, whole.
 #[derive(Debug, Default)]

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::blocks::lower::{LoweredBlock, Lowerer};
-use crate::blocks::memo::Memo;
+use crate::blocks::{LoweredBlock, Lowerer, Memo};
 use crate::budget::{HistoryBudgetRequest, first_round, per_cent};
 use crate::history::rounds::{History, RequiredMessage};
-use crate::input::plan::TrimFrontier;
-use crate::input::request::CompileInput;
+use crate::input::{CompileInput, TrimFrontier};
 
 /// A history that begins with `round`, and what is kept of what stands before it.
 #[derive(Debug, Default)]

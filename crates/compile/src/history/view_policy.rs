@@ -7,19 +7,14 @@ use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_ir::{ContentHash, Item};
 use contexture_prompt_cache::Rates;
 
-use crate::blocks::lower::Lowerer;
-use crate::blocks::memo::Memo;
-use crate::blocks::view_entry::{ViewEntry, select_for_model};
+use crate::blocks::{Lowerer, Memo, ViewEntry, select_for_model};
 use crate::error::{Cancel, Refusal};
 use crate::history::clear::clear_entries;
 use crate::history::covers::{ActiveCovers, apply_covers};
 use crate::history::host_pass::run_host_passes;
 use crate::history::preview::preview_outputs;
-use crate::input::pass::{Pass, PassPoint};
-use crate::input::plan::ClearFrontier;
-use crate::input::policy::ClearPolicy;
-use crate::input::request::{CompileInput, PathItem};
-use crate::report::document::OmitReason;
+use crate::input::{ClearFrontier, ClearPolicy, CompileInput, Pass, PassPoint, PathItem};
+use crate::report::OmitReason;
 
 /// How a path is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]

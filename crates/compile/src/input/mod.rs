@@ -6,13 +6,29 @@
 //!
 //! Data with constructors only. Nothing here knows a format, counts tokens or looks at a report.
 
-pub(crate) mod calibrated_range;
-pub(crate) mod call_context;
-pub(crate) mod contribution;
-pub(crate) mod guardrails;
-pub(crate) mod pass;
-pub(crate) mod plan;
-pub(crate) mod policy;
-pub(crate) mod request;
-pub(crate) mod state;
-pub(crate) mod tool_offer;
+mod calibrated_range;
+mod call_context;
+mod contribution;
+mod guardrails;
+mod pass;
+mod plan;
+mod policy;
+mod request;
+mod state;
+mod tool_offer;
+
+pub use calibrated_range::CalibratedRange;
+pub(crate) use calibrated_range::{PARTS, is_comparable};
+pub use call_context::CallContext;
+pub use contribution::{Band, Budget, Content, Contribution, Stability};
+pub use guardrails::{GuardrailError, Guardrails};
+pub use pass::{Pass, PassPoint, ViewItem};
+pub(crate) use plan::PlanDecisions;
+pub use plan::{
+    Advice, ClearFrontier, CompactAdvice, EpochReason, EpochReport, Plan, Prefix, SentHistory,
+    TrimFrontier,
+};
+pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
+pub use request::{CompileInput, CompileRequest, Cover, PathItem};
+pub use state::{Placement, StateError};
+pub use tool_offer::{OfferedTools, ToolOffer};

@@ -5,15 +5,10 @@ use contexture_prompt_cache::{RequestPart, SegmentStability};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, Format, join_messages, markers};
 
-use crate::blocks::block::BlockKind;
-use crate::blocks::lower::LoweredBlock;
-use crate::blocks::rope::{Element, Rope};
-use crate::contributions::place::{PayloadSlot, PlacedContribution};
-use crate::contributions::request_overhead::RequestOverhead;
-use crate::history::rounds::History;
-use crate::history::trim::TrimPoint;
-use crate::input::contribution::Band;
-use crate::input::request::CompileRequest;
+use crate::blocks::{BlockKind, Element, LoweredBlock, Rope};
+use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
+use crate::history::{History, TrimPoint};
+use crate::input::{Band, CompileRequest};
 use crate::payload::body::{Payload, PayloadHead};
 
 /// What of the frame its bytes do not tell.

@@ -18,7 +18,7 @@ use contexture_wire::{
     remove_markers, set_head_marker, set_marker,
 };
 
-use crate::blocks::rope::{Element, Rope};
+use crate::blocks::{Element, Rope};
 
 /// How many bytes are gathered for the hasher.
 const HASHED_AT_ONCE: usize = 64 << 10;

@@ -7,7 +7,7 @@ use contexture_ir::{ContentHash, Fields, quote_json};
 use contexture_prompt_cache::{CachedContent, ContentIgnored, Outline, setting_value};
 use contexture_wire::Format;
 
-use crate::contributions::envelope_fields::{EnvelopeFields, push_member};
+use crate::contributions::{EnvelopeFields, push_member};
 use crate::payload::body::{Payload, SegmentPosition, system_names};
 
 /// The settings of tools, which an object holds too.

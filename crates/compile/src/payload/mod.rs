@@ -5,7 +5,11 @@
 //!
 //! Not here: where markers belong (`contexture-prompt-cache`).
 
-pub(crate) mod assemble;
-pub(crate) mod body;
-pub(crate) mod cached_content;
-pub(crate) mod place_markers;
+mod assemble;
+mod body;
+mod cached_content;
+mod place_markers;
+
+pub(crate) use assemble::{assemble_payload, payload_head};
+pub use body::Payload;
+pub(crate) use place_markers::apply_caching;

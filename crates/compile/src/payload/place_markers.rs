@@ -5,8 +5,7 @@ use contexture_prompt_cache::{
     ContentReport, MarkerPlan, Outline, Rates, advise_cache_object, place_markers, predict_usage,
 };
 
-use crate::input::plan::Prefix;
-use crate::input::request::CompileInput;
+use crate::input::{CompileInput, Prefix};
 use crate::payload::body::Payload;
 
 /// What the cache has to do with a payload.

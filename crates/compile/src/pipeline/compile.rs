@@ -15,36 +15,29 @@ use contexture_prompt_cache::{CachedPrefix, RewriteValue};
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Format, ToolNameMap};
 
-use crate::blocks::lower::{LoweredBlock, Lowerer};
-use crate::blocks::memo::Memo;
-use crate::blocks::verify::{VerifyInput, is_sound, verify_payload};
+use crate::blocks::{LoweredBlock, Lowerer, Memo, VerifyInput, is_sound, verify_payload};
 use crate::budget::{
     BudgetRequest, HistoryBudgetRequest, allocate_budget, required_history_weight,
 };
-use crate::contributions::place::{
-    PayloadSlot, PlacedContribution, arrange_slots, bridge_contributions, fit_contribution,
-    place_contribution, unit_count,
+use crate::contributions::{
+    PayloadSlot, PlacedContribution, RequestOverhead, arrange_slots, bridge_contributions,
+    fit_contribution, place_contribution, unit_count,
 };
-use crate::contributions::request_overhead::RequestOverhead;
 use crate::error::{Cancel, Refusal};
-use crate::history::clear::HistorySize;
-use crate::history::prepared::PreparedHistory;
-use crate::history::trim::TrimPoint;
-use crate::history::view_policy::ViewPolicy;
-use crate::input::contribution::{Band, Contribution};
-use crate::input::plan::{Advice, ClearFrontier, Plan, PlanDecisions, Prefix};
-use crate::input::policy::Window;
-use crate::input::request::{CompileInput, CompileRequest};
-use crate::payload::assemble::{assemble_payload, payload_head};
-use crate::payload::body::Payload;
-use crate::payload::place_markers::apply_caching;
+use crate::history::{HistorySize, PreparedHistory, TrimPoint, ViewPolicy};
+use crate::input::{
+    Advice, Band, ClearFrontier, CompileInput, CompileRequest, Contribution, Plan, PlanDecisions,
+    Prefix, Window,
+};
+use crate::payload::{Payload, apply_caching, assemble_payload, payload_head};
 use crate::pipeline::explain::{build_report, required_segments};
 use crate::pipeline::outcome::CompileOutcome;
 use crate::pipeline::scratch::Scratch;
-use crate::report::document::Report;
-use crate::rewrite::clear_decision::{ClearDecision, decide_clearing};
-use crate::rewrite::preview_decision::{PreviewDecision, preview_savings};
-use crate::rewrite::rewrite_cost::{PreviousRequest, RewriteCost, SentContext};
+use crate::report::Report;
+use crate::rewrite::{
+    ClearDecision, PreviewDecision, PreviousRequest, RewriteCost, SentContext, decide_clearing,
+    preview_savings,
+};
 
 /// What a compile gives.
 #[derive(Clone, Debug)]

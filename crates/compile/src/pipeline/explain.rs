@@ -7,21 +7,16 @@ use contexture_prompt_cache::CacheReport;
 use contexture_tokens::TokenBounds;
 use contexture_tools::ExcludedTool;
 
-use crate::contributions::place::{PayloadSlot, PlacedContribution, unit_count};
-use crate::contributions::request_overhead::RequestOverhead;
+use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead, unit_count};
 use crate::error::RequiredSegment;
-use crate::history::prepared::ActiveCompaction;
-use crate::history::rounds::{History, RequiredMessage};
-use crate::input::contribution::Band;
-use crate::input::plan::EpochReport;
-use crate::input::request::CompileRequest;
-use crate::payload::body::Payload;
+use crate::history::{ActiveCompaction, History, RequiredMessage};
+use crate::input::{Band, CompileRequest, EpochReport};
+use crate::payload::Payload;
 use crate::pipeline::outcome::CompileOutcome;
-use crate::report::document::{
+use crate::report::{
     PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, SegmentVerdict,
-    TargetReport, TokenRange, Totals,
+    TargetReport, TokenRange, Totals, count_with_noun,
 };
-use crate::report::number_format::count_with_noun;
 
 /// What must be sent, for a refusal.
 pub(crate) fn required_segments(

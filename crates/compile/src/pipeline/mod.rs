@@ -5,7 +5,10 @@
 //!
 //! Everything below is called from here and calls nothing of it.
 
-pub(crate) mod compile;
-pub(crate) mod explain;
-pub(crate) mod outcome;
-pub(crate) mod scratch;
+mod compile;
+mod explain;
+mod outcome;
+mod scratch;
+
+pub use compile::{Compiled, compile};
+pub use scratch::Scratch;

@@ -5,16 +5,11 @@ use std::ops::Range;
 use contexture_tokens::TokenBounds;
 use contexture_wire::{Envelope, Loss};
 
-use crate::blocks::lower::LoweredBlock;
-use crate::contributions::place::{PayloadSlot, PlacedContribution};
-use crate::contributions::request_overhead::RequestOverhead;
-use crate::history::prepared::PreparedHistory;
-use crate::history::rounds::RequiredMessage;
-use crate::history::trim::TrimPoint;
-use crate::input::contribution::Content;
-use crate::input::plan::CompactAdvice;
-use crate::input::request::CompileInput;
-use crate::report::document::{OmitReason, Omitted, Rewritten};
+use crate::blocks::LoweredBlock;
+use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
+use crate::history::{PreparedHistory, RequiredMessage, TrimPoint};
+use crate::input::{CompactAdvice, CompileInput, Content};
+use crate::report::{OmitReason, Omitted, Rewritten};
 
 /// What the passes decided.
 pub(crate) struct CompileOutcome<'a> {

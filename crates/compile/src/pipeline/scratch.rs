@@ -3,8 +3,8 @@
 //! A scratch decides nothing: compiling with an empty, a warm or another conversation's scratch gives
 //! the same bytes.
 
-use crate::blocks::memo::Memo;
-use crate::history::prepared::PreparedHistory;
+use crate::blocks::Memo;
+use crate::history::PreparedHistory;
 
 /// What the memo may hold by default, in bytes of chunks and entries of counts.
 const DEFAULT_BYTES: usize = 64 << 20;

@@ -5,11 +5,19 @@
 //!
 //! Not here: drawing it up from what the passes decided, which is the pipeline's.
 
-pub(crate) mod document;
-pub(crate) mod html;
+mod document;
+mod html;
 mod note;
 pub mod number_format;
 mod remaining_budget;
 #[cfg(test)]
 pub(crate) mod schema;
-pub(crate) mod table;
+mod table;
+
+pub use document::{
+    OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
+    SegmentVerdict, TargetReport, TokenRange, Totals,
+};
+pub use html::render_html;
+pub(crate) use number_format::count_with_noun;
+pub use table::{Width, render_table};

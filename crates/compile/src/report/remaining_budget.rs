@@ -1,6 +1,6 @@
 //! The line that tells a model how full its window was, from the report of the request before.
 
-use crate::input::contribution::Contribution;
+use crate::input::Contribution;
 use crate::report::document::Report;
 use crate::report::number_format::group_thousands;
 

@@ -2,13 +2,9 @@
 
 use contexture_prompt_cache::RewriteValue;
 
-use crate::blocks::lower::Lowerer;
-use crate::blocks::memo::Memo;
-use crate::blocks::view_entry::ViewEntry;
-use crate::history::clear::{HistorySize, advance_frontier};
-use crate::history::rounds::History;
-use crate::input::plan::ClearFrontier;
-use crate::input::request::CompileInput;
+use crate::blocks::{Lowerer, Memo, ViewEntry};
+use crate::history::{History, HistorySize, advance_frontier};
+use crate::input::{ClearFrontier, CompileInput};
 use crate::rewrite::rewrite_cost::{HistoryChange, RewriteCost};
 
 /// What was decided.

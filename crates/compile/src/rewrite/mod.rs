@@ -5,6 +5,10 @@
 //!
 //! Not here: how content is cleared or previewed (`history`), and the formula (`contexture-prompt-cache`).
 
-pub(crate) mod clear_decision;
-pub(crate) mod preview_decision;
-pub(crate) mod rewrite_cost;
+mod clear_decision;
+mod preview_decision;
+mod rewrite_cost;
+
+pub(crate) use clear_decision::{ClearDecision, decide_clearing};
+pub(crate) use preview_decision::{PreviewDecision, preview_savings};
+pub(crate) use rewrite_cost::{PreviousRequest, RewriteCost, SentContext};

@@ -9,13 +9,8 @@
 use contexture_condense::{PreviewPolicy, Previewer, Previewing};
 use contexture_prompt_cache::RewriteValue;
 
-use crate::blocks::lower::Lowerer;
-use crate::blocks::memo::Memo;
-use crate::blocks::view_entry::ViewEntry;
-use crate::history::clear::HistorySize;
-use crate::history::preview::output_previews;
-use crate::history::rounds::History;
-use crate::history::trim::TrimPoint;
+use crate::blocks::{Lowerer, Memo, ViewEntry};
+use crate::history::{History, HistorySize, TrimPoint, output_previews};
 use crate::rewrite::rewrite_cost::{HistoryChange, RewriteCost};
 
 /// What previews would change of the history that is sent; `None` if nothing.

@@ -11,11 +11,9 @@ use contexture_prompt_cache::{
 };
 use contexture_tokens::TokenBounds;
 
-use crate::blocks::lower::LoweredBlock;
-use crate::contributions::place::{PayloadSlot, PlacedContribution};
-use crate::contributions::request_overhead::RequestOverhead;
-use crate::input::contribution::Band;
-use crate::input::request::CompileInput;
+use crate::blocks::LoweredBlock;
+use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead};
+use crate::input::{Band, CompileInput};
 
 /// What stands around the history.
 #[derive(Clone, Copy, Debug, Default)]
