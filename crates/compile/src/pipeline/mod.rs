@@ -5,8 +5,10 @@
 //!
 //! Everything below is called from here and calls nothing of it.
 
+mod attempt;
 mod compile;
 mod explain;
+mod fit;
 mod outcome;
 mod scratch;
 
