@@ -65,6 +65,8 @@ pub(crate) fn allocate_budget(
     claims: &[BudgetRequest],
     history: u64,
 ) -> Result<Vec<u64>, BudgetExceeded> {
+    // What is required is taken off before anything is divided: a request that cannot hold it is
+    // refused, and nobody else gets tokens that it needs.
     let required = claims
         .iter()
         .filter(|claim| claim.required)
@@ -75,10 +77,14 @@ pub(crate) fn allocate_budget(
         .ok_or(BudgetExceeded { needed: required })?;
     let mut granted: Vec<u64> = Vec::with_capacity(claims.len());
     for claim in claims {
+        // Minima go in the order of the payload, so a later contribution never takes what an earlier
+        // one was promised.
         let floor = claim.min.min(claim.max).min(claim.natural).min(room);
         granted.push(if claim.required { claim.natural } else { floor });
         room -= if claim.required { 0 } else { floor };
     }
+    // Shares are of what is left after all minima. They are fixed before the first is granted, so the
+    // order of contributions changes nothing as long as there is room.
     let pool = room;
     for (claim, granted) in claims.iter().zip(&mut granted) {
         if claim.required {
@@ -108,11 +114,13 @@ pub(crate) fn required_history_weight(claim: &HistoryBudgetRequest<'_>) -> u64 {
     weight_from_round(claim, claim.last)
 }
 
-/// The first round to send within `room`, which is at least [`required_history`]; `None` to stay at
+/// The first round to send within `room`, which is at least [`required_history_weight`]; `None` to stay at
 /// the plan's frontier.
 pub(crate) fn first_round(claim: &HistoryBudgetRequest<'_>, room: u64) -> Option<usize> {
     let frontier = claim.frontier.min(claim.last);
     let total = claim.planned_weight();
+    // Cutting to a mark below the limit leaves room for the next calls to extend this history: each
+    // cut throws the cached prefix away, so it should happen seldom.
     let mark = per_cent(room, claim.low_water);
     let most = if claim.trims_to_low_water {
         mark.max(claim.floor)
@@ -128,8 +136,11 @@ pub(crate) fn first_round(claim: &HistoryBudgetRequest<'_>, room: u64) -> Option
     let mut total = weight_from_round(claim, from);
     while from < claim.last && !fits && total > mark {
         let less = total.saturating_sub(claim.rounds.get(from).copied().unwrap_or_default());
+        // A required message of a round that is cut stays, so what cutting frees is less than the
+        // round weighs.
         let freed = claim.singles.iter().filter(|(round, _)| *round == from);
         let less = less.saturating_add(sum_weights(freed.map(|(_, weight)| *weight)));
+        // It fits already and would become too short to be cached: stop above the mark.
         if total <= room && less < claim.floor {
             break;
         }
@@ -141,6 +152,7 @@ pub(crate) fn first_round(claim: &HistoryBudgetRequest<'_>, room: u64) -> Option
 
 /// A part of a number.
 pub(crate) fn per_cent(of: u64, share: u8) -> u64 {
+    // In u128: a window of u64 tokens times 100 would overflow.
     let share = u128::from(share.min(100));
     u64::try_from(u128::from(of) * share / 100).unwrap_or(of)
 }

@@ -127,6 +127,8 @@ impl Cancel {
 
     /// Cancels.
     pub fn cancel(&self) {
+        // Relaxed suffices: no other memory is published with the flag, and a compile that sees it one
+        // pass later is still cancelled.
         self.0.store(true, Ordering::Relaxed);
     }
 

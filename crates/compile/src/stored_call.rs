@@ -42,6 +42,8 @@ pub fn store_call(
     let contributions = contributions
         .iter()
         .map(StoredContribution::from_contribution);
+    // Every field is copied by name in `from_request`: a new field of a request does not compile until
+    // it is stored as well.
     let call = StoredCall {
         request: StoredRequest::from_request(request),
         contributions: contributions.collect::<Result<_, _>>()?,
@@ -126,6 +128,8 @@ impl StoredRequest {
             tools,
             ..Transcript::default()
         };
+        // Options and tools go through the format of items, which is lossless and has a stable shape
+        // of its own.
         let asked = lower(&Dialect::of(Format::Items), DocumentKind::Request, &asked).json;
         Self {
             format,
@@ -203,11 +207,14 @@ impl StoredContribution {
             Content::Fragments {
                 fragments,
                 renderer,
+                // What is required is never shortened, so one text is enough.
             } if of.is_required() => StoredContent::Text(renderer.render(fragments)?),
             Content::Fragments {
                 fragments,
                 renderer,
             } => {
+                // Fragments are stored as text: a renderer is code, and a later version of it may
+                // write other bytes. Every beginning is kept, as the budget may cut after any of them.
                 let counts = 1..=fragments.len();
                 let beginnings = counts.filter_map(|count| fragments.get(..count));
                 let texts = beginnings.map(|some| renderer.render(some));
@@ -236,6 +243,7 @@ impl StoredContribution {
             StoredContent::Text(text) => Content::Text(text),
             StoredContent::Texts(texts) => Content::Texts(texts),
             StoredContent::Rendered(texts) => Content::Fragments {
+                // Only the number of fragments matters: the renderer below answers by it.
                 fragments: texts.iter().map(|_| Fragment::new("", "")).collect(),
                 renderer: Arc::new(PrerenderedTexts(texts)),
             },

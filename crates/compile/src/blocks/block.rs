@@ -32,6 +32,8 @@ impl BlockKind {
     /// The class an item asks for; `None` for what stands with whatever surrounds it.
     fn of_item(item: &Item, target: Format) -> Option<Self> {
         match item {
+            // Outputs are on the user side for every provider, but they belong to the model step
+            // before them: a class of their own keeps them out of user rounds.
             Item::FunctionCallOutput(_) => Some(Self::Outputs),
             // What the host answers a provider's own call with.
             Item::Extension(_) if side(item, target) == Some(Side::User) => Some(Self::Outputs),
@@ -60,6 +62,8 @@ pub(crate) fn split_into_blocks<'a>(
     for (index, item) in items.into_iter().enumerate() {
         let own = BlockKind::of_item(item, target);
         match blocks.last_mut() {
+            // An item that takes either side (a note without a role) joins whatever surrounds it, so
+            // it never starts a message of its own.
             Some(last) if own.is_none_or(|own| own == last.class) => last.items.end = index + 1,
             _ => blocks.push(ItemBlock {
                 class: own.unwrap_or(BlockKind::User),
@@ -75,6 +79,9 @@ pub(crate) fn group_into_rounds(classes: impl IntoIterator<Item = BlockKind>) ->
     let mut rounds: Vec<Range<usize>> = Vec::new();
     let mut before = None;
     for (index, class) in classes.into_iter().enumerate() {
+        // A round begins where people speak, or where the model goes on after outputs. The user side
+        // and the step that answers it stay together: cut apart, the model would see an answer without
+        // its question.
         let opens = match (before, class) {
             (None, _)
             | (Some(_), BlockKind::User)

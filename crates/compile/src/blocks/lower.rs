@@ -79,11 +79,15 @@ impl<'a> Lowerer<'a> {
                 counter,
                 media,
             },
+            // Framing is a count like any other: where reports have narrowed the ranges of the model,
+            // they have narrowed its framing with them.
             framing: match request.narrowing {
                 Some(narrowing) => narrowing.scale_framing(Framing::for_format(format)),
                 None => Framing::for_format(format),
             },
             narrowing: request.narrowing,
+            // The memo outlives requests and is shared by targets, so the key of an entry says what it
+            // depends on: the dialect for JSON; format, counter and media rules for counts.
             lowering: memo.variant_id(&format!("lower {dialect:?}")),
             counting: memo.variant_id(&format!("count {format} {} {media:?}", counter.name())),
         }
@@ -163,6 +167,8 @@ impl<'a> Lowerer<'a> {
             content: block_hash(own, wired),
             variant: self.lowering,
         };
+        // Lowered from position 0 whatever the block's place: the JSON then depends on the block alone
+        // and can be reused after items before it are gone.
         let run = RoleRun {
             side: block.class.side(),
             start: 0,
@@ -176,6 +182,7 @@ impl<'a> Lowerer<'a> {
         let mut framing = self.framing.message.times(elements as u64);
         let mut counted = plain.message.times(elements as u64);
         let mut text = TokenBounds::ZERO;
+        // A block that the target cannot say is not sent, so its items weigh nothing.
         if elements > 0 {
             for entry in own {
                 let item = self.count_uncalibrated(entry, memo);
@@ -208,6 +215,7 @@ impl<'a> Lowerer<'a> {
             content: entry.hash,
             variant: self.counting,
         };
+        // Counts are remembered before calibration, which changes more often than the content.
         memo.get_or_count(key, || self.item_weigher.weigh_item(&entry.item))
     }
 
@@ -240,6 +248,8 @@ fn with_neighbours<'e>(entries: &'e [ViewEntry]) -> Vec<contexture_wire::PairedI
             // Repair has put the outputs into the order of the calls.
             Item::FunctionCallOutput(_) => {
                 let call = step.pop_front();
+                // A mismatch means that the output belongs to no call of this step: better no name
+                // than a wrong one.
                 let own = call.filter(|(call, _)| *call == wired.call_id());
                 wired.function = own.map(|(_, name)| name);
             }
@@ -257,6 +267,7 @@ fn block_hash(entries: &[ViewEntry], wired: &[contexture_wire::PairedItem<'_>]) 
         hasher.update(entry.hash.as_bytes());
         for word in [wired.call_id, wired.function] {
             let word = word.unwrap_or_default();
+            // The length goes first, so that no two lists of words run together to the same bytes.
             hasher.update(&(word.len() as u64).to_le_bytes());
             hasher.update(word.as_bytes());
         }

@@ -44,6 +44,8 @@ impl Memo {
 
     /// A small number that stands for a name as long as this memo lives.
     pub(crate) fn variant_id(&mut self, name: &str) -> u32 {
+        // A linear search: a process knows a handful of targets, and a key of four bytes keeps entries
+        // small.
         let at = self.names.iter().position(|known| known == name);
         let at = at.unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -106,11 +108,15 @@ impl<V> GenerationalMap<V> {
     where
         V: Clone,
     {
+        // A hit among the old moves to the young, so whatever is used survives the next turnover.
         if let Some((value, _)) = self.young.get(&key) {
             return value.clone();
         }
+        // `swap_remove` is constant time; the order of the old generation means nothing.
         let (value, weight) = self.old.swap_remove(&key).unwrap_or_else(make);
         let whole = weight + size_of::<(MemoKey, V)>();
+        // Two generations instead of an LRU list: no bookkeeping on a hit, and at most one full
+        // generation of dead entries.
         if self.weight + whole > self.capacity {
             self.old = std::mem::take(&mut self.young);
             self.weight = 0;
@@ -138,6 +144,7 @@ impl Hasher for Prehashed {
         }
     }
 
+    // The length of a fixed array carries no information.
     fn write_usize(&mut self, _length: usize) {}
 
     fn write_u32(&mut self, number: u32) {

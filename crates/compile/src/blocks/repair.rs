@@ -25,6 +25,7 @@ pub(crate) struct RepairedEntries {
 pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> RepairedEntries {
     let list: Vec<&Item> = entries.iter().map(|entry| &*entry.item).collect();
     let mended = mend(&list, rules);
+    // What repair drops is not listed by it; it is whatever has no successor among the repaired items.
     let mut kept = vec![false; entries.len()];
     let mut out = Vec::with_capacity(mended.items.len());
     for repaired in mended.items {
@@ -34,6 +35,8 @@ pub(crate) fn repair_entries(entries: Vec<ViewEntry>, rules: &RepairRules) -> Re
         let own = repaired.source.and_then(|at| entries.get(at));
         let source = own.and_then(|own| own.source);
         let (item, hash) = match (repaired.item, own) {
+            // Untouched items keep their allocation and their hash: hashing the JSON of every item
+            // anew would cost more than the repair.
             (Cow::Borrowed(_), Some(own)) => (Arc::clone(&own.item), own.hash),
             (item, _) => {
                 let hash = ContentHash::of(item.to_json().as_bytes());

@@ -52,6 +52,7 @@ impl Element {
             lasts,
             tokens: piece.text + piece.framing,
             blocks: facts.blocks,
+            // Only Anthropic takes markers in the messages of the model.
             can_carry: piece.class != BlockKind::Model || format == Format::Anthropic,
             marks: facts.marks.clone(),
             marked: None,
@@ -60,6 +61,8 @@ impl Element {
 }
 
 /// How many elements a stretch has.
+// A stretch is the unit of sharing: long enough that ten thousand messages are under a hundred of
+// them, short enough that copying the open one costs nothing that shows.
 const STRETCH: usize = 128;
 
 /// Elements that are only ever added at the end, in stretches that can be shared.
@@ -77,6 +80,8 @@ impl SharedElements {
     pub(crate) fn push(&mut self, element: Element) {
         self.open.push(element);
         if self.open.len() == STRETCH {
+            // A full stretch is frozen behind an `Arc`; only the open one can still change, and nobody
+            // else holds it.
             self.whole.push(std::mem::take(&mut self.open).into());
         }
     }
@@ -134,6 +139,7 @@ impl Rope {
 
     /// Adds everything from an element of the stretches on.
     pub(crate) fn extend_shared(&mut self, stretches: &SharedElements, from: usize) {
+        // Every frozen stretch has the same length, so the first one needed is found by division.
         let (mut skip, first) = (from % STRETCH, from / STRETCH);
         for stretch in stretches.whole.iter().skip(first) {
             self.len += stretch.len() - skip;
@@ -142,6 +148,7 @@ impl Rope {
             skip = 0;
         }
         let open = from.saturating_sub(stretches.whole.len() * STRETCH);
+        // The open stretch is copied: sharing it would freeze it early.
         for element in stretches.open.iter().skip(open) {
             self.push(element.clone());
         }
@@ -199,6 +206,8 @@ impl Rope {
                 }
                 _ => None,
             };
+            // A shared run is split around the changed element; both sides go on sharing the stretch,
+            // so one marker in a long history copies one element.
             for at in places.range(begin..end) {
                 let Some(mut element) = run.elements().get(at - begin).cloned() else {
                     continue;
@@ -208,6 +217,7 @@ impl Rope {
                 runs.push(RopeRun::Own(element));
                 rest = at + 1;
             }
+            // Nothing in this run changed: moved as it is.
             match rest == begin {
                 true => runs.push(run),
                 false => runs.extend(part(rest, end)),

@@ -44,6 +44,7 @@ struct PostconditionError {
 /// Checks size, structure, pairs and pinned text.
 pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
     let unsound = |what: String| Err(Refusal::Unsound { what });
+    // Checked first: a payload that is too large is refused by the provider whatever its structure.
     if sealed.tokens > sealed.limit {
         let (tokens, limit) = (sealed.tokens, sealed.limit);
         return unsound(format!("{tokens} tokens where {limit} are allowed"));
@@ -53,6 +54,8 @@ pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
         return Err(Refusal::NothingToSay { format });
     }
     if let Err(breach) = check_first_and_last(sealed).and_then(|()| check_call_pairs(sealed)) {
+        // A contribution whose items break the structure is the caller's mistake and is named;
+        // anything else is a fault of this program.
         let owner = |at: &usize| sealed.owners.get(*at).copied().flatten();
         return match breach.blocks.iter().find_map(owner) {
             Some(source) => Err(Refusal::BadContribution {
@@ -77,6 +80,8 @@ fn check_first_and_last(sealed: &VerifyInput<'_>) -> Result<(), PostconditionErr
         return Ok(());
     }
     let pieces = sealed.blocks.iter().enumerate();
+    // Blocks that lower to nothing do not speak: what the provider sees first is the first element
+    // that is written.
     let mut spoken = pieces.filter(|(_, piece)| piece.element_count() > 0);
     let first = spoken.next();
     let last = spoken.next_back().or(first);
@@ -111,6 +116,8 @@ fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> 
     let theirs = sealed.blocks.iter().zip(sealed.owners);
     let mut theirs = theirs.filter(|(_, owner)| owner.is_some());
     let calling = |(piece, _): (&&LoweredBlock, _)| has_calls(piece);
+    // The common case: the history was checked when it was prepared, and no contribution makes calls.
+    // It saves a pass over all ids of a long history.
     if sealed.sound && !theirs.any(calling) {
         return Ok(());
     }
@@ -130,6 +137,8 @@ fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> 
         let facts = &piece.lowered.chunk.facts;
         for output in &facts.outputs {
             match open.get_mut(output.as_str()) {
+                // Calls of one id may be open more than once until the duplicate check below sees the
+                // id twice.
                 Some((count, _)) if *count > 1 => *count -= 1,
                 Some(_) => drop(open.remove(output.as_str())),
                 None => {
@@ -141,6 +150,7 @@ fn check_call_pairs(sealed: &VerifyInput<'_>) -> Result<(), PostconditionError> 
                 }
             }
         }
+        // A block that says nothing does not stand between a call and its output.
         if facts.elements == 0 {
             continue;
         }
@@ -182,6 +192,7 @@ pub(crate) fn is_sound<P: Borrow<LoweredBlock>>(pieces: &[P]) -> bool {
         open = &facts.calls;
     }
     let mut ids: Vec<&String> = facts().flat_map(|facts| &facts.calls).collect();
+    // Sorted neighbours instead of a set: one allocation, and ids are compared by reference.
     ids.sort_unstable();
     open.is_empty() && ids.windows(2).all(|pair| pair.first() != pair.last())
 }
@@ -192,6 +203,7 @@ const fn is_strict(format: Format) -> bool {
 }
 
 fn has_text(sealed: &VerifyInput<'_>, text: &str) -> bool {
+    // Searched for as JSON would write it: the payload is never parsed again.
     let quoted = quote_json(text);
     let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
     let envelope = sealed.envelope;

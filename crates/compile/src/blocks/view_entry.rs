@@ -69,6 +69,7 @@ impl ViewEntry {
     /// The entry with another item in its place.
     pub(crate) fn with_item(&self, item: Item, shown: ShownAs) -> Self {
         Self {
+            // The hash of what is shown, not of the original: counts and JSON are remembered by it.
             hash: ContentHash::of(item.to_json().as_bytes()),
             item: Arc::new(item),
             shown_as: shown,
@@ -85,8 +86,12 @@ pub(crate) fn select_for_model(
 ) -> (Vec<ViewEntry>, Vec<(usize, OmitReason)>) {
     let (mut entries, mut hidden) = (Vec::with_capacity(path.len()), Vec::new());
     for (index, item) in (first..).zip(path) {
+        // The audience is decided first: what models may not read is reported as such even if it is
+        // bookkeeping as well.
         if !item.audience.model {
             hidden.push((index, OmitReason::Audience));
+        // Our own namespace: state entries and notes of the host that share the path but are no
+        // conversation.
         } else if item.item.kind().starts_with("ctx:") {
             hidden.push((index, OmitReason::Bookkeeping));
         } else {
@@ -99,7 +104,7 @@ pub(crate) fn select_for_model(
     (entries, hidden)
 }
 
-/// For each output the call it answers, by the rule of [`pairs`].
+/// For each output the call it answers, by the rule of `contexture_wire::partner_indices`.
 pub(crate) fn calls_by_output(entries: &[ViewEntry]) -> BTreeMap<usize, &FunctionCall> {
     let partners = partner_indices(entries.iter().map(|entry| &*entry.item));
     let call_of = |(at, partner): (usize, Option<usize>)| {

@@ -50,6 +50,7 @@ impl ItemWeigher<'_> {
             Item::Compaction(compaction) => {
                 let own = self.is_own(compaction.format.as_deref());
                 match &compaction.encrypted_content {
+                    // The provider reads its sealed form; everybody else is sent the summary.
                     Some(opaque) if own => opaque_text_bounds(opaque),
                     _ => self.weigh_parts(&compaction.summary),
                 }
@@ -67,6 +68,8 @@ impl ItemWeigher<'_> {
                 let text = self.weigh_text(&tool.name)
                     + self.weigh_text(description)
                     + self.weigh_text(parameters);
+                // Providers rewrite the JSON of tools into a shorter form of their own, so the low
+                // bound is a part of the text.
                 let least = Framing::for_format(self.format).tool_text;
                 TokenBounds::between(text.low.saturating_mul(least) / 100, text.high)
             }
@@ -103,6 +106,7 @@ impl ItemWeigher<'_> {
     /// A picture that is not inline counts as the largest the rule allows.
     fn weigh_image(&self, part: &ImagePart) -> TokenCount {
         let detail: Option<Detail> = part.detail.as_deref().and_then(|word| word.parse().ok());
+        // Only inline data can be measured; a link counts as the largest picture that the rule allows.
         let inline = part.image_url.as_deref().and_then(DataUrl::parse);
         let size = inline.and_then(|url| Dimensions::read_base64_header(url.base64));
         image_tokens(self.media, size, detail.unwrap_or_default())
@@ -115,6 +119,7 @@ impl ItemWeigher<'_> {
         let media_type = stated
             .or(inline.map(|url| url.media_type))
             .unwrap_or_default();
+        // Files come with or without a media type; pictures sent as files are billed as pictures.
         if media_type.starts_with("image/") {
             let size = inline.and_then(|url| Dimensions::read_base64_header(url.base64));
             return image_tokens(self.media, size, Detail::Auto);
@@ -138,6 +143,7 @@ impl ItemWeigher<'_> {
     /// Reasoning is replayed only to the family that wrote it, and read by the model only until its turn is over. What is
     /// shown may be a summary of what is sealed.
     fn weigh_reasoning(&self, reasoning: &Reasoning) -> TokenBounds {
+        // Other families are not sent it at all: the format leaves it out when lowering.
         if !self.is_own(reasoning.format.as_deref()) {
             return TokenBounds::ZERO;
         }
@@ -149,6 +155,7 @@ impl ItemWeigher<'_> {
             .flatten()
             .map(|text| opaque_text_bounds(text))
             .sum();
+        // From zero: once its turn is over the provider drops it from the prompt without telling.
         TokenBounds::between(0, shown.high.saturating_add(sealed.high))
     }
 
@@ -180,6 +187,7 @@ impl ItemWeigher<'_> {
     fn is_own(&self, format: Option<&str>) -> bool {
         match (format, self.format) {
             (None, format) => format != Format::OpenAiChat,
+            // Chat Completions have no field for it.
             (Some(_), Format::OpenAiChat) => false,
             (Some(name), format) => name.starts_with(match format {
                 Format::Gemini => "google",

@@ -75,10 +75,13 @@ impl<'a> Converter<'a> {
     pub fn convert(&self, from: Format, document: &str) -> Result<Converted, WireError> {
         let mut lifted = lift(from, document)?;
         if let Some((name, _)) = self.model {
+            // Set before the dialect is chosen, so the named model decides what the document may say.
             lifted.transcript.model = Some(name.to_owned());
         }
         let (dialect, rules) = self.dialect_and_rules(from, &lifted.transcript);
         let mut repairs = None;
+        // Repaired between reading and writing: in the middle there is one form of items, whatever
+        // both formats are.
         if self.repairs {
             let (items, issues) = repair_history(&lifted.transcript.items, &rules);
             lifted.transcript.items = items;
@@ -103,6 +106,7 @@ impl<'a> Converter<'a> {
         let own = || self.catalogue.resolve(document.model.as_deref()?).ok();
         if let Some(spec) = self.model.map(|(_, spec)| spec).or_else(own) {
             adapt_dialect(&mut dialect, spec);
+            // A model that continues a begun answer takes a history that ends with its own words.
             rules.user_last &= !spec.capabilities.prefill;
         }
         (dialect, rules)

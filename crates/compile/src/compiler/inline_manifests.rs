@@ -38,17 +38,21 @@ pub(crate) fn inline_manifests(
         .iter()
         .filter(|span| span.why == OmitReason::Trimmed);
     let trimmed = trimmed
+        // Manifests of the round before stand behind the end of the path and may be trimmed
+        // themselves; they are no originals.
         .filter(|span| span.last < items)
         .map(|span| (span.first, span.last));
     let mut spans: Vec<(usize, usize)> = trimmed.collect();
     if spans.is_empty() {
         return None;
     }
+    // Earlier spans are taken in again: the compile that trims more has to cover all of it anew.
     spans.extend(before.covers.iter().map(|cover| (cover.first, cover.last)));
     spans.sort_unstable();
     let mut merged: Vec<(usize, usize)> = Vec::new();
     for (first, last) in spans {
         match merged.last_mut() {
+            // Touching spans become one manifest, which says more in the same room than two.
             Some(span) if first <= span.1 + 1 => span.1 = span.1.max(last),
             _ => merged.push((first, last)),
         }
@@ -65,6 +69,7 @@ pub(crate) fn inline_manifests(
         covers: covers.collect(),
     };
     let readable = path.iter().enumerate();
+    // Hidden items must not leak through the manifest.
     let readable = readable.filter(|(_, item)| item.audience.model);
     let all: Vec<(usize, &Item)> = readable.map(|(at, one)| (at, &*one.item)).collect();
     let covering = ActiveCovers::from_covers(&inlined.covers, path.len(), |at| at >= path.len());
@@ -87,7 +92,9 @@ pub(crate) fn inline_manifests(
         let originals = of(&|at| (first..=last).contains(&at) && !view.contains(&at));
         let weigh = |one: &CoveredItem<'_>| counter.count(&one.item.text()).count;
         let tokens: u64 = originals.iter().map(weigh).sum();
+        // A manifest that takes as much as what it stands for would be trimmed in the next round.
         let most = (tokens.saturating_mul(SHARE) / 100).max(LEAST);
+        // Identifiers that the model still sees elsewhere would be written twice.
         let manifest = Manifest::from_items(&originals).without_identifiers(&beside);
         let text = manifest.render(TextBudget::Tokens(most, counter)).text;
         let mut compaction = Compaction {
@@ -97,6 +104,7 @@ pub(crate) fn inline_manifests(
         let span = format!(r#"{{"first":{first},"last":{last}}}"#);
         compaction
             .extra
+            // Marks the compaction as ours: one that no cover names is not shown.
             .set(COVERS, Raw::parse(span).unwrap_or_else(|_| Raw::null()));
         inlined.path.push(PathItem::new(Item::from(compaction)));
     }

@@ -176,6 +176,8 @@ impl Target {
         ensure_format_supported(spec, self.format)?;
         let window = self.window.unwrap_or(spec.context_window);
         let mut options = self.options.clone();
+        // Parameters that say what an option says become that option: otherwise the payload would name
+        // an output limit that the budget does not know.
         let known = |(name, value): &&(String, Raw)| {
             if name == "generationConfig"
                 && let Some(fields) = value.fields()
@@ -189,8 +191,12 @@ impl Target {
         };
         let params: Vec<(String, Raw)> = self.params.iter().filter(known).cloned().collect();
         let reserve = self.reserve.or(options.max_output_tokens);
+        // An eighth leaves most of the window to the input and is still a long answer; a reserve above
+        // the output limit would only waste room.
         let eighth = (window / 8).min(spec.output_limit.unwrap_or(u64::MAX));
         let reserve = reserve.unwrap_or(eighth);
+        // Some models take less input than their window minus the answer: the window is lowered so
+        // that the limit comes out right.
         let most = spec.input_limit.unwrap_or(u64::MAX);
         let mut dialect = Dialect::of(self.format);
         adapt_dialect(&mut dialect, spec);
@@ -226,6 +232,7 @@ fn ensure_format_supported(spec: &ModelSpec, format: Format) -> Result<(), Catal
     if spec.provider.is_empty() {
         return Ok(());
     }
+    // The format a provider is known for; several also take Chat Completions.
     let native = Format::of_provider(&spec.provider);
     let taken = match format {
         Format::Gemini => native == Format::Gemini,
@@ -359,6 +366,7 @@ impl<'a> Compiler<'a> {
         request.narrowing = self.narrowing;
         let encoding = self.catalogue.resolve(target.model())?.encoding;
         let counter = self.counter.unwrap_or(counter_for(encoding));
+        // Without a store there is no earlier plan: each call is compiled for itself.
         let mut inlined = InlinedManifests {
             path: PathItem::from_items(items.iter().cloned()),
             covers: Vec::new(),
@@ -377,6 +385,8 @@ impl<'a> Compiler<'a> {
             compile(&input, scratch)
         };
         let mut compiled = run(&inlined)?;
+        // Each manifest takes room and can push out more, which the next round covers as well. A few
+        // rounds settle it; the last one that compiled stands.
         for _ in 0..if self.manifests { ROUNDS } else { 0 } {
             let omitted = &compiled.report.omitted;
             let Some(next) =

@@ -18,9 +18,12 @@ impl EnvelopeFields {
     /// Reads both: `before` ends with the array's bracket, `after` begins with the other. Nothing where
     /// they are no object around an array.
     pub(crate) fn parse_envelope(before: &str, after: &str) -> Option<Self> {
+        // Closed provisionally so that both halves parse as objects of their own; the array between
+        // them, which is most of the payload, is not touched.
         let mut front = parse_members(&format!("{before}]}}"))?;
         let rest = after.trim_start_matches([']', ',']);
         let back = parse_members(&format!("{{{rest}"))?;
+        // The last member before the bracket is the array itself.
         let list = front.pop().map(|(name, _)| name);
         Some(Self { front, list, back })
     }

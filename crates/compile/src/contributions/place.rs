@@ -67,6 +67,7 @@ pub(crate) fn arrange_slots(contributions: &[Contribution]) -> Vec<PayloadSlot<'
             band: effective_band(contribution),
         })
         .collect();
+    // A stable sort: equal orders keep the order in which the host gave them.
     slots.sort_by_key(|slot| (slot.band, slot.contribution.order));
     slots
 }
@@ -74,12 +75,14 @@ pub(crate) fn arrange_slots(contributions: &[Contribution]) -> Vec<PayloadSlot<'
 fn effective_band(contribution: &Contribution) -> Band {
     let volatile = contribution.stability == Stability::Volatile;
     match (contribution.band, &contribution.content) {
+        // What changes with each call would break the cached prefix at its beginning.
         (Band::System | Band::Anchor, _) if volatile => Band::Tail,
         (Band::System, Content::Items(items))
             if !items.iter().all(|item| matches!(item, Item::Message(_))) =>
         {
             Band::Anchor
         }
+        // Nothing is inserted into the history: items of the path stay where they were sent before.
         (Band::History, _) => Band::Live,
         (band, _) => band,
     }
@@ -97,6 +100,7 @@ pub(crate) fn bridge_contributions(
     slots: &[PayloadSlot<'_>],
     whole: &[PlacedContribution],
 ) -> Vec<Contribution> {
+    // The others take a history that begins or ends with the model.
     if !matches!(request.dialect.format, Format::Anthropic | Format::Gemini) {
         return Vec::new();
     }
@@ -112,6 +116,8 @@ pub(crate) fn bridge_contributions(
         .is_some_and(|kept| kept.begins_with_user());
     let opens = first == Some(BlockKind::Model) || (first.is_some() && !begun);
     let ends = last == Some(BlockKind::Model) || (last.is_some() && history.is_last_round_empty());
+    // A required contribution after the history speaks last anyway; one that may be dropped for want
+    // of room does not count.
     let closes = ends && !followed && !request.prefill;
     let bridge = |source, band, words| {
         let message = Item::from(Message::text(Role::User, words));
@@ -140,6 +146,7 @@ pub(crate) fn place_contribution(
 ) -> Result<PlacedContribution, Refusal> {
     let body = render_body(slot, units)?;
     let mut placed = match (slot.band, body) {
+        // An empty message is refused by several providers.
         (_, ContributionBody::Text(text)) if text.is_empty() => PlacedContribution::default(),
         (Band::System, ContributionBody::Text(text)) => PlacedContribution {
             text: press.count_text(&text, memo),
@@ -180,6 +187,8 @@ pub(crate) fn fit_contribution(
     if whole.weight() <= grant {
         return Ok(whole);
     }
+    // Bisection: weight grows with the number of parts, and rendering and counting each candidate is
+    // what costs.
     let (mut fits, mut too_many) = (0, whole.units);
     let mut best = PlacedContribution::default();
     while too_many - fits > 1 {
@@ -253,6 +262,7 @@ fn place_items(items: &[Item], press: &Lowerer<'_>, memo: &mut Memo) -> PlacedCo
         let hash = ContentHash::of(item.to_json().as_bytes());
         ViewEntry::new(Arc::new(item.clone()), hash, at)
     });
+    // Who speaks first and last is a matter of the whole request, not of one contribution.
     let rules = RepairRules {
         user_first: false,
         user_last: false,

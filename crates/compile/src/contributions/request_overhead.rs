@@ -36,6 +36,8 @@ impl RequestOverhead {
             around += framing.system;
         }
         if !request.tools.is_empty() {
+            // The catalogue knows the exact prompt of some models; for the others the bounds of the
+            // format hold.
             around += tool_prompt(request).unwrap_or(framing.tools);
             around += framing.tool.times(request.tools.len() as u64);
         }
@@ -44,12 +46,15 @@ impl RequestOverhead {
         }
         if let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.options.response_format {
             let text = press.count_text(schema.get(), memo);
+            // Providers compile the schema into a grammar or a prompt; whether it is billed is not
+            // documented, so from nothing to all of it.
             around += framing.schema + TokenBounds::between(0, text.high);
         }
         let mut tools = TokenBounds::ZERO;
         let mut hasher = blake3::Hasher::new();
         for tool in &request.tools {
             let hash = tool_hash(tool);
+            // The order counts: tools in another order are another prefix to every cache.
             hasher.update(hash.as_bytes());
             tools += press.count_tool(tool, hash, memo);
         }
@@ -72,6 +77,8 @@ impl RequestOverhead {
         slots: &[PayloadSlot<'_>],
         placed: &[PlacedContribution],
     ) -> Result<Envelope, Refusal> {
+        // Without a stated limit the reserve is what the budget has kept free: a longer answer would
+        // not fit the window.
         let max_output_tokens = request.options.max_output_tokens.or(Some(request.reserve));
         let transcript = Transcript {
             model: Some(request.model.clone()),
@@ -98,6 +105,7 @@ impl RequestOverhead {
                 .iter()
                 .map(|message| contexture_ir::Item::Message(message.clone()).to_json());
             for text in placed.system.iter().cloned().chain(messages) {
+                // Lengths keep two texts from hashing like one.
                 hasher.update(&(text.len() as u64).to_le_bytes());
                 hasher.update(text.as_bytes());
             }

@@ -31,6 +31,7 @@ pub(crate) fn clear_entries(
     let mut kept = Vec::with_capacity(entries.len());
     let mut replaced = |entry: ViewEntry, text: &str, shown: ShownAs| {
         let short = entry.with_output(text, shown);
+        // A short output may weigh less than its placeholder.
         if weigh(&short) < weigh(&entry) {
             short
         } else {
@@ -65,8 +66,11 @@ fn clear_actions(
     policy: &ClearPolicy,
 ) -> Vec<ClearAction> {
     let calls = calls_by_output(entries);
+    // Only calls before the frontier count as repeated: a call that is made again later must not
+    // change what was already sent.
     let repeated = superseded_outputs(entries, &calls, frontier.settled, policy);
     let fate = |(at, entry): (usize, &ViewEntry)| {
+        // Pinned items stay as they are, and what repair made up has nothing to clear.
         let (Some(index), false) = (entry.source, entry.pinned) else {
             return ClearAction::Unchanged;
         };
@@ -105,6 +109,8 @@ impl HistorySize {
     /// What is to be saved to reach the low-water mark, if the trigger has fired.
     pub(crate) fn excess_tokens(&self, policy: &ClearPolicy) -> Option<u64> {
         let fired = self.history > per_cent(self.room, policy.trigger);
+        // Below the trigger, or clearing would be due again at once; above the floor, or nothing would
+        // be cached any more.
         let mark = per_cent(self.room, policy.low_water.min(policy.trigger)).max(self.floor);
         fired.then(|| self.history.saturating_sub(mark).max(1))
     }
@@ -130,6 +136,7 @@ pub(crate) fn advance_frontier(
     mut weigh: impl FnMut(&ViewEntry) -> u64,
 ) -> Option<FrontierMove> {
     let entries = &history.entries;
+    // The last round is required whole: nothing in it is cleared.
     let last = history.first_source(history.last)?;
     let reasoning = match policy.keep_reasoning {
         None => 0,
@@ -143,6 +150,7 @@ pub(crate) fn advance_frontier(
     };
     let calls = calls_by_output(entries);
     let repeated = superseded_outputs(entries, &calls, last, policy);
+    // Frontiers only move forward: what is a placeholder in the cached prefix stays one.
     let mut next = ClearFrontier {
         outputs: current.outputs,
         reasoning: reasoning.max(current.reasoning),
@@ -175,8 +183,12 @@ pub(crate) fn advance_frontier(
             _ => {}
         }
     }
+    // The newest outputs are what the model works with. All outputs count for that, those that cannot
+    // be cleared too, so `keep_recent` means what it says.
     let old = candidates.len().saturating_sub(policy.keep_recent);
     for (at, index, entry) in candidates.into_iter().take(old).flatten() {
+        // Oldest first, and no more than needed: each placeholder may cost the model a call to read
+        // the output again.
         if saved >= excess {
             break;
         }
@@ -197,6 +209,7 @@ const fn saved_by_placeholder(tokens: u64) -> u64 {
 }
 
 fn can_clear(output: &FunctionCallOutput, name: Option<&str>, policy: &ClearPolicy) -> bool {
+    // An error keeps the model from making the same mistake again, and it is short as a rule.
     let error = output.is_error == Some(true) && policy.keep_errors;
     let kept = name.is_some_and(|name| policy.keep_tools.contains(name));
     let bytes = match &output.output {
@@ -229,11 +242,14 @@ fn superseded_outputs(
         if entry.source.is_none_or(|index| index >= settled) {
             continue;
         }
+        // Canonical, because models write the same arguments in another order or with other spaces.
         let arguments = canonical_json(&call.arguments);
         let key = (
             call.name.as_str(),
             arguments.unwrap_or_else(|| call.arguments.clone()),
         );
+        // The newest output of equal calls is the true one; older ones show a state that no longer
+        // holds.
         if let Some(before) = newest.insert(key, *at) {
             let stays = entries.get(before).is_none_or(|before| {
                 let Item::FunctionCallOutput(output) = &*before.item else {
@@ -241,6 +257,7 @@ fn superseded_outputs(
                 };
                 before.pinned || !can_clear(output, Some(&call.name), policy)
             });
+            // A call that failed the second time does not make the first answer obsolete.
             if !stays && output.is_error != Some(true) {
                 repeated.insert(before);
             }

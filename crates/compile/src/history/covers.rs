@@ -39,10 +39,13 @@ impl ActiveCovers {
         let fits = |cover: &&Cover| {
             let span = cover.first..=cover.last;
             let there = cover.last < items && compacts(cover.compaction);
+            // Covers come from stored state, which may be of another path or damaged: whatever does
+            // not fit is ignored instead of refused.
             there && !span.is_empty() && !span.contains(&cover.compaction)
         };
         let mut sorted: Vec<Cover> = covers.iter().filter(fits).copied().collect();
         // Of those that begin at the same item the widest comes first, of equals the newest.
+        // An outer cover hides the inner ones, which stand for parts of the same span.
         sorted.sort_by_key(|cover| (cover.first, Reverse(cover.last), Reverse(cover.compaction)));
         let mut outer: Vec<Cover> = Vec::new();
         for cover in sorted {
@@ -81,6 +84,8 @@ impl ActiveCovers {
         pinned: impl Fn(usize) -> bool,
         target: Format,
     ) -> Vec<usize> {
+        // A pin keeps its whole round: a pinned output without its call would be illegal for the
+        // provider.
         let marked = items.iter();
         let marked = marked.map(|(index, item)| (*item, pinned(*index) && self.is_covered(*index)));
         let stays = pinned_rounds(marked, target);
@@ -95,11 +100,13 @@ impl ActiveCovers {
 
     /// Why an item is not in the view, if it is not.
     fn omit_reason(&self, index: usize, item: &Item) -> Option<OmitReason> {
+        // The words of the host are instructions, not history: a summary must not replace them.
         if self.is_active_compaction(index) || is_host_message(item) {
             None
         } else if self.is_covered(index) {
             Some(OmitReason::Covered)
         } else {
+            // A compaction of ours that no cover names was taken back.
             is_own_compaction(item).then_some(OmitReason::Uncovered)
         }
     }
@@ -150,6 +157,8 @@ pub(crate) fn apply_covers(
             None => kept.push(entry),
         }
     }
+    // Stable, so several entries at one place keep their order. Compactions move to where their span
+    // begins; without covers the path order is the order of the view.
     if !covering.outer.is_empty() {
         kept.sort_by_key(|entry| entry.source.map_or(0, |index| covering.view_index(index)));
     }
@@ -186,6 +195,7 @@ fn pinned_rounds<'i>(
 fn shown_compaction(entry: &ViewEntry) -> ViewEntry {
     let mut item = Item::clone(&entry.item);
     if let Item::Compaction(compaction) = &mut item {
+        // Never sent: the field is bookkeeping, and an unknown field may be refused.
         compaction.extra.remove(COVERS);
     }
     entry.with_item(item, ShownAs::Compaction)

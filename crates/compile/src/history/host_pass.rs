@@ -43,6 +43,7 @@ fn apply_returned_items(
     for one in given {
         let own = one.index.and_then(|index| known.remove(&index));
         out.push(match own {
+            // The same allocation means an untouched item: its hash and how it is shown stay valid.
             Some(own) if Arc::ptr_eq(&own.item, &one.item) => own,
             own => {
                 let hash = ContentHash::of(one.item.to_json().as_bytes());
@@ -55,6 +56,7 @@ fn apply_returned_items(
             }
         });
     }
+    // Whatever a pass did not give back is reported, so nothing disappears in silence.
     hidden.extend(known.into_keys().map(|index| (index, OmitReason::Host)));
     out
 }

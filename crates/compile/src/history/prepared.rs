@@ -113,12 +113,16 @@ impl PreparedHistory {
         press: &Lowerer<'_>,
         memo: &mut Memo,
     ) -> Option<Self> {
+        // The same path again, for instance after a refusal with another plan.
         if path.len() == self.path.len() {
             return Some(self);
         }
         let from = self.history.rounds.last()?.entries.start;
         let newest = self.history.entries.get(from..)?;
+        // The newest round is made again: new items may join its last block, or answer its calls.
         let resume = newest.iter().filter_map(|entry| entry.source).min()?;
+        // Items that moved (a compaction shown elsewhere, outputs paired by repair) make path order
+        // and round order differ; then nothing can be cut off cleanly and all is made anew.
         let settled = resume >= self.settled && self.view_policy.affects_nothing_after(resume);
         if from == 0 || !settled || !self.history.has_fixed_opening(from) {
             return None;
@@ -128,6 +132,8 @@ impl PreparedHistory {
             .build_view(
                 path.get(resume..)?,
                 resume,
+                // Without passes, as those rule reuse out, and without cancelling: the new items are
+                // few.
                 ViewRequest::default(),
                 press,
                 memo,
@@ -139,11 +145,14 @@ impl PreparedHistory {
         };
         let repaired = repair_entries(entries, &rules);
         let new = |entry: &ViewEntry| self.has_new_ids(entry, from);
+        // A repair of the new items could depend on old ones, and an id seen before could pair with an
+        // old call.
         if !repaired.repairs.is_empty() || !repaired.entries.iter().all(new) {
             return None;
         }
         self.path
             .extend(path.iter().skip(self.path.len()).map(item_identity));
+        // What was said of the newest round is said anew by the passes above.
         self.hidden.retain(|(index, _)| *index < resume);
         self.hidden.extend(hidden);
         self.dropped.retain(|index| *index < resume);
@@ -192,6 +201,8 @@ impl PreparedHistory {
             .unwrap_or_default();
         let sources = before.iter().filter_map(|entry| entry.source);
         let newest = sources.max().map_or(0, |source| source + 1);
+        // Learned from each round once, when it is no longer the newest, so extending stays
+        // proportional to what is new.
         self.settled = self.settled.max(newest);
         self.scanned = last;
     }
@@ -235,6 +246,8 @@ fn active_compactions(
     let covers = treatment.active_covers().covers().iter();
     let weighed = covers.map(|cover| {
         let span = path.get(cover.first..=cover.last).unwrap_or_default();
+        // What models may not read would not have been sent anyway, so the compaction does not stand
+        // for it.
         let (entries, _) = select_for_model(span, cover.first);
         let gone = |entry: &&ViewEntry| entry.source.is_some_and(|index| away.contains(&index));
         let gone = entries.iter().filter(gone);

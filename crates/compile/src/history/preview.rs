@@ -24,9 +24,11 @@ pub(crate) fn output_previews(
 ) -> Vec<(usize, ViewEntry)> {
     let calls = calls_by_output(entries);
     let own = |(at, entry): (usize, &ViewEntry)| {
+        // A placeholder is shorter than a preview, and a pinned output stays whole.
         let whole = entry.shown_as == ShownAs::Unchanged && !entry.pinned;
         let item = whole.then_some(&entry.item)?;
         let call: Option<&FunctionCall> = calls.get(&at).copied();
+        // Policies may differ by tool; an output without a call follows the general one.
         let name = call.map(|call| call.name.as_str());
         let previewed = previewer.preview_item(item, entry.hash, name)?;
         Some((at, entry.with_item(previewed.item, ShownAs::Previewed)))

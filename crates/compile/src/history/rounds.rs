@@ -93,6 +93,8 @@ impl History {
     ) {
         let (first_entry, first_piece) = (self.entries.len(), self.blocks.len());
         let mut pieces = press.lower_items(&entries, memo);
+        // Blocks count entries from the beginning of what was lowered; the history counts from its
+        // own.
         for piece in &mut pieces {
             piece.entries.start += first_entry;
             piece.entries.end += first_entry;
@@ -110,6 +112,7 @@ impl History {
         self.blocks.extend(pieces);
         self.last = self.rounds.len().saturating_sub(1);
         self.freeze_rope(press.dialect().format);
+        // Last, as it reads entries, rounds and blocks.
         self.find_required_messages(first_entry, press, memo);
     }
 
@@ -122,6 +125,8 @@ impl History {
             .get(self.frozen_indexes.len()..end)
             .unwrap_or_default()
         {
+            // Pushed for every block, also for those that lower to nothing: the index of a block stays
+            // its place in this list.
             self.frozen_indexes.push(self.frozen.len());
             if let Some(element) = Element::from_block(piece, format, SegmentStability::Onwards) {
                 self.frozen.push(element);
@@ -146,12 +151,16 @@ impl History {
     /// round apart.
     fn find_required_messages(&mut self, from: usize, press: &Lowerer<'_>, memo: &mut Memo) {
         let count = self.entries.len();
+        // Only what stood in the newest round can be outdated: searching the whole history in every
+        // call would make long conversations quadratic.
         if self.opening.as_ref().is_none_or(|kept| kept.entry >= from) {
             self.opening = self.find_opening(press, memo);
         }
         if self.task.as_ref().is_none_or(|kept| kept.entry >= from) {
             self.task = (0..count).find_map(|entry| self.required_user_message(entry, press, memo));
         }
+        // Among the new entries first, as the newest message wins. If none of them is a user message,
+        // the one found before still holds.
         let mut newest_first = (from..count).rev();
         let newest = newest_first.find_map(|entry| self.required_user_message(entry, press, memo));
         self.question = newest.or_else(|| self.question.take().filter(|kept| kept.entry < from));
@@ -160,6 +169,7 @@ impl History {
                 .rev()
                 .find_map(|entry| self.required_user_message(entry, press, memo));
         }
+        // The newest round is rebuilt with each extension, so what was found in it is found again.
         self.compactions.retain(|kept| kept.entry < from);
         for entry in from..count {
             if self
@@ -198,6 +208,8 @@ impl History {
         let first = singles.find(has_elements)?;
         let persons = self.entries.get(first.entry).is_some_and(is_user_message);
         let user = first.blocks.first().map(|piece| piece.class) == Some(BlockKind::User);
+        // A user message as opening is the task, which is kept under its own name; the model cannot
+        // open a request.
         (user && !persons).then_some(first)
     }
 
@@ -287,6 +299,7 @@ impl History {
     /// What is kept when its round is cut, each once, in order.
     pub(crate) fn required_messages(&self) -> Vec<&RequiredMessage> {
         let words = self.opening.iter().chain(&self.task).chain(&self.question);
+        // A pinned round contains its messages: they are not sent twice.
         let singles = words.chain(&self.compactions);
         let pinned = |round: usize| self.pinned.iter().any(|kept| kept.round == round);
         let mut all: Vec<&RequiredMessage> = singles.filter(|kept| !pinned(kept.round)).collect();
@@ -324,6 +337,7 @@ impl History {
         hash: ContentHash,
         path: &[PathItem],
     ) -> Option<usize> {
+        // A frontier of another path or an edited one is noticed by the hash of its item.
         if path.get(source).map(|item| item.hash) != Some(hash) {
             return None;
         }

@@ -30,10 +30,12 @@ impl TrimPoint {
             .prefix
             .as_ref()
             .is_some_and(|prefix| prefix.target == target);
+        // Another model or window has another budget, so its cut says nothing here.
         let Some(trim) = input.plan.trim.as_ref().filter(|_| same_target) else {
             return Self::default();
         };
         let round = history.round_starting_with(trim.index, trim.hash, input.path);
+        // A cut behind the last round would leave nothing to answer.
         let Some(round) = round.filter(|round| *round <= history.last) else {
             return Self::default();
         };
@@ -54,6 +56,8 @@ impl TrimPoint {
             .filter(|kept| !pinned(kept))
             .collect();
         kept.extend(history.pinned.iter().cloned());
+        // The same message can be opening, task and question at once; sorted by entry, duplicates are
+        // neighbours.
         kept.sort_by_key(|kept| kept.entry);
         kept.dedup_by_key(|kept| kept.entry);
         kept.retain(|kept| kept.round < round);
@@ -81,6 +85,8 @@ impl TrimPoint {
         if history.turn_count_from(self.round) as u64 <= turns {
             return None;
         }
+        // Cut to fewer turns than the window holds, for the same reason as for tokens: each cut breaks
+        // the cached prefix.
         let keep = per_cent(turns, low_water).max(1);
         let start = history.turn_entry(u32::try_from(keep).unwrap_or(u32::MAX))?;
         // The round in which they begin: it cannot be cut.
@@ -98,6 +104,7 @@ impl TrimPoint {
         claim: &HistoryBudgetRequest<'_>,
         history: &History,
     ) -> Self {
+        // Staying at the plan's cut keeps every byte that was sent before.
         let Some(round) = first_round(claim, room) else {
             return self;
         };

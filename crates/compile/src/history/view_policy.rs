@@ -58,6 +58,8 @@ impl ViewPolicy {
         let frontier = plan
             .clear
             .filter(|frontier| same_target && clear.is_some() && is_on_path(frontier, input.path));
+        // A cover may only name a compaction; anything else in its place means that the path is not
+        // the one it was made for.
         let compacts = |at: usize| {
             let item = input.path.get(at).map(|item| &*item.item);
             matches!(item, Some(Item::Compaction(_)))
@@ -93,10 +95,13 @@ impl ViewPolicy {
         memo: &mut Memo,
     ) -> Result<ViewWithOmissions, Refusal> {
         let (entries, mut hidden) = select_for_model(path, first);
+        // Before covers: a pass that removes an item must not find it hidden already, and what it adds
+        // is treated like the rest.
         let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::BeforeView);
         hidden.extend(left_out);
         Cancel::ensure_not_cancelled(asked.cancel)?;
         let (mut entries, covered) =
+            // Covers before clearing: what a compaction stands for needs no placeholder.
             apply_covers(entries, &self.active_covers, press.dialect().format);
         hidden.extend(covered);
         if let Some(policy) = &self.clear
@@ -109,6 +114,7 @@ impl ViewPolicy {
             entries = kept;
         }
         Cancel::ensure_not_cancelled(asked.cancel)?;
+        // Previews last, on what neither was left out nor cleared.
         if let Some(policy) = &self.preview {
             let counter = press.item_weigher().counter;
             preview_outputs(&mut entries, &Previewer { policy, counter });
@@ -156,6 +162,7 @@ impl ViewPolicy {
             .iter()
             .flat_map(|cover| [cover.compaction, cover.first, cover.last]);
         let bytes: Vec<u8> = words.flat_map(|word| (word as u64).to_le_bytes()).collect();
+        // Without covers there is nothing to identify, and the plan holds no hash.
         (!bytes.is_empty()).then(|| ContentHash::of(&bytes))
     }
 }

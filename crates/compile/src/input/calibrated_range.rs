@@ -37,6 +37,7 @@ impl CalibratedRange {
 
     fn scale_bounds(self, counted: TokenBounds) -> TokenBounds {
         let width = u128::from(counted.high.saturating_sub(counted.low));
+        // Integers in u128: the same bounds on every machine, without rounding of floats.
         let of = |part: u16| width * u128::from(part);
         let parts = u128::from(PARTS);
         let above = |tokens: u128| {
@@ -47,6 +48,7 @@ impl CalibratedRange {
         let low = above(of(self.low) / parts);
         TokenBounds {
             low,
+            // Rounded up, so the narrowed range never excludes a count that the wider one allowed.
             high: above(of(self.high).div_ceil(parts)).max(low),
         }
     }

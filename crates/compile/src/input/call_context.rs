@@ -62,10 +62,12 @@ impl CallContext {
         &self,
         capabilities: &Capabilities,
     ) -> Result<Vec<Contribution>, GuardrailError> {
+        // By name, not in the order in which hosts set them: the bytes must not depend on that.
         let context = self.context.iter();
         let context = context.map(|(name, text)| Contribution::context(name, text));
         let set = [&self.state, &self.budget].into_iter().flatten().cloned();
         let mut all: Vec<Contribution> = context.chain(set).collect();
+        // Guardrails stand last, next to the answer, where models follow them best.
         all.extend(self.guardrails.build_contributions(capabilities)?);
         Ok(all)
     }

@@ -194,11 +194,15 @@ impl Plan {
         sent: impl ExactSizeIterator<Item = &'h ContentHash>,
         view: PlanDecisions,
     ) -> (Self, EpochReport) {
+        // One pass over the hashes gives both: whether the history extends the one sent before, and
+        // what the next call compares with.
         let (earlier, now) = history_digests(sent, self.sent.map(|sent| sent.blocks));
         let extends = match (self.sent, earlier) {
             (None, _) => true,
             (Some(before), earlier) => earlier == Some(before.hash),
         };
+        // In the order in which a payload is read: the first part that changed is why the cached
+        // prefix ends, whatever changed after it.
         let reason = match &self.prefix {
             None => Some(EpochReason::First),
             Some(before) if before.target != prefix.target => Some(EpochReason::TargetChanged),
@@ -219,6 +223,7 @@ impl Plan {
             Some(_) => None,
         };
         let opened = reason.is_some();
+        // Saturates: a stored plan may carry any number.
         let epoch = self.epoch.saturating_add(u64::from(opened));
         let reason = reason.or(self.reason).unwrap_or(EpochReason::First);
         let plan = Self {
@@ -265,8 +270,10 @@ fn history_digests<'h>(
     sent: impl ExactSizeIterator<Item = &'h ContentHash>,
     blocks: Option<usize>,
 ) -> (Option<ContentHash>, SentHistory) {
+    // The newest block is left out, as the next items may still join it.
     let settled = sent.len().saturating_sub(1);
     let bytes = concat_hashes(sent.take(settled));
+    // 16 bytes a hash. The count comes from a stored plan and may be any number.
     let end = blocks.and_then(|blocks| blocks.checked_mul(16));
     let known = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end..)?)));
     let (known, new) = known.unwrap_or((&[], &bytes));

@@ -132,6 +132,8 @@ impl CompileRequest {
     pub fn with_offer(mut self, offer: Offer) -> Self {
         self.tools.extend(offer.tools);
         self.offer = Some(ToolOffer {
+            // The order is kept in the plan, so the next selection extends this one instead of
+            // reordering the tools, which stand before everything in the cache.
             latched: OfferedTools::from_selection(&offer.selection),
             removed: offer.removed,
         });
@@ -144,6 +146,7 @@ impl CompileRequest {
     #[must_use]
     pub fn with_cache_key(mut self, key: ContentHash) -> Self {
         let mut params = self.params.iter();
+        // A key that the caller set as a parameter wins.
         if self.cache.rules.keyed && !params.any(|(name, _)| name == CACHE_KEY) {
             let value = Raw::from_value(&key.to_string()).unwrap_or_else(|_| Raw::null());
             self.params.push((CACHE_KEY.to_owned(), value));

@@ -51,14 +51,18 @@ pub(crate) fn assemble_payload(
     let rest = first
         .and_then(|first| history.blocks.get(first..))
         .unwrap_or_default();
+    // Only the seam between kept messages and the rest can bring two user messages together:
+    // everything else was adjacent when it was lowered.
     let kept = cut.kept.iter().flat_map(|kept| &kept.blocks);
     let mut last: Option<BlockKind> = None;
     for piece in kept.chain(rest.first()) {
+        // Providers with strict roles would refuse, or merge silently and count otherwise.
         let users = (last, piece.class) == (Some(BlockKind::User), BlockKind::User);
         last = Some(piece.class);
         let Some(element) = Element::from_block(piece, format, SegmentStability::Onwards) else {
             continue;
         };
+        // Only an own element can be rewritten: shared ones belong to other payloads too.
         let earlier = if users { rope.pop_own() } else { None };
         let joined = earlier
             .as_ref()
@@ -69,6 +73,7 @@ pub(crate) fn assemble_payload(
         }
     }
     // Behind its first piece what is settled is shared; the newest round is not.
+    // The first block of the rest was handled above, as it may have been joined.
     let mut newest = rest.get(1..).unwrap_or_default();
     if let Some(place) = first.and_then(|first| history.frozen_element_index(first + 1)) {
         rope.extend_shared(&history.frozen, place);
@@ -107,7 +112,9 @@ fn join_elements(format: Format, first: &Element, second: &Element) -> Option<El
     Some(Element {
         json: json.into(),
         hash: combine_hashes(first.hash, second.hash),
+        // Two messages became one.
         messages: (first.messages + second.messages).saturating_sub(1),
+        // The joined message lasts as long as its shorter-lived half.
         lasts: first.lasts.max(second.lasts),
         tokens: first.tokens + second.tokens,
         blocks: first.blocks + second.blocks,

@@ -104,6 +104,7 @@ impl Payload {
                 true => None,
                 false => remove_markers(format, &element.json),
             };
+            // Compared without markers, as caches do.
             let text = bare.as_deref().unwrap_or(&element.json);
             let mut segment = segment_of(at, element);
             segment.hash = ContentHash::of(text.as_bytes());
@@ -113,10 +114,12 @@ impl Payload {
     }
 
     fn build_outline(&self, segment_of: impl Fn(usize, &Element) -> OutlineSegment) -> Outline {
+        // The cache holds what the object holds, so the outline is that of the full payload.
         if let Some(whole) = &self.full {
             return whole.build_outline(segment_of);
         }
         let head = &*self.head;
+        // The envelope without its array is a small object: parsing it does not touch the messages.
         let around = format!("{}{}", self.before, self.after);
         let fields = Fields::parse(&around).unwrap_or_default();
         let mut scope = head.model.clone();
@@ -200,6 +203,8 @@ impl Payload {
                 let own = prefix_settings(format)
                     .iter()
                     .filter(|one| one.part == part);
+                // All settings of a part make one segment: which of them changed is told by the diff,
+                // not by the outline.
                 let said: Vec<&str> = own.map(|one| setting_value(fields, one.path)).collect();
                 let hash = ContentHash::of(said.join("\n").as_bytes());
                 Some(OutlineSegment::new(part, 0, hash))
@@ -217,9 +222,12 @@ impl Payload {
             .strip
             .iter()
             .filter_map(|segment| places.get(*segment));
+        // Removed before new ones are set: providers count all markers of a request.
         self.unmark_segments(strip.copied());
         let mut failed = Vec::new();
         for mark in &marking.marks {
+            // Markers that came with the items stand in their JSON already, and those of the provider
+            // are not written at all.
             let ours = !matches!(mark.why, MarkerReason::Given | MarkerReason::Provider);
             let place = places.get(mark.segment).copied();
             if ours && !place.is_some_and(|place| self.mark_segment(place, mark.ttl)) {
@@ -249,6 +257,7 @@ impl Payload {
                 let Some(element) = self.elements.get(at) else {
                     return false;
                 };
+                // The format may refuse, for example on a message without a block that takes markers.
                 let Some(text) = set_marker(format, &element.json, ttl) else {
                     return false;
                 };
@@ -298,6 +307,7 @@ impl Payload {
     /// The JSON text in pieces, in order, without copying.
     pub fn json_chunks(&self) -> impl Iterator<Item = &str> {
         let elements = self.elements.iter().enumerate().flat_map(|(at, element)| {
+            // Commas belong to the joins, so a shared element has the same bytes wherever it stands.
             let comma = if at == 0 { "" } else { "," };
             [comma, &*element.json]
         });
@@ -353,6 +363,7 @@ impl Payload {
         }
         for element in self.elements.iter() {
             bytes.extend_from_slice(element.hash.as_bytes());
+            // Markers are not part of the hash of an element, yet they change the bytes.
             bytes.extend(element.marked.map(|ttl| ttl as u8));
         }
         ContentHash::of(&bytes)
@@ -377,6 +388,7 @@ pub(super) const fn system_names(format: Format) -> &'static [&'static str] {
 
 /// A member of the object that a request begins.
 fn head_member(before: &str, names: &[&str]) -> Option<String> {
+    // Closed to be an object; the array is empty in it.
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
     fields.get(names).map(|value| value.get().to_owned())

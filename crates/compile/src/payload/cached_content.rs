@@ -21,6 +21,8 @@ impl Payload {
     /// [`CacheAdvice`](crate::CacheAdvice) says. Nothing for a payload of another format than Gemini's.
     #[must_use]
     pub fn cache_object(&self, segments: usize, ttl_seconds: u64) -> Option<String> {
+        // A payload that names an object is made complete first: a new object holds all of the
+        // beginning.
         let whole = self.full_payload();
         if whole.head.format != Format::Gemini {
             return None;
@@ -57,6 +59,8 @@ impl Payload {
     pub(crate) fn cached_prefix_hash(&self, outline: &Outline, segments: usize) -> ContentHash {
         let around = format!("{}{}", self.before, self.after);
         let fields = Fields::parse(&around).unwrap_or_default();
+        // The object holds the settings of tools as well, and a request beside it may not repeat them:
+        // another setting needs another object.
         let config = TOOL_CONFIG
             .map(|name| setting_value(&fields, &[name]))
             .concat();
@@ -78,6 +82,7 @@ impl Payload {
     ) -> Result<Self, ContentIgnored> {
         let edges = EnvelopeFields::parse_envelope(&self.before, &self.after);
         let mut edges = edges.ok_or(ContentIgnored::Unsupported)?;
+        // A parameter of the caller names an object of its own; two cannot be named.
         if !edges.remove_members(&NAMED).is_empty() {
             return Err(ContentIgnored::Named);
         }
@@ -86,9 +91,12 @@ impl Payload {
         if !same {
             return Err(ContentIgnored::PrefixChanged);
         }
+        // Tools and system prompt are refused beside an object, so it must hold all of them or is of
+        // no use.
         let messages = content.segments.checked_sub(self.head_segment_count());
         let messages = messages.ok_or(ContentIgnored::HeadOutside)?;
         let elements = self.elements.skip_first(messages);
+        // Gemini refuses a request without contents.
         if !elements.iter().any(|one| one.messages > 0) {
             return Err(ContentIgnored::NothingLeft);
         }

@@ -25,8 +25,10 @@ pub(crate) fn apply_caching(
     let policy = &input.request.cache;
     let same = |prefix: &&Prefix| prefix.target == target;
     let before = input.plan.prefix.as_ref().filter(same);
+    // What the call before left counts only for the same target: another model has another cache.
     let previous = before.map_or(&[][..], |_| &input.plan.kept);
     let mut outline = payload.outline();
+    // Cheap: envelope and rope are shared.
     let unmarked = payload.clone();
     // What cannot carry its mark after all (a blank output at OpenAI) leaves it to what stands before.
     let marking = loop {
@@ -38,6 +40,7 @@ pub(crate) fn apply_caching(
         if failed.is_empty() {
             break marking;
         }
+        // Each round forbids at least one segment, so this ends.
         outline.forbid_markers(&failed);
         *payload = unmarked.clone();
     };
@@ -45,6 +48,7 @@ pub(crate) fn apply_caching(
     let content = policy.content.as_ref();
     let content =
         content.map(|content| use_cached_content(payload, content, &outline, &policy.rules));
+    // Tokens in an object are billed as read, whatever the automatic cache would have found.
     let held = content.as_ref().map_or(0, |content| content.tokens);
     let more = held.saturating_sub(predicted.read).min(predicted.fresh);
     (predicted.read, predicted.fresh) = (predicted.read + more, predicted.fresh - more);
@@ -54,6 +58,7 @@ pub(crate) fn apply_caching(
         state: policy.state,
     };
     let prefix = |segments| payload.cached_prefix_hash(&outline, segments);
+    // An object is advised only where none is in use.
     let advice = (held == 0)
         .then(|| advise_cache_object(&outline, &policy.rules, rates.as_ref(), &horizon, prefix))
         .flatten();

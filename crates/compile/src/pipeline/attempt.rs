@@ -104,6 +104,7 @@ pub(crate) fn assemble_request(
     Cancel::ensure_not_cancelled(input.cancel)?;
 
     let planned = TrimPoint::from_plan(input, call.target, history, lowerer, memo);
+    // Kept for the report: how much of each contribution was left out.
     let natural: Vec<u64> = full.iter().map(|placed| placed.text.high).collect();
     let (placed, trim, value) = match fit_to_budget(call, &slots, &overhead, full, planned, memo)? {
         FittedParts::Cut(placed, trim, value) => (placed, trim, value),
@@ -118,6 +119,7 @@ pub(crate) fn assemble_request(
     let envelope = overhead.build_envelope(request, &slots, &placed)?;
     let head = payload_head(request, &overhead, &slots, &placed);
     let mut payload = assemble_payload(head, &envelope, &before, (&trim, history), &after);
+    // Markers go on the finished payload; what is shared with other payloads stays without them.
     let mut marked = apply_caching(&mut payload, input, call.target);
     marked.cache.rewriting = value;
 
@@ -140,6 +142,7 @@ pub(crate) fn assemble_request(
         envelope: &envelope,
         counted: counted_before_calibration(call, &slots, &placed, &sent, memo)?,
     };
+    // The report is drawn up before verification, as its sum of tokens is what is verified.
     let report = build_report(&outcome, epoch, marked.cache, &payload);
     ensure_something_said(&outcome, &report, &bridges)?;
     let owners = [owners_before, vec![None; sent.len()], owners_after].concat();
@@ -236,6 +239,7 @@ fn plan_decisions(
         kept,
         covers: call.view_policy.covers_hash(),
         clear: call.view_policy.clear_frontier(),
+        // Tells the plan why the cached prefix ends here.
         cleared: matches!(call.attempt, Attempt::Cleared(..)),
         trim: trim.trim_frontier(&call.prepared.history, call.input),
         trimmed: trim.is_new,
@@ -260,6 +264,7 @@ fn adds_messages(
 ) -> bool {
     slots.iter().zip(placed).any(|(slot, placed)| {
         let mut bridges = bridges.iter();
+        // Words that only open or close the conversation are no content.
         let bridge = bridges.any(|one| std::ptr::eq(one, slot.contribution));
         !bridge && placed.blocks.iter().any(|piece| piece.element_count() > 0)
     })
@@ -273,9 +278,11 @@ fn counted_before_calibration(
     history: &[&LoweredBlock],
     memo: &mut Memo,
 ) -> Result<Option<TokenBounds>, Refusal> {
+    // Without calibration the counts of the report are the original ones already.
     if call.input.request.narrowing.is_none() {
         return Ok(None);
     }
+    // Learning from narrowed counts would narrow them further with every report, until they are wrong.
     let press = call.lowerer.without_calibration();
     let frame = RequestOverhead::measure_request(call.input.request, slots, &press, memo);
     let mut all = frame.tools + frame.framing;

@@ -43,6 +43,8 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let request = input.request;
     let limit = checked_input_limit(request)?;
     let lowerer = Lowerer::new(request, input.counter, &mut scratch.memo);
+    // The limit is part of the target: frontiers that were found for one budget say nothing about
+    // another.
     let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
     let mut view_policy = ViewPolicy::from_plan(input, &target);
     let mut attempt = Attempt::First;
@@ -136,6 +138,8 @@ fn checked_input_limit(request: &CompileRequest) -> Result<u64, Refusal> {
         return Err(Refusal::UnsupportedTarget { format });
     }
     let limit = request.window.saturating_sub(request.reserve);
+    // Reported apart from a request that is too large: the caller has to change the reserve, not the
+    // request.
     if limit == 0 {
         return Err(Refusal::WindowTooSmall {
             window: request.window,

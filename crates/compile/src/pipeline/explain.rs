@@ -47,6 +47,7 @@ pub(crate) fn required_segments(
         row(&slot.contribution.source, placed.text, placed.framing);
     }
     let last = history.rounds.get(history.last);
+    // Messages of the last round are part of its row below.
     for kept in history.required_messages() {
         if kept.round < history.last {
             row(
@@ -79,6 +80,7 @@ pub(crate) fn required_segments(
 fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
     let removed = request.offer.iter().flat_map(|offer| &offer.removed);
     let row = |removed: &ExcludedTool| {
+        // Through JSON, so the words are those that programs read elsewhere.
         let why = serde_json::to_value(removed.why).ok();
         RemovedTool {
             tool: removed.tool.to_string(),
@@ -110,6 +112,7 @@ pub(crate) fn build_report(
     row.add_contributions(ledger, |band| band <= Band::Anchor);
     row.add_history(ledger);
     row.add_contributions(ledger, |band| band > Band::Anchor);
+    // Framing has one row for all of the request: split by message it would only be noise.
     let framing = ledger.overhead.framing
         + ledger
             .placed
@@ -121,6 +124,8 @@ pub(crate) fn build_report(
             .iter()
             .map(|piece| piece.framing)
             .sum::<TokenBounds>();
+    // Before the framing row, which is an estimate with every provider: exact means that the texts are
+    // counted exactly.
     let exact = has_exact_segments(row.segments);
     row.push(Segment {
         rule: "what the format adds".to_owned(),
@@ -200,6 +205,7 @@ fn target_report(ledger: &CompileOutcome<'_>) -> TargetReport {
     reason = "a share is shown with one decimal"
 )]
 fn share_percent(tokens: u64, limit: u64) -> f64 {
+    // Rounded to one decimal here, so the JSON, the table and the page agree.
     (tokens as f64 * 1000.0 / limit.max(1) as f64).round() / 10.0
 }
 
@@ -304,12 +310,15 @@ impl SegmentRows<'_> {
         }
         let mut apart: Vec<&RequiredMessage> =
             history.task.iter().chain(&history.compactions).collect();
+        // Those of rounds that were cut have their rows above.
         apart.retain(|kept| kept.round >= cut.round);
         apart.sort_by_key(|kept| kept.entry);
         for kept in &apart {
             self.add_required_message(ledger, kept);
         }
         let last = history.last.max(cut.round);
+        // Rounds are told in three stretches: those that were changed, those as they are, and the last
+        // one, which is required.
         let treated = ledger.treated_until().clamp(cut.round, last);
         let changed = ledger.rewritten_in_rounds(&(cut.round..treated));
         let (rule, saved) = rewrite_summary(&changed, ledger);
@@ -384,6 +393,7 @@ impl SegmentRows<'_> {
             .sum();
         let mut items = history.source_indexes(&rounds).count();
         for kept in apart.iter().filter(|kept| rounds.contains(&kept.round)) {
+            // Has a row of its own; without this its tokens would be summed twice.
             text = text - kept.text_tokens();
             items = items.saturating_sub(kept.sources.len());
         }

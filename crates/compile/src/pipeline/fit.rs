@@ -175,6 +175,7 @@ impl AssemblyInput<'_> {
     ) -> RewriteCost<'s> {
         let context = SentContext::around_history(overhead, slots, placed);
         let before = self.input.plan.prefix.as_ref();
+        // Other tools or another target mean that the provider holds nothing of this request.
         let same_prefix = before.is_some_and(|prefix| {
             prefix.target == self.target && prefix.tools == overhead.tools_hash
         });
@@ -208,6 +209,8 @@ impl AssemblyInput<'_> {
             let mut request = request.clone();
             request.tools.push(read_tool());
             let with = RequestOverhead::measure_request(&request, slots, self.lowerer, memo);
+            // The tool costs its definition in every call, and its appearance changes the beginning of
+            // the prefix.
             change.tools = Some(with.tools + with.framing - overhead.tools - overhead.framing);
         }
         Some(PreviewDecision::decide(policy, size, cost, change))

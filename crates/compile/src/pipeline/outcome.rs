@@ -61,6 +61,7 @@ impl CompileOutcome<'_> {
 
     /// The round behind the last one with something rewritten.
     pub(crate) fn treated_until(&self) -> usize {
+        // Rewritten entries are in the order of the view, so the last one ends the changed stretch.
         let last = self.prepared.rewritten.last().map(|(entry, _)| *entry);
         let rounds = &self.prepared.history.rounds;
         last.map_or(0, |last| {
@@ -112,6 +113,8 @@ impl CompileOutcome<'_> {
         let mut spans: Vec<Omitted> = Vec::new();
         for (at, why) in all {
             match spans.last_mut() {
+                // Neighbours with one reason become one span: a trimmed history of thousands of items
+                // is one line.
                 Some(span) if span.why == why && span.last + 1 == at => {
                     span.last = at;
                     span.items += 1;
@@ -133,6 +136,8 @@ impl CompileOutcome<'_> {
         for (slot, placed) in self.slots.iter().zip(self.placed) {
             for piece in &placed.blocks {
                 out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
+                    // The format's writer knows only its block; the index is moved to the path of the
+                    // conversation or to the contribution.
                     let (index, rest) = split_index(&loss.path);
                     let source = &slot.contribution.source;
                     let at = piece.entries.start + index;
@@ -141,6 +146,7 @@ impl CompileOutcome<'_> {
             }
         }
         let history = &self.prepared.history;
+        // Most blocks lose nothing: the flag saves touching their chunks.
         for piece in self.sent_blocks.iter().filter(|piece| piece.is_lossy) {
             out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
                 let (index, rest) = split_index(&loss.path);

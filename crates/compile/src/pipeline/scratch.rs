@@ -46,12 +46,15 @@ impl Scratch {
         &mut self,
         fits: impl FnMut(&PreparedHistory) -> bool,
     ) -> Option<PreparedHistory> {
+        // Taken out, not borrowed: extending it consumes it, and a failed compile must not leave a
+        // half-extended one behind.
         let at = self.histories.iter().position(fits)?;
         Some(self.histories.remove(at))
     }
 
     /// Keeps a history for the next compile.
     pub(crate) fn store_prepared_history(&mut self, front: PreparedHistory) {
+        // A host serves several conversations with one scratch; the least recently used history goes.
         self.histories.truncate(FRONTS - 1);
         self.histories.insert(0, front);
     }

@@ -37,6 +37,7 @@ pub(crate) fn decide_clearing(
     let Some(policy) = input.request.history.clear.policy() else {
         return clearing;
     };
+    // Nothing is considered before the trigger fires, so the history is not looked at in most calls.
     let further = size.excess_tokens(policy).and_then(|excess| {
         let weigh = |entry: &ViewEntry| press.count_item(entry, memo).high;
         advance_frontier(history, current, policy, excess, weigh)
@@ -55,11 +56,14 @@ pub(crate) fn decide_clearing(
             saved: further.saved,
             tools: None,
         };
+        // It still fits: clearing is a matter of money alone.
         let worth = stakes.value_of(change, policy.calls);
         clearing.value = Some(worth);
         if !worth.rewrite {
             return clearing;
         }
+        // Kept in the plan: another rewriting for money waits until this one has paid back, or small
+        // gains would be spent on one write after another.
         clearing.payback_calls = Some(worth.calls_to_break_even(policy.calls));
     }
     let hash = input

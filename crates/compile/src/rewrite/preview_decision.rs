@@ -24,6 +24,7 @@ pub(crate) fn preview_savings(
     let counter = press.item_weigher().counter;
     let sent = history.rounds.get(latched.round)?.entries.start;
     let all = output_previews(&history.entries, &Previewer { policy, counter });
+    // Outputs before the cut are not sent, so previewing them saves nothing.
     let all: Vec<&(usize, ViewEntry)> = all.iter().filter(|(at, _)| *at >= sent).collect();
     let first = all.iter().map(|(at, _)| *at).min()?;
     let saved = all.iter().filter_map(|(at, preview)| {
@@ -62,12 +63,15 @@ impl PreviewDecision {
             return Self::BEGIN;
         };
         let tools = change.tools.map_or(0, |tools| tools.high);
+        // Too large: previews are the gentlest way to make room, if they free more than their tool
+        // takes.
         if size.exceeds_budget() && change.saved >= tools.saturating_mul(WORTH_ITS_ROOM) {
             return Self::BEGIN;
         }
         let worth = stakes.value_of(change, calls);
         Self {
             begin: worth.rewrite,
+            // Reported also where it does not pay: the report shows why nothing happened.
             value: Some(worth),
             payback_calls: worth.rewrite.then(|| worth.calls_to_break_even(calls)),
         }

@@ -87,6 +87,7 @@ impl<'a> RewriteCost<'a> {
     ) -> Self {
         // The newest block is not counted there, as it may have grown.
         let sent = input.plan.sent.map(|sent| sent.blocks.saturating_add(1));
+        // After the provider's time is over nothing is cached, and rewriting costs nothing.
         let holds = before.same_prefix && input.request.cache.state == CacheState::Warm;
         Self {
             context: around,
@@ -109,6 +110,7 @@ impl<'a> RewriteCost<'a> {
             tokens: tokens.saturating_sub(self.guess_tokens(change.saved)) + tools,
             cached: match change.tools {
                 None => self.cached_after_change(change.first),
+                // New tools stand before everything: no prefix survives them.
                 Some(_) => 0,
             },
         };
@@ -121,6 +123,8 @@ impl<'a> RewriteCost<'a> {
         };
         let worth = rewrite_value(&rewrite, self.input_rates().as_ref());
         RewriteValue {
+            // One rewriting at a time: the figures assume that the new history is sent unchanged for
+            // the calls to come.
             rewrite: worth.rewrite && self.previous.payback_calls == 0,
             ..worth
         }
@@ -132,6 +136,8 @@ impl<'a> RewriteCost<'a> {
         let minimum = self.input.request.cache.rules.minimum;
         let missing = minimum.saturating_sub(self.context.before.midpoint());
         let guess = u128::from(self.history.midpoint().max(1));
+        // The minimum is in real tokens, the budget in high bounds: scaled by what the history is
+        // known to weigh in both.
         let weight = (u128::from(missing) * u128::from(self.history.high)).div_ceil(guess);
         let weight = u64::try_from(weight).unwrap_or(u64::MAX);
         if weight <= room { weight } else { 0 }
@@ -159,6 +165,8 @@ impl<'a> RewriteCost<'a> {
         let before = before.count();
         self.prefix_tokens(self.cached_blocks.map(|held| match () {
             () if held <= before => held,
+            // A marker in the middle may be missing, so nothing before the change is taken to be
+            // cached: rewriting looks dearer than it may be, never cheaper.
             () if self.input.request.cache.rules.is_marker_based() => 0,
             () => before,
         }))
