@@ -1,9 +1,13 @@
 //! Items on their way to JSON: entries of the view, blocks of them, their weight and their text in the target's format.
 //!
-//! Terms: an *entry* is an item as it is shown; a *block* is a user side, a model step or the outputs of its calls; a *round*
-//! is one model step with its outputs and the user side it answers; the *rope* holds written blocks that payloads share.
+//! Terms:
+//! * An *entry* is an item as it is shown (`view_entry`): as it came, as a placeholder, as a preview.
+//! * A *block* is a user side, a model step or the outputs of its calls; a *round* is one model step with its outputs and
+//!   the user side it answers (`block`).
+//! * The *rope* holds written blocks, and payloads share its older part (`rope`).
 //!
-//! What a block becomes depends on nothing outside it, so counts and JSON are remembered by content (`memo`).
+//! An entry is selected, repaired (`repair`), lowered and weighed (`lower`, `weigh`) and in the end verified (`verify`). What a
+//! block becomes depends on nothing outside it, so counts and JSON are remembered by content (`memo`).
 //!
 //! Not here: which items are shown and how (`history`), and how many tokens they get (`budget`).
 

@@ -1,10 +1,14 @@
 //! The history as it is shown: covered, cleared, previewed, repaired, cut into rounds, weighed, trimmed.
 //!
-//! The order is fixed: `view_policy` builds the view (host passes, `covers`, `clear`, `preview`, host passes), `prepared`
-//! repairs and lowers it into `rounds`, `trim` says with which round it begins. All of it follows from the path and the plan,
-//! so a call that only adds items sends what was sent before unchanged.
+//! The order is fixed:
+//! 1. `view_policy` builds the view: passes of the host (`host_pass`), compactions in the place of what they stand for
+//!    (`covers`), placeholders (`clear`), previews (`preview`), passes of the host once more.
+//! 2. `prepared` repairs and lowers it into `rounds`, and extends an earlier result where the path only grew.
+//! 3. `trim` says with which round it begins, and which messages are kept of the rounds before.
 //!
-//! Not here: whether a larger part of it is cleared or previewed from now on (`rewrite`).
+//! All of it follows from the path and the plan, so a call that only adds items sends what was sent before unchanged.
+//!
+//! Not here: whether more of it is cleared or previewed from now on (`rewrite`), and how much room it gets (`budget`).
 
 mod clear;
 mod covers;

@@ -1,8 +1,11 @@
 //! What a compile is given: the path, contributions, the plan of the call before, the request with its policies.
 //!
-//! Terms: a *path* is the list of items from the first to the head; a *contribution* is a text or items that layers and
-//! hosts add to one call; a *plan* is what one compile hands to the next so that the sent beginning stays the same; a *pass*
-//! is a transformation of the host's.
+//! Terms:
+//! * A *path* is the list of items from the first to the head, with their hashes and audiences.
+//! * A *contribution* is a text, or items, that layers and hosts add to one call. Its *band* says where it stands.
+//! * A *plan* is what one compile hands to the next, so that what was sent is sent again unchanged.
+//! * A *pass* is a transformation of the items that the host brings along.
+//! * The *call context* is what a host says with every call: texts, state, guardrails.
 //!
 //! Data with constructors only. Nothing here knows a format, counts tokens or looks at a report.
 

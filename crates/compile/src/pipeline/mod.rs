@@ -1,9 +1,18 @@
 //! The passes in their order, from a [`CompileInput`](crate::CompileInput) to a [`Compiled`](crate::Compiled) request.
 //!
-//! `compile` runs them and repeats them at most once where the history has to be rewritten; `outcome` is what they decided,
-//! `explain` makes the report of it; `scratch` keeps work from one compile to the next and decides nothing.
+//! 1. The history is prepared: selected, covered, cleared, previewed, repaired, lowered, weighed (`history`).
+//! 2. Contributions are placed and their weight is known (`contributions`).
+//! 3. The limit is divided (`fit`, `budget`); the history may first have to be rewritten (`rewrite`), which starts a second
+//!    attempt.
+//! 4. The payload is assembled, marked and verified (`attempt`, `payload`), and the report drawn up (`explain`) from what was
+//!    decided (`outcome`).
 //!
-//! Everything below is called from here and calls nothing of it.
+//! `compile` is the loop over attempts; `scratch` keeps work from one compile to the next and decides nothing: with an empty
+//! one the same bytes come out.
+//!
+//! Everything below is called from here and calls nothing of it. Between passes a compile can be called off.
+//!
+//! Not here: filling a request from the catalogue (`compiler`).
 
 mod attempt;
 mod compile;

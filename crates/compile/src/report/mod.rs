@@ -1,15 +1,22 @@
-//! The report: what was sent, what was not, and why, as data ([`document`]), as a table and as a page.
+//! The report: what was sent, what was not, and why, as data, as a table and as a page.
 //!
-//! Its JSON is stable: fields are added and never renamed. What is written beside its segments (`note`, `number_format`) is
-//! the same in tables and pages.
+//! * `document` holds the types. Their JSON is stable: fields are added and never renamed, and `schema` compares them with
+//!   the published schema in `docs/schema`.
+//! * `table` writes a report for terminals, `html` as a page of its own without scripts.
+//! * `note` has the sentences beside the segments, `number_format` the way numbers are written: the same in both.
 //!
-//! Not here: drawing it up from what the passes decided, which is the pipeline's.
+//! Two sums always hold: the tokens of the segments add up to the total, and every item of the path is either in the payload
+//! or in exactly one omitted span.
+//!
+//! The types are also what earlier stages record their decisions in, so this module stands below them and needs only the
+//! input.
+//!
+//! Not here: drawing up a report from what the passes decided, which is the pipeline's.
 
 mod document;
 mod html;
 mod note;
 pub mod number_format;
-mod remaining_budget;
 #[cfg(test)]
 pub(crate) mod schema;
 mod table;

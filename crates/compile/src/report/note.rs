@@ -6,6 +6,7 @@ use contexture_catalogue::CacheKind;
 use contexture_condense::READ_TOOL;
 use contexture_prompt_cache::CacheReport;
 
+use crate::input::Contribution;
 use crate::report::document::{
     OmitReason, RemovedTool, Repair, Report, Rewriting, Segment, SegmentVerdict,
 };
@@ -327,4 +328,30 @@ fn index_list(repairs: &[&Repair]) -> String {
         named.push("…".to_owned());
     }
     format!(" (items {})", named.join(", "))
+}
+
+/// The source of the line about the window.
+const BUDGET: &str = "context_budget";
+
+impl Contribution {
+    /// A line at the tail that tells the model how full its window was: the figures of the previous request's
+    /// report, and what the provider billed for it, if that is known.
+    #[must_use]
+    pub fn remaining_budget(previous: &Report, billed: Option<u64>) -> Self {
+        let limit = previous.target.limit;
+        let used = billed.unwrap_or(previous.totals.tokens);
+        let left = limit.saturating_sub(used);
+        let about = match billed {
+            Some(_) => "took",
+            None if previous.totals.low == previous.totals.tokens => "took",
+            None => "took at most",
+        };
+        let text = format!(
+            "<{BUDGET}>The previous request {about} {} of {} tokens; {} were left.</{BUDGET}>",
+            group_thousands(used),
+            group_thousands(limit),
+            group_thousands(left)
+        );
+        Self::tail(BUDGET, text)
+    }
 }

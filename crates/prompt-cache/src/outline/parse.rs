@@ -334,8 +334,7 @@ impl<'a> OutlineBuilder<'a, '_> {
     fn estimate_tokens(&self, json: &str) -> TokenBounds {
         let mut total = TokenBounds::ZERO;
         for text in readable_strings(json) {
-            // Base64 and the like: counting it as words would overrate a picture by far
-            // hundred.
+            // Base64 and the like: counting it as words would overrate a picture by far.
             let sealed = text.len() >= SEALED_BYTES && !text.contains(char::is_whitespace);
             total += if sealed {
                 TokenBounds::between(0, (text.len() as u64 / 3).min(MEDIA_TOKENS))
