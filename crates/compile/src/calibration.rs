@@ -16,9 +16,8 @@ use std::collections::{BTreeMap, VecDeque};
 use contexture_tokens::TokenBounds;
 use serde::{Deserialize, Serialize};
 
-use crate::narrowing::{CalibratedRange, PARTS, is_comparable};
-use crate::report::document::Report;
-use crate::request::CompileRequest;
+use crate::input::{CalibratedRange, CompileRequest, PARTS, is_comparable};
+use crate::report::Report;
 
 /// How many of the newest reports of a model are remembered.
 const REMEMBERED: usize = 64;
@@ -96,6 +95,8 @@ impl Calibration {
     /// Learns from a range that was counted, not narrowed, and what was reported for it. `model` is any name under which
     /// counting is alike.
     pub fn learn_from_range(&mut self, model: &str, counted: TokenBounds, reported: u64) {
+        // An exact count has no range to place a report in; a very wide one is about media that only
+        // the provider sees.
         if counted.high <= counted.low || !is_comparable(counted) {
             return;
         }
@@ -108,10 +109,13 @@ impl Calibration {
                     clamp_parts(scaled.div_ceil(width)),
                 )
             }
+            // Remembered too: many reports outside their ranges mean that the ranges cannot be
+            // trusted.
             _ => BoundsPosition::Outside(()),
         };
         let known = self.models.entry(model.to_owned()).or_default();
         known.push_back(place);
+        // Only the newest count: a provider may change how it counts at any time.
         while known.len() > REMEMBERED {
             known.pop_front();
         }
@@ -139,12 +143,14 @@ impl Calibration {
         // Of n reports alike, the next lies beyond all of them once in n + 1 times on either side; how far is not known
         // but for the reports being spread over the range.
         let margin = 2 * PARTS / within.len() as u64;
+        // Rounded outwards, so the range holds every report that it was learned from.
         let low = least.saturating_sub(margin) / STEP * STEP;
         let high = most.saturating_add(margin).div_ceil(STEP) * STEP;
         let narrowing = CalibratedRange {
             low: clamp_parts(u128::from(low)),
             high: clamp_parts(u128::from(high)),
         };
+        // A range that narrows nothing is no range: requests stay equal to those without calibration.
         (narrowing != CalibratedRange::NONE).then_some(narrowing)
     }
 

@@ -14,51 +14,22 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod answers;
-mod aside;
-mod assemble;
-mod block;
+mod blocks;
+mod budget;
 mod calibration;
-mod cancel;
-mod clearing;
 mod compiler;
-mod contribution;
-mod converting;
-mod cut;
-mod edges;
-mod element;
-mod entry;
-mod frame;
-mod front;
-mod guardrails;
+mod contributions;
+mod error;
 mod history;
-mod inline_manifests;
-mod marking;
-mod memo;
-mod narrowing;
-mod native_compaction;
-mod offered;
-mod params;
-mod passes;
+mod input;
 mod payload;
 mod pipeline;
-mod plan;
-mod policy;
-mod previewing;
-mod refusal;
 mod report;
-mod request;
-mod scratch;
-mod stakes;
-mod state;
-mod stored;
-mod treatment;
-mod weigh;
+mod rewrite;
+mod stored_call;
 
-pub use aside::CallContext;
 pub use calibration::{Calibration, CountedRequest};
-pub use cancel::Cancel;
-pub use compiler::{CompileError, Compiler, Target};
+pub use compiler::{Compiler, Converted, Converter, ItemVerdict, Target, explain_items};
 pub use contexture_condense::{
     Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing,
     READ_TOOL, TextSize, ToolPreview, read_tool,
@@ -72,32 +43,22 @@ pub use contexture_prompt_cache::{
     predict_usage, rewrite_value, simulate_calls, simulate_windowed_calls,
 };
 pub use contexture_tokens::{TokenBounds, TokenCounter};
-pub use contribution::{Band, Budget, Content, Contribution, Stability};
-pub use converting::{Converted, Converter};
-pub use guardrails::{GuardrailError, Guardrails};
-pub use narrowing::CalibratedRange;
-pub use offered::{OfferedTools, ToolOffer};
-pub use passes::host::{Pass, PassPoint, ViewItem};
+pub use error::{Cancel, CompileError, Refusal, RequiredSegment};
+pub use input::{
+    Advice, Band, Budget, CachePolicy, CalibratedRange, CallContext, Clear, ClearFrontier,
+    ClearPolicy, CompactAdvice, CompileInput, CompileRequest, Content, Contribution, Cover,
+    EpochReason, EpochReport, GuardrailError, Guardrails, HistoryPolicy, OfferedTools, Pass,
+    PassPoint, PathItem, Placement, Plan, Prefix, SentHistory, Stability, StateError, ToolOffer,
+    TrimFrontier, TrimPolicy, ViewItem, Window,
+};
 pub use payload::Payload;
-pub use pipeline::{Compiled, compile};
-pub use plan::{
-    Advice, ClearFrontier, CompactAdvice, EpochReason, EpochReport, Plan, Prefix, SentHistory,
-    TrimFrontier,
-};
-pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
-pub use refusal::{Refusal, RequiredSegment};
-pub use report::document::{
+pub use pipeline::{Compiled, Scratch, compile};
+pub use report::{
     OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten, Segment,
-    SegmentVerdict, TargetReport, TokenRange, Totals,
+    SegmentVerdict, TargetReport, TokenRange, Totals, Width, number_format as figures, render_html,
+    render_table,
 };
-pub use report::figures;
-pub use report::html::render_html;
-pub use report::items::{ItemVerdict, explain_items};
-pub use report::table::{Width, render_table};
-pub use request::{CompileInput, CompileRequest, Cover, PathItem};
-pub use scratch::Scratch;
-pub use state::{Placement, StateError};
-pub use stored::{COMPILER, StoredCallError, load_call, store_call};
+pub use stored_call::{COMPILER, StoredCallError, load_call, store_call};
 
 /// What stands for items that are no longer shown: manifests, summaries, and the covers that name their span.
 pub mod compaction {
@@ -107,8 +68,8 @@ pub mod compaction {
         read_summary, summary_lines, summary_task,
     };
 
-    pub use crate::native_compaction::NativeCompaction;
-    pub use crate::passes::cover::{ActiveCovers, COVERS};
+    pub use crate::compiler::NativeCompaction;
+    pub use crate::history::{ActiveCovers, COVERS};
 }
 
 /// Reading what is not in view: excerpts, matching lines, and which of many texts is about something.

@@ -15,6 +15,7 @@ pub(crate) fn head_end(text: &str, characters: usize) -> usize {
         .and_then(|head| head.rfind('\n'))
         .map(|feed| feed + 1);
     match line {
+        // A cut between lines reads better, but not at the price of more than a quarter of the room.
         Some(line) if line >= at - at / 4 => line,
         _ => previous_grapheme_boundary(text, at),
     }
@@ -44,6 +45,8 @@ pub(crate) fn clip_range(line: &str, at: usize, characters: usize) -> Range<usiz
     if line.len() <= characters || line.chars().nth(characters).is_none() {
         return 0..line.len();
     }
+    // A quarter of the room goes before the match: what follows a word says more than what precedes
+    // it.
     let before = line.get(..at).unwrap_or_default();
     let start = tail_start(before, characters / 4);
     let rest = line.get(start..).unwrap_or_default();

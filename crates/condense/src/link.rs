@@ -15,12 +15,12 @@ const SCHEME: &str = "context://vfs/";
 /// A link to an item by the hash of its stored bytes.
 ///
 /// ```
-/// use contexture_compile::Link;
+/// use contexture_condense::Link;
 ///
 /// let link: Link = "context://vfs/0123456789abcdef0123456789abcdef".parse()?;
 /// assert_eq!(link.to_string(), "context://vfs/0123456789abcdef0123456789abcdef");
 /// assert!("context://vfs/../../etc/passwd".parse::<Link>().is_err());
-/// # Ok::<(), contexture_compile::LinkError>(())
+/// # Ok::<(), contexture_condense::LinkError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Link(ContentHash);

@@ -109,6 +109,8 @@ pub fn summary_task(
 ) -> SummaryTask {
     let mut text = String::new();
     if let Some(so_far) = so_far {
+        // Everything told is JSON, so text of the conversation cannot pass for instructions of the
+        // task.
         text.push_str(&single_field_json("summary_so_far", so_far));
         text.push('\n');
     }
@@ -140,6 +142,8 @@ fn line_for_item(covered: &CoveredItem<'_>, options: &SummaryOptions) -> Option<
             single_field_json(message.role.as_str(), &parts_as_text(&message.content))
         }
         Item::FunctionCall(call) => {
+            // Calls that write files carry whole files: beginning and end are enough to tell what was
+            // done.
             let arguments = head_and_tail(&call.arguments, options.longest_output);
             format!(
                 r#"{{"call":{},"arguments":{}}}"#,
@@ -166,6 +170,7 @@ fn line_for_item(covered: &CoveredItem<'_>, options: &SummaryOptions) -> Option<
             let text = compaction.summary.first().and_then(Part::as_text)?;
             single_field_json("earlier_summary", text)
         }
+        // Thoughts are for the model that had them, and extensions for their provider.
         Item::Reasoning(_) | Item::Extension(_) => return None,
     })
 }
@@ -197,6 +202,7 @@ fn parts_as_text(parts: &[Part]) -> String {
 pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<String, SummaryError> {
     match finish {
         None | Some(FinishReason::Stop) => {}
+        // A summary that breaks off would silently lose the rest of the span.
         Some(FinishReason::Length) => return Err(SummaryError::CutOff),
         Some(other) => {
             return Err(SummaryError::Refused {
@@ -204,8 +210,10 @@ pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<Strin
             });
         }
     }
+    // Removed first: thinking aloud may mention the summary tag.
     let answer = strip_analysis(answer)?;
     let summary = match find_tag(&answer, "<summary>") {
+        // Some models leave out the tags and write just the summary.
         None => answer.as_str(),
         Some((_, behind)) => {
             let rest = answer.get(behind..).unwrap_or_default();
@@ -215,6 +223,7 @@ pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<Strin
         }
     };
     let summary = summary.trim();
+    // An empty or one-word answer would replace the span with nothing.
     if summary.len() < SHORTEST {
         return Err(SummaryError::Blank {
             bytes: summary.len(),

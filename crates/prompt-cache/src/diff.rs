@@ -117,6 +117,8 @@ pub fn cache_diff(
     } = *target;
     let a = parse_outline(format, first, counter).map_err(DiffError::First)?;
     let b = parse_outline(format, second, counter).map_err(DiffError::Second)?;
+    // Without a model every prefix counts as cached, so the diff shows where requests part whatever
+    // the provider does.
     let rules = target.model.map_or_else(
         || CacheRules {
             kind: CacheKind::Automatic,
@@ -127,6 +129,8 @@ pub fn cache_diff(
     );
     let common = a.outline.common_prefix(&b.outline);
     let (before, after) = (&a.outline.segments, &b.outline.segments);
+    // A longer request that begins with the other one is no difference: that is how conversations
+    // grow.
     let differ =
         a.outline.scope != b.outline.scope || (common < before.len() && common < after.len());
     let difference = differ.then(|| first_difference(&a, &b, second, common));
@@ -134,12 +138,14 @@ pub fn cache_diff(
     let cached = cached_segment_count(&a.outline, &rules, &marks);
     let mut trace = CacheSimulator::new(rules.clone());
     trace.record_call(&a.outline, &marks, 0);
+    // What the first request would read if it came again is the most that the second could have read.
     let full = trace.clone().record_call(&a.outline, &marks, 0).read;
     let used = trace.record_call(
         &b.outline,
         &self::active_or_placed_markers(&b.outline, &rules),
         0,
     );
+    // An extended request reads less than all of itself without having lost anything.
     let rebilled = if differ {
         full.saturating_sub(used.read)
     } else {
@@ -151,6 +157,7 @@ pub fn cache_diff(
         .and_then(|model| Rates::for_request(&model.prices, rules.kind, tokens));
     let money = rates.map(|rates| {
         let times = |rate: u64| u128::from(rebilled) * u128::from(rate);
+        // With markers the lost part is written anew, at the higher price of writing.
         let now = if rules.is_marker_based() {
             rates.write
         } else {
@@ -175,6 +182,8 @@ pub fn cache_diff(
 /// The marks of a request; those that belong there if it has none.
 fn active_or_placed_markers(outline: &Outline, rules: &CacheRules) -> Vec<CacheMarker> {
     let own = outline.whole.is_some() || outline.segments.iter().any(|one| !one.marks.is_empty());
+    // A request that sets no markers is compared as it could have been marked: otherwise nothing would
+    // be cached and every diff would say so.
     match own {
         true => active_markers(outline, rules),
         false => place_markers(outline, rules, &[], MarkerPolicy::default()).marks,
@@ -198,6 +207,7 @@ fn first_difference(
 ) -> Difference {
     let format = a.outline.format;
     let bytes = b.outline.segments.iter().map(|one| one.bytes).sum();
+    // First, because another model or cache key makes every later difference irrelevant.
     if let Some((path, reason)) = scope_change(a, b) {
         let said =
             |reading: &ParsedOutline<'_>| text_around(setting_value(&reading.fields, &[path]), 0);
@@ -219,6 +229,7 @@ fn first_difference(
     let parts =
         |reading: &ParsedOutline<'_>| reading.outline.segments.get(common).map(|one| one.part);
     let part = parts(a).min(parts(b)).unwrap_or(RequestPart::Messages);
+    // Where one request lacks the part, the path is that of the other.
     let owner = if parts(b) == Some(part) { b } else { a };
     let segment = owner.outline.segments.get(common);
     let path = segment.map_or_else(String::new, |one| one.path.clone());
@@ -234,6 +245,8 @@ fn first_difference(
     let byte = before + common_prefix_len(&old, &new);
     let (here, there) = (a.texts.get(common).copied(), b.texts.get(common).copied());
     let same_place = parts(a) == parts(b);
+    // Only values in the same place are compared member by member; a tool against a message would give
+    // an arbitrary path.
     let leaf = match (here, there) {
         (Some(here), Some(there)) if same_place => {
             innermost_difference(here, there, path.clone(), format, 32)
@@ -326,6 +339,8 @@ fn innermost_difference<'a>(
         before,
         after,
     };
+    // Deeper nesting is shown as one value: the path would be too long to read, and recursion stays
+    // bounded.
     if depth == 0 {
         return whole(path);
     }

@@ -93,6 +93,7 @@ impl Framing {
                 reasoning: TokenBounds::ZERO,
                 schema: span(0, 10),
             },
+            // Never sent to a provider, so nothing is added.
             Format::Ui | Format::Items => Self {
                 request: TokenBounds::ZERO,
                 system: TokenBounds::ZERO,

@@ -131,16 +131,20 @@ pub fn place_markers(
 ) -> MarkerPlan {
     let mut marking = MarkerPlan::default();
     if rules.max_marks > 0 {
+        // Markers of the caller come first: they are part of what was asked for.
         let (given, strip) = existing_markers(outline, rules);
         let passing = outline
             .segments
             .iter()
             .any(|one| one.lasts == SegmentStability::Call);
         marking.only_ours = rules.marks_newest && passing;
+        // What stands behind the history is gone in the next call: a marker there would write a prefix
+        // that is never read.
         let newest = rules.marks_newest && !passing;
         let taken = given.len() + usize::from(newest) + usize::from(outline.whole.is_some());
         let mut ours: Vec<CacheMarker> = Vec::new();
         let slots = rules.max_marks.saturating_sub(taken);
+        // Most useful first, so that a provider with fewer slots loses the least.
         for mark in desired_markers(outline, rules, previous, policy, newest) {
             let stands = given
                 .iter()
@@ -165,6 +169,8 @@ pub fn place_markers(
             .extend(newest.then(|| provider(CacheTtl::Usual)).flatten());
         marking.marks.extend(outline.whole.and_then(provider));
         marking.marks.sort_by_key(|mark| mark.segment);
+        // In payload order, as the rule is about order; Anthropic refuses a longer time behind a
+        // shorter one.
         enforce_ttl_order(&mut marking.marks);
     }
     marking.kept = cached_prefixes(outline, rules, &marking.marks);
@@ -236,6 +242,8 @@ fn desired_markers(
     let reaches = first_cacheable_segment(outline, rules);
     let can =
         |segment: Option<usize>| segment.filter(|at| reaches.is_some_and(|least| *at >= least));
+    // Among what lasts for the epoch the head and the anchor are marked apart: instructions change
+    // less often than what is anchored.
     let head = outline
         .last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
             one.can_carry && one.part < RequestPart::Messages
@@ -271,6 +279,8 @@ fn desired_markers(
 fn first_cacheable_segment(outline: &Outline, rules: &CacheRules) -> Option<usize> {
     let mut sum = 0_u64;
     outline.segments.iter().position(|segment| {
+        // The high bound: a marker that turns out to be too early costs nothing, a missing one costs
+        // the whole cache.
         sum = sum.saturating_add(segment.tokens.high);
         sum >= rules.minimum
     })
@@ -284,6 +294,7 @@ fn bridge_segment(
     previous: &[CachedPrefix],
     rolling: usize,
 ) -> Option<usize> {
+    // Without a limit of looking back the provider finds the old end by itself.
     let lookback = rules.lookback?;
     let onwards = |at: usize| {
         let segment = outline.segments.get(at);
@@ -295,6 +306,7 @@ fn bridge_segment(
         .map(|kept| (kept.segment, kept.prefix));
     let (at, _) = before
         .filter(|(at, _)| *at < rolling && onwards(*at))
+        // The longest first, and only one that is still the beginning of this request.
         .find(|(at, prefix)| outline.prefix_hash(*at) == *prefix)?;
     (blocks_between(outline, at, rolling) >= lookback).then_some(at)
 }

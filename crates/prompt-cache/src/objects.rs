@@ -11,7 +11,7 @@
 //! Where calls come further apart than it remembers ([`CacheState::Cold`]), each of them pays for the
 //! whole prefix, and an object is advised if it costs less than that.
 //!
-//! Not here: making one, which is a call of its own; [`Payload::cache_object`](crate::Payload::cache_object)
+//! Not here: making one, which is a call of its own; `Payload::cache_object` of the compiler
 //! has the body for it.
 
 use contexture_ir::ContentHash;
@@ -35,7 +35,7 @@ pub struct CachedContent {
     /// How many segments of the payload's outline it holds, from the first on.
     pub segments: usize,
     /// The hash over them: [`CacheAdvice::prefix`], or
-    /// [`Payload::cache_prefix`](crate::Payload::cache_prefix) of the payload it was made from.
+    /// `Payload::cache_prefix` of the payload it was made from.
     #[serde(with = "contexture_ir::hex")]
     pub prefix: ContentHash,
 }
@@ -119,9 +119,12 @@ pub fn advise_cache_object(
     horizon: &CallHorizon,
     prefix: impl FnOnce(usize) -> ContentHash,
 ) -> Option<CacheAdvice> {
+    // A warm automatic cache reads the same prefix at the same price without an object.
     let applies = rules.supports_cached_content() && horizon.state == CacheState::Cold;
     let (rates, storage) = (rates?, rules.storage_hour.filter(|_| applies)?);
     let all = outline.segments.iter();
+    // What stands before the history: the history grows, so an object with a part of it would soon be
+    // useless.
     let held = all.take_while(|one| one.lasts == SegmentStability::Epoch);
     let (mut segments, mut tokens, mut bytes) = (0, 0_u64, 0);
     for one in held {

@@ -80,6 +80,7 @@ impl CacheReport {
             let cost = used.input_cost(rates.as_ref()?);
             Some(u64::try_from(cost).unwrap_or(u64::MAX))
         };
+        // The same tokens as if nothing were cached: the difference is what the cache saves.
         let uncached = CacheUsage {
             fresh: predicted.total_tokens(),
             ..CacheUsage::default()

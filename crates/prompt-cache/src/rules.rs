@@ -56,6 +56,8 @@ impl CacheRules {
         let cache = &model.cache;
         let speaks = marker_field(format).is_some();
         let kind = match cache.kind {
+            // Markers exist only in the format of Anthropic: the same model behind another one has no
+            // cache that could be asked for.
             CacheKind::Explicit if format != Format::Anthropic => CacheKind::None,
             kind => kind,
         };
@@ -73,7 +75,10 @@ impl CacheRules {
             max_marks: marks,
             lookback: cache.lookback_blocks.map(|blocks| blocks as usize),
             step: cache.step_tokens.unwrap_or(1).max(1),
+            // An automatic cache with markers: the provider marks the newest block by itself.
             marks_newest: kind == CacheKind::Automatic && marks > 0,
+            // Others offer the same formats, but whether they accept the field is not known, and an
+            // unknown field may be refused.
             keyed: model.provider == "openai"
                 && matches!(format, Format::OpenAiChat | Format::OpenAiResponses),
             usual_ms: usual.unwrap_or(cache.idle_seconds.unwrap_or(IDLE_SECONDS) * 1_000),

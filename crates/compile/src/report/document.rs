@@ -8,8 +8,7 @@ use contexture_prompt_cache::CacheReport;
 use contexture_wire::Loss;
 use serde::Serialize;
 
-use crate::contribution::Band;
-use crate::plan::EpochReport;
+use crate::input::{Band, EpochReport};
 
 /// What one compile did.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use contexture_prompt_cache::CacheReport;
 
 use crate::report::document::{Omitted, Report, Rewritten, Segment, SegmentVerdict};
-use crate::report::figures::{group_thousands, is_unsafe};
-use crate::report::notes::{certainty_text, report_notes, segment_name, verdict_text};
+use crate::report::note::{certainty_text, report_notes, segment_name, verdict_text};
+use crate::report::number_format::{group_thousands, is_unsafe};
 
 const STYLE: &str = include_str!("html.css");
 

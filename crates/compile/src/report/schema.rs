@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::contribution::Band;
+use crate::input::Band;
 use crate::report::document::Report;
 
 const PUBLISHED: &str = concat!(

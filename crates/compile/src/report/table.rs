@@ -3,8 +3,8 @@
 //! Not here: what is said beside the segments; see `notes`.
 
 use crate::report::document::{Report, Segment};
-use crate::report::figures::{group_thousands, is_unsafe};
-use crate::report::notes::{certainty_text, report_notes, segment_name, verdict_text};
+use crate::report::note::{certainty_text, report_notes, segment_name, verdict_text};
+use crate::report::number_format::{group_thousands, is_unsafe};
 
 /// How wide the table may be, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,6 +67,7 @@ pub(crate) fn decision_sentences(role: Role, text: &str) -> impl Iterator<Item =
     let words = if role == Role::User { PERSON } else { MODEL };
     split_sentences(text).filter(move |sentence| {
         let lower = sentence.to_lowercase();
+        // Very short sentences decide nothing, very long ones are data.
         DECISION.contains(&sentence.len()) && words.iter().any(|word| lower.contains(word))
     })
 }
@@ -102,6 +103,7 @@ pub(crate) fn head_and_tail(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
+    // The beginning says what it is; the end often has the result.
     let (head, tail) = (limit / 4 * 3, limit / 4);
     let head = text
         .get(..floor_char_boundary(text, head))

@@ -59,6 +59,7 @@ pub(crate) fn exit_code(output: &str) -> Option<i32> {
         "non-zero exit status",
         "exit status",
     ];
+    // Quoted field names are looked for in JSON only: elsewhere they are quotations.
     let json = output.trim_start().starts_with('{');
     let lower = output.to_ascii_lowercase();
     FIELDS

@@ -33,6 +33,8 @@ const ENDINGS: &[&str] = &[
 /// The words that carry facts.
 pub(crate) fn extract_facts(text: &str) -> impl Iterator<Item = (FactKind, &str)> {
     text.split(is_word_boundary)
+        // Longer stretches without a boundary are data (base64, minified code): splitting them would
+        // give thousands of false identifiers.
         .filter(|word| !word.is_empty() && word.len() <= 4 * LONGEST)
         .flat_map(split_word)
         .filter_map(|word| classify_word(word).map(|kind| (kind, word)))
@@ -43,6 +45,7 @@ pub(crate) fn classify_word(word: &str) -> Option<FactKind> {
     if word.len() > LONGEST || word.len() < 2 || word.chars().any(char::is_whitespace) {
         return None;
     }
+    // Addresses first: they contain paths and numbers.
     if word.contains("://") {
         return Some(FactKind::Url);
     }

@@ -44,6 +44,7 @@ fn walk_json(
     text: &mut dyn FnMut(&str),
 ) {
     match json.as_bytes().first() {
+        // Bounds the recursion; hostile output may be nested without end.
         Some(b'{' | b'[') if depth == DEEPEST => text(json),
         Some(b'{') => {
             let Ok(fields) = Fields::parse(json) else {
@@ -55,6 +56,7 @@ fn walk_json(
                     classify_word(key),
                     Some(FactKind::Identifier | FactKind::Number | FactKind::Path)
                 ) && value.starts_with(['{', '[']);
+                // The key is a value itself, such as an id that names its record.
                 if telling {
                     add_value(facts, name, key.to_owned());
                 }
@@ -76,6 +78,7 @@ fn walk_json(
         Some(b'"') => {
             let value: String = serde_json::from_str(json).unwrap_or_default();
             let short = value.trim();
+            // Long strings are prose or code: their words are read one by one.
             if short.len() > SHORT || short.contains('\n') {
                 text(short);
             } else if !short.is_empty() {

@@ -51,6 +51,7 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
     let skipped = |word: &ShellWord| {
         PREFIXES.contains(&word.text.as_str()) || !word.quoted && word.text.contains('=')
     };
+    // `sudo env A=1 rm x` removes x: prefixes and assignments are not the program.
     while words.peek().is_some_and(|word| skipped(word)) {
         words.next();
     }
@@ -58,6 +59,7 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
     let program = program.text.rsplit('/').next().unwrap_or_default();
     let mut words: Vec<&ShellWord> = words.collect();
     if SCRIPTED.contains(&program) {
+        // The first word is code, not a file, though it may look like a path.
         let script = words.iter().position(|word| !word.text.starts_with('-'));
         script.map(|at| words.remove(at));
     }
@@ -83,10 +85,12 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
     };
     let silent = SPEAKERS.contains(&program) || git.is_some_and(|verb| verb == "commit");
     let whole = READERS.contains(&program) || touch != FileAccess::Reads;
+    // The target of a copy or a move; options may follow it.
     let last = words.iter().rposition(|word| !word.text.starts_with('-'));
     let mut redirect = None;
     for (at, word) in words.iter().enumerate() {
         match (redirect.take(), word.text.as_str()) {
+            // The next word is a file whatever the program is.
             (_, ">" | ">>") => redirect = Some(FileAccess::Writes),
             (_, "<") => redirect = Some(FileAccess::Reads),
             (Some(touch), path) if !path.starts_with(['&', '/']) || is_path(path) => {
@@ -112,6 +116,7 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
 }
 
 fn push_file(found: &mut Vec<(FileAccess, String)>, touch: FileAccess, path: &str) {
+    // Nothing is kept there.
     if path != "/dev/null" && !path.is_empty() {
         found.push((touch, path.to_owned()));
     }

@@ -102,6 +102,7 @@ impl ToolEffects {
             }
             return deeds;
         };
+        // A command says itself what it touches; the other arguments are about how it is run.
         if is(SHELLS) || words.iter().any(|word| word == "run") {
             let command = arguments.get(COMMANDS).and_then(command_text);
             if let Some(command) = command {
@@ -116,6 +117,7 @@ impl ToolEffects {
             .and_then(string_value);
         let verb_words = verb.map(|verb| split_identifier(&verb)).unwrap_or_default();
         let does = |list: &[&str]| verb_words.iter().any(|word| list.contains(&word.as_str()));
+        // `str_replace_editor` with `view` reads, though its name says otherwise.
         let views = does(&["view", "read", "open", "list", "search"]);
         let touch = if does(REMOVING) || is(REMOVING) {
             FileAccess::Removes
@@ -138,6 +140,7 @@ impl ToolEffects {
             }
         }
         deeds.files.retain(|(_, path)| is_plausible_path(path));
+        // Some editors open a file first and then edit without naming it again.
         deeds.edits_open_file = touch == FileAccess::Writes && deeds.files.is_empty();
         deeds.opens = is(&["open", "create", "view", "goto", "read"]);
         deeds

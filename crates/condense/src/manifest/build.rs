@@ -42,6 +42,7 @@ impl Manifest {
                 Item::Message(message) => gathered.add_message(index, message),
                 Item::FunctionCall(call) => gathered.add_call(index, call),
                 Item::FunctionCallOutput(output) => gathered.add_output(covered, output),
+                // A compaction repeats what the originals say, and reasoning is not a fact.
                 Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => {}
             }
         }
@@ -146,6 +147,7 @@ impl ManifestBuilder {
                 times: 0,
             };
             let entry = self.commands.entry(command.clone()).or_insert(entry);
+            // The newest place counts: that run is the one whose result still holds.
             entry.index = index;
             entry.times += 1;
         }
@@ -156,6 +158,7 @@ impl ManifestBuilder {
                 text: shorten_line(&text, ERROR),
                 times: 1,
             };
+            // A task list replaces the one before it.
             self.tasks = open.map(entry).collect();
         } else {
             self.add_structured_text(&call.arguments);
@@ -184,6 +187,7 @@ impl ManifestBuilder {
         let index = covered.index;
         let text = covered.item.text();
         let call = self.open_calls.get_mut(&output.call_id).and_then(Vec::pop);
+        // The flag of the provider, besides what the text says.
         let failed = output.is_error == Some(true);
         if let Some(entry) = call
             .as_ref()
@@ -198,9 +202,11 @@ impl ManifestBuilder {
             count_text(&mut self.errors, index, shorten_line(line, ERROR));
             any = true;
         }
+        // A failure without a recognised line would be lost otherwise.
         if failed && !any {
             count_text(&mut self.errors, index, shorten_line(&text, ERROR));
         }
+        // Short outputs are not worth a link: their facts are in the lists.
         if text.len() >= LINKED
             && let Some(hash) = covered.hash
         {
@@ -270,6 +276,7 @@ impl ManifestBuilder {
             one.values.retain(|value| !placed(value));
         }
         named.retain(|one| !one.values.is_empty());
+        // A value that has a name is more useful there than in a bare list.
         let known: BTreeSet<&str> = named
             .iter()
             .flat_map(|named| named.values.iter().map(|value| normalize_value(value)))

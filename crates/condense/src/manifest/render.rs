@@ -49,6 +49,7 @@ impl Manifest {
             if over == 0 {
                 return text;
             }
+            // Only the excess is taken off: the next attempt is close to the budget from below.
             spare += over;
         }
         ManifestSelection::select_entries(self, allowance, u64::MAX).selected_text()
@@ -150,6 +151,7 @@ impl<'a> ManifestSelection<'a> {
                 .map(|word| self.text_cost(&format!(" {word}")))
                 .sum::<u64>();
         }
+        // Fewest values first: such a name costs the most for each value it explains.
         names.sort_unstable();
         for (_, group, name) in names {
             if needed <= self.remaining {
@@ -177,6 +179,8 @@ impl<'a> ManifestSelection<'a> {
     fn select_section(&mut self, section: Section, which: EntryFilter) {
         let mut order = self.unselected_entries(section);
         if section != Section::Files {
+            // Newest first: what happened last matters most for going on. Files are in the order of
+            // their first use.
             order.reverse();
         }
         if section == Section::Asked {
@@ -189,6 +193,7 @@ impl<'a> ManifestSelection<'a> {
                 continue;
             };
             let same = normalize_value(&one.text);
+            // Said once is enough: the room goes to what is new.
             let said = self.mentioned.contains(same) || self.in_lines.contains(same);
             if said && which == EntryFilter::New {
                 let unnamed = section.layout() == EntryLayout::Words;
@@ -198,6 +203,7 @@ impl<'a> ManifestSelection<'a> {
                 continue;
             }
             let cost = self.entry_cost(one);
+            // Smaller entries of the same list may still fit.
             if cost > self.remaining && section != Section::Files {
                 continue;
             }

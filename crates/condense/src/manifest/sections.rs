@@ -157,6 +157,7 @@ pub(crate) fn entry_candidates(
         .for_each(|entry| add(Section::Open, 0, entry_line(entry)));
     for (group, named) in manifest.named.iter().enumerate() {
         for text in &named.values {
+            // Bare words are notes: without their name they say nothing.
             match (is_informative(text), unnamed.contains(&group)) {
                 (false, _) => add(Section::Notes, group, quote_if_needed(text)),
                 (true, false) => add(Section::Values, group, quote_if_needed(text)),

@@ -108,6 +108,8 @@ pub(crate) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
     while let Some(found) = literals.find_at(text, at) {
         words += 1;
         let end = text.floor_char_boundary(text.len().saturating_sub(END));
+        // A log with an error in every line would take long to scan; the end is still scanned, as the last
+        // error is the one that matters.
         if words == MOST_WORDS && at < end {
             (at, kept.is_partial) = (end, true);
             continue;
@@ -121,6 +123,7 @@ pub(crate) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
             at = found.end();
             continue;
         }
+        // Counted from the last line found, so the whole text is counted once.
         number += count_feeds(text.get(counted..line.start).unwrap_or_default());
         counted = line.start;
         at = (line.end + 1).min(text.len());
@@ -214,6 +217,7 @@ impl ErrorLineBuffer {
         self.found += 1;
         let said = line.line_text(text);
         let same = |other: &ErrorLine| other.line_text(text) == said;
+        // A retried step reports the same error many times: shown once.
         if self.first.iter().chain(&self.last).any(same) {
             return;
         }

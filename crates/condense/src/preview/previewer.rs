@@ -29,7 +29,7 @@ impl Previewer<'_> {
     /// The preview of a text; `None` if it is not over the threshold.
     ///
     /// ```
-    /// use contexture_compile::{Link, PreviewPolicy, Previewer};
+    /// use contexture_condense::{Link, PreviewPolicy, Previewer};
     /// use contexture_ir::ContentHash;
     /// use contexture_tokens::{Encoding, counter_for};
     ///

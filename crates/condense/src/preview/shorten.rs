@@ -71,6 +71,7 @@ pub(crate) fn shorten_output(
         let shown = whole.render(&before, lines);
         threshold.can_fit(&shown, counter).then_some((shown, lines))
     })?;
+    // A threshold in tokens can be reached by text that is short in bytes: then nothing is gained.
     (shown.len() < text.len()).then(|| Preview {
         text: shown,
         facts: whole.preview_facts(lines),
@@ -92,6 +93,7 @@ fn omitted_range(
         if end < start && room.can_fit(&ends.concat(), counter) || head + tail == 0 {
             return end..start;
         }
+        // Halving ends in a few steps and keeps the proportion of both ends.
         (head, tail) = (head / 2, tail / 2);
     }
 }

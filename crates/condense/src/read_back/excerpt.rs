@@ -43,7 +43,7 @@ pub struct Excerpt<'t> {
 /// nearby, else between characters as people see them, and always goes on by at least one.
 ///
 /// ```
-/// use contexture_compile::reading::{TextPosition, extract_excerpt};
+/// use contexture_condense::{TextPosition, extract_excerpt};
 ///
 /// let part = extract_excerpt("one\ntwo\nthree\n", TextPosition::line_start(2), 1, 100);
 /// assert_eq!((part.text, part.lines), ("two\n", 3));
@@ -58,6 +58,8 @@ pub fn extract_excerpt(
 ) -> Excerpt<'_> {
     let start = start_of(text, from);
     let rest = text.get(start..).unwrap_or_default();
+    // Lines first, characters second: the caller pages by lines, the limit of characters protects the
+    // context.
     let within = rest.get(..end_of(rest, lines.max(1))).unwrap_or_default();
     // However little is asked for: whoever reads on gets to the end.
     let least = within.chars().next().map_or(0, char::len_utf8);

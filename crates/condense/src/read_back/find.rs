@@ -76,6 +76,8 @@ impl Matcher {
         let escaped = literal.then(|| regex::escape(source));
         let built = RegexBuilder::new(escaped.as_deref().unwrap_or(source))
             .case_insensitive(literal)
+            // Patterns come from a model: compiled size, lazy states and nesting are bounded, so no
+            // pattern costs more than its share.
             .size_limit(BUILT)
             .dfa_size_limit(BUILT)
             .nest_limit(NESTED)
@@ -136,14 +138,14 @@ pub struct FoundLine {
 /// The lines of a text that match.
 ///
 /// ```
-/// use contexture_compile::reading::{FindOptions, Matcher, Pattern, find_lines};
+/// use contexture_condense::{FindOptions, Matcher, Pattern, find_lines};
 ///
 /// let matcher = Matcher::new(&Pattern::Regex("^w\\d+".into()))?;
 /// let which = FindOptions { from: 1, context: 0, limit: 10, characters: 1_000 };
 /// let found = find_lines("w1 sent\nx2 lost\nw3 sent\n", &matcher, &which);
 /// assert_eq!(found.matches, 2);
 /// assert_eq!((found.lines[1].number, found.lines[1].text.as_str()), (3, "w3 sent"));
-/// # Ok::<(), contexture_compile::reading::PatternError>(())
+/// # Ok::<(), contexture_condense::PatternError>(())
 /// ```
 #[must_use]
 pub fn find_lines(text: &str, matcher: &Matcher, which: &FindOptions) -> FoundLines {
@@ -183,11 +185,14 @@ impl<'t> ResultPage<'t> {
     /// A match is shown before its surroundings, and the first however little room there is.
     fn push_match(&mut self, number: u64, line: &'t str, at: usize) {
         self.found.matches += 1;
+        // Full: matches are still counted, so the caller learns how many there are.
         if self.found.next.is_some() {
             return;
         }
         let text = clip_line(line, &clip_range(line, at, SHOWN));
         let cost = line_cost(&text);
+        // At least one match is shown, whatever the limits: a reply without any would look like no
+        // match.
         let full = cost > self.room || self.found.shown >= self.which.limit as u64;
         if full && self.found.shown > 0 {
             self.found.next = Some(number);
@@ -215,6 +220,7 @@ impl<'t> ResultPage<'t> {
             self.push_context_line(number, line);
             return;
         }
+        // Held back until a match comes; then it is context, otherwise it is forgotten.
         if self.before.len() == self.which.context {
             self.before.pop_front();
         }

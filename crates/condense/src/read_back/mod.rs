@@ -1,9 +1,17 @@
 //! Reading what is not in view: a part of a long text, the lines of it that match, and which of many texts is about
 //! something.
 //!
-//! The other half of previews, clearing and compaction: whatever they leave out of a payload can be found again by a word
-//! and read by its link. Everything here is a function of texts; replies are bounded, so that reading a long output does
-//! not give a long output.
+//! The other half of previews, clearing and compaction: whatever they leave out of a payload can be found again by a word and
+//! read by its link.
+//!
+//! * `excerpt` gives some lines of a text and where to read on.
+//! * `find` gives the lines that match a pattern, with lines around them.
+//! * `relevance` says how well a text answers a query, and keeps the best of many.
+//! * `reply` writes each of these as text for a model.
+//! * `read_tool` defines the tool `read_context`, by which a model asks for them, and reads its arguments.
+//!
+//! Everything here is a function of texts. Replies are bounded, so that reading a long output does not give a long output, and
+//! each says how to go on. Patterns and queries come from a model: their size and cost are bounded as well.
 //!
 //! Not here: which texts there are, and whose (the engine).
 

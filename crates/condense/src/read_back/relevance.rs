@@ -67,6 +67,7 @@ impl SearchQuery {
             if best.as_ref().is_none_or(|(best, _)| phrase > *best) {
                 best = Some((phrase, found.range()));
             }
+            // Nothing can be better: the rest of a long text need not be searched.
             if phrase == PhraseMatch::Apart {
                 break;
             }
@@ -75,6 +76,8 @@ impl SearchQuery {
             let words = self.words.len();
             return Some((Score { phrase, words }, at));
         }
+        // Only where the phrase is nowhere: single words are a weaker answer than any form of the
+        // phrase.
         let mut found = self.words.iter().filter_map(|word| word.find(text));
         let first = found.next()?.range();
         let words = 1 + found.count();
@@ -133,6 +136,7 @@ impl<T> Ranking<T> {
     /// Offers one that is newer than all before it.
     pub fn offer(&mut self, relevance: Score, one: impl FnOnce() -> T) {
         self.offered += 1;
+        // Behind the better ones and before its equals, so among equals the newest is first.
         let at = self.best.partition_point(|(other, _)| *other > relevance);
         if at < self.keep {
             self.best.insert(at, (relevance, one()));

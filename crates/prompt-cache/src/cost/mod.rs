@@ -1,10 +1,19 @@
 //! What input costs with a cache, and whether rewriting a cached history pays.
 //!
-//! `usage` splits a request's input tokens by the price that is paid for them and multiplies by the model's rates;
-//! `rewrite_value` compares two histories over the calls to come. Amounts are whole pico-dollars (10⁻¹² dollars), so sums
-//! are exact and equal on every machine.
+//! * `usage` splits the input tokens of a call by the price that is paid for them (read, written for the usual time, written
+//!   for the longer time, neither) and multiplies them by the rates of the model.
+//! * `rewrite_value` compares two histories over the calls to come: the one that is cached, and a shorter one that has to be
+//!   written first.
 //!
-//! Not here: which tokens are read or written, which is `predict`'s to say.
+//! Amounts are whole pico-dollars (10⁻¹² dollars) in 128 bits: sums are exact, and equal on every machine.
+//!
+//! Where a price is not known, nothing is decided for the sake of money: no rates, no rewriting. Where only the price of
+//! reading is not known, reading is taken to cost what input costs.
+//!
+//! The cost of an answer is not part of it, as it is the same with every cache; nor is the cost of a summary that a model
+//! writes, which its caller adds.
+//!
+//! Not here: which tokens are read or written, which is `predict`'s to say; prices, which are the catalogue's.
 
 mod rewrite_value;
 mod usage;

@@ -1,6 +1,6 @@
 //! Whether it pays to rewrite a history that is cached: to clear, shorten or summarise what is sent.
 //!
-//! Two [`CallTokens`]s are compared over the calls to come: the request as it is, and rewritten. Each call sends all of
+//! Two histories are compared over the calls to come: the request as it is, and rewritten. Each call sends all of
 //! it; the first reads what is cached of it and writes the rest, the others read it:
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //!
 //! In pico-dollars, at the rates of the request as it is now; `write` is the price of input where
 //! the provider caches by itself. What is written by the model that summarises is not in it, nor what is new in
-//! each call, which is the same on both courses. It is conservative: where the price of input is not known, nothing
+//! each call, which is the same for both. It is conservative: where the price of input is not known, nothing
 //! is rewritten for money's sake; where that of reading is not known, reading is taken to cost what input costs; and a
 //! request below the minimum is taken to stay there, though it may grow beyond.
 
@@ -53,16 +53,19 @@ pub struct CallTokens {
 impl CallTokens {
     /// What the first call costs, and what the others do.
     fn call_costs(self, rewrite: &Rewrite, rates: &Rates) -> (u128, u128) {
+        // No calls to come: nothing can be saved.
         let Some(others) = rewrite.calls.checked_sub(1) else {
             return (0, 0);
         };
         let held = |tokens: u64| tokens >= rewrite.minimum;
         let (write, read) = match rewrite.ttl {
+            // Below the minimum the provider caches nothing and bills every token as input.
             _ if !held(self.tokens) => (rates.input, rates.input),
             CacheTtl::Usual => (rates.write, rates.read),
             CacheTtl::Long => (rates.write_long, rates.read),
         };
         let cached = self.cached.min(self.tokens);
+        // The part that is still cached may be too short to be read by itself.
         let cached = if held(cached) { cached } else { 0 };
         let times = |tokens: u64, rate: u64| u128::from(tokens) * u128::from(rate);
         let first = times(cached, rates.read).saturating_add(times(self.tokens - cached, write));
@@ -96,6 +99,8 @@ impl RewriteValue {
     /// After how many of the calls to come a rewriting that pays has paid back what it cost.
     #[must_use]
     pub fn calls_to_break_even(&self, calls: u64) -> u64 {
+        // Savings are taken to come evenly over the calls, so the share of calls equals the share of
+        // the saving.
         let after = self.cost.saturating_mul(u128::from(calls));
         let after = after.div_ceil(self.saving.max(1));
         u64::try_from(after).unwrap_or(calls).min(calls)
@@ -110,6 +115,7 @@ pub fn rewrite_value(rewrite: &Rewrite, rates: Option<&Rates>) -> RewriteValue {
     };
     let (first, later) = rewrite.now.call_costs(rewrite, rates);
     let (first_then, later_then) = rewrite.then.call_costs(rewrite, rates);
+    // Gains and losses are summed apart, not netted: the report shows both figures.
     let gain = |now: u128, then: u128| (now.saturating_sub(then), then.saturating_sub(now));
     let (at_once, lost_at_once) = gain(first, first_then);
     let (by_and_by, lost_by_and_by) = gain(later, later_then);
@@ -134,11 +140,13 @@ pub fn invalidated_tokens(
     let sums = outline.cumulative_tokens();
     let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
     let known = || {
+        // Prefixes of another path are told by their hash and do not count.
         let stands = |kept: &&CachedPrefix| outline.prefix_hash(kept.segment) == kept.prefix;
         kept.iter().filter(stands).map(|kept| kept.segment)
     };
     let enough = |tokens: &u64| *tokens >= rules.minimum;
     let now = known().map(upto).max().unwrap_or(0);
+    // With markers only the prefixes that were marked can be read; without, any beginning can.
     let then = if rules.is_marker_based() {
         known().filter(|at| *at < changed).map(upto).max()
     } else {

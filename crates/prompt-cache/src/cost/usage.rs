@@ -32,6 +32,7 @@ impl CacheUsage {
     /// What they cost, in pico-dollars.
     #[must_use]
     pub fn input_cost(&self, rates: &Rates) -> u128 {
+        // Whole pico-dollars in u128: exact, and far from overflow for any price and any window.
         let of = |tokens: u64, rate: u64| u128::from(tokens) * u128::from(rate);
         [
             of(self.read, rates.read),

@@ -71,6 +71,7 @@ pub(crate) fn parse_outline<'a>(
     counter: &dyn TokenCounter,
 ) -> Result<ParsedOutline<'a>, OutlineError> {
     let not = |expected| OutlineError::NotARequest { format, expected };
+    // Our own formats are never sent, so there is no cache that could compare them.
     if !Format::PROVIDERS.contains(&format) {
         return Err(not("only providers' formats are sent to a cache"));
     }
@@ -92,6 +93,7 @@ pub(crate) fn parse_outline<'a>(
         bare: Vec::new(),
     };
     cutter.add_tools(&fields);
+    // In the order in which the provider reads a request, not in that of its members.
     cutter.add_settings(&fields, RequestPart::Form);
     let system = [
         "system",
@@ -106,6 +108,7 @@ pub(crate) fn parse_outline<'a>(
     }
     cutter.add_messages(list, body, || not(expected), &fields)?;
     let mut scope = model.clone().unwrap_or_default();
+    // Requests with different scopes never share a cache, so the scope is hashed before any segment.
     for (name, _) in scope_members(format) {
         scope.push('\n');
         scope.push_str(setting_value(&fields, &[name]));
@@ -188,6 +191,7 @@ impl<'a> OutlineBuilder<'a, '_> {
         let parts = parts
             .and_then(|fields| fields.get(&["parts"]))
             .and_then(parse_array);
+        // A system prompt is a text, an array of blocks, or, with Gemini, an object with parts.
         let blocks = parse_array(system).or(parts);
         match blocks {
             Some(blocks) => {
@@ -239,6 +243,7 @@ impl<'a> OutlineBuilder<'a, '_> {
             return Ok(());
         }
         let all = parse_array(body).ok_or_else(&not)?;
+        // Chat Completions have no member for the system prompt: the leading system messages are it.
         let mut leading = self.format == Format::OpenAiChat;
         for (at, message) in all.into_iter().enumerate() {
             let inner = Fields::parse(message.get()).map_err(|_| not())?;
@@ -284,12 +289,14 @@ impl<'a> OutlineBuilder<'a, '_> {
         };
         // What the message says beside its blocks belongs to the first of them.
         let mut around = self.fields_except(fields, content);
+        // Cannot underflow: empty lists of blocks were handled above.
         let last = blocks.len() - 1;
         for (index, block) in blocks.into_iter().enumerate() {
             let mut tokens = self.estimate_tokens(block.get());
             if index == 0 {
                 tokens += framing;
             }
+            // Calls stand beside the content in Chat Completions; they are billed with the last block.
             if index == last && part == RequestPart::Messages && self.format == Format::OpenAiChat {
                 tokens += fields
                     .get(&["tool_calls"])
@@ -304,6 +311,7 @@ impl<'a> OutlineBuilder<'a, '_> {
     /// A message whose content is one text, as if that were its only block, where it may be either.
     fn single_text_block(&self, message: &RawValue, fields: &Fields<'_>, content: &str) -> String {
         let said = fields.get(&[content]).map_or("", RawValue::get);
+        // Anthropic treats a text and an array with one text block alike, so both must have one hash.
         if self.format != Format::Anthropic || !said.starts_with('"') {
             return normalize_block(self.format, message.get());
         }
@@ -326,6 +334,7 @@ impl<'a> OutlineBuilder<'a, '_> {
     fn estimate_tokens(&self, json: &str) -> TokenBounds {
         let mut total = TokenBounds::ZERO;
         for text in readable_strings(json) {
+            // Base64 and the like: counting it as words would overrate a picture by far.
             let sealed = text.len() >= SEALED_BYTES && !text.contains(char::is_whitespace);
             total += if sealed {
                 TokenBounds::between(0, (text.len() as u64 / 3).min(MEDIA_TOKENS))
@@ -363,6 +372,7 @@ impl<'a> OutlineBuilder<'a, '_> {
             path,
             bytes: bare.len(),
             tokens,
+            // Settings are no content blocks: look-back does not count them.
             blocks: usize::from(!nothing),
             lasts: if part == RequestPart::Messages {
                 SegmentStability::Onwards
@@ -387,6 +397,7 @@ fn markers_in(format: Format, text: &str, depth: usize) -> Vec<CacheTtl> {
     let Some(name) = marker_field(format) else {
         return Vec::new();
     };
+    // Most blocks have no marker, and looking for the word is cheaper than parsing.
     if !text.contains(&quote_json(name)) {
         return Vec::new();
     }

@@ -134,10 +134,12 @@ impl Outline {
     #[must_use]
     pub fn prefix_hashes(&self, segments: impl IntoIterator<Item = usize>) -> Vec<ContentHash> {
         let mut hasher = blake3::Hasher::new();
+        // The scope first: equal contents for two models are two prefixes.
         hasher.update(ContentHash::of(self.scope.as_bytes()).as_bytes());
         let mut done = 0;
         let hash = |segment: usize| {
             let end = segment.saturating_add(1).min(self.segments.len());
+            // Each segment is hashed once, however many prefixes are asked for.
             let new = self.segments.get(done..end).unwrap_or_default();
             hasher.update(&concat_hashes(new.iter().map(|one| &one.hash)));
             done = done.max(end);
@@ -211,6 +213,7 @@ impl Outline {
         let fits = |segment: &&OutlineSegment| {
             let old =
                 segment.part == RequestPart::Messages && segment.lasts == SegmentStability::Onwards;
+            // Oldest first until the rest fits; tools and system prompt always stay.
             let drop = old && left > limit;
             if drop {
                 left = left.saturating_sub(segment.tokens.midpoint());

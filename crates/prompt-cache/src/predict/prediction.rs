@@ -24,6 +24,7 @@ pub fn predict_usage(
             && lookup_marker(outline, rules, marks, kept.segment).is_some()
     };
     let mut candidates: Vec<&CachedPrefix> = previous.iter().filter(there).collect();
+    // Ascending, as prefix hashes are computed in one pass.
     candidates.sort_by_key(|kept| kept.segment);
     let prefixes = outline.prefix_hashes(candidates.iter().map(|kept| kept.segment));
     let found = candidates.iter().zip(prefixes);
@@ -63,8 +64,10 @@ pub(crate) fn usage_for_prefix(
     let sums = outline.cumulative_tokens();
     let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
     let total = outline.tokens();
+    // OpenAI reads in steps; a step of 1 changes nothing.
     let stepped = |tokens: u64| tokens / rules.step * rules.step;
     let read = found.map_or(0, |at| stepped(upto(at)));
+    // Below the minimum a prefix was never written.
     let read = if read >= rules.minimum { read } else { 0 };
     if !rules.is_marker_based() {
         return CacheUsage {

@@ -68,6 +68,7 @@ impl CacheSimulator {
         marks: &[CacheMarker],
         now_ms: u64,
     ) -> CacheUsage {
+        // Dropped when they expire, so a long session does not keep every prefix it ever had.
         self.prefixes.retain(|_, entry| now_ms < entry.expires_ms);
         let prefixes = segment_prefix_hashes(outline);
         let (found, used) = self.find_cached_prefix(outline, marks, now_ms, &prefixes);
@@ -75,6 +76,7 @@ impl CacheSimulator {
             return used;
         }
         if self.rules.is_marker_based() {
+            // Reading refreshes what was read, free of charge.
             let read = found.filter(|_| used.read > 0);
             let read = read.map(|at| (at, CacheTtl::Usual));
             let written = marks.iter().map(|mark| (mark.segment, mark.ttl));
@@ -87,6 +89,7 @@ impl CacheSimulator {
                 self.store_prefix(prefixes.get(at), ttl, now_ms);
             }
         } else {
+            // A cache without markers keeps every beginning.
             for prefix in &prefixes {
                 self.store_prefix(Some(prefix), CacheTtl::Usual, now_ms);
             }
@@ -131,6 +134,7 @@ impl CacheSimulator {
             .prefixes
             .get(prefix)
             .filter(|entry| now_ms < entry.expires_ms);
+        // A shorter marker on a prefix that was written for longer does not shorten its time.
         let ttl = known.map_or(ttl, |entry| entry.ttl.max(ttl));
         let gone_ms = now_ms.saturating_add(self.rules.ttl_ms(ttl));
         // Calls may be told in another order than they were sent in.

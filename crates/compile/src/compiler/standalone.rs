@@ -1,0 +1,405 @@
+//! The front for those who have no store: items in, payload out.
+
+use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
+use contexture_ir::{Item, Raw, RequestOptions, ToolDefinition};
+use contexture_prompt_cache::{CacheRules, CacheState, CachedContent, MarkerPolicy};
+use contexture_tokens::media::rules_of;
+use contexture_tokens::{TokenCounter, counter_for};
+use contexture_wire::{Dialect, Format};
+
+use crate::compiler::converter::adapt_dialect;
+use crate::compiler::inline_manifests::{InlinedManifests, inline_manifests};
+use crate::error::CompileError;
+use crate::input::{
+    CachePolicy, CalibratedRange, CompileInput, CompileRequest, Contribution, HistoryPolicy,
+    PathItem, Plan,
+};
+use crate::pipeline::{Compiled, Scratch, compile};
+
+/// A model to compile for, and how. What is not said comes from the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    format: Format,
+    model: String,
+    window: Option<u64>,
+    reserve: Option<u64>,
+    options: RequestOptions,
+    params: Vec<(String, Raw)>,
+    tools: Vec<ToolDefinition>,
+    history: HistoryPolicy,
+    marks: Option<MarkerPolicy>,
+    cache: CacheState,
+    content: Option<CachedContent>,
+}
+
+impl Target {
+    /// A model behind a format.
+    #[must_use]
+    pub fn new(format: Format, model: impl Into<String>) -> Self {
+        Self {
+            format,
+            model: model.into(),
+            window: None,
+            reserve: None,
+            options: RequestOptions::default(),
+            params: Vec::new(),
+            tools: Vec::new(),
+            history: HistoryPolicy::default(),
+            marks: Some(MarkerPolicy::default()),
+            cache: CacheState::Warm,
+            content: None,
+        }
+    }
+
+    /// A model behind Anthropic Messages.
+    #[must_use]
+    pub fn anthropic(model: impl Into<String>) -> Self {
+        Self::new(Format::Anthropic, model)
+    }
+
+    /// A model behind OpenAI Chat Completions.
+    #[must_use]
+    pub fn openai_chat(model: impl Into<String>) -> Self {
+        Self::new(Format::OpenAiChat, model)
+    }
+
+    /// A model behind OpenAI Responses.
+    #[must_use]
+    pub fn openai_responses(model: impl Into<String>) -> Self {
+        Self::new(Format::OpenAiResponses, model)
+    }
+
+    /// A model behind Gemini `generateContent`.
+    #[must_use]
+    pub fn gemini(model: impl Into<String>) -> Self {
+        Self::new(Format::Gemini, model)
+    }
+
+    /// Tokens the model can hold, its answer included. Default: the catalogue's.
+    #[must_use]
+    pub const fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Tokens kept free for the answer. Default: the output limit of the options, else an eighth of
+    /// the window, at most the model's output limit.
+    #[must_use]
+    pub const fn reserve(mut self, tokens: u64) -> Self {
+        self.reserve = Some(tokens);
+        self
+    }
+
+    /// How to answer.
+    #[must_use]
+    pub fn options(mut self, options: RequestOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// A top-level field of the payload, verbatim. It wins over what the payload says there; where
+    /// both are objects they are merged member by member, unless they are of different `type`s. One
+    /// that names the output limit, the temperature or
+    /// `top_p` sets that option, in whatever format, and wins over [`Target::options`].
+    #[must_use]
+    pub fn param(mut self, name: impl Into<String>, value: Raw) -> Self {
+        self.params.push((name.into(), value));
+        self
+    }
+
+    /// The tools offered.
+    #[must_use]
+    pub fn tools(mut self, tools: Vec<ToolDefinition>) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// These tools too, behind those there are.
+    #[must_use]
+    pub fn add_tools(mut self, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// How much of the history is shown, and how.
+    #[must_use]
+    pub fn history(mut self, history: HistoryPolicy) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// Where cache marks are set, for models whose cache is asked for by marks; `None` sets none.
+    /// Default: all that help, for the usual time.
+    #[must_use]
+    pub const fn marker_policy(mut self, marks: Option<MarkerPolicy>) -> Self {
+        self.marks = marks;
+        self
+    }
+
+    /// Whether the provider's cache still holds what the last call wrote. Default: it does. A host
+    /// that knows when that was says otherwise once the time is over, and rewriting costs nothing.
+    #[must_use]
+    pub const fn cache_state(mut self, state: CacheState) -> Self {
+        self.cache = state;
+        self
+    }
+
+    /// A cache object made beforehand ([`CacheAdvice`](crate::CacheAdvice) says when one pays,
+    /// [`Payload::cache_object`](crate::Payload::cache_object) has the body that makes it). The payload names
+    /// it and leaves out what it holds, if it begins with just that; else the object is ignored, and
+    /// [`CacheReport::content`](crate::CacheReport::content) says why. Default: none.
+    #[must_use]
+    pub fn cached_content(mut self, content: CachedContent) -> Self {
+        self.content = Some(content);
+        self
+    }
+
+    /// The format.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The model's name as given.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// The request, with everything filled in.
+    ///
+    /// # Errors
+    /// [`CatalogueError::UnknownModel`], with the names that resemble it; [`CatalogueError::WrongProvider`] for a model
+    /// that nobody offers behind the format.
+    pub fn build_request(&self, catalogue: &Catalogue) -> Result<CompileRequest, CatalogueError> {
+        let spec = catalogue.resolve(&self.model)?;
+        ensure_format_supported(spec, self.format)?;
+        let window = self.window.unwrap_or(spec.context_window);
+        let mut options = self.options.clone();
+        // Parameters that say what an option says become that option: otherwise the payload would name
+        // an output limit that the budget does not know.
+        let known = |(name, value): &&(String, Raw)| {
+            if name == "generationConfig"
+                && let Some(fields) = value.fields()
+            {
+                // What Gemini calls otherwise, and keeps here.
+                for (name, value) in fields.iter() {
+                    take_option(&mut options, name, &Raw::from(value));
+                }
+            }
+            !take_option(&mut options, name, value)
+        };
+        let params: Vec<(String, Raw)> = self.params.iter().filter(known).cloned().collect();
+        let reserve = self.reserve.or(options.max_output_tokens);
+        // An eighth leaves most of the window to the input and is still a long answer; a reserve above
+        // the output limit would only waste room.
+        let eighth = (window / 8).min(spec.output_limit.unwrap_or(u64::MAX));
+        let reserve = reserve.unwrap_or(eighth);
+        // Some models take less input than their window minus the answer: the window is lowered so
+        // that the limit comes out right.
+        let most = spec.input_limit.unwrap_or(u64::MAX);
+        let mut dialect = Dialect::of(self.format);
+        adapt_dialect(&mut dialect, spec);
+        Ok(CompileRequest {
+            dialect,
+            model: spec.id.clone(),
+            window: window.min(most.saturating_add(reserve)),
+            reserve,
+            options,
+            params,
+            tools: self.tools.clone(),
+            offer: None,
+            media: rules_of(spec).clone(),
+            narrowing: None,
+            tool_prompt: spec.tool_prompt,
+            prefill: spec.capabilities.prefill,
+            history: self.history.clone(),
+            cache: CachePolicy {
+                rules: CacheRules::for_model(spec, self.format),
+                marks: self.marks,
+                prices: spec.prices.clone(),
+                state: self.cache,
+                content: self.content.clone(),
+            },
+        })
+    }
+}
+
+/// Whether somebody offers the model behind the format. Chat Completions are taken by all providers in one way or
+/// another, and several take Anthropic's messages beside their own; but OpenAI, Anthropic and Google do not take each
+/// other's formats, and Gemini's is nobody else's. A model without a provider may stand behind anything.
+fn ensure_format_supported(spec: &ModelSpec, format: Format) -> Result<(), CatalogueError> {
+    if spec.provider.is_empty() {
+        return Ok(());
+    }
+    // The format a provider is known for; several also take Chat Completions.
+    let native = Format::of_provider(&spec.provider);
+    let taken = match format {
+        Format::Gemini => native == Format::Gemini,
+        Format::Anthropic | Format::OpenAiResponses => {
+            native == format || native == Format::OpenAiChat
+        }
+        Format::OpenAiChat | Format::Ui | Format::Items => true,
+    };
+    if taken {
+        return Ok(());
+    }
+    Err(CatalogueError::WrongProvider {
+        model: spec.id.clone(),
+        provider: spec.provider.clone(),
+        format: format.as_str(),
+        native: native.as_str(),
+    })
+}
+
+/// Sets the option that a parameter of this name and value is in every format; `false` for any other.
+/// So a parameter wins over an option of the document it goes with, whatever either is called.
+fn take_option(options: &mut RequestOptions, name: &str, value: &Raw) -> bool {
+    match name {
+        "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "maxOutputTokens" => {
+            match value.parse_as() {
+                Ok(limit) => options.max_output_tokens = Some(limit),
+                Err(_) => return false,
+            }
+        }
+        "temperature" => match value.parse_as() {
+            Ok(number) => options.temperature = Some(number),
+            Err(_) => return false,
+        },
+        "top_p" | "topP" => match value.parse_as() {
+            Ok(number) => options.top_p = Some(number),
+            Err(_) => return false,
+        },
+        _ => return false,
+    }
+    true
+}
+
+/// Compiles lists of items, without a store and without a plan.
+///
+/// ```
+/// use contexture_catalogue::Catalogue;
+/// use contexture_compile::{Compiler, Contribution, Target};
+/// use contexture_ir::{Message, Role};
+///
+/// let items = [Message::text(Role::User, "What is the capital of Mali?").into()];
+/// let compiler = Compiler::new(Catalogue::builtin())
+///     .with_contribution(Contribution::system("instructions", "Answer in one word."));
+/// let compiled = compiler.compile(&items, &Target::openai_chat("gpt-4o").window(16_000))?;
+/// assert!(compiled.payload.to_json().contains("Answer in one word."));
+/// println!("{}", compiled.report);
+/// # Ok::<(), contexture_compile::CompileError>(())
+/// ```
+#[derive(Debug)]
+pub struct Compiler<'a> {
+    catalogue: &'a Catalogue,
+    contributions: Vec<Contribution>,
+    counter: Option<&'a dyn TokenCounter>,
+    narrowing: Option<CalibratedRange>,
+    manifests: bool,
+}
+
+/// How often what a manifest pushed out is taken into it.
+const ROUNDS: usize = 4;
+
+impl<'a> Compiler<'a> {
+    /// A compiler that knows the catalogue's models.
+    #[must_use]
+    pub const fn new(catalogue: &'a Catalogue) -> Self {
+        Self {
+            catalogue,
+            contributions: Vec::new(),
+            counter: None,
+            narrowing: None,
+            manifests: false,
+        }
+    }
+
+    /// Stands a manifest for what does not fit: the files, commands, errors, identifiers and numbers of
+    /// it. Without, what does not fit is left out.
+    #[must_use]
+    pub const fn with_manifests(mut self) -> Self {
+        self.manifests = true;
+        self
+    }
+
+    /// Says this too, in every compile.
+    #[must_use]
+    pub fn with_contribution(mut self, contribution: Contribution) -> Self {
+        self.contributions.push(contribution);
+        self
+    }
+
+    /// Counts with this instead of the model's own counter.
+    #[must_use]
+    pub const fn with_counter(mut self, counter: &'a dyn TokenCounter) -> Self {
+        self.counter = Some(counter);
+        self
+    }
+
+    /// Narrows counts so; see [`Calibration`](crate::Calibration). Default: they are not.
+    #[must_use]
+    pub const fn with_calibrated_range(mut self, narrowing: Option<CalibratedRange>) -> Self {
+        self.narrowing = narrowing;
+        self
+    }
+
+    /// Compiles the items for the target.
+    ///
+    /// # Errors
+    /// [`CompileError`].
+    pub fn compile(&self, items: &[Item], target: &Target) -> Result<Compiled, CompileError> {
+        self.compile_with(items, target, &mut Scratch::new())
+    }
+
+    /// As [`Self::compile`], without counting and writing again what earlier compiles with this scratch did.
+    ///
+    /// # Errors
+    /// [`CompileError`].
+    pub fn compile_with(
+        &self,
+        items: &[Item],
+        target: &Target,
+        scratch: &mut Scratch,
+    ) -> Result<Compiled, CompileError> {
+        let mut request = target.build_request(self.catalogue)?;
+        request.narrowing = self.narrowing;
+        let encoding = self.catalogue.resolve(target.model())?.encoding;
+        let counter = self.counter.unwrap_or(counter_for(encoding));
+        // Without a store there is no earlier plan: each call is compiled for itself.
+        let mut inlined = InlinedManifests {
+            path: PathItem::from_items(items.iter().cloned()),
+            covers: Vec::new(),
+        };
+        let mut run = |inlined: &InlinedManifests| {
+            let input = CompileInput {
+                path: &inlined.path,
+                covers: &inlined.covers,
+                passes: &[],
+                contributions: &self.contributions,
+                plan: &Plan::default(),
+                request: &request,
+                counter,
+                cancel: None,
+            };
+            compile(&input, scratch)
+        };
+        let mut compiled = run(&inlined)?;
+        // Each manifest takes room and can push out more, which the next round covers as well. A few
+        // rounds settle it; the last one that compiled stands.
+        for _ in 0..if self.manifests { ROUNDS } else { 0 } {
+            let omitted = &compiled.report.omitted;
+            let Some(next) =
+                inline_manifests(&inlined, items.len(), omitted, target.format, counter)
+            else {
+                break;
+            };
+            // A manifest for which there is no room is none.
+            let Ok(again) = run(&next) else {
+                break;
+            };
+            (inlined, compiled) = (next, again);
+        }
+        Ok(compiled)
+    }
+}

@@ -1,0 +1,160 @@
+//! Why a request was not compiled. There is no payload that breaks the post-condition: there is a
+//! refusal instead, and it says by how much and by what.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use contexture_catalogue::CatalogueError;
+use contexture_wire::Format;
+
+/// A request that cannot be compiled as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// What must be said is larger than what may be said. `needed` is the sum of `segments`, which
+    /// lists only what is required.
+    #[error(
+        "the request does not fit: {needed} tokens needed, {allowed} allowed (window {window} − reserve {reserve})"
+    )]
+    DoesNotFit {
+        /// The sum of the required segments.
+        needed: u64,
+        /// Window minus reserve.
+        allowed: u64,
+        /// The model's window.
+        window: u64,
+        /// What is kept free for the answer.
+        reserve: u64,
+        /// The required segments and their tokens, in payload order.
+        segments: Vec<RequiredSegment>,
+    },
+    /// The reserve leaves no room for a request.
+    #[error("window {window} is not larger than the reserve {reserve}: nothing may be said")]
+    WindowTooSmall {
+        /// The model's window.
+        window: u64,
+        /// What is kept free for the answer.
+        reserve: u64,
+    },
+    /// There is nothing a model could answer.
+    #[error("nothing to say: {format} needs at least one message")]
+    NothingToSay {
+        /// The target.
+        format: Format,
+    },
+    /// The target takes no requests.
+    #[error("{format} is not a provider's format: it takes no requests")]
+    UnsupportedTarget {
+        /// The target.
+        format: Format,
+    },
+    /// A verbatim parameter is not valid JSON text or names a field that compile owns.
+    #[error("parameter `{name}`: {what}")]
+    BadParameter {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The items of a contribution cannot stand where they are to be placed.
+    #[error("contribution `{source_name}`: {what}")]
+    BadContribution {
+        /// The contribution's source.
+        source_name: String,
+        /// What is wrong with its items.
+        what: String,
+    },
+    /// A renderer cannot write a contribution.
+    #[error("cannot render `{source_name}`: {what}")]
+    Render {
+        /// The contribution's source.
+        source_name: String,
+        /// The renderer's account.
+        what: String,
+    },
+    /// Another thread called the compile off.
+    #[error("the compile was cancelled")]
+    Cancelled,
+    /// The finished payload broke the post-condition: a fault of this program, reported instead of
+    /// being sent.
+    #[error("the payload would be refused: {what}")]
+    Unsound {
+        /// Which condition, where.
+        what: String,
+    },
+}
+
+/// One segment that must be sent.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct RequiredSegment {
+    /// `framing`, `tools`, a contribution's source, `task`, `last round`.
+    pub name: String,
+    /// Its tokens, as budgeted.
+    pub tokens: u64,
+}
+
+impl Refusal {
+    /// A stable word for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::DoesNotFit { .. } => "does_not_fit",
+            Self::WindowTooSmall { .. } => "window_too_small",
+            Self::NothingToSay { .. } => "nothing_to_say",
+            Self::UnsupportedTarget { .. } => "unsupported_target",
+            Self::BadParameter { .. } => "bad_parameter",
+            Self::BadContribution { .. } => "bad_contribution",
+            Self::Render { .. } => "render",
+            Self::Cancelled => "cancelled",
+            Self::Unsound { .. } => "unsound",
+        }
+    }
+}
+
+/// Calls compiles off that were given it. Clones are the same; once cancelled it stays so.
+///
+/// A compile looks at it between its passes, and ends with [`Refusal::Cancelled`]. What its scratch learned
+/// until then stays good.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Not cancelled yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels.
+    pub fn cancel(&self) {
+        // Relaxed suffices: no other memory is published with the flag, and a compile that sees it one
+        // pass later is still cancelled.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// To be asked between passes.
+    pub(crate) fn ensure_not_cancelled(cancel: Option<&Self>) -> Result<(), Refusal> {
+        match cancel {
+            Some(cancel) if cancel.is_cancelled() => Err(Refusal::Cancelled),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why there is no payload.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The model is not in the catalogue.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The request cannot be compiled.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}

@@ -1,0 +1,284 @@
+//! Applies the covers in effect: what a compaction stands for is left out, and the compaction is shown
+//! in its place.
+//!
+//! Nothing is recognised by its text. A compaction that names what it covers, in its field
+//! [`COVERS`], was made for a path of ours; it is shown where a cover says so and nowhere else, which is
+//! how taking a compaction back works. Any other compaction is a provider's and stands where it is.
+//!
+//! No compaction stands for what is no history, the host's own words, nor for a round in which something is pinned.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use contexture_ir::{Item, Role};
+use contexture_wire::Format;
+
+use crate::blocks::{ShownAs, ViewEntry, group_into_rounds, split_into_blocks};
+use crate::input::Cover;
+use crate::report::OmitReason;
+
+/// The field in which a compaction of ours names what it covers. What it says is its maker's business:
+/// that it is there tells such a compaction from a provider's. No provider is sent it, as it is in our
+/// own namespace.
+pub const COVERS: &str = "ctx:covers";
+
+/// What some covers make of a path. The outermost count; what overlaps or does not fit the path is
+/// ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ActiveCovers {
+    /// Disjoint, by their first item.
+    outer: Vec<Cover>,
+    /// By compaction: the first item it stands for.
+    view_indexes: BTreeMap<usize, usize>,
+}
+
+impl ActiveCovers {
+    /// What some covers mean for a path of so many items, of which these are compactions.
+    #[must_use]
+    pub fn from_covers(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
+        let fits = |cover: &&Cover| {
+            let span = cover.first..=cover.last;
+            let there = cover.last < items && compacts(cover.compaction);
+            // Covers come from stored state, which may be of another path or damaged: whatever does
+            // not fit is ignored instead of refused.
+            there && !span.is_empty() && !span.contains(&cover.compaction)
+        };
+        let mut sorted: Vec<Cover> = covers.iter().filter(fits).copied().collect();
+        // Of those that begin at the same item the widest comes first, of equals the newest.
+        // An outer cover hides the inner ones, which stand for parts of the same span.
+        sorted.sort_by_key(|cover| (cover.first, Reverse(cover.last), Reverse(cover.compaction)));
+        let mut outer: Vec<Cover> = Vec::new();
+        for cover in sorted {
+            if outer.last().is_none_or(|before| cover.first > before.last) {
+                outer.push(cover);
+            }
+        }
+        let places = outer.iter().map(|cover| (cover.compaction, cover.first));
+        Self {
+            view_indexes: places.collect(),
+            outer,
+        }
+    }
+
+    /// Whether it touches nothing at or behind an index.
+    pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
+        let ends = |cover: &Cover| cover.last.max(cover.compaction) < index;
+        self.outer.iter().all(ends)
+    }
+
+    /// The covers in effect, by their first item.
+    pub(crate) fn covers(&self) -> &[Cover] {
+        &self.outer
+    }
+
+    /// Whether an item is a compaction in effect, and so stands elsewhere.
+    pub(crate) fn is_active_compaction(&self, index: usize) -> bool {
+        self.view_indexes.contains_key(&index)
+    }
+
+    /// The indexes of the items that the view for a target shows, in its order. Items come with their
+    /// indexes, those that models may read.
+    pub fn shown_indexes(
+        &self,
+        items: &[(usize, &Item)],
+        pinned: impl Fn(usize) -> bool,
+        target: Format,
+    ) -> Vec<usize> {
+        // A pin keeps its whole round: a pinned output without its call would be illegal for the
+        // provider.
+        let marked = items.iter();
+        let marked = marked.map(|(index, item)| (*item, pinned(*index) && self.is_covered(*index)));
+        let stays = pinned_rounds(marked, target);
+        let places = items.iter().enumerate();
+        let shown = places.filter(|(at, (index, item))| {
+            stays.contains(at) || self.omit_reason(*index, item).is_none()
+        });
+        let mut shown: Vec<usize> = shown.map(|(_, (index, _))| *index).collect();
+        shown.sort_by_key(|index| self.view_index(*index));
+        shown
+    }
+
+    /// Why an item is not in the view, if it is not.
+    fn omit_reason(&self, index: usize, item: &Item) -> Option<OmitReason> {
+        // The words of the host are instructions, not history: a summary must not replace them.
+        if self.is_active_compaction(index) || is_host_message(item) {
+            None
+        } else if self.is_covered(index) {
+            Some(OmitReason::Covered)
+        } else {
+            // A compaction of ours that no cover names was taken back.
+            is_own_compaction(item).then_some(OmitReason::Uncovered)
+        }
+    }
+
+    fn is_covered(&self, index: usize) -> bool {
+        let at = self.outer.partition_point(|cover| cover.first <= index);
+        let cover = at.checked_sub(1).and_then(|at| self.outer.get(at));
+        cover.is_some_and(|cover| index <= cover.last)
+    }
+
+    /// Where an item stands in the view: at its own index, or where what it covers begins.
+    #[must_use]
+    pub fn view_index(&self, index: usize) -> usize {
+        self.view_indexes.get(&index).copied().unwrap_or(index)
+    }
+}
+
+/// Leaves out what is covered and puts the compactions in its place. Entries are in path order.
+pub(crate) fn apply_covers(
+    entries: Vec<ViewEntry>,
+    covering: &ActiveCovers,
+    target: Format,
+) -> (Vec<ViewEntry>, Vec<(usize, OmitReason)>) {
+    let marked = entries.iter().map(|entry| {
+        let covered = |index| covering.is_covered(index);
+        (
+            &*entry.item,
+            entry.pinned && entry.source.is_some_and(covered),
+        )
+    });
+    let pinned = pinned_rounds(marked, target);
+    let mut hidden = Vec::new();
+    let mut kept: Vec<ViewEntry> = Vec::with_capacity(entries.len());
+    for (at, entry) in entries.into_iter().enumerate() {
+        let why = entry.source.and_then(|index| {
+            let why = covering.omit_reason(index, &entry.item)?;
+            Some((index, why))
+        });
+        let why = why.filter(|_| !pinned.contains(&at));
+        match why {
+            Some(why) => hidden.push(why),
+            None if entry
+                .source
+                .is_some_and(|index| covering.is_active_compaction(index)) =>
+            {
+                kept.push(shown_compaction(&entry));
+            }
+            None => kept.push(entry),
+        }
+    }
+    // Stable, so several entries at one place keep their order. Compactions move to where their span
+    // begins; without covers the path order is the order of the view.
+    if !covering.outer.is_empty() {
+        kept.sort_by_key(|entry| entry.source.map_or(0, |index| covering.view_index(index)));
+    }
+    (kept, hidden)
+}
+
+/// The places of the items in whose round something covered is pinned, compactions apart. Items come
+/// with whether that is said of them.
+fn pinned_rounds<'i>(
+    items: impl Iterator<Item = (&'i Item, bool)> + Clone,
+    target: Format,
+) -> BTreeSet<usize> {
+    if !items.clone().any(|(_, pinned)| pinned) {
+        return BTreeSet::new();
+    }
+    let (items, pinned): (Vec<&Item>, Vec<bool>) = items.unzip();
+    let blocks = split_into_blocks(items.iter().copied(), target);
+    let rounds = group_into_rounds(blocks.iter().map(|block| block.class));
+    let ends = rounds.iter().filter_map(|round| {
+        let blocks = blocks.get(round.clone())?;
+        Some(blocks.first()?.items.start..blocks.last()?.items.end)
+    });
+    let stays = |at: &usize| !matches!(items.get(*at), None | Some(Item::Compaction(_)));
+    ends.filter(|round| {
+        let own = pinned.get(round.clone());
+        own.is_some_and(|own| own.contains(&true))
+    })
+    .flatten()
+    .filter(stays)
+    .collect()
+}
+
+/// A compaction as it is sent: what it covers is nobody's business but ours.
+fn shown_compaction(entry: &ViewEntry) -> ViewEntry {
+    let mut item = Item::clone(&entry.item);
+    if let Item::Compaction(compaction) = &mut item {
+        // Never sent: the field is bookkeeping, and an unknown field may be refused.
+        compaction.extra.remove(COVERS);
+    }
+    entry.with_item(item, ShownAs::Compaction)
+}
+
+/// Whether an item is a compaction that names what it covers.
+fn is_own_compaction(item: &Item) -> bool {
+    matches!(item, Item::Compaction(compaction) if compaction.extra.get(COVERS).is_some())
+}
+
+/// Whether the host said it, in the midst of a history.
+fn is_host_message(item: &Item) -> bool {
+    let host = |role| matches!(role, Role::System | Role::Developer);
+    matches!(item, Item::Message(message) if host(message.role))
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture_ir::{Compaction, ContentHash, Message, Part, Raw, Role};
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn path(covering: &[usize], items: usize) -> Vec<ViewEntry> {
+        (0..items)
+            .map(|index| {
+                let item: Item = if covering.contains(&index) {
+                    let mut compaction = Compaction {
+                        summary: vec![Part::input_text("all that")],
+                        ..Compaction::default()
+                    };
+                    compaction.extra.set(COVERS, Raw::null());
+                    compaction.into()
+                } else {
+                    Message::text(Role::User, index.to_string()).into()
+                };
+                ViewEntry::new(Arc::new(item), ContentHash::of(&[0]), index)
+            })
+            .collect()
+    }
+
+    #[track_caller]
+    fn check(covers: &[(usize, usize, usize)], shown: &[usize], uncovered: &[usize]) {
+        let covers: Vec<Cover> = covers
+            .iter()
+            .map(|&(compaction, first, last)| Cover {
+                compaction,
+                first,
+                last,
+            })
+            .collect();
+        let (entries, hidden) = apply_covers(
+            path(&[5, 8], 10),
+            &ActiveCovers::from_covers(&covers, 10, |at| [5, 8].contains(&at)),
+            Format::OpenAiChat,
+        );
+        let sources: Vec<usize> = entries.iter().filter_map(|entry| entry.source).collect();
+        assert_eq!(sources, shown, "{covers:?}");
+        assert_eq!(sources.len() + hidden.len(), 10);
+        let away = hidden
+            .iter()
+            .filter(|(_, why)| *why == OmitReason::Uncovered);
+        assert_eq!(away.map(|(index, _)| *index).collect::<Vec<_>>(), uncovered);
+    }
+
+    #[test]
+    fn a_compaction_stands_where_what_it_covers_stood() {
+        check(&[], &[0, 1, 2, 3, 4, 6, 7, 9], &[5, 8]);
+        check(&[(5, 1, 3)], &[0, 5, 4, 6, 7, 9], &[8]);
+        check(&[(5, 0, 4), (8, 6, 7)], &[5, 8, 9], &[]);
+        // The wider one counts, and the narrower one is not shown.
+        check(&[(5, 0, 3), (8, 0, 7)], &[8, 9], &[]);
+        check(&[(5, 1, 2), (8, 0, 3)], &[8, 4, 6, 7, 9], &[5]);
+    }
+
+    #[test]
+    fn covers_that_fit_no_path_are_ignored() {
+        check(
+            &[(5, 3, 1), (5, 4, 6), (12, 0, 1), (5, 0, 10)],
+            &[0, 1, 2, 3, 4, 6, 7, 9],
+            &[5, 8],
+        );
+        // The second overlaps the first.
+        check(&[(5, 0, 2), (8, 2, 4)], &[5, 3, 4, 6, 7, 9], &[8]);
+    }
+}

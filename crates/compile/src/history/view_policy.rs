@@ -1,0 +1,174 @@
+//! How the items of a path are shown, decided before anything is lowered: what compactions stand for,
+//! what is cleared, what is previewed. A function of plan, policy and path; equal treatments of one path give equal views.
+//!
+//! Not here: where the history is cut, which depends on what the rest of the request leaves.
+
+use contexture_condense::{PreviewPolicy, Previewer, Previewing};
+use contexture_ir::{ContentHash, Item};
+use contexture_prompt_cache::Rates;
+
+use crate::blocks::{Lowerer, Memo, ViewEntry, select_for_model};
+use crate::error::{Cancel, Refusal};
+use crate::history::clear::clear_entries;
+use crate::history::covers::{ActiveCovers, apply_covers};
+use crate::history::host_pass::run_host_passes;
+use crate::history::preview::preview_outputs;
+use crate::input::{ClearFrontier, ClearPolicy, CompileInput, Pass, PassPoint, PathItem};
+use crate::report::OmitReason;
+
+/// How a path is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ViewPolicy {
+    active_covers: ActiveCovers,
+    clear: Option<ClearPolicy>,
+    pub(crate) frontier: ClearFrontier,
+    preview: Option<PreviewPolicy>,
+    /// A policy for previews that is not in effect yet.
+    pending_previews: Option<PreviewPolicy>,
+}
+
+/// What the host has in it: passes of its own, and a way to call it off.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ViewRequest<'a> {
+    passes: &'a [&'a dyn Pass],
+    cancel: Option<&'a Cancel>,
+}
+
+impl<'a> ViewRequest<'a> {
+    pub(crate) const fn from_input(input: &CompileInput<'a>) -> Self {
+        Self {
+            passes: input.passes,
+            cancel: input.cancel,
+        }
+    }
+}
+
+/// Entries and what was left out of them, with its reason.
+pub(crate) type ViewWithOmissions = (Vec<ViewEntry>, Vec<(usize, OmitReason)>);
+
+impl ViewPolicy {
+    /// The plan's, if it is for this target and this path.
+    pub(crate) fn from_plan(input: &CompileInput<'_>, target: &str) -> Self {
+        let plan = input.plan;
+        let same_target = plan
+            .prefix
+            .as_ref()
+            .is_some_and(|prefix| prefix.target == target);
+        let clear = input.request.history.clear.policy();
+        let frontier = plan
+            .clear
+            .filter(|frontier| same_target && clear.is_some() && is_on_path(frontier, input.path));
+        // A cover may only name a compaction; anything else in its place means that the path is not
+        // the one it was made for.
+        let compacts = |at: usize| {
+            let item = input.path.get(at).map(|item| &*item.item);
+            matches!(item, Some(Item::Compaction(_)))
+        };
+        let previews = input.request.history.preview.clone();
+        let cache = &input.request.cache;
+        let priced = Rates::for_request(&cache.prices, cache.rules.kind, 0).is_some();
+        // Without prices nothing can be weighed, so previews begin at once.
+        let begun = |policy: &PreviewPolicy| {
+            policy.when == Previewing::Always || same_target && plan.previews || !priced
+        };
+        let (preview, pending) = match previews {
+            Some(policy) if begun(&policy) => (Some(policy), None),
+            other => (None, other),
+        };
+        Self {
+            active_covers: ActiveCovers::from_covers(input.covers, input.path.len(), compacts),
+            clear: clear.cloned(),
+            preview,
+            pending_previews: pending,
+            frontier: frontier.unwrap_or(ClearFrontier::NONE),
+        }
+    }
+
+    /// The entries of a path from its item `first` on: of a whole path, or of what is behind all that
+    /// the treatment changes.
+    pub(crate) fn build_view(
+        &self,
+        path: &[PathItem],
+        first: usize,
+        asked: ViewRequest<'_>,
+        press: &Lowerer<'_>,
+        memo: &mut Memo,
+    ) -> Result<ViewWithOmissions, Refusal> {
+        let (entries, mut hidden) = select_for_model(path, first);
+        // Before covers: a pass that removes an item must not find it hidden already, and what it adds
+        // is treated like the rest.
+        let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::BeforeView);
+        hidden.extend(left_out);
+        Cancel::ensure_not_cancelled(asked.cancel)?;
+        let (mut entries, covered) =
+            // Covers before clearing: what a compaction stands for needs no placeholder.
+            apply_covers(entries, &self.active_covers, press.dialect().format);
+        hidden.extend(covered);
+        if let Some(policy) = &self.clear
+            && self.frontier != ClearFrontier::NONE
+        {
+            let (kept, cleared) = clear_entries(entries, &self.frontier, policy, |entry| {
+                press.count_item(entry, memo).high
+            });
+            hidden.extend(cleared);
+            entries = kept;
+        }
+        Cancel::ensure_not_cancelled(asked.cancel)?;
+        // Previews last, on what neither was left out nor cleared.
+        if let Some(policy) = &self.preview {
+            let counter = press.item_weigher().counter;
+            preview_outputs(&mut entries, &Previewer { policy, counter });
+        }
+        Cancel::ensure_not_cancelled(asked.cancel)?;
+        let (entries, left_out) = run_host_passes(entries, asked.passes, PassPoint::AfterView);
+        hidden.extend(left_out);
+        Ok((entries, hidden))
+    }
+
+    /// Whether items at or behind an index are shown as they would be without it.
+    pub(crate) fn affects_nothing_after(&self, index: usize) -> bool {
+        self.active_covers.affects_nothing_after(index) && self.frontier.settled <= index
+    }
+
+    /// The policy for previews that is not in effect yet.
+    pub(crate) const fn pending_previews(&self) -> Option<&PreviewPolicy> {
+        self.pending_previews.as_ref()
+    }
+
+    /// Outputs are previewed from now on.
+    pub(crate) fn begin_previews(&mut self) {
+        self.preview = self.pending_previews.take();
+    }
+
+    /// Whether outputs are previewed.
+    pub(crate) const fn has_previews(&self) -> bool {
+        self.preview.is_some()
+    }
+
+    /// The covers in effect.
+    pub(crate) const fn active_covers(&self) -> &ActiveCovers {
+        &self.active_covers
+    }
+
+    /// The frontier as the plan keeps it.
+    pub(crate) fn clear_frontier(&self) -> Option<ClearFrontier> {
+        (self.frontier != ClearFrontier::NONE).then_some(self.frontier)
+    }
+
+    /// The identity of the covers in effect.
+    pub(crate) fn covers_hash(&self) -> Option<ContentHash> {
+        let covers = self.active_covers.covers();
+        let words = covers
+            .iter()
+            .flat_map(|cover| [cover.compaction, cover.first, cover.last]);
+        let bytes: Vec<u8> = words.flat_map(|word| (word as u64).to_le_bytes()).collect();
+        // Without covers there is nothing to identify, and the plan holds no hash.
+        (!bytes.is_empty()).then(|| ContentHash::of(&bytes))
+    }
+}
+
+/// Whether a frontier is of this path.
+fn is_on_path(frontier: &ClearFrontier, path: &[PathItem]) -> bool {
+    let there = path.get(frontier.settled).map(|item| item.hash);
+    there == Some(frontier.hash) && frontier.outputs.max(frontier.reasoning) <= frontier.settled
+}

@@ -1,0 +1,37 @@
+//! What a compile is given: the path, contributions, the plan of the call before, the request with its policies.
+//!
+//! Terms:
+//! * A *path* is the list of items from the first to the head, with their hashes and audiences.
+//! * A *contribution* is a text, or items, that layers and hosts add to one call. Its *band* says where it stands.
+//! * A *plan* is what one compile hands to the next, so that what was sent is sent again unchanged.
+//! * A *pass* is a transformation of the items that the host brings along.
+//! * The *call context* is what a host says with every call: texts, state, guardrails.
+//!
+//! Data with constructors only. Nothing here knows a format, counts tokens or looks at a report.
+
+mod calibrated_range;
+mod call_context;
+mod contribution;
+mod guardrails;
+mod pass;
+mod plan;
+mod policy;
+mod request;
+mod state;
+mod tool_offer;
+
+pub use calibrated_range::CalibratedRange;
+pub(crate) use calibrated_range::{PARTS, is_comparable};
+pub use call_context::CallContext;
+pub use contribution::{Band, Budget, Content, Contribution, Stability};
+pub use guardrails::{GuardrailError, Guardrails};
+pub use pass::{Pass, PassPoint, ViewItem};
+pub(crate) use plan::PlanDecisions;
+pub use plan::{
+    Advice, ClearFrontier, CompactAdvice, EpochReason, EpochReport, Plan, Prefix, SentHistory,
+    TrimFrontier,
+};
+pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
+pub use request::{CompileInput, CompileRequest, Cover, PathItem};
+pub use state::{Placement, StateError};
+pub use tool_offer::{OfferedTools, ToolOffer};

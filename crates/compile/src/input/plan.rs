@@ -1,0 +1,314 @@
+//! The plan: what one compile decided about the history and the next one keeps to.
+//!
+//! Providers cache by prefix, so whatever removes earlier content is decided once and stays decided
+//! until a trigger fires. The plan travels with the conversation (a state entry on its node), so it
+//! rewinds with it. A plan that does not belong to the path it is given with is noticed and replaced,
+//! never obeyed.
+
+use contexture_ir::{ContentHash, concat_hashes, finish_content_hash};
+use contexture_prompt_cache::{CacheAdvice, CachedPrefix};
+use serde::{Deserialize, Serialize};
+
+use crate::input::calibrated_range::CalibratedRange;
+use crate::input::tool_offer::OfferedTools;
+
+/// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    /// Counts the changes of the cacheable prefix.
+    pub epoch: u64,
+    /// Why the current epoch began; absent before the first compile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<EpochReason>,
+    /// What stands before the history; absent before the first compile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Prefix>,
+    /// The history as it was sent last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<SentHistory>,
+    /// What the provider is expected to keep of the payload.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<CachedPrefix>,
+    /// The identity of the compactions in effect, if there are any.
+    #[serde(
+        with = "contexture_ir::hex::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub covers: Option<ContentHash>,
+    /// Up to where old content is cleared, if any is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clear: Option<ClearFrontier>,
+    /// Where the history begins, if its older part is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim: Option<TrimFrontier>,
+    /// How ranges of counts were narrowed, if they were. A request says it anew
+    /// ([`CompileRequest::narrowing`](crate::CompileRequest::narrowing)); hosts hold it through an epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub narrowing: Option<CalibratedRange>,
+    /// The tools that were offered out of a registry, in their order, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<OfferedTools>,
+    /// Whether long outputs are previewed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub previews: bool,
+    /// How many more calls until the last rewriting that was made for money has paid back what it cost; before that
+    /// there is no other.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub owes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_zero(calls: &u64) -> bool {
+    *calls == 0
+}
+
+/// The identity of what stands before the history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefix {
+    /// Format, model and token limit: `anthropic/claude-sonnet-5/14000`.
+    pub target: String,
+    /// The tools offered.
+    #[serde(with = "contexture_ir::hex")]
+    pub tools: ContentHash,
+    /// The system prompt.
+    #[serde(with = "contexture_ir::hex")]
+    pub system: ContentHash,
+    /// The anchor band.
+    #[serde(with = "contexture_ir::hex")]
+    pub anchor: ContentHash,
+}
+
+/// The history as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentHistory {
+    /// How many blocks, the newest excepted: it may still grow.
+    pub blocks: usize,
+    /// The hash over those blocks.
+    #[serde(with = "contexture_ir::hex")]
+    pub hash: ContentHash,
+}
+
+/// The oldest item of the history that is still sent, the user messages apart that always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrimFrontier {
+    /// Its index on the path.
+    pub index: usize,
+    /// Its content hash, by which a plan of another path is noticed.
+    #[serde(with = "contexture_ir::hex")]
+    pub hash: ContentHash,
+    /// The index of the user message that was being answered when the history was cut here, if it
+    /// stands before the frontier: it stays with the first user message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<usize>,
+}
+
+/// Up to where old content is cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClearFrontier {
+    /// Outputs before this index on the path are cleared.
+    pub outputs: usize,
+    /// Thoughts before this index are left out.
+    pub reasoning: usize,
+    /// Of the calls before this index, those that were made again are noticed.
+    pub settled: usize,
+    /// The content hash of the item at `settled`, by which a plan of another path is noticed.
+    #[serde(with = "contexture_ir::hex")]
+    pub hash: ContentHash,
+}
+
+impl ClearFrontier {
+    /// Nothing is cleared.
+    pub(crate) const NONE: Self = Self {
+        outputs: 0,
+        reasoning: 0,
+        settled: 0,
+        hash: ContentHash::from_bytes([0; 16]),
+    };
+}
+
+/// Why an epoch began: the reason a cached prefix no longer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EpochReason {
+    /// The first compile with this plan.
+    First,
+    /// Another format, model or limit.
+    TargetChanged,
+    /// Other tools.
+    ToolsChanged,
+    /// Another system prompt.
+    InstructionsChanged,
+    /// Another anchor.
+    AnchorChanged,
+    /// The history is not an extension of the one sent last.
+    HistoryChanged,
+    /// The history no longer fitted, so its older part was left out.
+    HistoryTrimmed,
+    /// The history grew too large, so old content was cleared.
+    HistoryCleared,
+    /// Another compaction is in effect, or one no longer is.
+    HistoryCompacted,
+    /// Long outputs are previewed from now on.
+    HistoryPreviewed,
+}
+
+impl EpochReason {
+    /// The word in reports and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::TargetChanged => "target_changed",
+            Self::ToolsChanged => "tools_changed",
+            Self::InstructionsChanged => "instructions_changed",
+            Self::AnchorChanged => "anchor_changed",
+            Self::HistoryChanged => "history_changed",
+            Self::HistoryTrimmed => "history_trimmed",
+            Self::HistoryCleared => "history_cleared",
+            Self::HistoryCompacted => "history_compacted",
+            Self::HistoryPreviewed => "history_previewed",
+        }
+    }
+}
+
+/// Whether the cached prefix of the previous request still holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EpochReport {
+    /// The epoch of this payload.
+    pub number: u64,
+    /// Why it began.
+    pub reason: EpochReason,
+    /// Whether it began with this compile.
+    pub opened: bool,
+}
+
+impl Plan {
+    /// The plan after a payload: `sent` are the blocks of its history.
+    pub(crate) fn next_plan<'h>(
+        &self,
+        prefix: Prefix,
+        sent: impl ExactSizeIterator<Item = &'h ContentHash>,
+        view: PlanDecisions,
+    ) -> (Self, EpochReport) {
+        // One pass over the hashes gives both: whether the history extends the one sent before, and
+        // what the next call compares with.
+        let (earlier, now) = history_digests(sent, self.sent.map(|sent| sent.blocks));
+        let extends = match (self.sent, earlier) {
+            (None, _) => true,
+            (Some(before), earlier) => earlier == Some(before.hash),
+        };
+        // In the order in which a payload is read: the first part that changed is why the cached
+        // prefix ends, whatever changed after it.
+        let reason = match &self.prefix {
+            None => Some(EpochReason::First),
+            Some(before) if before.target != prefix.target => Some(EpochReason::TargetChanged),
+            Some(before) if before.tools != prefix.tools => Some(EpochReason::ToolsChanged),
+            Some(before) if before.system != prefix.system => {
+                Some(EpochReason::InstructionsChanged)
+            }
+            Some(before) if before.anchor != prefix.anchor => Some(EpochReason::AnchorChanged),
+            Some(_) if view.trimmed => Some(EpochReason::HistoryTrimmed),
+            Some(_) if view.cleared => Some(EpochReason::HistoryCleared),
+            Some(_) if !extends && self.covers != view.covers => {
+                Some(EpochReason::HistoryCompacted)
+            }
+            Some(_) if !extends && self.previews != view.previews => {
+                Some(EpochReason::HistoryPreviewed)
+            }
+            Some(_) if !extends => Some(EpochReason::HistoryChanged),
+            Some(_) => None,
+        };
+        let opened = reason.is_some();
+        // Saturates: a stored plan may carry any number.
+        let epoch = self.epoch.saturating_add(u64::from(opened));
+        let reason = reason.or(self.reason).unwrap_or(EpochReason::First);
+        let plan = Self {
+            epoch,
+            reason: Some(reason),
+            prefix: Some(prefix),
+            sent: Some(now),
+            kept: view.kept,
+            covers: view.covers,
+            clear: view.clear,
+            trim: view.trim,
+            narrowing: view.narrowing,
+            tools: view.tools,
+            previews: view.previews,
+            owes: view.payback_calls,
+        };
+        let report = EpochReport {
+            number: epoch,
+            reason,
+            opened,
+        };
+        (plan, report)
+    }
+}
+
+/// What a compile decided about the view of the history, and what it expects to be cached.
+pub(crate) struct PlanDecisions {
+    pub(crate) kept: Vec<CachedPrefix>,
+    pub(crate) covers: Option<ContentHash>,
+    pub(crate) clear: Option<ClearFrontier>,
+    /// Whether this compile moved that frontier.
+    pub(crate) cleared: bool,
+    pub(crate) trim: Option<TrimFrontier>,
+    /// Whether this compile moved that one.
+    pub(crate) trimmed: bool,
+    pub(crate) narrowing: Option<CalibratedRange>,
+    pub(crate) tools: Option<OfferedTools>,
+    pub(crate) previews: bool,
+    pub(crate) payback_calls: u64,
+}
+
+/// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.
+fn history_digests<'h>(
+    sent: impl ExactSizeIterator<Item = &'h ContentHash>,
+    blocks: Option<usize>,
+) -> (Option<ContentHash>, SentHistory) {
+    // The newest block is left out, as the next items may still join it.
+    let settled = sent.len().saturating_sub(1);
+    let bytes = concat_hashes(sent.take(settled));
+    // 16 bytes a hash. The count comes from a stored plan and may be any number.
+    let end = blocks.and_then(|blocks| blocks.checked_mul(16));
+    let known = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end..)?)));
+    let (known, new) = known.unwrap_or((&[], &bytes));
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(known);
+    let earlier = end
+        .filter(|end| *end == known.len())
+        .map(|_| finish_content_hash(&hasher));
+    hasher.update(new);
+    let now = SentHistory {
+        blocks: settled,
+        hash: finish_content_hash(&hasher),
+    };
+    (earlier, now)
+}
+
+/// What the host may want to do before the next call. Data: compile performs nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Advice {
+    /// The history was trimmed: a compaction would bring its substance back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compact: Option<CompactAdvice>,
+    /// A cache object of what stands before the history would pay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheAdvice>,
+}
+
+/// The span of a path that a compaction would bring back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CompactAdvice {
+    /// Index on the path of the first item left out.
+    pub first: usize,
+    /// Index on the path of the last item left out.
+    pub last: usize,
+    /// What the span weighs, in tokens.
+    pub tokens: u64,
+}

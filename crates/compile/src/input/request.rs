@@ -1,0 +1,156 @@
+//! What is compiled: a path, contributions, a plan and a target.
+
+use std::sync::Arc;
+
+use contexture_catalogue::{MediaRules, ToolPrompt};
+use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, ToolDefinition};
+use contexture_tokens::TokenCounter;
+use contexture_tools::Offer;
+use contexture_wire::Dialect;
+
+use crate::error::Cancel;
+use crate::input::calibrated_range::CalibratedRange;
+use crate::input::contribution::Contribution;
+use crate::input::pass::Pass;
+use crate::input::plan::Plan;
+use crate::input::policy::{CachePolicy, HistoryPolicy};
+use crate::input::tool_offer::{OfferedTools, ToolOffer};
+
+/// One item of the path, shared with whoever loaded it.
+#[derive(Clone, Debug)]
+pub struct PathItem {
+    /// Its node, if it is stored.
+    pub node: Option<NodeId>,
+    /// The item.
+    pub item: Arc<Item>,
+    /// The hash of the item's stored bytes: equal hashes mean equal items.
+    pub hash: ContentHash,
+    /// Who may see it. What models may not see is left out, and the report says so.
+    pub audience: Audience,
+    /// Whether its round stays in the view, as it is, whatever else is cleared or cut.
+    pub pinned: bool,
+}
+
+/// A compaction and what it stands for: indexes on the path. The items of the span are left out and
+/// the compaction is shown in their place, wherever it is on the path. What the host said in the midst of the
+/// history stays in view behind it, and so does a round in which something is pinned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// The compaction.
+    pub compaction: usize,
+    /// The first item it stands for.
+    pub first: usize,
+    /// The last item it stands for.
+    pub last: usize,
+}
+
+impl PathItem {
+    /// An item that is not stored; its hash is that of its JSON.
+    #[must_use]
+    pub fn new(item: impl Into<Arc<Item>>) -> Self {
+        let item = item.into();
+        Self {
+            node: None,
+            hash: ContentHash::of(item.to_json().as_bytes()),
+            item,
+            audience: Audience::ALL,
+            pinned: false,
+        }
+    }
+
+    /// Several items that are not stored.
+    #[must_use]
+    pub fn from_items(items: impl IntoIterator<Item = Item>) -> Vec<Self> {
+        items.into_iter().map(Self::new).collect()
+    }
+}
+
+/// Everything a payload depends on. Nothing else does: no clock, no configuration, no environment.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileInput<'a> {
+    /// The path from the first item to the head.
+    pub path: &'a [PathItem],
+    /// Which compactions of the path are in effect: disjoint or nested, in any order. One that does
+    /// not fit the path is ignored. A compaction that says what it covers and is not named here is not
+    /// shown.
+    pub covers: &'a [Cover],
+    /// Passes of the host's over the history, in this order.
+    pub passes: &'a [&'a dyn Pass],
+    /// What else to say, in any order.
+    pub contributions: &'a [Contribution],
+    /// The plan of the previous compile on this path; `Plan::default()` for the first.
+    pub plan: &'a Plan,
+    /// To whom, and how much.
+    pub request: &'a CompileRequest,
+    /// What counts tokens for the model.
+    pub counter: &'a dyn TokenCounter,
+    /// What may call the compile off. It decides whether there is a payload, never what is in it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// The parameter that names a cache at OpenAI.
+const CACHE_KEY: &str = "prompt_cache_key";
+
+/// To whom, how much, and with which options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompileRequest {
+    /// The format and what its model knows of it.
+    pub dialect: Dialect,
+    /// The model's name as the provider knows it.
+    pub model: String,
+    /// How many tokens the model can hold, its answer included.
+    pub window: u64,
+    /// How many of them are kept free for the answer.
+    pub reserve: u64,
+    /// How to answer. An absent output limit becomes the reserve.
+    pub options: RequestOptions,
+    /// Top-level fields of the payload, verbatim. They win over fields of the same name; where both
+    /// are objects they are merged member by member, unless they are of different `type`s.
+    pub params: Vec<(String, Raw)>,
+    /// The tools offered, in this order.
+    pub tools: Vec<ToolDefinition>,
+    /// What the tools were chosen from, if they were; decides nothing about the payload.
+    pub offer: Option<ToolOffer>,
+    /// Whether the model may be given the beginning of its answer, that is whether a history may end
+    /// with the model speaking.
+    pub prefill: bool,
+    /// How the model counts pictures, files and sound.
+    pub media: MediaRules,
+    /// What reports of usage have left of the ranges of counts. `None`: all.
+    pub narrowing: Option<CalibratedRange>,
+    /// The system prompt that the provider adds to requests with tools. Absent: the format's bounds.
+    pub tool_prompt: Option<ToolPrompt>,
+    /// How much of the history is shown, and how.
+    pub history: HistoryPolicy,
+    /// How the provider's prompt cache is used.
+    pub cache: CachePolicy,
+}
+
+impl CompileRequest {
+    /// The same with these tools too, behind those it has.
+    #[must_use]
+    pub fn with_offer(mut self, offer: Offer) -> Self {
+        self.tools.extend(offer.tools);
+        self.offer = Some(ToolOffer {
+            // The order is kept in the plan, so the next selection extends this one instead of
+            // reordering the tools, which stand before everything in the cache.
+            latched: OfferedTools::from_selection(&offer.selection),
+            removed: offer.removed,
+        });
+        self
+    }
+
+    /// The same with a key by which the provider brings requests with one prefix to one cache: OpenAI's
+    /// `prompt_cache_key`. Changes nothing where the model's provider knows no such key
+    /// ([`CacheRules::keyed`](crate::CacheRules::keyed)), and where a parameter says one already.
+    #[must_use]
+    pub fn with_cache_key(mut self, key: ContentHash) -> Self {
+        let mut params = self.params.iter();
+        // A key that the caller set as a parameter wins.
+        if self.cache.rules.keyed && !params.any(|(name, _)| name == CACHE_KEY) {
+            let value = Raw::from_value(&key.to_string()).unwrap_or_else(|_| Raw::null());
+            self.params.push((CACHE_KEY.to_owned(), value));
+        }
+        self
+    }
+}

@@ -1,0 +1,131 @@
+//! What of a payload a cache object holds: its hash, the body that makes one, and the payload that
+//! names it.
+
+use std::sync::Arc;
+
+use contexture_ir::{ContentHash, Fields, quote_json};
+use contexture_prompt_cache::{CachedContent, ContentIgnored, Outline, setting_value};
+use contexture_wire::Format;
+
+use crate::contributions::{EnvelopeFields, push_member};
+use crate::payload::body::{Payload, SegmentPosition, system_names};
+
+/// The settings of tools, which an object holds too.
+const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
+const TOOLS: &str = "tools";
+const NAMED: [&str; 2] = ["cachedContent", "cached_content"];
+
+impl Payload {
+    /// The body of the call that makes a cache object (`cachedContents.create`) of the first so many
+    /// segments, to be kept for so many seconds, as
+    /// [`CacheAdvice`](crate::CacheAdvice) says. Nothing for a payload of another format than Gemini's.
+    #[must_use]
+    pub fn cache_object(&self, segments: usize, ttl_seconds: u64) -> Option<String> {
+        // A payload that names an object is made complete first: a new object holds all of the
+        // beginning.
+        let whole = self.full_payload();
+        if whole.head.format != Format::Gemini {
+            return None;
+        }
+        let mut edges = EnvelopeFields::parse_envelope(&whole.before, &whole.after)?;
+        let messages = segments.checked_sub(whole.head_segment_count())?;
+        let model = whole.head.model.trim_start_matches("models/");
+        let model = quote_json(&format!("models/{model}"));
+        let mut body = format!("{{\"model\":{model},\"ttl\":\"{ttl_seconds}s\"");
+        for member in edges.remove_members(&cached_member_names()) {
+            body.push(',');
+            push_member(&mut body, &member);
+        }
+        let contents = whole.elements.iter().take(messages);
+        let contents: Vec<&str> = contents.map(|one| &*one.json).collect();
+        if !contents.is_empty() {
+            body.push_str(",\"contents\":[");
+            body.push_str(&contents.join(","));
+            body.push(']');
+        }
+        body.push('}');
+        Some(body)
+    }
+
+    /// The hash by which a cache object of the first so many segments of the outline is known:
+    /// [`CachedContent::prefix`].
+    #[must_use]
+    pub fn cache_prefix(&self, segments: usize) -> ContentHash {
+        let whole = self.full_payload();
+        whole.cached_prefix_hash(&whole.outline(), segments)
+    }
+
+    /// The hash over the first so many segments and the settings of tools.
+    pub(crate) fn cached_prefix_hash(&self, outline: &Outline, segments: usize) -> ContentHash {
+        let around = format!("{}{}", self.before, self.after);
+        let fields = Fields::parse(&around).unwrap_or_default();
+        // The object holds the settings of tools as well, and a request beside it may not repeat them:
+        // another setting needs another object.
+        let config = TOOL_CONFIG
+            .map(|name| setting_value(&fields, &[name]))
+            .concat();
+        let prefix = segments
+            .checked_sub(1)
+            .map(|last| outline.prefix_hash(last));
+        let mut bytes = prefix.map_or_else(Vec::new, |prefix| prefix.as_bytes().to_vec());
+        bytes.extend_from_slice(config.as_bytes());
+        ContentHash::of(&bytes)
+    }
+
+    /// The payload that names a cache object and leaves out what it holds.
+    ///
+    /// Together they are the whole payload, which was verified and stays known to [`Payload::outline`].
+    pub(crate) fn name_cached_content(
+        &self,
+        content: &CachedContent,
+        outline: &Outline,
+    ) -> Result<Self, ContentIgnored> {
+        let edges = EnvelopeFields::parse_envelope(&self.before, &self.after);
+        let mut edges = edges.ok_or(ContentIgnored::Unsupported)?;
+        // A parameter of the caller names an object of its own; two cannot be named.
+        if !edges.remove_members(&NAMED).is_empty() {
+            return Err(ContentIgnored::Named);
+        }
+        let same = content.segments <= outline.segments.len()
+            && self.cached_prefix_hash(outline, content.segments) == content.prefix;
+        if !same {
+            return Err(ContentIgnored::PrefixChanged);
+        }
+        // Tools and system prompt are refused beside an object, so it must hold all of them or is of
+        // no use.
+        let messages = content.segments.checked_sub(self.head_segment_count());
+        let messages = messages.ok_or(ContentIgnored::HeadOutside)?;
+        let elements = self.elements.skip_first(messages);
+        // Gemini refuses a request without contents.
+        if !elements.iter().any(|one| one.messages > 0) {
+            return Err(ContentIgnored::NothingLeft);
+        }
+        edges.remove_members(&cached_member_names());
+        let name = (NAMED[0].to_owned(), quote_json(&content.name));
+        edges.back.push(name);
+        let mut payload = Self {
+            head: Arc::clone(&self.head),
+            before: edges.opening_text().into(),
+            elements,
+            after: edges.closing_text().into(),
+            len: 0,
+            full: Some(Arc::new(self.clone())),
+        };
+        payload.update_len();
+        Ok(payload)
+    }
+
+    /// How many segments stand before the messages.
+    fn head_segment_count(&self) -> usize {
+        let around = format!("{}{}", self.before, self.after);
+        let places = self.segment_positions(&Fields::parse(&around).unwrap_or_default());
+        let head = |place: &&SegmentPosition| !matches!(place, SegmentPosition::Element(_));
+        places.iter().filter(head).count()
+    }
+}
+
+/// The members that an object holds.
+fn cached_member_names() -> Vec<&'static str> {
+    let system = system_names(Format::Gemini).iter().copied();
+    system.chain([TOOLS]).chain(TOOL_CONFIG).collect()
+}

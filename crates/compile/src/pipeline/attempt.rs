@@ -1,0 +1,312 @@
+//! One attempt at a request: contributions placed, the history fitted, the payload assembled, reported and verified.
+//!
+//! Not here: what a further attempt changes (`compile`), and who gets how many tokens (`fit`).
+
+use contexture_ir::{ContentHash, concat_hashes};
+use contexture_prompt_cache::CachedPrefix;
+use contexture_tokens::TokenBounds;
+use contexture_wire::ToolNameMap;
+
+use crate::blocks::{LoweredBlock, Lowerer, Memo, VerifyInput, is_sound, verify_payload};
+use crate::contributions::{
+    PayloadSlot, PlacedContribution, RequestOverhead, arrange_slots, bridge_contributions,
+    place_contribution, unit_count,
+};
+use crate::error::{Cancel, Refusal};
+use crate::history::{PreparedHistory, TrimPoint, ViewPolicy};
+use crate::input::{
+    Advice, Band, ClearFrontier, CompileInput, Contribution, PlanDecisions, Prefix,
+};
+use crate::payload::{apply_caching, assemble_payload, payload_head};
+use crate::pipeline::compile::Compiled;
+use crate::pipeline::explain::build_report;
+use crate::pipeline::fit::{FittedParts, fit_to_budget};
+use crate::pipeline::outcome::CompileOutcome;
+use crate::report::Report;
+use crate::rewrite::{ClearDecision, PreviewDecision};
+
+/// What one attempt works on.
+pub(crate) struct AssemblyInput<'a> {
+    pub(crate) input: &'a CompileInput<'a>,
+    pub(crate) limit: u64,
+    pub(crate) target: &'a str,
+    pub(crate) prepared: &'a PreparedHistory,
+    pub(crate) view_policy: &'a ViewPolicy,
+    pub(crate) attempt: Attempt,
+    /// Previews, if they begin with this compile.
+    pub(crate) preview_decision: Option<PreviewDecision>,
+    pub(crate) lowerer: &'a Lowerer<'a>,
+}
+
+impl AssemblyInput<'_> {
+    /// For how many calls the last rewriting for money's sake has not paid back yet.
+    pub(crate) fn remaining_payback_calls(&self) -> u64 {
+        let before = match &self.input.plan.prefix {
+            Some(prefix) if prefix.target == self.target => self.input.plan.owes,
+            _ => 0,
+        };
+        self.preview_decision
+            .and_then(|previews| previews.payback_calls)
+            .unwrap_or(before)
+    }
+
+    /// The number of calls that it has not paid back after this call.
+    pub(crate) fn payback_after_call(&self) -> u64 {
+        let cleared = match self.attempt {
+            Attempt::Cleared(clearing, _) => clearing.payback_calls,
+            Attempt::First | Attempt::AsBefore => None,
+        };
+        cleared
+            .unwrap_or(self.remaining_payback_calls())
+            .saturating_sub(1)
+    }
+}
+
+/// The result of one attempt: a request, or a rewriting of the history that has to come first.
+pub(crate) enum AssemblyOutcome {
+    Compiled(Box<Compiled>),
+    /// Long outputs are to be previewed from now on.
+    Preview(PreviewDecision),
+    /// The history is too large, and old content can be cleared up to here.
+    Clear(ClearDecision),
+}
+
+/// Whether this compile has moved the frontier of what is cleared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Attempt {
+    First,
+    /// It has, from here.
+    Cleared(ClearDecision, ClearFrontier),
+    /// It had, and that did not fit.
+    AsBefore,
+}
+
+/// The back half: from weighed rounds to the payload.
+pub(crate) fn assemble_request(
+    call: &AssemblyInput<'_>,
+    memo: &mut Memo,
+) -> Result<AssemblyOutcome, Refusal> {
+    let AssemblyInput {
+        input,
+        prepared,
+        lowerer,
+        ..
+    } = *call;
+    let (request, history) = (input.request, &prepared.history);
+    let mut slots = arrange_slots(input.contributions);
+    let mut full = slots
+        .iter()
+        .map(|slot| place_contribution(slot, unit_count(&slot.contribution.content), lowerer, memo))
+        .collect::<Result<Vec<_>, _>>()?;
+    let bridges = bridge_contributions(history, request, &slots, &full);
+    insert_bridges(&bridges, &mut slots, &mut full, lowerer, memo)?;
+    let overhead = RequestOverhead::measure_request(request, &slots, lowerer, memo);
+    Cancel::ensure_not_cancelled(input.cancel)?;
+
+    let planned = TrimPoint::from_plan(input, call.target, history, lowerer, memo);
+    // Kept for the report: how much of each contribution was left out.
+    let natural: Vec<u64> = full.iter().map(|placed| placed.text.high).collect();
+    let (placed, trim, value) = match fit_to_budget(call, &slots, &overhead, full, planned, memo)? {
+        FittedParts::Cut(placed, trim, value) => (placed, trim, value),
+        FittedParts::Preview(previews) => return Ok(AssemblyOutcome::Preview(previews)),
+        FittedParts::Clear(clearing) => return Ok(AssemblyOutcome::Clear(clearing)),
+    };
+    Cancel::ensure_not_cancelled(input.cancel)?;
+
+    let (before, owners_before) = blocks_of_bands(&slots, &placed, |band| band <= Band::Anchor);
+    let (after, owners_after) = blocks_of_bands(&slots, &placed, |band| band > Band::Anchor);
+    let sent = trim.sent_blocks(history);
+    let envelope = overhead.build_envelope(request, &slots, &placed)?;
+    let head = payload_head(request, &overhead, &slots, &placed);
+    let mut payload = assemble_payload(head, &envelope, &before, (&trim, history), &after);
+    // Markers go on the finished payload; what is shared with other payloads stays without them.
+    let mut marked = apply_caching(&mut payload, input, call.target);
+    marked.cache.rewriting = value;
+
+    let prefix = sent_prefix(call.target, &overhead, &placed, &before);
+    let decisions = plan_decisions(call, &trim, marked.kept);
+    Cancel::ensure_not_cancelled(input.cancel)?;
+    let sent_keys = sent.iter().map(|block| &block.key);
+    let (plan, epoch) = input.plan.next_plan(prefix, sent_keys, decisions);
+    let outcome = CompileOutcome {
+        input,
+        limit: call.limit,
+        prepared,
+        slots: &slots,
+        placed: &placed,
+        natural: &natural,
+        trimmed: trim.trimmed_sources(history),
+        trim_point: &trim,
+        sent_blocks: &sent,
+        overhead: &overhead,
+        envelope: &envelope,
+        counted: counted_before_calibration(call, &slots, &placed, &sent, memo)?,
+    };
+    // The report is drawn up before verification, as its sum of tokens is what is verified.
+    let report = build_report(&outcome, epoch, marked.cache, &payload);
+    ensure_something_said(&outcome, &report, &bridges)?;
+    let owners = [owners_before, vec![None; sent.len()], owners_after].concat();
+    let blocks = [before, sent.clone(), after].concat();
+    verify_outcome(&outcome, &report, &blocks, &owners)?;
+    Ok(AssemblyOutcome::Compiled(Box::new(Compiled {
+        payload,
+        advice: Advice {
+            compact: outcome.compact_advice(),
+            cache: marked.advice,
+        },
+        report,
+        plan,
+        renames: ToolNameMap::for_tools(request.dialect.format, &request.tools),
+    })))
+}
+
+/// Puts the opening and closing words where they stand in the order of the payload.
+fn insert_bridges<'b>(
+    bridges: &'b [Contribution],
+    slots: &mut Vec<PayloadSlot<'b>>,
+    full: &mut Vec<PlacedContribution>,
+    lowerer: &Lowerer<'_>,
+    memo: &mut Memo,
+) -> Result<(), Refusal> {
+    for slot in bridges.iter().map(PayloadSlot::in_own_band) {
+        // The opening comes before all that stands before the history, the closing after everything.
+        let at = match slot.band {
+            Band::Anchor => slots.partition_point(|other| other.band < Band::Anchor),
+            _ => slots.len(),
+        };
+        full.insert(at, place_contribution(&slot, 1, lowerer, memo)?);
+        slots.insert(at, slot);
+    }
+    Ok(())
+}
+
+/// What stands before the history, as the next compile recognises it.
+fn sent_prefix(
+    target: &str,
+    overhead: &RequestOverhead,
+    placed: &[PlacedContribution],
+    before: &[&LoweredBlock],
+) -> Prefix {
+    Prefix {
+        target: target.to_owned(),
+        tools: overhead.tools_hash,
+        system: RequestOverhead::system_hash(placed),
+        anchor: ContentHash::of(&concat_hashes(before.iter().map(|block| &block.key))),
+    }
+}
+
+/// Refuses a request of which nothing but placeholders is left.
+fn ensure_something_said(
+    outcome: &CompileOutcome<'_>,
+    report: &Report,
+    bridges: &[Contribution],
+) -> Result<(), Refusal> {
+    let omitted: usize = report.omitted.iter().map(|span| span.items).sum();
+    if report.totals.items > omitted || adds_messages(outcome.slots, outcome.placed, bridges) {
+        return Ok(());
+    }
+    let format = outcome.input.request.dialect.format;
+    Err(Refusal::NothingToSay { format })
+}
+
+/// Checks the post-condition on what will be sent.
+fn verify_outcome(
+    outcome: &CompileOutcome<'_>,
+    report: &Report,
+    blocks: &[&LoweredBlock],
+    owners: &[Option<&str>],
+) -> Result<(), Refusal> {
+    let required = &outcome.trim_point.kept;
+    verify_payload(&VerifyInput {
+        request: outcome.input.request,
+        limit: outcome.limit,
+        tokens: report.totals.tokens,
+        envelope: outcome.envelope,
+        blocks,
+        owners,
+        sound: outcome.prepared.sound && required.iter().all(|kept| is_sound(&kept.blocks)),
+        pinned: &outcome.pinned_texts(),
+    })
+}
+
+/// What this compile decided, for the plan.
+fn plan_decisions(
+    call: &AssemblyInput<'_>,
+    trim: &TrimPoint,
+    kept: Vec<CachedPrefix>,
+) -> PlanDecisions {
+    PlanDecisions {
+        kept,
+        covers: call.view_policy.covers_hash(),
+        clear: call.view_policy.clear_frontier(),
+        // Tells the plan why the cached prefix ends here.
+        cleared: matches!(call.attempt, Attempt::Cleared(..)),
+        trim: trim.trim_frontier(&call.prepared.history, call.input),
+        trimmed: trim.is_new,
+        previews: call.view_policy.has_previews(),
+        payback_calls: call.payback_after_call(),
+        narrowing: call.input.request.narrowing,
+        tools: call
+            .input
+            .request
+            .offer
+            .as_ref()
+            .map(|offer| offer.latched.clone()),
+    }
+}
+
+/// Whether contributions say something among the messages: placeholders alone are no request, however
+/// legal.
+fn adds_messages(
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+    bridges: &[Contribution],
+) -> bool {
+    slots.iter().zip(placed).any(|(slot, placed)| {
+        let mut bridges = bridges.iter();
+        // Words that only open or close the conversation are no content.
+        let bridge = bridges.any(|one| std::ptr::eq(one, slot.contribution));
+        !bridge && placed.blocks.iter().any(|piece| piece.element_count() > 0)
+    })
+}
+
+/// What was counted of all that is sent, before it was narrowed; nothing where it was not.
+fn counted_before_calibration(
+    call: &AssemblyInput<'_>,
+    slots: &[PayloadSlot<'_>],
+    placed: &[PlacedContribution],
+    history: &[&LoweredBlock],
+    memo: &mut Memo,
+) -> Result<Option<TokenBounds>, Refusal> {
+    // Without calibration the counts of the report are the original ones already.
+    if call.input.request.narrowing.is_none() {
+        return Ok(None);
+    }
+    // Learning from narrowed counts would narrow them further with every report, until they are wrong.
+    let press = call.lowerer.without_calibration();
+    let frame = RequestOverhead::measure_request(call.input.request, slots, &press, memo);
+    let mut all = frame.tools + frame.framing;
+    let sent = slots.iter().zip(placed);
+    for (slot, placed) in sent.filter(|(_, placed)| placed.units > 0) {
+        let plain = place_contribution(slot, placed.units, &press, memo)?;
+        all += plain.text + plain.framing;
+    }
+    Ok(Some(all + history.iter().map(|piece| piece.counted).sum()))
+}
+
+/// The pieces of the contributions to some bands, and whose they are.
+fn blocks_of_bands<'a>(
+    slots: &[PayloadSlot<'a>],
+    placed: &'a [PlacedContribution],
+    keep: impl Fn(Band) -> bool,
+) -> (Vec<&'a LoweredBlock>, Vec<Option<&'a str>>) {
+    slots
+        .iter()
+        .zip(placed)
+        .filter(|(slot, _)| keep(slot.band))
+        .flat_map(|(slot, placed)| {
+            let owner = Some(slot.contribution.source.as_str());
+            placed.blocks.iter().map(move |piece| (piece, owner))
+        })
+        .unzip()
+}

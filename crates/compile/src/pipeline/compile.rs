@@ -1,0 +1,150 @@
+//! The passes in their order.
+//!
+//! `select` (what models may read) · `host` (passes of the host's, here and before repair) · `cover` (compactions in the place of what they stand for) ·
+//! `clear` (old content as placeholders) · `repair` (what providers accept) · `lower` (blocks in the
+//! target's format, weighed) · `budget` (who gets how much) · `place` (bands in order) · `verify` (the
+//! post-condition).
+//!
+//! `repair` and `lower` come before `budget`, so that what is budgeted is what is sent, and an item's
+//! bytes do not depend on where the history is cut. What is cleared is the plan's; only where the
+//! history has grown too large is the frontier moved, and then the passes begin again, once.
+
+use contexture_wire::{Format, ToolNameMap};
+
+use crate::blocks::Lowerer;
+use crate::error::{Cancel, Refusal};
+use crate::history::{PreparedHistory, ViewPolicy};
+use crate::input::{Advice, CompileInput, CompileRequest, Plan};
+use crate::payload::Payload;
+use crate::pipeline::attempt::{AssemblyInput, AssemblyOutcome, Attempt, assemble_request};
+use crate::pipeline::scratch::Scratch;
+use crate::report::Report;
+
+/// What a compile gives.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The provider's request.
+    pub payload: Payload,
+    /// What was sent, what was not, and why.
+    pub report: Report,
+    /// The plan for the next compile on this path.
+    pub plan: Plan,
+    /// What the host may want to do before the next call.
+    pub advice: Advice,
+    /// The tools whose names the target refuses: its answer calls them by other names.
+    pub renames: ToolNameMap,
+}
+
+/// Compiles a request. Performs nothing; the same input gives the same bytes with any scratch.
+///
+/// # Errors
+/// A [`Refusal`] where no payload can satisfy the post-condition.
+pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
+    let request = input.request;
+    let limit = checked_input_limit(request)?;
+    let lowerer = Lowerer::new(request, input.counter, &mut scratch.memo);
+    // The limit is part of the target: frontiers that were found for one budget say nothing about
+    // another.
+    let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
+    let mut view_policy = ViewPolicy::from_plan(input, &target);
+    let mut attempt = Attempt::First;
+    let mut preview_decision = None;
+    // Ends: previews begin at most once, and the frontier moves at most once, as only a first attempt may move it.
+    loop {
+        Cancel::ensure_not_cancelled(input.cancel)?;
+        let prepared = prepare_history(input, &view_policy, &lowerer, scratch)?;
+        let call = AssemblyInput {
+            input,
+            limit,
+            target: &target,
+            prepared: &prepared,
+            view_policy: &view_policy,
+            attempt,
+            preview_decision,
+            lowerer: &lowerer,
+        };
+        let outcome = assemble_request(&call, &mut scratch.memo);
+        // Kept after a refusal too: the host is likely to try the same path again with a smaller request.
+        if input.passes.is_empty() {
+            scratch.store_prepared_history(prepared);
+        }
+        match outcome {
+            Ok(AssemblyOutcome::Compiled(compiled)) => return Ok(*compiled),
+            Ok(AssemblyOutcome::Preview(previews)) => {
+                view_policy.begin_previews();
+                preview_decision = Some(previews);
+            }
+            Ok(AssemblyOutcome::Clear(clearing)) => {
+                let before = view_policy.frontier;
+                view_policy.frontier = clearing.frontier.unwrap_or(before);
+                attempt = Attempt::Cleared(clearing, before);
+            }
+            Err(refusal) => attempt = attempt_after_refusal(refusal, attempt, &mut view_policy)?,
+        }
+    }
+}
+
+/// The history of the path: one of an earlier compile extended, or made anew.
+fn prepare_history(
+    input: &CompileInput<'_>,
+    view_policy: &ViewPolicy,
+    lowerer: &Lowerer<'_>,
+    scratch: &mut Scratch,
+) -> Result<PreparedHistory, Refusal> {
+    // What a pass of the host's makes of a longer path cannot be told from what it made of a shorter one, so with passes
+    // nothing is reused.
+    let reusable = input.passes.is_empty();
+    let known = scratch.take_prepared_history(|prepared| {
+        reusable && prepared.is_reusable_for(lowerer, view_policy, input.path)
+    });
+    let extended = known.and_then(|prepared| {
+        prepared.extend_with_new_items(input.path, lowerer, &mut scratch.memo)
+    });
+    match extended {
+        Some(prepared) => Ok(prepared),
+        None => PreparedHistory::build(input, view_policy, lowerer, &mut scratch.memo),
+    }
+}
+
+/// The attempt that follows a refused one, if another can still fit.
+///
+/// # Errors
+/// The refusal, if nothing is left to try.
+fn attempt_after_refusal(
+    refusal: Refusal,
+    attempt: Attempt,
+    view_policy: &mut ViewPolicy,
+) -> Result<Attempt, Refusal> {
+    match (&refusal, attempt) {
+        // Less content can need more room: without an old thought two rounds may be one, and a round is never cut.
+        (Refusal::DoesNotFit { .. }, Attempt::Cleared(_, before)) => {
+            view_policy.frontier = before;
+            Ok(Attempt::AsBefore)
+        }
+        // The newest output is required whole; as a preview it may fit.
+        (Refusal::DoesNotFit { .. }, Attempt::First)
+            if view_policy.pending_previews().is_some() =>
+        {
+            view_policy.begin_previews();
+            Ok(attempt)
+        }
+        _ => Err(refusal),
+    }
+}
+
+fn checked_input_limit(request: &CompileRequest) -> Result<u64, Refusal> {
+    let format = request.dialect.format;
+    if !Format::PROVIDERS.contains(&format) {
+        return Err(Refusal::UnsupportedTarget { format });
+    }
+    let limit = request.window.saturating_sub(request.reserve);
+    // Reported apart from a request that is too large: the caller has to change the reserve, not the
+    // request.
+    if limit == 0 {
+        return Err(Refusal::WindowTooSmall {
+            window: request.window,
+            reserve: request.reserve,
+        });
+    }
+    Ok(limit)
+}

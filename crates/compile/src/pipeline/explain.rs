@@ -1,0 +1,464 @@
+//! The report, drawn up from what the passes decided.
+
+use std::ops::Range;
+
+use contexture_condense::has_read_tool;
+use contexture_prompt_cache::CacheReport;
+use contexture_tokens::TokenBounds;
+use contexture_tools::ExcludedTool;
+
+use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead, unit_count};
+use crate::error::RequiredSegment;
+use crate::history::{ActiveCompaction, History, RequiredMessage};
+use crate::input::{Band, CompileRequest, EpochReport};
+use crate::payload::Payload;
+use crate::pipeline::outcome::CompileOutcome;
+use crate::report::{
+    PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, SegmentVerdict,
+    TargetReport, TokenRange, Totals, count_with_noun,
+};
+
+/// What must be sent, for a refusal.
+pub(crate) fn required_segments(
+    history: &History,
+    slots: &[PayloadSlot<'_>],
+    whole: &[PlacedContribution],
+    frame: &RequestOverhead,
+) -> Vec<RequiredSegment> {
+    let mut segments = Vec::new();
+    let mut framing = frame.framing;
+    let mut row = |name: &str, text: TokenBounds, own: TokenBounds| {
+        framing += own;
+        segments.push(RequiredSegment {
+            name: name.to_owned(),
+            tokens: text.high,
+        });
+    };
+    if frame.tools != TokenBounds::ZERO {
+        row("tools", frame.tools, TokenBounds::ZERO);
+    }
+    let claimed: Vec<_> = slots.iter().zip(whole).collect();
+    let required = |band: fn(Band) -> bool| {
+        claimed
+            .iter()
+            .filter(move |(slot, _)| slot.contribution.is_required() && band(slot.band))
+    };
+    for (slot, placed) in required(|band| band <= Band::Anchor) {
+        row(&slot.contribution.source, placed.text, placed.framing);
+    }
+    let last = history.rounds.get(history.last);
+    // Messages of the last round are part of its row below.
+    for kept in history.required_messages() {
+        if kept.round < history.last {
+            row(
+                history.required_role(kept),
+                kept.text_tokens(),
+                kept.framing_tokens(),
+            );
+        }
+    }
+    if let Some(last) = last {
+        let pieces = history.blocks.get(last.blocks.start..).unwrap_or_default();
+        let text = pieces.iter().map(|piece| piece.text).sum();
+        row(
+            "last round",
+            text,
+            pieces.iter().map(|piece| piece.framing).sum(),
+        );
+    }
+    for (slot, placed) in required(|band| band > Band::Anchor) {
+        row(&slot.contribution.source, placed.text, placed.framing);
+    }
+    segments.push(RequiredSegment {
+        name: "framing".to_owned(),
+        tokens: framing.high,
+    });
+    segments
+}
+
+/// What the registry left out of its offer, if there was one.
+fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
+    let removed = request.offer.iter().flat_map(|offer| &offer.removed);
+    let row = |removed: &ExcludedTool| {
+        // Through JSON, so the words are those that programs read elsewhere.
+        let why = serde_json::to_value(removed.why).ok();
+        RemovedTool {
+            tool: removed.tool.to_string(),
+            why: why
+                .and_then(|why| serde_json::from_value(why).ok())
+                .unwrap_or_default(),
+        }
+    };
+    removed.map(row).collect()
+}
+
+fn has_exact_segments(segments: &[Segment]) -> bool {
+    segments.iter().all(|segment| segment.low == segment.tokens)
+}
+
+/// The report.
+pub(crate) fn build_report(
+    ledger: &CompileOutcome<'_>,
+    epoch: EpochReport,
+    cache: CacheReport,
+    payload: &Payload,
+) -> Report {
+    let mut segments = Vec::new();
+    let mut row = SegmentRows {
+        limit: ledger.limit,
+        segments: &mut segments,
+    };
+    row.add_tools(ledger);
+    row.add_contributions(ledger, |band| band <= Band::Anchor);
+    row.add_history(ledger);
+    row.add_contributions(ledger, |band| band > Band::Anchor);
+    // Framing has one row for all of the request: split by message it would only be noise.
+    let framing = ledger.overhead.framing
+        + ledger
+            .placed
+            .iter()
+            .map(|placed| placed.framing)
+            .sum::<TokenBounds>()
+        + ledger
+            .sent_blocks
+            .iter()
+            .map(|piece| piece.framing)
+            .sum::<TokenBounds>();
+    // Before the framing row, which is an estimate with every provider: exact means that the texts are
+    // counted exactly.
+    let exact = has_exact_segments(row.segments);
+    row.push(Segment {
+        rule: "what the format adds".to_owned(),
+        ..row.blank_segment("framing", "framing", framing)
+    });
+    let tokens: u64 = segments.iter().map(|segment| segment.tokens).sum();
+    let low: u64 = segments.iter().map(|segment| segment.low).sum();
+    Report {
+        version: 1,
+        target: target_report(ledger),
+        totals: Totals {
+            tokens,
+            low,
+            exact,
+            counted: TokenRange {
+                low: ledger.counted.map_or(low, |counted| counted.low),
+                high: ledger.counted.map_or(tokens, |counted| counted.high),
+            },
+            framing: framing.high,
+            share: share_percent(tokens, ledger.limit),
+            items: ledger.input.path.len(),
+            messages: payload.message_count(),
+        },
+        segments,
+        omitted: ledger.omitted_spans(),
+        rewritten: rewritten_items(ledger),
+        removed_tools: removed_tools(ledger.input.request),
+        readable: has_read_tool(&ledger.input.request.tools),
+        repairs: ledger
+            .prepared
+            .repairs
+            .iter()
+            .chain(ledger.placed.iter().flat_map(|placed| &placed.repairs))
+            .cloned()
+            .collect(),
+        losses: ledger.all_losses(),
+        epoch,
+        cache,
+        payload: PayloadReport {
+            bytes: payload.len(),
+            fingerprint: payload.fingerprint().to_string(),
+        },
+    }
+}
+
+/// What is shown otherwise than it is, in path order: of the rounds that are sent, and of what is kept of the others.
+fn rewritten_items(ledger: &CompileOutcome<'_>) -> Vec<Rewritten> {
+    let sent = ledger.trim_point.round..ledger.prepared.history.rounds.len();
+    let kept = ledger.trim_point.kept.iter().flat_map(|kept| {
+        let round = ledger
+            .rewritten_in_rounds(&(kept.round..kept.round + 1))
+            .into_iter();
+        round.filter(|one| kept.sources.contains(&one.index))
+    });
+    let mut all: Vec<Rewritten> = kept
+        .chain(ledger.rewritten_in_rounds(&sent))
+        .cloned()
+        .collect();
+    all.sort_unstable_by_key(|one| one.index);
+    all
+}
+
+fn target_report(ledger: &CompileOutcome<'_>) -> TargetReport {
+    let request = ledger.input.request;
+    TargetReport {
+        format: request.dialect.format.as_str(),
+        model: request.model.clone(),
+        window: request.window,
+        reserve: request.reserve,
+        limit: ledger.limit,
+        encoding: ledger.input.counter.name().to_owned(),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share is shown with one decimal"
+)]
+fn share_percent(tokens: u64, limit: u64) -> f64 {
+    // Rounded to one decimal here, so the JSON, the table and the page agree.
+    (tokens as f64 * 1000.0 / limit.max(1) as f64).round() / 10.0
+}
+
+struct SegmentRows<'a> {
+    limit: u64,
+    segments: &'a mut Vec<Segment>,
+}
+
+impl SegmentRows<'_> {
+    fn push(&mut self, segment: Segment) {
+        self.segments.push(segment);
+    }
+
+    fn blank_segment(&self, band: &'static str, source: &str, tokens: TokenBounds) -> Segment {
+        Segment {
+            band,
+            source: source.to_owned(),
+            label: String::new(),
+            items: 0,
+            tokens: tokens.high,
+            low: tokens.low,
+            omitted_tokens: 0,
+            share: share_percent(tokens.high, self.limit),
+            verdict: SegmentVerdict::Kept,
+            rule: String::new(),
+        }
+    }
+
+    fn add_tools(&mut self, ledger: &CompileOutcome<'_>) {
+        let count = ledger.input.request.tools.len();
+        if count > 0 {
+            self.push(Segment {
+                label: count_with_noun(count as u64, "tool"),
+                rule: "offered tools are always sent".to_owned(),
+                verdict: SegmentVerdict::Required,
+                ..self.blank_segment("tools", "tools", ledger.overhead.tools)
+            });
+        }
+    }
+
+    fn add_contributions(&mut self, ledger: &CompileOutcome<'_>, bands: fn(Band) -> bool) {
+        let all = ledger.slots.iter().zip(ledger.placed).zip(ledger.natural);
+        for ((slot, placed), natural) in all {
+            if bands(slot.band) {
+                let segment = self.contribution_segment(slot, placed);
+                self.push(Segment {
+                    omitted_tokens: natural.saturating_sub(segment.tokens),
+                    ..segment
+                });
+            }
+        }
+    }
+
+    fn contribution_segment(&self, slot: &PayloadSlot<'_>, placed: &PlacedContribution) -> Segment {
+        let contribution = slot.contribution;
+        let all = unit_count(&contribution.content);
+        let moved = if slot.band == contribution.band {
+            String::new()
+        } else {
+            format!("from {}", contribution.band.as_str())
+        };
+        let (verdict, rule) = if contribution.is_required() {
+            let why = if contribution.pinned {
+                "pinned"
+            } else {
+                "instructions are never cut"
+            };
+            (SegmentVerdict::Required, why.to_owned())
+        } else if placed.units == all {
+            (SegmentVerdict::Kept, "within its budget".to_owned())
+        } else if placed.units == 0 {
+            (
+                SegmentVerdict::Dropped,
+                "no room within its budget".to_owned(),
+            )
+        } else {
+            let rule = format!("first {} of {all} within its budget", placed.units);
+            (SegmentVerdict::Shortened, rule)
+        };
+        Segment {
+            label: moved,
+            verdict,
+            rule,
+            ..self.blank_segment(slot.band.as_str(), &contribution.source, placed.text)
+        }
+    }
+
+    fn add_history(&mut self, ledger: &CompileOutcome<'_>) {
+        let (history, cut) = (&ledger.prepared.history, ledger.trim_point);
+        for kept in &cut.kept {
+            self.add_required_message(ledger, kept);
+        }
+        if cut.round > 0 {
+            let (omitted, rounds) = (&ledger.trimmed, 0..cut.round);
+            self.push(Segment {
+                label: rounds_label(history, &rounds),
+                omitted_tokens: ledger.trimmed_tokens().high,
+                verdict: SegmentVerdict::Trimmed,
+                rule: trim_rule_text(omitted.len(), ledger.input.request.history.trim.low_water),
+                ..self.blank_segment("history", "rounds", TokenBounds::ZERO)
+            });
+        }
+        let mut apart: Vec<&RequiredMessage> =
+            history.task.iter().chain(&history.compactions).collect();
+        // Those of rounds that were cut have their rows above.
+        apart.retain(|kept| kept.round >= cut.round);
+        apart.sort_by_key(|kept| kept.entry);
+        for kept in &apart {
+            self.add_required_message(ledger, kept);
+        }
+        let last = history.last.max(cut.round);
+        // Rounds are told in three stretches: those that were changed, those as they are, and the last
+        // one, which is required.
+        let treated = ledger.treated_until().clamp(cut.round, last);
+        let changed = ledger.rewritten_in_rounds(&(cut.round..treated));
+        let (rule, saved) = rewrite_summary(&changed, ledger);
+        let cleared = changed.iter().any(|one| one.how != Rewriting::Previewed);
+        let verdict = if cleared {
+            SegmentVerdict::Cleared
+        } else {
+            SegmentVerdict::Shortened
+        };
+        self.add_rounds(history, cut.round..treated, &apart, (verdict, &rule, saved));
+        self.add_rounds(
+            history,
+            treated..last,
+            &apart,
+            (SegmentVerdict::Kept, "fits", 0),
+        );
+        let newest = last..history.rounds.len();
+        let (rule, saved) = rewrite_summary(&ledger.rewritten_in_rounds(&newest), ledger);
+        let rule = if rule.is_empty() {
+            "last round".to_owned()
+        } else {
+            format!("last round; {rule}")
+        };
+        self.add_rounds(
+            history,
+            newest,
+            &apart,
+            (SegmentVerdict::Required, &rule, saved),
+        );
+    }
+
+    /// A message that has a row of its own, or a pinned round.
+    fn add_required_message(&mut self, ledger: &CompileOutcome<'_>, kept: &RequiredMessage) {
+        let name = ledger.prepared.history.required_role(kept);
+        let mut covers = ledger.prepared.compactions.iter();
+        let covered = covers.find(|covered| kept.sources == [covered.cover.compaction]);
+        let (label, rule) = match (name, covered) {
+            (_, Some(ActiveCompaction { cover, .. })) => {
+                let span = format!("items {}–{}", cover.first, cover.last);
+                (span, "stands for what it covers")
+            }
+            ("task", None) => ("user".to_owned(), "first user message"),
+            ("opening", None) => (String::new(), "what the history opens with"),
+            ("pinned", None) => (String::new(), "pinned"),
+            _ => ("user".to_owned(), "user message being answered"),
+        };
+        self.push(Segment {
+            label,
+            items: kept.sources.len(),
+            omitted_tokens: covered.map_or(0, |covered| covered.tokens.high),
+            verdict: SegmentVerdict::Required,
+            rule: rule.to_owned(),
+            ..self.blank_segment("history", name, kept.text_tokens())
+        });
+    }
+
+    /// A stretch of rounds, without what has a row of its own.
+    fn add_rounds(
+        &mut self,
+        history: &History,
+        rounds: Range<usize>,
+        apart: &[&RequiredMessage],
+        (verdict, rule, omitted_tokens): (SegmentVerdict, &str, u64),
+    ) {
+        let pieces = history.blocks_of(&rounds);
+        let mut text: TokenBounds = history
+            .blocks
+            .get(pieces.clone())
+            .unwrap_or_default()
+            .iter()
+            .map(|piece| piece.text)
+            .sum();
+        let mut items = history.source_indexes(&rounds).count();
+        for kept in apart.iter().filter(|kept| rounds.contains(&kept.round)) {
+            // Has a row of its own; without this its tokens would be summed twice.
+            text = text - kept.text_tokens();
+            items = items.saturating_sub(kept.sources.len());
+        }
+        if items == 0 && text == TokenBounds::ZERO {
+            return;
+        }
+        self.push(Segment {
+            label: rounds_label(history, &rounds),
+            items,
+            omitted_tokens,
+            verdict,
+            rule: rule.to_owned(),
+            ..self.blank_segment("history", "rounds", text)
+        });
+    }
+}
+
+/// What was rewritten of some rounds in a few words, and how many tokens that saved.
+fn rewrite_summary(changed: &[&Rewritten], ledger: &CompileOutcome<'_>) -> (String, u64) {
+    let of = |how: Rewriting| changed.iter().filter(|one| one.how == how).count();
+    let saved = |one: &&Rewritten| one.tokens_before.saturating_sub(one.tokens_after);
+    let mut words = Vec::new();
+    let cleared = of(Rewriting::Cleared);
+    if cleared > 0 {
+        let policy = ledger.input.request.history.clear.policy();
+        let newest = policy.map_or(0, |policy| policy.keep_recent);
+        let outputs = count_with_noun(cleared as u64, "output");
+        words.push(format!("{outputs} cleared (newest {newest} kept)"));
+    }
+    let repeated = of(Rewriting::Repeated);
+    if repeated > 0 {
+        words.push(format!(
+            "{} cleared",
+            count_with_noun(repeated as u64, "repeated output")
+        ));
+    }
+    let previewed = of(Rewriting::Previewed);
+    if previewed > 0 {
+        words.push(format!(
+            "{} previewed",
+            count_with_noun(previewed as u64, "output")
+        ));
+    }
+    (words.join("; "), changed.iter().map(saved).sum())
+}
+
+fn trim_rule_text(items: usize, low_water: u8) -> String {
+    let oldest = format!("oldest {} trimmed", count_with_noun(items as u64, "item"));
+    match low_water {
+        100.. => oldest,
+        mark => format!("{oldest}, down to {mark} % of the room"),
+    }
+}
+
+fn rounds_label(history: &History, rounds: &Range<usize>) -> String {
+    let calls = history.call_count(history.blocks_of(rounds));
+    let (first, last) = (rounds.start + 1, rounds.end);
+    let name = if last == first {
+        format!("round {first}")
+    } else {
+        format!("rounds {first}–{last}")
+    };
+    if calls == 0 {
+        name
+    } else {
+        format!("{name}, {}", count_with_noun(calls as u64, "call"))
+    }
+}
