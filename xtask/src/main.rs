@@ -43,7 +43,7 @@ enum XtaskCommand {
     Ci(ci::Arguments),
     /// All tests and documentation examples; installs what they need
     Test(testing::Arguments),
-    /// The house rules: layers, purity, sizes, module docs, circles, names, words, fixtures, papers
+    /// The house rules: layers, purity, sizes, module docs, modules, names, comments, fixtures, documents
     Tidy,
     /// Benchmarks of every crate that has some
     Bench(bench::Arguments),

@@ -20,9 +20,11 @@ const REQUIRED_DOCUMENTS: &[&str] = &[
 const TEST_COMMAND: &str = "cargo xtask test";
 const TEST_COMMAND_DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", ".ci/run"];
 const CODE_MAP: &str = "ARCHITECTURE.md";
-const MAP_LINES: usize = 300;
+const MAP_LINES: usize = 120;
+/// How paths of the repository begin in the map's code spans.
+const PATH_STARTS: &[&str] = &["crates/", "xtask/", "docs/", "examples/", ".ci/"];
 
-/// Checks which documents exist, the map's length and completeness, descriptions of crates, and links.
+/// Checks which documents exist, the map's completeness, descriptions of crates, and links.
 pub(crate) fn check_documents(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for paper in REQUIRED_DOCUMENTS
@@ -73,15 +75,6 @@ fn check_code_map(workspace: &Workspace) -> Vec<Finding> {
         return Vec::new();
     };
     let mut findings = Vec::new();
-    let lines = text.lines().count();
-    if lines > MAP_LINES {
-        let what = format!("{lines} lines, {MAP_LINES} are allowed");
-        findings.push(Finding::on_file(
-            CODE_MAP,
-            what,
-            "move detail to module docs or docs/design",
-        ));
-    }
     let homes: BTreeSet<&str> = workspace
         .files
         .iter()
@@ -90,6 +83,36 @@ fn check_code_map(workspace: &Workspace) -> Vec<Finding> {
     for home in homes.into_iter().filter(|home| !is_crate_named(text, home)) {
         let what = format!("does not name {home}");
         findings.push(Finding::on_file(CODE_MAP, what, "put the crate on the map"));
+    }
+    findings
+}
+
+/// Checks that the map can be read in one sitting and that every path it names exists.
+pub(crate) fn check_code_map_paths(workspace: &Workspace) -> Vec<Finding> {
+    let text = workspace.file_text(CODE_MAP).unwrap_or_default();
+    let mut findings = Vec::new();
+    let lines = text.lines().count();
+    if lines > MAP_LINES {
+        let what = format!("{lines} lines, {MAP_LINES} are allowed");
+        let remedy = "move detail to module docs or docs/design";
+        findings.push(Finding::on_file(CODE_MAP, what, remedy));
+    }
+    for (number, line) in text.lines().enumerate() {
+        // Every second part between backticks is a code span.
+        for path in line.split('`').skip(1).step_by(2) {
+            // `<format>`, `*` and `…` stand for several paths; a space makes it a command.
+            let is_path = PATH_STARTS.iter().any(|start| path.starts_with(start))
+                && !path.contains(['<', '*', '…', ' ', '{']);
+            if is_path && !is_existing_path(workspace, CODE_MAP, path.trim_end_matches('/')) {
+                let what = format!("names `{path}`, which is not there");
+                findings.push(Finding::on_line(
+                    CODE_MAP,
+                    number + 1,
+                    what,
+                    "name the path it has now",
+                ));
+            }
+        }
     }
     findings
 }
@@ -187,8 +210,21 @@ mod tests {
     }
 
     #[test]
-    fn the_map_is_short_and_names_every_crate() {
-        assert_eq!(found(&[(CODE_MAP, &"a\n".repeat(301))], CODE_MAP).len(), 1);
+    fn the_map_is_short_and_its_paths_exist() {
+        let check = |text: &str| {
+            let files = [(CODE_MAP, text), ("crates/a/src/b/c.rs", "")];
+            check_code_map_paths(&Workspace::of(&files)).len()
+        };
+        assert_eq!(check(&"a\n".repeat(121)), 1);
+        assert_eq!(
+            check("`crates/a/src/b/`, `crates/<name>/src`, `crates/a x`"),
+            0
+        );
+        assert_eq!(check("see `crates/a/src/d.rs`, not `d.rs`"), 1);
+    }
+
+    #[test]
+    fn the_map_names_every_crate() {
         let crates = [
             ("crates/store/src/lib.rs", ""),
             ("crates/store-sqlite/src/lib.rs", ""),

@@ -1,10 +1,10 @@
 //! Arrows between crates point down only, and reserved libraries stay in their rooms.
 //!
-//! The table is in `rooms`. Not here: what the code inside a crate may mention (`purity`).
+//! The table is in `crate_layers`. Not here: what the code inside a crate may mention (`purity`).
 
 use crate::metadata::{Dependency, Package};
+use crate::tidy::crate_layers::{self, CrateRule, FOR_TESTS, RESERVED_LIBRARIES};
 use crate::tidy::finding::Finding;
-use crate::tidy::rooms::{self, CrateRule, FOR_TESTS, RESERVED_LIBRARIES};
 use crate::tidy::workspace::Workspace;
 
 /// Checks every dependency of every package of ours.
@@ -24,18 +24,18 @@ pub(crate) fn check_layers(workspace: &Workspace) -> Vec<Finding> {
 fn check_package(package: &Package, ours: &[&str]) -> Vec<Finding> {
     let manifest = format!("{}/Cargo.toml", package.directory());
     let mut findings = Vec::new();
-    let Some(room) = rooms::find_crate_rule(&package.name) else {
+    let Some(room) = crate_layers::find_crate_rule(&package.name) else {
         let what = format!("`{}` has no room", package.name);
         findings.push(Finding::on_file(
             &manifest,
             what,
-            "give it a floor in xtask/src/tidy/rooms.rs",
+            "give it a floor in xtask/src/tidy/crate_layers.rs",
         ));
         return findings;
     };
     let expected = match package.name.as_str() {
         "xtask" => "xtask".to_owned(),
-        "contexture" => rooms::FACADE.to_owned(),
+        "contexture" => crate_layers::FACADE.to_owned(),
         name => format!("crates/{}", name.trim_start_matches("contexture-")),
     };
     if package.directory() != expected {
@@ -63,7 +63,7 @@ fn check_internal_dependency(
     dependency: &Dependency,
 ) -> Option<(String, String)> {
     // A crate that has no room is reported where it stands.
-    let to = rooms::find_crate_rule(&dependency.name)?;
+    let to = crate_layers::find_crate_rule(&dependency.name)?;
     let what = |why: &str| format!("`{}` depends on `{}`, {why}", room.package, to.package);
     let for_tests = FOR_TESTS.contains(&to.package);
     if dependency.kind.as_deref() == Some("dev") {

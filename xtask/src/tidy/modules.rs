@@ -3,9 +3,9 @@
 //! A `lib.rs` holds docs, attributes, `mod` and explicit `use`: no logic, no glob exports. The façade crate is only
 //! that, in all its files.
 
+use crate::tidy::crate_layers::FACADE;
 use crate::tidy::finding::Finding;
 use crate::tidy::paths::{self, MentionKind};
-use crate::tidy::rooms::FACADE;
 use crate::tidy::source::{LexedSource, Token};
 use crate::tidy::workspace::{Workspace, WorkspaceFile};
 

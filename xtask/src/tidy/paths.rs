@@ -1,7 +1,8 @@
 //! The paths a file names: in its `use` declarations, flattened, and in its code.
 //!
 //! `use a::{b, c as d};` gives `a::b` and `a::c`; `fs::read(x)` in code gives `fs::read`. Code inside macros is read
-//! like any other. Not here: which file a path leads to (`circles`).
+//! like any other. Not here: which module a path leads to
+//! (`module_cycles`).
 
 use crate::tidy::source::Token;
 

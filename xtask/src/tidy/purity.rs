@@ -3,12 +3,12 @@
 //! This is the quick net: it reads names, so a comment or a test is never a finding, and code that does not compile
 //! yet is still read. The fine net is clippy, which resolves types: the root `clippy.toml` lists the same things as
 //! disallowed, and every pure crate switches those lints on by the line in `OPT_IN`, whose presence is checked here.
-//! Neither sees what a dependency does inside; `rooms::IMPURE_LIBRARIES` lists the dependencies that are out of the question.
+//! Neither sees what a dependency does inside; `crate_layers::IMPURE_LIBRARIES` lists the dependencies that are out of the question.
 
 use crate::metadata::Package;
+use crate::tidy::crate_layers::{self, IMPURE_LIBRARIES};
 use crate::tidy::finding::Finding;
 use crate::tidy::paths::{self, Mention, MentionKind};
-use crate::tidy::rooms::{self, IMPURE_LIBRARIES};
 use crate::tidy::source::LexedSource;
 use crate::tidy::workspace::{Workspace, WorkspaceFile};
 
@@ -72,7 +72,7 @@ pub(crate) fn check_purity(workspace: &Workspace) -> Vec<Finding> {
 }
 
 fn is_pure(package: &str) -> bool {
-    rooms::find_crate_rule(package).is_some_and(|room| room.pure)
+    crate_layers::find_crate_rule(package).is_some_and(|room| room.pure)
 }
 
 fn is_in_pure_crate(file: &WorkspaceFile) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! Tests are not counted: neither `#[cfg(test)]` items nor files under `tests/`.
 
+use std::collections::BTreeMap;
+
 use crate::tidy::exempt::{BIG_FILES, Exemption, LONG_FILES, LONG_FUNCTIONS};
 use crate::tidy::finding::Finding;
 use crate::tidy::paths::is_name;
@@ -12,6 +14,11 @@ use crate::tidy::workspace::{Workspace, WorkspaceFile};
 const SOFT_LINES: usize = 500;
 const HARD_LINES: usize = 800;
 const FUNCTION_LINES: usize = 100;
+/// Over this a function counts as long; only a small share of a crate's functions may be.
+const LONG_FUNCTION_LINES: usize = 40;
+const LONG_FUNCTION_PERCENT: usize = 5;
+/// In a crate with fewer functions the share says nothing.
+const FUNCTIONS_FOR_A_SHARE: usize = 20;
 const FILE_BYTES: u64 = 1 << 20;
 
 /// The excuses that apply; a parameter so that tests bring their own.
@@ -28,20 +35,54 @@ const EXEMPTIONS: SizeExemptions = SizeExemptions {
     big: BIG_FILES,
 };
 
-/// Checks lines of files, lines of functions, bytes of files.
+/// Checks lines of files and bytes of files.
 pub(crate) fn check_sizes(workspace: &Workspace) -> Vec<Finding> {
-    check_with(workspace, EXEMPTIONS)
+    check_files(workspace, EXEMPTIONS)
 }
 
-fn check_with(workspace: &Workspace, excuses: SizeExemptions) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    findings.extend(apply_exemptions(long_files(workspace), excuses.files));
-    findings.extend(apply_exemptions(
-        long_functions(workspace),
-        excuses.functions,
-    ));
+/// Checks lines of functions: none over the limit, few long ones in a crate.
+pub(crate) fn check_function_sizes(workspace: &Workspace) -> Vec<Finding> {
+    check_functions(workspace, EXEMPTIONS)
+}
+
+fn check_files(workspace: &Workspace, excuses: SizeExemptions) -> Vec<Finding> {
+    let mut findings = apply_exemptions(long_files(workspace), excuses.files);
     findings.extend(apply_exemptions(big_files(workspace), excuses.big));
     findings
+}
+
+fn check_functions(workspace: &Workspace, excuses: SizeExemptions) -> Vec<Finding> {
+    let mut findings = apply_exemptions(long_functions(workspace), excuses.functions);
+    findings.extend(crates_of_long_functions(workspace));
+    findings
+}
+
+/// Crates in which more than the allowed share of the functions is long.
+fn crates_of_long_functions(workspace: &Workspace) -> Vec<Finding> {
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (file, source) in workspace.shipped_files() {
+        let Some(directory) = file.crate_directory() else {
+            continue;
+        };
+        let (long, all) = counts.entry(directory).or_default();
+        for function in function_sizes(&source.code) {
+            *all += 1;
+            *long += usize::from(function.lines > LONG_FUNCTION_LINES);
+        }
+    }
+    counts
+        .into_iter()
+        .filter(|(_, (long, all))| {
+            *all >= FUNCTIONS_FOR_A_SHARE && *long * 100 > *all * LONG_FUNCTION_PERCENT
+        })
+        .map(|(directory, (long, all))| {
+            let what = format!(
+                "{long} of {all} functions have more than {LONG_FUNCTION_LINES} lines, \
+                 {LONG_FUNCTION_PERCENT} % are allowed"
+            );
+            Finding::on_file(directory, what, "split the longest into steps with names")
+        })
+        .collect()
 }
 
 /// Files over the soft limit, longest first: worth splitting, not wrong.
@@ -99,7 +140,7 @@ struct FunctionSize {
     lines: usize,
 }
 
-/// Every `fn name … { … }`, with the lines of its body.
+/// Every `fn name … { … }`, with its lines from `fn` to the closing brace.
 fn function_sizes(code: &[Token]) -> Vec<FunctionSize> {
     let mut found = Vec::new();
     for (at, window) in code.windows(2).enumerate() {
@@ -108,8 +149,8 @@ fn function_sizes(code: &[Token]) -> Vec<FunctionSize> {
             continue;
         }
         let rest = code.get(at..).unwrap_or_default();
-        if let Some((open, close)) = body_lines(rest) {
-            let lines = close.saturating_sub(open).saturating_sub(1);
+        if let Some(last) = last_line_of_body(rest) {
+            let lines = last.saturating_sub(keyword.line) + 1;
             found.push(FunctionSize {
                 name: name.text.clone(),
                 line: keyword.line,
@@ -120,23 +161,16 @@ fn function_sizes(code: &[Token]) -> Vec<FunctionSize> {
     found
 }
 
-/// The lines of the braces around the body; nothing for a declaration that ends with `;`.
-fn body_lines(tokens: &[Token]) -> Option<(usize, usize)> {
+/// The line of the brace that closes the body; nothing for a declaration that ends with `;`.
+fn last_line_of_body(tokens: &[Token]) -> Option<usize> {
     let mut depth = 0usize;
-    let mut open = None;
     for token in tokens {
         match token.text.as_str() {
-            "(" | "[" => depth += 1,
-            "{" => {
-                if depth == 0 && open.is_none() {
-                    open = Some(token.line);
-                }
-                depth += 1;
-            }
+            "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" => {
                 depth = depth.saturating_sub(1);
                 if depth == 0 && token.text == "}" {
-                    return open.map(|open| (open, token.line));
+                    return Some(token.line);
                 }
             }
             ";" if depth == 0 => return None,
@@ -198,7 +232,9 @@ mod tests {
     }
 
     fn found(path: &str, text: &str, excuses: SizeExemptions) -> Vec<String> {
-        let findings = check_with(&Workspace::of(&[(path, text)]), excuses);
+        let workspace = Workspace::of(&[(path, text)]);
+        let mut findings = check_files(&workspace, excuses);
+        findings.extend(check_functions(&workspace, excuses));
         findings.iter().map(ToString::to_string).collect()
     }
 
@@ -228,12 +264,12 @@ mod tests {
             files_over_soft_limit(&workspace),
             [(501, "crates/a/src/b.rs")]
         );
-        assert_eq!(check_with(&workspace, NOBODY), []);
+        assert_eq!(check_files(&workspace, NOBODY), []);
     }
 
     #[test]
     fn a_long_function_is_found_wherever_it_stands() {
-        let body = "    let _ = [1; 2];\n".repeat(101);
+        let body = "    let _ = [1; 2];\n".repeat(99);
         for text in [
             format!("fn f(a: [u8; 2]) -> [u8; 2] {{\n{body}}}"),
             format!("impl A {{\npub(crate) async fn f<T>() where T: B {{\n{body}}}\n}}"),
@@ -244,6 +280,21 @@ mod tests {
         }
         let declared = format!("trait A {{ fn f(&self); }}\nmod b {{\n{body}}}");
         assert_eq!(found("crates/a/src/b.rs", &declared, NOBODY).len(), 0);
+    }
+
+    #[test]
+    fn a_crate_of_many_long_functions_is_found() {
+        let functions = |count: usize, lines: usize| {
+            let body = "    f();\n".repeat(lines - 2);
+            format!("fn f() {{\n{body}}}\n").repeat(count)
+        };
+        let check = |long: usize, all: usize| {
+            let text = functions(long, 41) + &functions(all - long, 30);
+            found("crates/a/src/b.rs", &text, NOBODY).len()
+        };
+        assert_eq!(check(1, 20), 0);
+        assert_eq!(check(2, 20), 1);
+        assert_eq!(check(2, 19), 0);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) struct LexedSource {
     pub(crate) all_tokens: Vec<Token>,
     /// Lines of the file that do not belong to a test item.
     pub(crate) lines: usize,
+    /// First and last line of each test item.
+    pub(crate) test_lines: Vec<(usize, usize)>,
     /// Files declared by `#[cfg(test)] mod name;`.
     pub(crate) test_modules: BTreeSet<String>,
     /// The whole file is behind `#![cfg(test)]`.
@@ -49,6 +51,13 @@ impl LexedSource {
         flatten_stream(&stream, &mut source.all_tokens);
         source.collect_code(stream);
         Ok(source)
+    }
+
+    /// True for a line, counted from 1, that belongs to a test item.
+    pub(crate) fn is_test_line(&self, line: usize) -> bool {
+        self.test_lines
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&line))
     }
 
     fn collect_code(&mut self, stream: TokenStream) {
@@ -111,6 +120,7 @@ impl LexedSource {
         self.lines = self
             .lines
             .saturating_sub(end.saturating_sub(line_of(first)) + 1);
+        self.test_lines.push((line_of(first), end));
         let words: Vec<String> = item.iter().map(ToString::to_string).collect();
         if let [.., keyword, name, end] = words.as_slice()
             && keyword == "mod"

@@ -118,7 +118,6 @@ mod tests {
             concat!("see /wo", "rk/main"),
             concat!("data in ../sh", "ared/data"),
             concat!("(/HO", "ME/ada/x)"),
-            concat!("made by a sub", "agent"),
             concat!("as iss", "ue #12 asks"),
             concat!("Iss", "ue 2, item 4"),
         ] {
