@@ -204,7 +204,7 @@ fn encode_thinking(
         }
     }
     if reasoning.is_some_and(|reasoning| reasoning.summary.is_some()) {
-        let why = "how thoughts are shown is texts differently";
+        let why = "how thoughts are shown is said differently";
         losses.push("options.reasoning.summary", LossKind::Option, why);
     }
     encode_typed_thinking(reasoning, limit, losses)

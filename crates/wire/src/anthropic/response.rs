@@ -217,7 +217,7 @@ fn encode_usage(usage: Option<&Usage>, losses: &mut Losses) -> String {
         .iter()
         .any(|(format, _)| format != FORMAT)
     {
-        let why = "the counts are stored, the provider's own account of them is not";
+        let why = "the counts are kept, the provider's own account of them is not";
         losses.push("response.usage", LossKind::Field, why);
     }
     let mut object = ObjectWriter::new();
