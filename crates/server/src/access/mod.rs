@@ -1,4 +1,4 @@
-//! Who may call, and how much: API keys, the principal behind a key, and rate limits per owner.
+//! Access control: who may call, and how much: API keys, the principal behind a key, and rate limits per owner.
 //!
 //! A *principal* is the caller of a request: the owner whose conversations it sees, the key it used, and the scopes of that
 //! key. Nothing here reads requests or knows the application state: `http` finds the key in a request and asks here.

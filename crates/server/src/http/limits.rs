@@ -23,6 +23,7 @@ pub(crate) async fn with_timeout(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
+    // Applied to the routes of the API only: answers of models take as long as they take.
     let seconds = app.config().server.limits.request_seconds;
     tokio::time::timeout(Duration::from_secs(seconds), next.run(request))
         .await

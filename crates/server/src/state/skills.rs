@@ -11,6 +11,7 @@ use crate::config::Config;
 
 /// Loads the skills of these folders, ordered by folder and name. Blocks on the file system.
 pub(crate) fn load_skills(folders: &[PathBuf]) -> Vec<Skill> {
+    // Folders are searched in order: of two skills of one name the earlier folder's counts.
     let all = folders
         .iter()
         .fold(SkillFolders::new(), SkillFolders::with_folder);

@@ -1,4 +1,11 @@
-//! Rewriting: what a policy sends in the place of a client's request.
+//! Rewriting: what a policy takes out of a client's request, and what it sends in its place.
+//!
+//! `filter_tools` and `redact` enforce restrictions and fail closed: what they cannot read is refused. All else is
+//! optimisation and fails open, with the client's own request: `plan` compiles the conversation at what the client sent,
+//! with selected tools (`select_tools`) and injected layers, `cost_check` decides whether that is worth sending, and
+//! `replace_history` puts it into the client's text.
+//!
+//! Not here: which policy applies (`route::policy`), what is compiled (`contexture-compile`).
 
 pub(super) mod cost_check;
 pub(super) mod filter_tools;
@@ -8,4 +15,7 @@ pub(super) mod redact;
 mod replace_history;
 mod select_tools;
 
-pub(super) use plan::*;
+pub(super) use plan::{
+    PricedRequest, RewritePlan, RewrittenRequest, ToolRound, now_ms, rewrite_request,
+    rewrite_timeout,
+};

@@ -26,12 +26,14 @@ pub(crate) fn redact_request(
         return Err(ProxyRefusal::new(status, "unreadable", message));
     }
     let redacted = secrets.redact(text);
+    // Unchanged text is not sent anew: the client's bytes, compressed or not, go out as they came.
     Ok((redacted != text).then(|| redacted.into_owned()))
 }
 
 /// Returns the engine with these secrets added to its own, so that none of them is stored.
 pub(crate) fn with_added_secrets(engine: &Engine, secrets: Secrets) -> Engine {
     let mut all = engine.secrets().cloned().unwrap_or_default();
+    // The engine's own patterns come first and stay in force: a policy can only add to them.
     all.patterns.extend(secrets.patterns);
     engine.clone().with_secrets(all)
 }
