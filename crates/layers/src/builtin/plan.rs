@@ -39,7 +39,7 @@ const ID: usize = 32;
 /// let chat = ConversationId::new("example")?;
 /// let context = HookContext::new(Owner::new("ada")?, chat, BranchName::main());
 /// let mut states = layers.restore_states([]);
-/// layers.init(&mut states, &context).await?;
+/// layers.init_states(&mut states, &context).await?;
 ///
 /// let whole = r#"{"tasks":[{"text":"read"},{"text":"write"}]}"#;
 /// layers.call_function(&mut states, "update_plan", &Raw::parse(whole)?, &context).await?;

@@ -66,7 +66,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
 /// use contexture_layers::builtin::Retrieval;
 ///
 /// let layers = Layers::new().with_layer(Retrieval::new().with_max_texts(3))?;
-/// assert_eq!(layers.tools()[0].name(), "search_history");
+/// assert_eq!(layers.tool_definitions()[0].name(), "search_history");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Channels: how the runs of one tree, and the host outside, send each other messages.
 //!
-//! A [`Channel`] is a name with a type and a [`Mode`]; what is sent lives in the [`Channels`] of one tree of runs, so two
+//! A [`Channel`] is a name with a type and a [`ChannelMode`]; what is sent lives in the [`Channels`] of one tree of runs, so two
 //! trees never hear each other, whatever their channels are called. The first use of a name says what it is; another
 //! definition of the same name is an error.
 //!
@@ -10,7 +10,7 @@
 //! | receive | the current one, again and again; waits for the first | the oldest, once | the next one sent |
 //! | try | the current one | the oldest, a waiting sender's too | nothing |
 //!
-//! Waiting is first come, first served, ends after a time ([`Wait`], 30 s unless said otherwise) or with an abort, and
+//! Waiting is first come, first served, ends after a time ([`WaitTimeout`], 30 s unless said otherwise) or with an abort, and
 //! leaves nothing behind. When the tree's root run ends, [`Channels::close`] refuses what is sent from then on; what waits
 //! in queues, and the current values, can still be received. Channels that are dropped are closed.
 //!

@@ -1,7 +1,7 @@
 //! What a run may spend.
 //!
-//! Two questions with two answers. Was too much spent ([`Budget::check`])? Only what is *above* a limit is too much: a run
-//! that used exactly its budget has kept it. May more be begun ([`Budget::check_next`])? Not once a limit is *reached*,
+//! Two questions with two answers. Was too much spent ([`RunBudget::check_usage`])? Only what is *above* a limit is too much: a run
+//! that used exactly its budget has kept it. May more be begun ([`RunBudget::check_next`])? Not once a limit is *reached*,
 //! for nothing is free. A call in flight may overshoot; what it cost is counted all the same.
 //!
 //! Not here: counting ([`crate::Spent`]), and ending the run.

@@ -45,7 +45,7 @@ use crate::contract::{
 /// let layers = Layers::new().with_layer(guardrails)?;
 /// let context = HookContext::new(Owner::new("ada")?, ConversationId::new("c")?, BranchName::main());
 /// let mut states = layers.restore_states([]);
-/// layers.init(&mut states, &context).await?;
+/// layers.init_states(&mut states, &context).await?;
 ///
 /// let long = [Item::from(Message::text(Role::Assistant, "a long answer"))];
 /// let (verdict, _) = layers.after_model(&mut states, &long, &context).await?;

@@ -56,7 +56,7 @@ const PREFACE: &str =
 /// let layers = Layers::new().with_layer(memory)?;
 /// let context = HookContext::new(Owner::new("anna")?, ConversationId::new("c")?, BranchName::main());
 /// let mut states = layers.restore_states([]);
-/// layers.init(&mut states, &context).await?;
+/// layers.init_states(&mut states, &context).await?;
 ///
 /// let note = Raw::parse(r#"{"key":"language","value":"Portuguese"}"#)?;
 /// layers.call_function(&mut states, "create_memory", &note, &context).await?;

@@ -63,7 +63,7 @@ const ACTIVE: usize = 20;
 /// let layers = Layers::new().with_layer(Skills::new([greet])?)?;
 /// let context = HookContext::new(Owner::new("ada")?, ConversationId::new("c")?, BranchName::main());
 /// let mut states = layers.restore_states([]);
-/// layers.init(&mut states, &context).await?;
+/// layers.init_states(&mut states, &context).await?;
 ///
 /// let arguments = Raw::parse(r#"{"name":"greet","arguments":"Grace"}"#)?;
 /// let text = layers.call_function(&mut states, "load_skill", &arguments, &context).await?;
