@@ -27,7 +27,7 @@ pub struct Run {
     live: LiveRun,
 }
 
-/// A run, for those who look on: its id, its channels, a way to call it off.
+/// A handle for observers of a run: its id, its channels, and a way to abort it.
 #[derive(Clone, Debug)]
 pub struct RunHandle {
     id: RunId,
@@ -42,7 +42,7 @@ impl RunHandle {
         self.id
     }
 
-    /// Calls the run off, and its children: the call in flight is cut, what is finished is kept.
+    /// Aborts the run and its children: the call in flight is cut, what is finished stays stored.
     pub fn abort(&self, reason: impl Into<Arc<str>>) {
         self.abort.abort(reason);
     }
@@ -55,8 +55,7 @@ impl RunHandle {
 }
 
 impl Run {
-    /// Begins a run: what a person or a program says goes behind whatever the branch ends with, and the run's record
-    /// with it, in one transaction.
+    /// Begins a run: appends the input to the branch and stores the run's record, in one transaction.
     ///
     /// # Errors
     /// [`RunError::Engine`].
@@ -112,13 +111,13 @@ impl Run {
         self.live.step
     }
 
-    /// What it spent, children included.
+    /// The usage of the run, children included.
     #[must_use]
     pub fn usage(&self) -> RunUsage {
         self.live.usage()
     }
 
-    /// What of it was spent on the side, by who asked a model: a layer's name, or `compaction` for summaries.
+    /// The part of the usage that is no answer of the run, by who asked a model: a layer's id, or `compaction`.
     #[must_use]
     pub fn side_usage(&self) -> BTreeMap<String, RunUsage> {
         self.live.side_usage()
@@ -130,7 +129,7 @@ impl Run {
         &self.live.chat
     }
 
-    /// For those who look on.
+    /// Returns a handle for observers.
     #[must_use]
     pub fn handle(&self) -> RunHandle {
         RunHandle {
@@ -180,7 +179,7 @@ impl Run {
         self.live.append_state("state", vec![put]).await
     }
 
-    /// A step of the program's own, done once: a run that is resumed takes what it gave then.
+    /// Runs a step of the program's own once: a resumed run takes the stored result instead.
     ///
     /// `name` says which it is; the same name again is the next of that name, and after a failure another try. What it
     /// gives is kept as JSON, and given as it is read from there.
@@ -223,6 +222,7 @@ impl Run {
             source: source.into(),
         })?;
         let raw = to_json(&what, &done)?;
+        // Given as read back: the first run and a resumed one must see the same value.
         let done = from_json(&what, raw.get().as_bytes())?;
         let put = StateChange::put_entry(key, RUN_STATE_VERSION, raw.get().as_bytes());
         self.live.append_state("step", vec![put]).await?;
@@ -232,7 +232,7 @@ impl Run {
         Ok(done)
     }
 
-    /// Ends the run with a value, which its [turn](super::Turn::value) and lists of runs tell: whoever drives it finds it
+    /// Ends the run with a value, which its [turn](crate::Turn::value) and lists of runs tell: whoever drives it finds it
     /// completed, and no model is asked again. Calls of the last answer are carried out before. The first value counts.
     ///
     /// # Errors
@@ -330,7 +330,7 @@ fn from_json<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunErro
     })
 }
 
-/// One turn of an agent: what is said, until it is done.
+/// Runs one turn of an agent: begins a run with this input and drives it.
 ///
 /// # Errors
 /// As [`Run::drive`].
@@ -343,7 +343,7 @@ pub async fn run_turn(
     run.drive().await
 }
 
-/// As [`run_turn`], saying a text.
+/// Like [`run_turn`], with a text as the user's message.
 ///
 /// # Errors
 /// As [`Run::drive`].

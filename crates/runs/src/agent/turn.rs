@@ -1,10 +1,10 @@
-//! What a run came to.
+//! The outcome of one turn of an agent.
 
 use contexture_ir::{BranchName, NodeId, Raw, RunId};
 
 use crate::limits::RunUsage;
 
-/// What a run came to.
+/// The outcome of a run that did not fail: it ended, or it waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// The run.
@@ -21,17 +21,17 @@ pub struct Turn {
     pub spent: RunUsage,
 }
 
-/// How a run ended that did not go wrong.
+/// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
     /// The last answer called nothing, or a tool or the program has ended it with a [value](Turn::value).
     Completed,
-    /// What was to stop it holds.
+    /// The agent's stop condition was met.
     Stopped {
-        /// What, in words.
+        /// The condition, in words.
         reason: String,
     },
-    /// It goes on once somebody has decided about these calls: [`store_decision`](super::store_decision), then [`Run::resume`](super::Run::resume).
+    /// It goes on once somebody has decided about these calls: [`store_decision`](crate::store_decision), then [`Run::resume`](crate::Run::resume).
     Waiting {
         /// The calls' nodes, of this run or of runs below it.
         calls: Vec<NodeId>,

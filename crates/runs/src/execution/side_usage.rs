@@ -1,6 +1,6 @@
-//! What a run spent on the side: what its layers asked of a model, and summaries. By who asked, kept with the run.
+//! Side usage: what a run's layers and summaries asked of models, by who asked, stored with the run.
 //!
-//! Not here: answers of the run itself (`spending`).
+//! Not here: answers of the run itself (`usage`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use crate::execution::usage::model_call_usage;
 use crate::limits::RunUsage;
 use crate::record::RUN_STATE_VERSION;
 
-/// What was spent, by who asked.
+/// Usage by who asked.
 pub(crate) type SideUsageLog = BTreeMap<String, RunUsage>;
 
-/// The books of one run.
+/// Tracks the side usage of one run.
 #[derive(Debug)]
 pub(crate) struct RunSideUsage {
     engine: Engine,
@@ -27,9 +27,9 @@ pub(crate) struct RunSideUsage {
 #[derive(Debug)]
 struct SideUsageTotals {
     current: SideUsageLog,
-    /// As it is stored.
+    /// As it is stored now.
     stored: SideUsageLog,
-    /// As it is about to be.
+    /// As it will be stored, if the append that is under way succeeds.
     pending: SideUsageLog,
 }
 
@@ -52,7 +52,7 @@ impl RunSideUsage {
     }
 
     fn lock_totals(&self) -> MutexGuard<'_, SideUsageTotals> {
-        // A map is whole whoever panicked beside it.
+        // A panic elsewhere cannot leave the map half changed, so a poisoned lock is used on.
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,6 +66,7 @@ impl SideUsageTracker for RunSideUsage {
 
     fn pending_change(&self) -> Option<StateChange> {
         let mut open = self.lock_totals();
+        // Frozen here: calls that finish during the append belong to the next one.
         open.pending = open.current.clone();
         let new = open.pending != open.stored;
         // Strings and numbers: nothing that could not be written.

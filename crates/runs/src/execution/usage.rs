@@ -1,4 +1,4 @@
-//! What a run has spent, as its answers say.
+//! The usage of a run, computed from its stored answers.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use contexture_store::NodeState;
 use crate::execution::next_step::RunPath;
 use crate::limits::RunUsage;
 
-/// What a call of a model cost. One the catalogue does not know has no price.
+/// Returns the usage of one call of a model. A model that the catalogue does not know has no price.
 pub(crate) fn model_call_usage(catalogue: &Catalogue, model: &str, usage: &Usage) -> RunUsage {
     match catalogue.resolve(model) {
         Ok(spec) => RunUsage::from_price(usage, &spec.prices, spec.cache.kind),
@@ -18,8 +18,7 @@ pub(crate) fn model_call_usage(catalogue: &Catalogue, model: &str, usage: &Usage
     }
 }
 
-/// What a run's answers cost, those included that somebody was faster than, and what its children spent. Time is not
-/// known from there.
+/// Sums up a run's answers and children. Answers that lost a race count too: they were paid for. Time is not known here.
 pub(crate) async fn load_usage(
     chat: &Conversation,
     path: &RunPath,
@@ -27,6 +26,7 @@ pub(crate) async fn load_usage(
 ) -> Result<RunUsage, EngineError> {
     let mut spent = RunUsage::default();
     let answers: BTreeSet<ResponseId> = path.own_nodes().filter_map(|node| node.response).collect();
+    // Computed from responses, not from a stored total: a crash between an answer and its total would lose its cost.
     for response in answers {
         let store = chat.engine().store();
         let record = store

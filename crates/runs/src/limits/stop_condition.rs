@@ -1,8 +1,8 @@
-//! When a loop stops.
+//! Stop conditions: when the loop of a run stops.
 //!
-//! A [`StopCondition`] looks at a [`Snapshot`] after each iteration and says whether to stop, and why. Those given here are
-//! combined by [`any`](StopCondition::any), [`all`](StopCondition::all) and [`not`](StopCondition::not). One that fails or panics stops the loop,
-//! whatever it is combined with: nobody knows what it would have said.
+//! A [`StopCondition`] looks at a [`Snapshot`] after each answer and says whether to stop, and why. Conditions are combined
+//! by [`any`](StopCondition::any), [`all`](StopCondition::all) and [`not`](StopCondition::not). One that fails or panics
+//! stops the loop, whatever it is combined with: nobody knows what it would have said.
 //!
 //! Not here: limits that hold whatever a loop wants ([`crate::RunBudget`]).
 

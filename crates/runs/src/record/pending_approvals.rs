@@ -1,4 +1,7 @@
-//! Calls of runs that wait for a person's word.
+//! Calls that wait for a person's approval.
+//!
+//! Whether a call is open is read from the tree, not from the run's entry: a call may have got its output since the entry
+//! was written.
 
 use contexture_engine::{Engine, EngineError, parse_node_item};
 use contexture_ir::{ConversationId, Item, NodeId, Owner};
@@ -18,7 +21,7 @@ pub struct WaitingCall {
     pub arguments: String,
 }
 
-/// The calls for which a listed run waits, its own first, then those of runs below it; none if it does not wait.
+/// Returns the calls for which a listed run waits, its own first, then those of runs below it; none if it does not wait.
 ///
 /// # Errors
 /// The store's.
@@ -38,7 +41,8 @@ pub async fn waiting_calls(
     open_calls(engine, owner, id, &calls).await
 }
 
-/// Those of these calls that are there and have no output yet, as [`TurnEnd::Waiting`](super::TurnEnd::Waiting) names them.
+/// Returns those of these calls that exist and have no output yet. [`TurnEnd::Waiting`](crate::TurnEnd::Waiting) names
+/// them.
 ///
 /// # Errors
 /// The store's.

@@ -1,6 +1,6 @@
-//! How a run ended, as the node by which it ended says: what lists and parents are told where nobody has told them yet.
+//! The end node: how a run ended, stored on its branch.
 //!
-//! Not here: ending one (`ending`).
+//! Lists and parents are corrected by it after a crash. Not here: ending a run (`crate::steps`).
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct StoredRunEnd {
     pub(crate) why: Option<String>,
 }
 
-/// The item of such a node: a change of state that says more.
+/// JSON of the end node's item: a state node's item with the end added.
 #[derive(Serialize, Deserialize)]
 struct FinishRecord {
     #[serde(rename = "type")]
@@ -41,7 +41,7 @@ struct FinishRecord {
 }
 
 impl StoredRunEnd {
-    /// One that has an entry and nothing else.
+    /// The end of a run that has an entry and nothing else.
     pub(crate) fn aborted_before_start(now_ms: i64) -> Self {
         Self {
             status: RunStatus::Aborted,
@@ -55,6 +55,7 @@ impl StoredRunEnd {
 
     /// The node by which a run ends.
     pub(crate) fn to_end_node(&self, run: RunId) -> Result<NewItem, EngineError> {
+        // Built as a state node, so that readers that know nothing of runs show nothing for it.
         let like = state_node(end_node_id(run), self.ended_ms)?;
         let Item::Extension(plain) = Item::parse(&like.json)? else {
             return Ok(like);

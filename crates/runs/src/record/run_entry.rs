@@ -1,7 +1,7 @@
-//! What is kept of a run: its record on the tree while it runs, and its entry beside the tree for lists.
+//! The record of a run on the tree while it is open, and its entry beside the tree for lists.
 //!
-//! The tree has the truth: a run goes on exactly as long as its record hangs off its branch's head. The entry is written
-//! before the first append and after the last, and says what to look at.
+//! The tree decides: a run is open exactly as long as its record hangs off its branch's head. The entry is written before
+//! the first append and after the last.
 
 use contexture_engine::{Conversation, Engine, EngineError, RunScope};
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner, Raw, RunId};
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{RunBudget, RunUsage};
 use crate::record::state_keys::{RUN_ENTRY_PREFIX, entry_key};
 
-/// The version of both.
+/// Version of all state that runs store.
 pub(crate) const RUN_STATE_VERSION: u32 = 1;
 
-/// What hangs off the nodes of a running run.
+/// The record of an open run, stored as state on its branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
     /// The agent's name.
@@ -26,7 +26,7 @@ pub(crate) struct RunRecord {
     #[serde(default)]
     pub(crate) budget: RunBudget,
     pub(crate) began_ms: i64,
-    /// The head it began behind.
+    /// The head after which the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
 }
@@ -145,12 +145,12 @@ impl RunEntry {
         self.run.parse().ok()
     }
 
-    /// Reads what is stored; `None` for what is not one of ours.
+    /// Parses a stored entry; `None` if it is none. Lists skip it: a newer version may have written it.
     pub(crate) fn parse_stored(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// Stores it, whatever was there.
+    /// Stores the entry, replacing any other.
     pub(crate) async fn store_entry(
         &self,
         chat: &Conversation,
@@ -194,7 +194,7 @@ pub(crate) fn head_to_string(head: Option<NodeId>) -> Option<String> {
     head.map(|head| head.to_string())
 }
 
-/// The owner's runs, of all conversations or of one, as lists show them: the newest first.
+/// Lists an owner's runs, of all conversations or of one, newest first.
 ///
 /// # Errors
 /// The store's.
@@ -228,6 +228,7 @@ pub async fn list_runs(
             None => break,
         }
     }
+    // By id where times are equal, so that the order is the same in every store.
     found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
     Ok(found)
 }

@@ -159,7 +159,7 @@ fn stored_toolkits(state: &NodeState) -> Result<LoadedToolkits, RunError> {
     // Unreadable means not loaded: the model can load a toolkit again, so that is no reason to fail the run.
     Ok(loaded
         .and_then(|bytes| serde_json::from_slice(bytes).ok())
-        .unwrap_or_else(LoadedToolkits::default))
+        .unwrap_or_default())
 }
 
 fn parse_state<T: DeserializeOwned>(run: RunId, bytes: &[u8]) -> Result<T, EngineError> {
