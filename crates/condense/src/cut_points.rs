@@ -42,6 +42,7 @@ pub(crate) fn tail_start(text: &str, characters: usize) -> usize {
 
 /// What to show of a line that is longer than `characters`: a range of bytes around the byte `at`.
 pub(crate) fn clip_range(line: &str, at: usize, characters: usize) -> Range<usize> {
+    // Bytes first: most lines are short, and characters are never more than bytes.
     if line.len() <= characters || line.chars().nth(characters).is_none() {
         return 0..line.len();
     }

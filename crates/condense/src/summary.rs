@@ -108,6 +108,7 @@ pub fn summary_task(
     options: &SummaryOptions,
 ) -> SummaryTask {
     let mut text = String::new();
+    // A span that is too long for one request is told in parts, each with the summary of those before.
     if let Some(so_far) = so_far {
         // Everything told is JSON, so text of the conversation cannot pass for instructions of the
         // task.
@@ -118,6 +119,7 @@ pub fn summary_task(
         text.push_str(line);
         text.push('\n');
     }
+    // The task stands last: models follow best what they read last.
     text.push('\n');
     text.push_str(TASK);
     if so_far.is_some() {
@@ -125,8 +127,8 @@ pub fn summary_task(
             "\n\nThe first line is your summary of what came before: write one summary of both.",
         );
     }
-    let more = options.instructions.as_deref().map(str::trim);
-    if let Some(more) = more.filter(|more| !more.is_empty()) {
+    let more = options.instructions.as_deref().unwrap_or_default().trim();
+    if !more.is_empty() {
         text.push_str("\n\nAlso: ");
         text.push_str(more);
     }
@@ -200,16 +202,7 @@ fn parts_as_text(parts: &[Part]) -> String {
 /// # Errors
 /// [`SummaryError`] for an answer that was cut off, refused, left open, or is blank.
 pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<String, SummaryError> {
-    match finish {
-        None | Some(FinishReason::Stop) => {}
-        // A summary that breaks off would silently lose the rest of the span.
-        Some(FinishReason::Length) => return Err(SummaryError::CutOff),
-        Some(other) => {
-            return Err(SummaryError::Refused {
-                why: format!("{other:?}"),
-            });
-        }
-    }
+    ensure_finished(finish)?;
     // Removed first: thinking aloud may mention the summary tag.
     let answer = strip_analysis(answer)?;
     let summary = match find_tag(&answer, "<summary>") {
@@ -234,6 +227,18 @@ pub fn read_summary(answer: &str, finish: Option<&FinishReason>) -> Result<Strin
     Ok(lines.join("\n"))
 }
 
+/// Refuses an answer that did not come to its end by itself.
+fn ensure_finished(finish: Option<&FinishReason>) -> Result<(), SummaryError> {
+    match finish {
+        None | Some(FinishReason::Stop) => Ok(()),
+        // A summary that breaks off would silently lose the rest of the span.
+        Some(FinishReason::Length) => Err(SummaryError::CutOff),
+        Some(other) => Err(SummaryError::Refused {
+            why: format!("{other:?}"),
+        }),
+    }
+}
+
 fn strip_analysis(answer: &str) -> Result<String, SummaryError> {
     let mut kept = String::new();
     let mut rest = answer;
@@ -252,6 +257,7 @@ fn strip_analysis(answer: &str) -> Result<String, SummaryError> {
 fn find_tag(text: &str, tag: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let at = bytes
+        // Models write tags in any case.
         .windows(tag.len())
         .position(|window| window.eq_ignore_ascii_case(tag.as_bytes()))?;
     Some((at, at + tag.len()))

@@ -205,18 +205,7 @@ pub(crate) fn existing_markers(
     let most = rules
         .max_marks
         .saturating_sub(usize::from(outline.whole.is_some()));
-    let mut count: usize = outline.segments.iter().map(|one| one.marks.len()).sum();
-    let mut strip = BTreeSet::new();
-    // The oldest messages first, then whatever there is.
-    for messages in [true, false] {
-        for (at, segment) in outline.segments.iter().enumerate() {
-            let own = (segment.part == RequestPart::Messages) == messages;
-            if own && count > most && !segment.marks.is_empty() {
-                count -= segment.marks.len();
-                strip.insert(at);
-            }
-        }
-    }
+    let strip = surplus_marked_segments(outline, most);
     let stays = |at: &usize| !strip.contains(at);
     let all = outline.segments.iter().enumerate();
     let marks = all
@@ -229,6 +218,23 @@ pub(crate) fn existing_markers(
         })
         .collect();
     (marks, strip.into_iter().collect())
+}
+
+/// The segments that lose their markers so that at most `most` are left.
+fn surplus_marked_segments(outline: &Outline, most: usize) -> BTreeSet<usize> {
+    let mut count: usize = outline.segments.iter().map(|one| one.marks.len()).sum();
+    let mut strip = BTreeSet::new();
+    // The oldest messages first, then whatever there is.
+    for messages in [true, false] {
+        for (at, segment) in outline.segments.iter().enumerate() {
+            let own = (segment.part == RequestPart::Messages) == messages;
+            if own && count > most && !segment.marks.is_empty() {
+                count -= segment.marks.len();
+                strip.insert(at);
+            }
+        }
+    }
+    strip
 }
 
 /// Where marks are wanted, the most useful first.
@@ -336,6 +342,28 @@ fn enforce_ttl_order(marks: &mut [CacheMarker]) {
     }
 }
 
+/// The ends of the beginnings that can come again, for a provider that caches without markers.
+fn recurring_ends(outline: &Outline) -> Vec<(usize, CacheTtl)> {
+    // A provider that caches by itself keeps every beginning; these are the ones that can return.
+    let lasting = [
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
+            one.part < RequestPart::Messages
+        }),
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |_| true),
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Onwards, |_| {
+            true
+        }),
+        outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Call, |_| true),
+    ];
+    let mut lasting: Vec<(usize, CacheTtl)> = lasting
+        .into_iter()
+        .flatten()
+        .map(|at| (at, CacheTtl::Usual))
+        .collect();
+    lasting.dedup();
+    lasting
+}
+
 /// The prefixes that the provider keeps after this call.
 fn cached_prefixes(
     outline: &Outline,
@@ -347,24 +375,7 @@ fn cached_prefixes(
     let ends: Vec<(usize, CacheTtl)> = if rules.is_marker_based() {
         marks.iter().map(|mark| (mark.segment, mark.ttl)).collect()
     } else {
-        // A provider that caches by itself keeps every beginning; these are the ones that can return.
-        let lasting = [
-            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |one| {
-                one.part < RequestPart::Messages
-            }),
-            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Epoch, |_| true),
-            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Onwards, |_| {
-                true
-            }),
-            outline.last_segment_where(SegmentStability::Epoch..=SegmentStability::Call, |_| true),
-        ];
-        let mut lasting: Vec<(usize, CacheTtl)> = lasting
-            .into_iter()
-            .flatten()
-            .map(|at| (at, CacheTtl::Usual))
-            .collect();
-        lasting.dedup();
-        lasting
+        recurring_ends(outline)
     };
     if rules.kind == contexture_catalogue::CacheKind::None {
         return Vec::new();

@@ -122,16 +122,7 @@ pub fn advise_cache_object(
     // A warm automatic cache reads the same prefix at the same price without an object.
     let applies = rules.supports_cached_content() && horizon.state == CacheState::Cold;
     let (rates, storage) = (rates?, rules.storage_hour.filter(|_| applies)?);
-    let all = outline.segments.iter();
-    // What stands before the history: the history grows, so an object with a part of it would soon be
-    // useless.
-    let held = all.take_while(|one| one.lasts == SegmentStability::Epoch);
-    let (mut segments, mut tokens, mut bytes) = (0, 0_u64, 0);
-    for one in held {
-        segments += 1;
-        tokens = tokens.saturating_add(one.tokens.midpoint());
-        bytes += one.bytes;
-    }
+    let (segments, tokens, bytes) = epoch_prefix(outline);
     let minimum = if rules.minimum > 0 {
         rules.minimum
     } else {
@@ -149,4 +140,19 @@ pub fn advise_cache_object(
         ttl_seconds: USUAL_SECONDS,
         saving,
     })
+}
+
+/// How many segments, tokens and bytes stand before the history.
+fn epoch_prefix(outline: &Outline) -> (usize, u64, usize) {
+    let all = outline.segments.iter();
+    // What stands before the history: the history grows, so an object with a part of it would soon be
+    // useless.
+    let held = all.take_while(|one| one.lasts == SegmentStability::Epoch);
+    let (mut segments, mut tokens, mut bytes) = (0, 0_u64, 0);
+    for one in held {
+        segments += 1;
+        tokens = tokens.saturating_add(one.tokens.midpoint());
+        bytes += one.bytes;
+    }
+    (segments, tokens, bytes)
 }

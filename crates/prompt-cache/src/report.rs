@@ -63,23 +63,8 @@ impl CacheReport {
         rates: Option<Rates>,
         first: bool,
     ) -> Self {
-        let mark = |mark: &CacheMarker| {
-            let segment = outline.segments.get(mark.segment);
-            MarkReport {
-                ends: segment.map_or_else(String::new, |one| match one.part {
-                    RequestPart::Messages => format!("messages[{}]", one.index),
-                    part => part.as_str().to_owned(),
-                }),
-                why: mark.why,
-                ttl: mark.ttl,
-            }
-        };
         let shortest = marking.marks.iter().map(|mark| mark.ttl).min();
         let shortest = shortest.unwrap_or_default();
-        let cost = |used: &CacheUsage| {
-            let cost = used.input_cost(rates.as_ref()?);
-            Some(u64::try_from(cost).unwrap_or(u64::MAX))
-        };
         // The same tokens as if nothing were cached: the difference is what the cache saves.
         let uncached = CacheUsage {
             fresh: predicted.total_tokens(),
@@ -87,14 +72,40 @@ impl CacheReport {
         };
         Self {
             kind: rules.kind,
-            marks: marking.marks.iter().map(mark).collect(),
+            marks: marking
+                .marks
+                .iter()
+                .map(|mark| MarkReport::new(outline, mark))
+                .collect(),
             predicted,
-            cost: cost(&predicted),
-            cost_uncached: cost(&uncached),
+            cost: input_cost(&predicted, rates.as_ref()),
+            cost_uncached: input_cost(&uncached, rates.as_ref()),
             rewriting: None,
             content: None,
             first,
             kept_seconds: rules.ttl_ms(shortest) / 1_000,
         }
     }
+}
+
+impl MarkReport {
+    /// A marker with the part of the payload that it ends, by its name.
+    fn new(outline: &Outline, mark: &CacheMarker) -> Self {
+        let segment = outline.segments.get(mark.segment);
+        Self {
+            ends: segment.map_or_else(String::new, |one| match one.part {
+                RequestPart::Messages => format!("messages[{}]", one.index),
+                part => part.as_str().to_owned(),
+            }),
+            why: mark.why,
+            ttl: mark.ttl,
+        }
+    }
+}
+
+/// The cost of input in pico-dollars, where prices are known.
+fn input_cost(usage: &CacheUsage, rates: Option<&Rates>) -> Option<u64> {
+    let cost = usage.input_cost(rates?);
+    // The report's JSON has 64 bits: that is 18 million dollars for one call.
+    Some(u64::try_from(cost).unwrap_or(u64::MAX))
 }

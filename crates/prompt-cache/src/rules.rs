@@ -54,18 +54,14 @@ impl CacheRules {
     #[must_use]
     pub fn for_model(model: &ModelSpec, format: Format) -> Self {
         let cache = &model.cache;
-        let speaks = marker_field(format).is_some();
         let kind = match cache.kind {
             // Markers exist only in the format of Anthropic: the same model behind another one has no
             // cache that could be asked for.
             CacheKind::Explicit if format != Format::Anthropic => CacheKind::None,
             kind => kind,
         };
-        let marks = if speaks && kind != CacheKind::None {
-            cache.max_marks as usize
-        } else {
-            0
-        };
+        let speaks = marker_field(format).is_some() && kind != CacheKind::None;
+        let marks = if speaks { cache.max_marks as usize } else { 0 };
         let mut ttls = cache.ttls_seconds.iter().map(|seconds| seconds * 1_000);
         let usual = ttls.next();
         Self {

@@ -65,11 +65,18 @@ pub(crate) fn verify_payload(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
             None => unsound(breach.what),
         };
     }
+    check_pinned_texts(sealed)
+}
+
+/// Pinned texts stand in it unchanged.
+fn check_pinned_texts(sealed: &VerifyInput<'_>) -> Result<(), Refusal> {
     match sealed.pinned.iter().find(|text| !has_text(sealed, text)) {
-        Some(text) => unsound(format!(
-            "pinned text is not in it: {}",
-            text.chars().take(60).collect::<String>()
-        )),
+        Some(text) => Err(Refusal::Unsound {
+            what: format!(
+                "pinned text is not in it: {}",
+                text.chars().take(60).collect::<String>()
+            ),
+        }),
         None => Ok(()),
     }
 }

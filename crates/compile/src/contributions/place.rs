@@ -36,7 +36,7 @@ impl<'a> PayloadSlot<'a> {
 /// A contribution as it will be sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlacedContribution {
-    /// How many of its units; see [`units`].
+    /// How many of its units; see [`unit_count`].
     pub(crate) units: usize,
     /// Text for the system prompt.
     pub(crate) system: Option<String>,
@@ -119,13 +119,15 @@ pub(crate) fn bridge_contributions(
     // A required contribution after the history speaks last anyway; one that may be dropped for want
     // of room does not count.
     let closes = ends && !followed && !request.prefill;
-    let bridge = |source, band, words| {
-        let message = Item::from(Message::text(Role::User, words));
-        Contribution::new(source, band, Content::Items(vec![message])).into_pinned()
-    };
     let opening = opens.then(|| bridge("opening", Band::Anchor, BEGINNING));
     let closing = closes.then(|| bridge("closing", Band::Tail, CONTINUE));
     opening.into_iter().chain(closing).collect()
+}
+
+/// A message of the user that is never cut.
+fn bridge(source: &str, band: Band, words: &str) -> Contribution {
+    let message = Item::from(Message::text(Role::User, words));
+    Contribution::new(source, band, Content::Items(vec![message])).into_pinned()
 }
 
 /// Into how many parts a contribution may be cut.

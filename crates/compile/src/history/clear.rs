@@ -32,11 +32,8 @@ pub(crate) fn clear_entries(
     let mut replaced = |entry: ViewEntry, text: &str, shown: ShownAs| {
         let short = entry.with_output(text, shown);
         // A short output may weigh less than its placeholder.
-        if weigh(&short) < weigh(&entry) {
-            short
-        } else {
-            entry
-        }
+        let is_shorter = weigh(&short) < weigh(&entry);
+        if is_shorter { short } else { entry }
     };
     for (entry, fate) in entries.into_iter().zip(fates) {
         kept.push(match fate {

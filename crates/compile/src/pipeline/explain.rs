@@ -10,7 +10,7 @@ use contexture_tools::ExcludedTool;
 use crate::contributions::{PayloadSlot, PlacedContribution, RequestOverhead, unit_count};
 use crate::error::RequiredSegment;
 use crate::history::{ActiveCompaction, History, RequiredMessage};
-use crate::input::{Band, CompileRequest, EpochReport};
+use crate::input::{Band, CompileRequest, Contribution, EpochReport};
 use crate::payload::Payload;
 use crate::pipeline::outcome::CompileOutcome;
 use crate::report::{
@@ -261,30 +261,12 @@ impl SegmentRows<'_> {
 
     fn contribution_segment(&self, slot: &PayloadSlot<'_>, placed: &PlacedContribution) -> Segment {
         let contribution = slot.contribution;
-        let all = unit_count(&contribution.content);
         let moved = if slot.band == contribution.band {
             String::new()
         } else {
             format!("from {}", contribution.band.as_str())
         };
-        let (verdict, rule) = if contribution.is_required() {
-            let why = if contribution.pinned {
-                "pinned"
-            } else {
-                "instructions are never cut"
-            };
-            (SegmentVerdict::Required, why.to_owned())
-        } else if placed.units == all {
-            (SegmentVerdict::Kept, "within its budget".to_owned())
-        } else if placed.units == 0 {
-            (
-                SegmentVerdict::Dropped,
-                "no room within its budget".to_owned(),
-            )
-        } else {
-            let rule = format!("first {} of {all} within its budget", placed.units);
-            (SegmentVerdict::Shortened, rule)
-        };
+        let (verdict, rule) = contribution_verdict(contribution, placed.units);
         Segment {
             label: moved,
             verdict,
@@ -384,13 +366,8 @@ impl SegmentRows<'_> {
         (verdict, rule, omitted_tokens): (SegmentVerdict, &str, u64),
     ) {
         let pieces = history.blocks_of(&rounds);
-        let mut text: TokenBounds = history
-            .blocks
-            .get(pieces.clone())
-            .unwrap_or_default()
-            .iter()
-            .map(|piece| piece.text)
-            .sum();
+        let blocks = history.blocks.get(pieces).unwrap_or_default().iter();
+        let mut text: TokenBounds = blocks.map(|block| block.text).sum();
         let mut items = history.source_indexes(&rounds).count();
         for kept in apart.iter().filter(|kept| rounds.contains(&kept.round)) {
             // Has a row of its own; without this its tokens would be summed twice.
@@ -408,6 +385,29 @@ impl SegmentRows<'_> {
             rule: rule.to_owned(),
             ..self.blank_segment("history", "rounds", text)
         });
+    }
+}
+
+/// What became of a contribution of which `units` parts are sent, and the rule that decided.
+fn contribution_verdict(contribution: &Contribution, units: usize) -> (SegmentVerdict, String) {
+    let all = unit_count(&contribution.content);
+    if contribution.is_required() {
+        let why = if contribution.pinned {
+            "pinned"
+        } else {
+            "instructions are never cut"
+        };
+        (SegmentVerdict::Required, why.to_owned())
+    } else if units == all {
+        (SegmentVerdict::Kept, "within its budget".to_owned())
+    } else if units == 0 {
+        (
+            SegmentVerdict::Dropped,
+            "no room within its budget".to_owned(),
+        )
+    } else {
+        let rule = format!("first {} of {all} within its budget", units);
+        (SegmentVerdict::Shortened, rule)
     }
 }
 

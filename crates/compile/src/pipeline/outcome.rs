@@ -110,24 +110,7 @@ impl CompileOutcome<'_> {
             .chain(self.prepared.hidden.iter().copied())
             .collect();
         all.sort_unstable_by_key(|(at, _)| *at);
-        let mut spans: Vec<Omitted> = Vec::new();
-        for (at, why) in all {
-            match spans.last_mut() {
-                // Neighbours with one reason become one span: a trimmed history of thousands of items
-                // is one line.
-                Some(span) if span.why == why && span.last + 1 == at => {
-                    span.last = at;
-                    span.items += 1;
-                }
-                _ => spans.push(Omitted {
-                    first: at,
-                    last: at,
-                    items: 1,
-                    why,
-                }),
-            }
-        }
-        spans
+        merge_neighbours(all)
     }
 
     /// All losses, with paths that mean something outside this crate.
@@ -159,6 +142,28 @@ impl CompileOutcome<'_> {
         }
         out
     }
+}
+
+/// Omitted items in ascending order as spans of one reason each.
+fn merge_neighbours(all: Vec<(usize, OmitReason)>) -> Vec<Omitted> {
+    let mut spans: Vec<Omitted> = Vec::new();
+    for (at, why) in all {
+        match spans.last_mut() {
+            // Neighbours with one reason become one span: a trimmed history of thousands of items
+            // is one line.
+            Some(span) if span.why == why && span.last + 1 == at => {
+                span.last = at;
+                span.items += 1;
+            }
+            _ => spans.push(Omitted {
+                first: at,
+                last: at,
+                items: 1,
+                why,
+            }),
+        }
+    }
+    spans
 }
 
 fn split_index(path: &str) -> (usize, &str) {

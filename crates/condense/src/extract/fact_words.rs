@@ -42,6 +42,7 @@ pub(crate) fn extract_facts(text: &str) -> impl Iterator<Item = (FactKind, &str)
 
 /// What a single word is, if it carries a fact.
 pub(crate) fn classify_word(word: &str) -> Option<FactKind> {
+    // One character carries no fact that could be searched for.
     if word.len() > LONGEST || word.len() < 2 || word.chars().any(char::is_whitespace) {
         return None;
     }

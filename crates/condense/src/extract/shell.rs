@@ -83,6 +83,7 @@ fn scan_simple_command(words: &[ShellWord], found: &mut Vec<(FileAccess, String)
         }
         _ => FileAccess::Reads,
     };
+    // Their words are messages; `git commit -m` has one that often names files.
     let silent = SPEAKERS.contains(&program) || git.is_some_and(|verb| verb == "commit");
     let whole = READERS.contains(&program) || touch != FileAccess::Reads;
     // The target of a copy or a move; options may follow it.

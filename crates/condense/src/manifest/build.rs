@@ -206,18 +206,22 @@ impl ManifestBuilder {
         if failed && !any {
             count_text(&mut self.errors, index, shorten_line(&text, ERROR));
         }
+        self.add_link(covered, &text, call.map(|call| call.tool));
+        self.add_structured_text(&text);
+    }
+
+    fn add_link(&mut self, covered: &CoveredItem<'_>, text: &str, tool: Option<String>) {
         // Short outputs are not worth a link: their facts are in the lists.
         if text.len() >= LINKED
             && let Some(hash) = covered.hash
         {
             self.links.push(LinkEntry {
-                index,
+                index: covered.index,
                 link: Link::new(hash).to_string(),
-                tool: call.map(|call| call.tool).unwrap_or_default(),
+                tool: tool.unwrap_or_default(),
                 bytes: text.len(),
             });
         }
-        self.add_structured_text(&text);
     }
 
     fn add_file_access(&mut self, touch: FileAccess, path: &str) {

@@ -126,6 +126,8 @@ impl<'a> ManifestSelection<'a> {
             return unnamed;
         }
         let mut names = Vec::new();
+        // Estimated before anything is chosen: names are dropped only as far as the values would not
+        // fit otherwise.
         let mut needed = 0;
         for (group, named) in self.manifest.named.iter().enumerate() {
             let values = named.values.iter().filter(|text| is_informative(text));
@@ -264,6 +266,8 @@ impl<'a> ManifestSelection<'a> {
 
     fn selected_text(&self) -> ManifestText {
         let mut lines = vec![self.title_line()];
+        // Written in a fixed order, whatever the order in which entries were chosen: readers find the
+        // same list in the same place.
         for section in sections_in_order() {
             // A word that a line says, taken after it, needs no list.
             let listed = |one: &&EntryCandidate| {

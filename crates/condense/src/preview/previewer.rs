@@ -66,6 +66,7 @@ impl Previewer<'_> {
         let Item::FunctionCallOutput(output) = item else {
             return None;
         };
+        // Some tools are never previewed; the one that reads previews back is one of them.
         let policy = self.policy.for_tool(tool)?;
         let shorten = |text: &str| shorten_output(text, policy, Link::new(hash), self.counter);
         let (output_now, facts) = match &output.output {
@@ -74,6 +75,8 @@ impl Previewer<'_> {
                 (Output::Text(preview.text), preview.facts)
             }
             Output::Parts(parts) => {
+                // One preview for all texts: previewed one by one, many short parts would never reach
+                // the threshold.
                 let preview = shorten(&item.text())?;
                 (
                     Output::Parts(replace_texts(parts, preview.text)),

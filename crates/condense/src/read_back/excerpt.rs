@@ -66,19 +66,7 @@ pub fn extract_excerpt(
     let end = head_end(within, characters.max(1)).max(least);
     let part = within.get(..end).unwrap_or_default();
     let whole = count_lines(text);
-    let feeds = count_lines(part) - u64::from(!part.is_empty() && !part.ends_with('\n'));
-    let next = (part.len() < rest.len()).then(|| match part.rfind('\n') {
-        Some(feed) => TextPosition {
-            line: from.line + feeds,
-            column: part
-                .get(feed + 1..)
-                .map_or(0, |open| open.chars().count() as u64),
-        },
-        None => TextPosition {
-            line: from.line,
-            column: from.column + part.chars().count() as u64,
-        },
-    });
+    let next = (part.len() < rest.len()).then(|| position_after(part, from));
     Excerpt {
         text: part,
         from,
@@ -86,6 +74,24 @@ pub fn extract_excerpt(
         lines: whole,
         characters: text.chars().count() as u64,
         next,
+    }
+}
+
+/// The position behind a part that begins at `from`.
+fn position_after(part: &str, from: TextPosition) -> TextPosition {
+    let feeds = count_lines(part) - u64::from(!part.is_empty() && !part.ends_with('\n'));
+    match part.rfind('\n') {
+        Some(feed) => TextPosition {
+            line: from.line + feeds,
+            column: part
+                .get(feed + 1..)
+                .map_or(0, |open| open.chars().count() as u64),
+        },
+        // Still on the first line: the column goes on from where the part began.
+        None => TextPosition {
+            line: from.line,
+            column: from.column + part.chars().count() as u64,
+        },
     }
 }
 

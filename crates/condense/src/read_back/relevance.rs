@@ -41,6 +41,7 @@ impl SearchQuery {
     /// Reads a query: any text. What goes beyond 1,000 bytes or 16 words does not count.
     #[must_use]
     pub fn new(query: &str) -> Self {
+        // A whole pasted text as query would be compiled into a pattern of its size.
         let end = query.floor_char_boundary(QUERY);
         let phrase = query.get(..end).unwrap_or_default().trim();
         let bare = |word: &'_ str| match word.trim_matches(|c: char| !c.is_alphanumeric()) {

@@ -55,7 +55,6 @@ pub mod hex {
         ///
         /// # Errors
         /// Those of the serializer.
-        #[expect(clippy::ref_option, reason = "the form serde asks for")]
         pub fn serialize<S: Serializer>(
             hash: &Option<ContentHash>,
             serializer: S,

@@ -193,32 +193,17 @@ impl<'a> OutlineBuilder<'a, '_> {
             .and_then(parse_array);
         // A system prompt is a text, an array of blocks, or, with Gemini, an object with parts.
         let blocks = parse_array(system).or(parts);
-        match blocks {
-            Some(blocks) => {
-                for (at, block) in blocks.iter().enumerate() {
-                    let tokens = self.estimate_tokens(block.get());
-                    self.push_segment(
-                        RequestPart::System,
-                        format!("{name}[{at}]"),
-                        at,
-                        block.get(),
-                        "",
-                        tokens,
-                    );
-                }
-            }
-            None => {
-                let tokens =
-                    self.estimate_tokens(system.get()) + Framing::for_format(self.format).system;
-                self.push_segment(
-                    RequestPart::System,
-                    name.to_owned(),
-                    0,
-                    system.get(),
-                    "",
-                    tokens,
-                );
-            }
+        let Some(blocks) = blocks else {
+            let framing = Framing::for_format(self.format).system;
+            let tokens = self.estimate_tokens(system.get()) + framing;
+            let path = name.to_owned();
+            self.push_segment(RequestPart::System, path, 0, system.get(), "", tokens);
+            return;
+        };
+        for (at, block) in blocks.iter().enumerate() {
+            let tokens = self.estimate_tokens(block.get());
+            let path = format!("{name}[{at}]");
+            self.push_segment(RequestPart::System, path, at, block.get(), "", tokens);
         }
     }
 

@@ -63,7 +63,6 @@ pub(crate) fn usage_for_prefix(
 ) -> CacheUsage {
     let sums = outline.cumulative_tokens();
     let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
-    let total = outline.tokens();
     // OpenAI reads in steps; a step of 1 changes nothing.
     let stepped = |tokens: u64| tokens / rules.step * rules.step;
     let read = found.map_or(0, |at| stepped(upto(at)));
@@ -72,24 +71,30 @@ pub(crate) fn usage_for_prefix(
     if !rules.is_marker_based() {
         return CacheUsage {
             read,
-            fresh: total - read,
+            fresh: outline.tokens() - read,
             ..CacheUsage::default()
         };
     }
-    let last = |ttl: Option<CacheTtl>| {
-        let of = |mark: &&CacheMarker| ttl.is_none_or(|ttl| mark.ttl == ttl);
-        let ends = marks.iter().filter(of).map(|mark| upto(mark.segment));
-        ends.filter(|tokens| *tokens >= rules.minimum)
-            .max()
-            .unwrap_or(0)
-            .max(read)
-    };
+    let last = |ttl| last_marked_tokens(marks, ttl, rules.minimum, upto).max(read);
     // Anthropic bills up to the last long mark as long, from there to the last mark as usual.
     let (long, end) = (last(Some(CacheTtl::Long)), last(None));
     CacheUsage {
         read,
         write_long: long - read,
         write: end.saturating_sub(long),
-        fresh: total - end,
+        fresh: outline.tokens() - end,
     }
+}
+
+/// The tokens up to the last marker of a time, or of any, that ends enough to be cached.
+fn last_marked_tokens(
+    marks: &[CacheMarker],
+    ttl: Option<CacheTtl>,
+    minimum: u64,
+    upto: impl Fn(usize) -> u64,
+) -> u64 {
+    let of = |mark: &&CacheMarker| ttl.is_none_or(|ttl| mark.ttl == ttl);
+    let ends = marks.iter().filter(of).map(|mark| upto(mark.segment));
+    let enough = ends.filter(|tokens| *tokens >= minimum);
+    enough.max().unwrap_or(0)
 }

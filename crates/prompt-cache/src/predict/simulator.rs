@@ -76,18 +76,8 @@ impl CacheSimulator {
             return used;
         }
         if self.rules.is_marker_based() {
-            // Reading refreshes what was read, free of charge.
             let read = found.filter(|_| used.read > 0);
-            let read = read.map(|at| (at, CacheTtl::Usual));
-            let written = marks.iter().map(|mark| (mark.segment, mark.ttl));
-            let sums = outline.cumulative_tokens();
-            let enough = |(at, _): &(usize, CacheTtl)| {
-                sums.get(*at).is_some_and(|sum| *sum >= self.rules.minimum)
-            };
-            let ends: Vec<_> = read.into_iter().chain(written).filter(enough).collect();
-            for (at, ttl) in ends {
-                self.store_prefix(prefixes.get(at), ttl, now_ms);
-            }
+            self.store_marked_prefixes(outline, marks, &prefixes, read, now_ms);
         } else {
             // A cache without markers keeps every beginning.
             for prefix in &prefixes {
@@ -95,6 +85,28 @@ impl CacheSimulator {
             }
         }
         used
+    }
+
+    /// Writes what the markers end, and keeps anew what was read.
+    fn store_marked_prefixes(
+        &mut self,
+        outline: &Outline,
+        marks: &[CacheMarker],
+        prefixes: &[ContentHash],
+        read: Option<usize>,
+        now_ms: u64,
+    ) {
+        // Reading refreshes what was read, free of charge.
+        let read = read.map(|at| (at, CacheTtl::Usual));
+        let written = marks.iter().map(|mark| (mark.segment, mark.ttl));
+        let sums = outline.cumulative_tokens();
+        let enough = |(at, _): &(usize, CacheTtl)| {
+            sums.get(*at).is_some_and(|sum| *sum >= self.rules.minimum)
+        };
+        let ends: Vec<_> = read.into_iter().chain(written).filter(enough).collect();
+        for (at, ttl) in ends {
+            self.store_prefix(prefixes.get(at), ttl, now_ms);
+        }
     }
 
     /// How many prefixes it keeps.
