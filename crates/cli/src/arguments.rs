@@ -8,8 +8,8 @@ use crate::commands::{
     render, replay, restore, resume, rewind, run, runs, search, serve, show, skills, stats,
     uncompact, verify,
 };
-use crate::exit::Exit;
-use crate::globals::Globals;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
 
 /// A context engine for LLM agents: keeps what happened, compiles what the model sees
 #[derive(Debug, Parser)]

@@ -12,9 +12,9 @@ use contexture::store::{
 };
 use contexture::{Catalogue, Conversation, Engine, EngineError, Owner, PostgresStore};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// The address of the database: `--db`, `CONTEXTURE_DB`, else a file in the user's data directory.
 ///

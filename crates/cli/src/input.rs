@@ -5,8 +5,8 @@ use std::fs;
 use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// How many bytes are searched for what no text has.
 const BINARY_CHECK_BYTES: usize = 8_000;

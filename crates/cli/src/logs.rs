@@ -10,7 +10,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
 
-use crate::failure::{Failure, Outcome};
+use crate::output::failure::{Failure, Outcome};
 
 /// The variable that says where spans and metrics go.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -116,5 +116,5 @@ fn is_collector_configured() -> bool {
 
 fn install_subscriber(said: impl tracing::Subscriber + Send + Sync + 'static) -> Outcome<()> {
     tracing::subscriber::set_global_default(said)
-        .map_err(|error| Failure::new(crate::exit::Exit::Fault, "logs", error.to_string()))
+        .map_err(|error| Failure::new(crate::output::exit::Exit::Fault, "logs", error.to_string()))
 }

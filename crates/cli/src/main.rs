@@ -4,33 +4,19 @@
 //! and nothing else does; reports, progress and errors go to standard error. What happens is decided
 //! in the libraries; here is only how it is asked for and how it looks.
 
-mod again;
-mod ago;
 mod arguments;
+mod chat;
 mod commands;
+mod conversation_lines;
 mod database;
-mod exit;
-mod explain;
-mod failure;
-mod globals;
 mod input;
-mod layering;
+mod jsonl;
 mod logs;
-mod models;
-mod order;
-mod place;
-mod portable;
-mod printable;
-mod say;
+mod options;
+mod output;
+mod runtime;
 mod session;
 mod skill_folders;
-mod stream;
-mod talk;
-mod target;
-mod terminal;
-mod view;
-mod wait;
-mod words;
 
 use std::process::ExitCode;
 
@@ -39,14 +25,14 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::PinAction;
 use crate::commands::{
-    backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, export, gc, import, keys, log, mcp, memory, migrate, pin, read, render,
-    replay, restore, resume, rewind, run as turn, runs, search, serve, show, skills, stats,
-    uncompact, verify,
+    backup, branch, chat as chat_command, checkpoint, compact, compile, completions, conversations,
+    convert, count, delete, diff, doctor, export, gc, import, keys, log, mcp, memory, migrate, pin,
+    read, render, replay, restore, resume, rewind, run as turn, runs, search, serve, show, skills,
+    stats, uncompact, verify,
 };
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::wait::{block_on, block_on_pool};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::runtime::{block_on, block_on_pool};
 
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
@@ -59,7 +45,7 @@ fn main() -> ExitCode {
         // Whoever read the output has seen enough: `contexture … | head`.
         Err(failure) if failure.is_closed_pipe() => Exit::Done,
         Err(failure) => {
-            say::print_failure(&failure, line.globals.json);
+            crate::output::write::print_failure(&failure, line.globals.json);
             failure.exit
         }
     };
@@ -87,7 +73,7 @@ fn report_parse_error(error: &clap::Error) -> ExitCode {
         .collect();
     let message = said.join("; ");
     let failure = Failure::usage(message.strip_prefix("error: ").unwrap_or(&message));
-    say::print_failure(&failure, true);
+    crate::output::write::print_failure(&failure, true);
     Exit::Usage.into()
 }
 
@@ -110,7 +96,7 @@ fn run_command(line: &CommandLine) -> Outcome {
         Command::Pin(arguments) => block_on(pin::run(arguments, PinAction::Pin, globals)),
         Command::Unpin(arguments) => block_on(pin::run(arguments, PinAction::Unpin, globals)),
         Command::Run(arguments) => block_on(turn::run(arguments, globals)),
-        Command::Chat(arguments) => block_on(chat::run(arguments, globals)),
+        Command::Chat(arguments) => block_on(chat_command::run(arguments, globals)),
         Command::Runs(arguments) => block_on(runs::run(arguments, globals)),
         Command::Resume(arguments) => block_on(resume::run(arguments, globals)),
         Command::Memory(arguments) => block_on(memory::run(arguments, globals)),

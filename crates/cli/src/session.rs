@@ -5,8 +5,8 @@ use contexture::ir::Transcript;
 use contexture::sessions::{ReadOptions, Session, SessionFormat, detect_format, read_sessions};
 use contexture::wire::lift;
 
-use crate::failure::{Failure, Outcome};
 use crate::input::InputSource;
+use crate::output::failure::{Failure, Outcome};
 
 /// A session, read.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use contexture::layers::builtin::{Skill, SkillFolders, UnknownFields};
 use serde::Serialize;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// What was found.
 #[derive(Debug)]

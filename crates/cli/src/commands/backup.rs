@@ -6,11 +6,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::database::{self, WhenMissing, require_maintenance};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::group_thousands;
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::group_thousands;
+use crate::output::write;
 
 /// Copy the database to a new file, while others go on writing to it
 ///
@@ -37,9 +37,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .await?;
     let file = arguments.file.display().to_string();
     if globals.json {
-        say::print_json(&json!({ "file": file, "bytes": done.bytes }))?;
+        write::print_json(&json!({ "file": file, "bytes": done.bytes }))?;
     } else if !globals.quiet {
-        say::print_styled(&format!("{file}: {} bytes\n", group_thousands(done.bytes)))?;
+        write::print_styled(&format!("{file}: {} bytes\n", group_thousands(done.bytes)))?;
     }
     Ok(Exit::Done)
 }

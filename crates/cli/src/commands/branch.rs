@@ -9,11 +9,12 @@ use contexture_server::documents::{BranchDocument, BranchesDocument};
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{count_with_noun, display_width, pad_left, pad_right, short_id};
-use crate::{database, say};
+use crate::database;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{count_with_noun, display_width, pad_left, pad_right, short_id};
+use crate::output::write;
 
 /// List, make, switch or delete branches
 #[derive(Debug, Args)]
@@ -93,11 +94,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             chat.delete_branch(name).await?;
             if globals.json {
                 let head = head.map(|head| head.to_string());
-                say::print_json(&json!({ "deleted": name, "head": head }))?;
+                write::print_json(&json!({ "deleted": name, "head": head }))?;
             } else if !globals.quiet {
-                say::print_styled(&format!("deleted branch {name}\n"))?;
+                write::print_styled(&format!("deleted branch {name}\n"))?;
                 if let Some(head) = head {
-                    say::print_stderr(&format!(
+                    write::print_stderr(&format!(
                         "its messages stay: `contexture rewind {} {}` goes back to them\n",
                         chat.id(),
                         short_id(&head.to_string())
@@ -115,13 +116,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 /// The output cannot be written.
 pub(crate) fn print_branch(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()> {
     if globals.json {
-        return say::print_json(&BranchDocument::from(branch));
+        return write::print_json(&BranchDocument::from(branch));
     }
     if globals.quiet {
         return Ok(());
     }
     let messages = count_with_noun(branch.messages, "message");
-    say::print_styled(&format!(
+    write::print_styled(&format!(
         "{what} branch {} · {messages}\n",
         branch.name.as_str().green()
     ))
@@ -135,7 +136,7 @@ pub(crate) async fn print_branches(chat: &Conversation, globals: &Globals) -> Ou
     let refs = chat.refs().await?;
     if globals.json {
         let branches = refs.branches.iter().map(Into::into).collect();
-        return say::print_json(&BranchesDocument { branches });
+        return write::print_json(&BranchesDocument { branches });
     }
     let names = refs
         .branches
@@ -167,5 +168,5 @@ pub(crate) async fn print_branches(chat: &Conversation, globals: &Globals) -> Ou
             head.magenta()
         );
     }
-    say::print_styled(&out)
+    write::print_styled(&out)
 }

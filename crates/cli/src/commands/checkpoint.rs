@@ -9,12 +9,13 @@ use contexture_server::documents::{CheckpointDocument, CheckpointsDocument};
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 
-use crate::ago::{now_ms, relative_time};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::printable::{display_width, pad_right, short_id};
-use crate::{database, say};
+use crate::database;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{display_width, pad_right, short_id};
+use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::write;
 
 /// Name the place where a branch ends, to come back to with `restore`
 #[derive(Debug, Args)]
@@ -51,9 +52,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         Some(name) if arguments.delete => {
             chat.delete_checkpoint(name).await?;
             if globals.json {
-                say::print_json(&json!({ "deleted": name }))?;
+                write::print_json(&json!({ "deleted": name }))?;
             } else if !globals.quiet {
-                say::print_styled(&format!("deleted checkpoint {name}; its messages stay\n"))?;
+                write::print_styled(&format!("deleted checkpoint {name}; its messages stay\n"))?;
             }
         }
         Some(name) => {
@@ -71,12 +72,12 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 pub(crate) fn print_checkpoint(checkpoint: &Checkpoint, globals: &Globals) -> Outcome<()> {
     let (name, id) = (checkpoint.name.as_str(), checkpoint.node.to_string());
     if globals.json {
-        return say::print_json(&CheckpointDocument::from(checkpoint));
+        return write::print_json(&CheckpointDocument::from(checkpoint));
     }
     if globals.quiet {
         return Ok(());
     }
-    say::print_styled(&format!(
+    write::print_styled(&format!(
         "◆ {} · {}\n",
         name.green(),
         short_id(&id).magenta()
@@ -87,7 +88,7 @@ async fn print_checkpoints(chat: &Conversation, globals: &Globals) -> Outcome<()
     let checkpoints = chat.refs().await?.checkpoints;
     if globals.json {
         let checkpoints = checkpoints.iter().map(Into::into).collect();
-        return say::print_json(&CheckpointsDocument { checkpoints });
+        return write::print_json(&CheckpointsDocument { checkpoints });
     }
     let wide = checkpoints
         .iter()
@@ -105,5 +106,5 @@ async fn print_checkpoints(chat: &Conversation, globals: &Globals) -> Outcome<()
             relative_time(checkpoint.at_ms, now).dimmed()
         );
     }
-    say::print_styled(&out)
+    write::print_styled(&out)
 }

@@ -14,15 +14,17 @@ use contexture::{Conversation, Format};
 use contexture_server::documents::CompactionDocument;
 use owo_colors::OwoColorize as _;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::chat::AnswerArguments;
+use crate::database;
 use crate::input::InputSource;
-use crate::place::{NodeRef, resolve_node_ref};
-use crate::printable::{count_with_noun, group_thousands, printable_lines, short_id};
-use crate::talk::AnswerArguments;
-use crate::words::{parse_tokens, target_format};
-use crate::{database, models, say};
+use crate::options::default_model;
+use crate::options::globals::Globals;
+use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::options::parse_values::{parse_tokens, target_format};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{count_with_noun, group_thousands, printable_lines, short_id};
+use crate::output::write;
 
 /// Put a manifest in the place of a conversation's older part
 ///
@@ -85,7 +87,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if asked {
         options.compactor = build_model_compactor(arguments, &mut chat, globals).await?;
     }
-    let model = models::choose_model(arguments.made_for.as_deref(), None, None, arguments.to);
+    let model =
+        default_model::choose_model(arguments.made_for.as_deref(), None, None, arguments.to);
     let mut target = Target::new(arguments.to, model);
     if let Some(window) = arguments.window {
         target = target.window(window);
@@ -100,7 +103,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if arguments.dry_run {
         print_compaction(&draft, None, globals)?;
         if !globals.json {
-            say::print_text(&printable_lines(&(draft.summary.join("\n\n") + "\n")))?;
+            write::print_text(&printable_lines(&(draft.summary.join("\n\n") + "\n")))?;
         }
         return Ok(Exit::Done);
     }
@@ -149,7 +152,10 @@ async fn build_model_compactor(
     if let Some(catalogue) = answer.catalogue_with_model(format, named, None, globals) {
         *chat = database::reopen_with_catalogue(chat, catalogue).await?;
     }
-    let target = Target::new(format, models::choose_model(named, None, None, format));
+    let target = Target::new(
+        format,
+        default_model::choose_model(named, None, None, format),
+    );
     Ok(Arc::new(ModelCompactor::new(model, target)))
 }
 
@@ -163,7 +169,7 @@ pub(crate) fn print_compaction(
     globals: &Globals,
 ) -> Outcome<()> {
     if globals.json {
-        return say::print_json(&CompactionDocument::new(draft, node));
+        return write::print_json(&CompactionDocument::new(draft, node));
     }
     if globals.quiet {
         return Ok(());
@@ -178,7 +184,7 @@ pub(crate) fn print_compaction(
     } else {
         "would stand"
     };
-    say::print_styled(&format!(
+    write::print_styled(&format!(
         "{name} {verb} for {items}, {} to {}: {} → {} tokens\n",
         short_id(&draft.first.to_string()),
         short_id(&draft.last.to_string()),

@@ -3,9 +3,9 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::say;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::write;
 
 /// Write completions for a shell
 #[derive(Debug, Args)]
@@ -26,6 +26,6 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, mut command: clap::Command) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, "contexture", &mut script);
-    say::print_text(&String::from_utf8_lossy(&script))?;
+    write::print_text(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

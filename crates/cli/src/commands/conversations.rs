@@ -7,15 +7,15 @@ use contexture::store::{Conversation, ListConversations};
 use contexture_server::documents::{ConversationDocument, ConversationsDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{now_ms, relative_time};
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{
     clip_to_width, count_with_noun, display_width, one_line, pad_left, pad_right,
 };
-use crate::say;
+use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::write;
 
 /// The most columns a title takes.
 const TITLE_COLUMNS: usize = 48;
@@ -59,13 +59,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     if globals.json {
         let conversations = found.iter().map(ConversationDocument::from).collect();
-        say::print_json(&ConversationsDocument {
+        write::print_json(&ConversationsDocument {
             conversations,
             more,
             next: None,
         })?;
     } else {
-        say::print_styled(&conversation_table(&found))?;
+        write::print_styled(&conversation_table(&found))?;
         if !globals.quiet {
             print_list_note(&found, more);
         }
@@ -75,10 +75,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 
 fn print_list_note(found: &[Conversation], more: bool) {
     if found.is_empty() {
-        say::print_stderr("no conversations; `contexture import FILE` keeps a session\n");
+        write::print_stderr("no conversations; `contexture import FILE` keeps a session\n");
     } else if more {
         let shown = count_with_noun(found.len() as u64, "conversation");
-        say::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
+        write::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
 }
 

@@ -6,12 +6,14 @@ use contexture::{Catalogue, Format};
 use contexture_server::documents::ConvertedDocument;
 use owo_colors::OwoColorize as _;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
 use crate::input::InputSource;
-use crate::words::wire_format;
-use crate::{say, session, stream};
+use crate::jsonl;
+use crate::options::globals::Globals;
+use crate::options::parse_values::wire_format;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
+use crate::session;
 
 /// Convert a request, a response or a list of messages to another format
 ///
@@ -54,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let converter = build_converter(arguments)?;
     let source = InputSource::or_stdin(arguments.file.as_deref());
     if arguments.jsonl {
-        return stream::answer_lines(&mut source.open_reader()?, |line| {
+        return jsonl::answer_lines(&mut source.open_reader()?, |line| {
             let converted = to_document(convert_text(arguments, &converter, line)?)?;
             serde_json::to_string(&converted)
                 .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))
@@ -64,9 +66,9 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let converted = convert_text(arguments, &converter, &text)
         .map_err(|failure| failure.with_context(&source))?;
     if globals.json {
-        say::print_json(&to_document(converted)?)?;
+        write::print_json(&to_document(converted)?)?;
     } else {
-        say::print_text(&converted.json)?;
+        write::print_text(&converted.json)?;
         if !globals.quiet {
             print_losses(&converted);
         }
@@ -115,5 +117,5 @@ fn print_losses(converted: &Converted) {
     for loss in &converted.losses {
         out.push_str(&format!("{} {loss}\n", "lost".yellow()));
     }
-    say::print_stderr(&out);
+    write::print_stderr(&out);
 }

@@ -6,13 +6,14 @@ use contexture::tokens::{Encoding, TokenCount, TokenCounter, counter_for};
 use contexture_server::documents::CountDocument;
 use serde::Serialize;
 
-use crate::exit::Exit;
-use crate::explain::not_json;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
 use crate::input::InputSource;
-use crate::printable::{display_width, group_thousands, pad_left};
-use crate::{say, stream};
+use crate::jsonl;
+use crate::options::globals::Globals;
+use crate::output::error_messages::not_json;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{display_width, group_thousands, pad_left};
+use crate::output::write;
 
 /// Count the tokens of texts
 #[derive(Debug, Args)]
@@ -64,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let total: TokenCount = rows.iter().map(|(_, count)| *count).sum();
     if globals.json {
         let files = rows.iter();
-        say::print_json(&FilesDocument {
+        write::print_json(&FilesDocument {
             total: total.into(),
             encoding: encoding.name(),
             files: files
@@ -72,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                 .collect(),
         })?;
     } else {
-        say::print_text(&count_table(&rows, total))?;
+        write::print_text(&count_table(&rows, total))?;
     }
     Ok(Exit::Done)
 }
@@ -99,7 +100,7 @@ fn count_lines(arguments: &Arguments, counter: &dyn TokenCounter) -> Outcome {
         [one] => InputSource::from(one.as_str()),
         _ => return Err(Failure::usage("--jsonl reads one file, or standard input")),
     };
-    stream::answer_lines(&mut source.open_reader()?, |line| {
+    jsonl::answer_lines(&mut source.open_reader()?, |line| {
         let text: String = serde_json::from_str(line).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => {
                 Failure::bad_input("not_a_string", "expected a JSON string")

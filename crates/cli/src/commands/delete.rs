@@ -5,11 +5,11 @@ use contexture::store::{EraseScope, erase_all};
 use serde_json::json;
 
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::count_with_noun;
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::count_with_noun;
+use crate::output::write;
 
 /// Delete a conversation, or everything of an owner or about a subject
 ///
@@ -65,14 +65,14 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
     };
     if globals.json {
-        say::print_json(&json!({ "conversations": conversations, "values": values }))?;
+        write::print_json(&json!({ "conversations": conversations, "values": values }))?;
     } else if !globals.quiet {
         let values = match values {
             0 => String::new(),
             many => format!(" and {}", count_with_noun(many, "value")),
         };
         let what = count_with_noun(conversations, "conversation");
-        say::print_styled(&format!("{what}{values} deleted\n"))?;
+        write::print_styled(&format!("{what}{values} deleted\n"))?;
     }
     Ok(Exit::Done)
 }

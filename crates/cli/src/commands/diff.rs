@@ -8,13 +8,15 @@ use contexture::tokens::counter_for;
 use owo_colors::OwoColorize as _;
 use serde_json::Value;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
 use crate::input::InputSource;
-use crate::printable::{group_thousands, one_line};
-use crate::words::{parse_tokens, wire_format};
-use crate::{models, say, session};
+use crate::options::default_model;
+use crate::options::globals::Globals;
+use crate::options::parse_values::{parse_tokens, wire_format};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{group_thousands, one_line};
+use crate::output::write;
+use crate::session;
 
 /// Compare two requests as the provider's prompt cache does
 ///
@@ -67,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         Some(model) => model.encoding,
         None => {
             Catalogue::builtin()
-                .resolve(models::default_model(format))?
+                .resolve(default_model::default_model(format))?
                 .encoding
         }
     };
@@ -82,9 +84,9 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             .with_hint("name the format of both with --from FORMAT")
     })?;
     if globals.json {
-        say::print_json(&found)?;
+        write::print_json(&found)?;
     } else {
-        say::print_styled(&format_diff(&found))?;
+        write::print_styled(&format_diff(&found))?;
     }
     let lost = found.rebilled > arguments.tolerate || arguments.tolerate == 0;
     Ok(if found.holds || !lost {
@@ -110,9 +112,9 @@ fn resolve_model(
         let what = named.map_or("the request names no model".to_owned(), |name| {
             format!("the catalogue has no model {name:?}")
         });
-        say::print_warning(&format!(
+        write::print_warning(&format!(
             "{what}: no prices and no minimum; --model NAME says which it is (for {format}, say, {})",
-            models::default_model(format)
+            default_model::default_model(format)
         ));
     }
     Ok(known)

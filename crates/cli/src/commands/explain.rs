@@ -12,14 +12,15 @@ use contexture::compile::{
 use contexture::tokens::counter_for;
 use serde_json::json;
 
-use crate::commands::compile::subject::{CompiledSource, IncludeItems, SourceArguments};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::printable::{group_thousands, pad_left, pad_right, printable_lines};
-use crate::view::ViewArguments;
-use crate::words::target_format;
-use crate::{say, terminal};
+use crate::commands::compile::source::{CompiledSource, IncludeItems, SourceArguments};
+use crate::options::globals::Globals;
+use crate::options::history::ViewArguments;
+use crate::options::parse_values::target_format;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{group_thousands, pad_left, pad_right, printable_lines};
+use crate::output::terminal;
+use crate::output::write;
 
 /// Explain what a compile sends and what it leaves out, without the request itself
 ///
@@ -82,11 +83,11 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
         (None, _) => {
             let table = render_table(report, Width(terminal::column_count(120)));
-            say::print_styled(&format!(
+            write::print_styled(&format!(
                 "\n  {}\n\n{table}",
                 printable_lines(&subject.title)
             ))?;
-            say::print_styled(&items.map_or(String::new(), |items| format_verdicts(&items)))?;
+            write::print_styled(&items.map_or(String::new(), |items| format_verdicts(&items)))?;
         }
         (Some(_), _) => {}
     }
@@ -108,8 +109,8 @@ fn compute_verdicts(subject: &CompiledSource, catalogue: &Catalogue) -> Outcome<
 
 fn print_json_report(report: &Report, items: Option<&[ItemVerdict]>) -> Outcome<()> {
     match items {
-        None => say::print_json(report),
-        Some(items) => say::print_json(&json!({ "report": report, "items": items })),
+        None => write::print_json(report),
+        Some(items) => write::print_json(&json!({ "report": report, "items": items })),
     }
 }
 
@@ -140,7 +141,7 @@ fn format_verdicts(items: &[ItemVerdict]) -> String {
 
 fn write_page(path: &Path, html: &str) -> Outcome<()> {
     if path == Path::new("-") {
-        return say::print_text(html);
+        return write::print_text(html);
     }
     std::fs::write(path, html).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());

@@ -9,10 +9,12 @@ use clap::builder::PossibleValuesParser;
 use contexture::Format;
 use contexture::sessions::SessionFormat;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::{database, portable, say};
+use crate::conversation_lines;
+use crate::database;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Write a conversation as a session file or as a list of messages
 ///
@@ -60,7 +62,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, it cannot be written in that format, or the file cannot be written.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let whole = arguments.to.as_deref() == Some(portable::FORMAT_NAME);
+    let whole = arguments.to.as_deref() == Some(conversation_lines::FORMAT_NAME);
     if arguments.all || whole {
         return export_lines(arguments, globals).await;
     }
@@ -81,7 +83,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     let text = chat.export(format).await?;
     match &arguments.output {
-        None => say::print_text(&text)?,
+        None => write::print_text(&text)?,
         Some(path) => fs::write(path, text).map_err(|error| unwritable_file(path, &error))?,
     }
     Ok(Exit::Done)
@@ -106,10 +108,10 @@ async fn export_lines(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     let store = engine.store();
     for id in &ids {
-        portable::export_conversation(&**store, &owner, id, &mut out).await?;
+        conversation_lines::export_conversation(&**store, &owner, id, &mut out).await?;
     }
     if arguments.all {
-        portable::export_values(&**store, &owner, resource, &mut out).await?;
+        conversation_lines::export_values(&**store, &owner, resource, &mut out).await?;
     }
     out.flush()?;
     Ok(Exit::Done)
@@ -124,5 +126,5 @@ fn unwritable_file(path: &Path, error: &io::Error) -> Failure {
 /// The formats of sessions, and our own.
 fn export_format() -> PossibleValuesParser {
     let names = SessionFormat::ALL.map(SessionFormat::as_str);
-    PossibleValuesParser::new(names.into_iter().chain([portable::FORMAT_NAME]))
+    PossibleValuesParser::new(names.into_iter().chain([conversation_lines::FORMAT_NAME]))
 }

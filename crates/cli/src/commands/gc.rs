@@ -4,13 +4,13 @@ use clap::Args;
 use contexture::store::{CollectRequest, list_all};
 use serde_json::json;
 
-use crate::ago::now_ms;
 use crate::database::{self, WhenMissing, require_maintenance};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{count_with_noun, group_thousands};
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{count_with_noun, group_thousands};
+use crate::output::relative_time::now_ms;
+use crate::output::write;
 
 /// Remove blobs that nothing names, and give unused space back to the file system
 ///
@@ -45,7 +45,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
     }
     let size = upkeep.compact_storage().await?;
     if globals.json {
-        say::print_json(&json!({
+        write::print_json(&json!({
             "blobs": blobs, "bytes": bytes, "waiting": waiting,
             "before": size.before, "after": size.after,
         }))?;
@@ -64,7 +64,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
             group_thousands(size.after),
             group_thousands(gained)
         ));
-        say::print_styled(&text)?;
+        write::print_styled(&text)?;
     }
     Ok(Exit::Done)
 }

@@ -5,10 +5,10 @@ use contexture_server::NewKey;
 use serde_json::json;
 
 use crate::database;
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Make keys for callers of the server
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         } else {
             Some(scopes)
         };
-        say::print_json(&json!({
+        write::print_json(&json!({
             "key": key.secret(), "name": name, "sha256": hash, "owner": owner.as_str(), "scopes": scopes,
         }))?;
         return Ok(Exit::Done);
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if !scopes.is_empty() {
         lines.push_str(&format!("scopes = {scopes:?}\n"));
     }
-    say::print_text(&lines)?;
-    say::print_stderr(&format!("key, shown this once: {}\n", key.secret()));
+    write::print_text(&lines)?;
+    write::print_stderr(&format!("key, shown this once: {}\n", key.secret()));
     Ok(Exit::Done)
 }

@@ -13,14 +13,16 @@ use contexture::tokens::{Encoding, counter_for};
 use contexture_server::documents::LogDocument;
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{now_ms, relative_time};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{
+use crate::database;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{
     clip_to_width, count_with_noun, display_width, group_thousands, pad_left, pad_right,
 };
-use crate::{database, say, terminal};
+use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::terminal;
+use crate::output::write;
 
 /// The most columns that names of branches and checkpoints take.
 const LABEL_COLUMNS: usize = 28;
@@ -74,9 +76,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     }
     if globals.json {
         let document = LogDocument::new(chat.id(), &tree, &entries, &all, &covers);
-        say::print_json(&document?)?;
+        write::print_json(&document?)?;
     } else {
-        say::print_styled(&draw_log(&tree, &entries, &all, &covered)?)?;
+        write::print_styled(&draw_log(&tree, &entries, &all, &covered)?)?;
     }
     Ok(Exit::Done)
 }

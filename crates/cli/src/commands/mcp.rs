@@ -4,9 +4,9 @@ use clap::Args;
 use contexture_mcp::{Access, Caller, serve_stdio};
 
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// Serve the conversations to an agent, over the Model Context Protocol
 ///

@@ -6,10 +6,10 @@ use contexture::store_sqlite;
 use serde_json::json;
 
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::write;
 
 /// Make or upgrade the tables of a PostgreSQL database
 #[derive(Debug, Args)]
@@ -39,9 +39,9 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
         (store_sqlite::FORMAT, store_sqlite::FORMAT)
     };
     if globals.json {
-        say::print_json(&json!({ "from": from, "format": to }))?;
+        write::print_json(&json!({ "from": from, "format": to }))?;
     } else if !globals.quiet {
-        say::print_styled(&match from {
+        write::print_styled(&match from {
             0 => format!("tables made, format {to}\n"),
             _ if from >= to => format!("nothing to do, format {to}\n"),
             _ => format!("upgraded from format {from} to {to}\n"),

@@ -3,11 +3,12 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::place::{NodeRef, resolve_node_ref};
-use crate::{database, say};
+use crate::database;
+use crate::options::globals::Globals;
+use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::write;
 
 /// Keep a message in view, whatever is cleared or cut
 ///
@@ -59,7 +60,7 @@ pub(crate) async fn run(arguments: &Arguments, deed: PinAction, globals: &Global
         PinAction::Unpin => "unpinned",
     };
     if globals.json {
-        say::print_json(&json!({ word: changed }))?;
+        write::print_json(&json!({ word: changed }))?;
     } else if !globals.quiet {
         let short: Vec<&str> = changed.iter().filter_map(|id| id.get(..12)).collect();
         let told = if short.is_empty() {
@@ -67,7 +68,7 @@ pub(crate) async fn run(arguments: &Arguments, deed: PinAction, globals: &Global
         } else {
             format!("{word} {}\n", short.join(" "))
         };
-        say::print_styled(&told)?;
+        write::print_styled(&told)?;
     }
     Ok(Exit::Done)
 }

@@ -8,11 +8,12 @@ use contexture::compile::reading::{
 use contexture::engine::{LinkTarget, MessageView};
 use contexture_server::documents::{ExcerptDocument, FoundDocument};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::printable::{count_with_noun, printable_lines};
-use crate::{database, say};
+use crate::database;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{count_with_noun, printable_lines};
+use crate::output::write;
 
 /// Read what a context://vfs/… link names
 #[derive(Debug, Args)]
@@ -120,19 +121,19 @@ fn parse_line_range(text: &str) -> Outcome<(u64, u64)> {
 
 fn print_excerpt(linked: &LinkTarget, part: &Excerpt<'_>, globals: &Globals) -> Outcome {
     if globals.json {
-        say::print_json(&ExcerptDocument::new(linked, part))?;
+        write::print_json(&ExcerptDocument::new(linked, part))?;
     } else if !part.text.is_empty() {
-        say::print_text(&printable_lines(part.text))?;
+        write::print_text(&printable_lines(part.text))?;
     } else if !globals.quiet {
         let count = count_with_noun(part.lines, "line");
-        say::print_stderr(&format!("nothing there: it has {count}\n"));
+        write::print_stderr(&format!("nothing there: it has {count}\n"));
     }
     Ok(Exit::Done)
 }
 
 fn print_matches(linked: &LinkTarget, found: &FoundLines, globals: &Globals) -> Outcome {
     if globals.json {
-        say::print_json(&FoundDocument::new(linked, found))?;
+        write::print_json(&FoundDocument::new(linked, found))?;
         return Ok(Exit::Done);
     }
     let mut out = String::new();
@@ -146,9 +147,9 @@ fn print_matches(linked: &LinkTarget, found: &FoundLines, globals: &Globals) -> 
         before = Some(line.number);
     }
     if !out.is_empty() {
-        say::print_text(&printable_lines(&out))?;
+        write::print_text(&printable_lines(&out))?;
     } else if !globals.quiet {
-        say::print_stderr("no line matches\n");
+        write::print_stderr("no line matches\n");
     }
     Ok(Exit::Done)
 }

@@ -6,12 +6,13 @@ use contexture::ir::{Fragment, parse_fragments};
 use contexture::render::{Format, Grouping};
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
 use crate::input::InputSource;
-use crate::words::render_format;
-use crate::{say, stream};
+use crate::jsonl;
+use crate::options::globals::Globals;
+use crate::options::parse_values::render_format;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Render fragments to the text a model reads
 #[derive(Debug, Args)]
@@ -58,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let renderer = arguments.format.renderer(grouping);
     let source = InputSource::or_stdin(arguments.file.as_deref());
     if arguments.jsonl {
-        return stream::answer_lines(&mut source.open_reader()?, |line| {
+        return jsonl::answer_lines(&mut source.open_reader()?, |line| {
             let output = render_fragments(&*renderer, &parse_fragments(line)?)?;
             Ok(json!({ "output": output }).to_string())
         });
@@ -68,9 +69,9 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         parse_fragments(&text).map_err(|error| Failure::from(error).with_context(&source))?;
     let output = render_fragments(&*renderer, &fragments)?;
     if globals.json {
-        say::print_json(&json!({ "output": output }))?;
+        write::print_json(&json!({ "output": output }))?;
     } else {
-        say::print_text(&output)?;
+        write::print_text(&output)?;
     }
     Ok(Exit::Done)
 }

@@ -6,10 +6,11 @@ use contexture::ir::ResponseId;
 use contexture::store::{Error as StoreError, PathEnd};
 use serde_json::{Value, json};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::{database, say};
+use crate::database;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Compile a past request again, byte for byte
 ///
@@ -74,11 +75,11 @@ async fn replay_one(chat: &Conversation, id: ResponseId, globals: &Globals) -> O
         if let Value::Object(shown) = &mut shown {
             shown.insert("payload".to_owned(), replayed.payload.to_json().into());
         }
-        say::print_json(&shown)?;
+        write::print_json(&shown)?;
     } else {
-        say::print_text(&format!("{}\n", replayed.payload))?;
+        write::print_text(&format!("{}\n", replayed.payload))?;
         if !globals.quiet {
-            say::print_stderr(&format!("{}\n", describe_replay(Ok(&replayed))));
+            write::print_stderr(&format!("{}\n", describe_replay(Ok(&replayed))));
         }
     }
     Ok(exit_code(replayed.is_equal()))
@@ -104,11 +105,11 @@ async fn replay_all(chat: &Conversation, known: &[ResponseId], globals: &Globals
         if globals.json {
             rows.push(replay_document(*id, replayed.as_ref()));
         } else {
-            say::print_styled(&format!("{id}  {}\n", describe_replay(replayed.as_ref())))?;
+            write::print_styled(&format!("{id}  {}\n", describe_replay(replayed.as_ref())))?;
         }
     }
     if globals.json {
-        say::print_json(&rows)?;
+        write::print_json(&rows)?;
     }
     Ok(exit_code(equal))
 }

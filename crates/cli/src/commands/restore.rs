@@ -4,9 +4,9 @@ use clap::Args;
 
 use crate::commands::branch::print_branch;
 use crate::database;
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
 
 /// Go back to a checkpoint: a new active branch that ends there
 #[derive(Debug, Args)]

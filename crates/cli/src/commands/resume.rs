@@ -8,13 +8,14 @@ use contexture::ir::{NodeId, RunId};
 use contexture::runs::{ApprovalDecision, Run, RunEntry, list_runs, store_decision};
 use serde_json::json;
 
+use crate::chat::{AgentArguments, RunPrinter, drive_run, print_run_result};
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::place::{NodeRef, resolve_node_ref};
-use crate::printable::short_id;
-use crate::talk::{AgentArguments, ConversationArguments, RunPrinter, drive_run, print_run_result};
+use crate::options::conversation::ConversationArguments;
+use crate::options::globals::Globals;
+use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::short_id;
 
 /// The fewest digits of a run's id.
 const FEWEST: usize = 4;

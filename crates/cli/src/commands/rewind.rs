@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::commands::branch::print_branch;
 use crate::database;
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::place::{NodeRef, resolve_node_ref};
+use crate::options::globals::Globals;
+use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
 
 /// Go back to a message, or before the first: a new active branch that ends there
 ///

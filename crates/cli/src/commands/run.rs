@@ -6,12 +6,13 @@ use clap::Args;
 use contexture::runs::Run;
 use contexture::{Item, Message, Role};
 
+use crate::chat::{AgentArguments, RunPrinter, drive_run, print_run_result};
 use crate::database::WhenMissing;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
 use crate::input::InputSource;
-use crate::say;
-use crate::talk::{AgentArguments, ConversationArguments, RunPrinter, drive_run, print_run_result};
+use crate::options::conversation::ConversationArguments;
+use crate::options::globals::Globals;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Say something to a model, and carry out what it calls until it has answered
 ///
@@ -68,7 +69,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .talk
         .build_agent(&chat, model, Arc::clone(&teller))?;
     if arguments.place.conversation.is_none() && !globals.quiet && !globals.json {
-        say::print_stderr(&format!("conversation {}\n", chat.id()));
+        write::print_stderr(&format!("conversation {}\n", chat.id()));
     }
     let said = Item::Message(Message::text(Role::User, text));
     let mut run = Run::begin(&chat, &agent, [said]).await?;

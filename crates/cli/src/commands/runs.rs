@@ -7,14 +7,14 @@ use contexture::runs::{RunEntry, RunStatus, WaitingCall, list_runs, waiting_call
 use contexture_server::documents::{RunDocument, RunsDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{now_ms, relative_time};
+use crate::chat::waiting_line;
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{display_width, one_line, pad_right, short_id};
-use crate::say;
-use crate::talk::waiting_line;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{display_width, one_line, pad_right, short_id};
+use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::write;
 
 /// List the runs of models, the newest first
 ///
@@ -57,18 +57,18 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if globals.json {
         let document = |row: &RunRow| RunDocument::new(&row.run, &row.waiting);
         let runs = rows.iter().map(document).collect();
-        say::print_json(&RunsDocument { runs })?;
+        write::print_json(&RunsDocument { runs })?;
         return Ok(Exit::Done);
     }
-    say::print_styled(&run_table(&rows))?;
+    write::print_styled(&run_table(&rows))?;
     if globals.quiet {
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        say::print_stderr("no runs; `contexture run FILE` makes one\n");
+        write::print_stderr("no runs; `contexture run FILE` makes one\n");
     }
     if rows.iter().any(|row| !row.waiting.is_empty()) {
-        say::print_stderr(
+        write::print_stderr(
             "decide with `contexture resume RUN --allow CALL`, or `--deny CALL --reason TEXT`\n",
         );
     }

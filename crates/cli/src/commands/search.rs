@@ -11,14 +11,14 @@ use contexture::store::{
 use contexture_server::documents::{ItemKind, SearchDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{now_ms, relative_time};
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{count_with_noun, one_line};
-use crate::say;
-use crate::words;
+use crate::options::globals::Globals;
+use crate::options::parse_values;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{count_with_noun, one_line};
+use crate::output::relative_time::{now_ms, relative_time};
+use crate::output::write;
 
 /// Digits of a node's id: enough to be the only one.
 const ID_DIGITS: usize = 8;
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RESOURCE", conflicts_with = "conversation")]
     resource: Option<String>,
     /// Items of this kind only; may be repeated
-    #[arg(long = "kind", value_parser = words::item_kind(), value_name = "KIND")]
+    #[arg(long = "kind", value_parser = parse_values::item_kind(), value_name = "KIND")]
     kinds: Vec<ItemKind>,
     /// Also what is not meant for people to see
     #[arg(long)]
@@ -110,9 +110,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .search(&database::resolve_owner(globals)?, request)
         .await?;
     if globals.json {
-        say::print_json(&SearchDocument::from(&page))?;
+        write::print_json(&SearchDocument::from(&page))?;
     } else {
-        say::print_styled(&format_hits(&page.hits))?;
+        write::print_styled(&format_hits(&page.hits))?;
         if !globals.quiet {
             print_search_note(&page, &query);
         }
@@ -139,15 +139,15 @@ fn conversation_scope(
 fn print_search_note(page: &SearchPage, query: &str) {
     let count = page.hits.len();
     if Query::parse(query).is_empty() {
-        say::print_stderr("nothing to look for: the query has signs only, no word\n");
+        write::print_stderr("nothing to look for: the query has signs only, no word\n");
     } else if count == 0 {
-        say::print_stderr("nothing found\n");
+        write::print_stderr("nothing found\n");
     } else if page.next.is_some() {
         let shown = count_with_noun(count as u64, "hit");
-        say::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
+        write::print_stderr(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
     if page.coverage == SearchCoverage::Newest {
-        say::print_stderr(
+        write::print_stderr(
             "only the newest of what may fit was looked at; say more to reach the rest\n",
         );
     }

@@ -10,12 +10,12 @@ use contexture_server::{
 use serde_json::json;
 
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::explain::error_chain;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
 use crate::logs::{LogFormat, LogOptions};
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::error_messages::error_chain;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Serve conversations over HTTP, and pass requests on to providers
 #[derive(Debug, Args)]
@@ -63,12 +63,12 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let server = Server::bind(App::new(engine, config)?).await?;
     let address = server.local_addr();
     if globals.json {
-        say::print_json(&json!({ "listening": address.to_string() }))?;
+        write::print_json(&json!({ "listening": address.to_string() }))?;
     } else if arguments.logs.log_format == LogFormat::Json {
         // Nothing but events is on standard error.
         tracing::info!(%address, "listening");
     } else if !globals.quiet {
-        say::print_stderr(&format!("listening on http://{address}\n"));
+        write::print_stderr(&format!("listening on http://{address}\n"));
     }
     tokio::select! {
         () = server.run_until(wait_for_shutdown_signal()) => Ok(Exit::Done),

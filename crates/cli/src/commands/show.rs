@@ -12,13 +12,14 @@ use contexture_server::documents::NodeDocument;
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
 
-use crate::ago::{format_timestamp, now_ms, relative_time};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::place::{NodeRef, resolve_node_ref};
-use crate::printable::{one_line, printable_lines};
-use crate::{database, say};
+use crate::database;
+use crate::options::globals::Globals;
+use crate::options::node_ref::{NodeRef, resolve_node_ref};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{one_line, printable_lines};
+use crate::output::relative_time::{format_timestamp, now_ms, relative_time};
+use crate::output::write;
 use contexture::engine::parse_node_item;
 
 /// Show one message, whole
@@ -42,9 +43,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let chat = database::open_conversation(globals, &arguments.conversation, None).await?;
     let nodes = load_nodes(&chat, &arguments.message).await?;
     if globals.json {
-        say::print_json(&to_document(&nodes)?)?;
+        write::print_json(&to_document(&nodes)?)?;
     } else {
-        say::print_styled(&format_nodes(&nodes)?)?;
+        write::print_styled(&format_nodes(&nodes)?)?;
     }
     Ok(Exit::Done)
 }

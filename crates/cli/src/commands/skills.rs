@@ -9,14 +9,15 @@ use contexture_server::documents::SkillDocument;
 use owo_colors::OwoColorize as _;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::printable::{
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{
     clip_to_width, count_with_noun, display_width, one_line, pad_right, printable_lines,
 };
+use crate::output::terminal;
+use crate::output::write;
 use crate::skill_folders::{ScannedSkills, SkillProblem, scan_skills};
-use crate::{say, terminal};
 
 /// The fewest columns a description takes.
 const MIN_DESCRIPTION_COLUMNS: usize = 20;
@@ -95,7 +96,7 @@ pub(crate) fn print_skills(found: &ScannedSkills, globals: &Globals) -> Outcome 
     if globals.json {
         let document = |skill| SkillDocument::without_instructions(skill).with_folder(skill);
         let skills: Vec<_> = found.skills.iter().map(document).collect();
-        say::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
+        write::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(Exit::Done);
     }
     let names = found
@@ -113,13 +114,13 @@ pub(crate) fn print_skills(found: &ScannedSkills, globals: &Globals) -> Outcome 
         );
         let _ = writeln!(out, "{}  {about}", pad_right(&skill.name, names).bold());
     }
-    say::print_styled(&out)?;
+    write::print_styled(&out)?;
     if !globals.quiet {
         for problem in &found.problems {
-            say::print_warning(&problem.to_string());
+            write::print_warning(&problem.to_string());
         }
         if found.skills.is_empty() {
-            say::print_stderr("no skills; each is a folder with a SKILL.md\n");
+            write::print_stderr("no skills; each is a folder with a SKILL.md\n");
         }
     }
     Ok(Exit::Done)
@@ -132,7 +133,7 @@ fn check_skills(found: &ScannedSkills, globals: &Globals) -> Outcome {
     };
     if globals.json {
         let skills: Vec<&str> = found.skills.iter().map(|skill| &*skill.name).collect();
-        say::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
+        write::print_json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(exit);
     }
     let mut out = String::new();
@@ -145,14 +146,14 @@ fn check_skills(found: &ScannedSkills, globals: &Globals) -> Outcome {
         let _ = writeln!(out, "{}  {}", printable_lines(path).bold(), rule.yellow());
         let _ = writeln!(out, "  {}", one_line(message));
     }
-    say::print_styled(&out)?;
+    write::print_styled(&out)?;
     if !globals.quiet {
         let skills = count_with_noun(found.skills.len() as u64, "skill");
         let problems = match found.problems.len() as u64 {
             0 => "no problems".to_owned(),
             count => count_with_noun(count, "problem"),
         };
-        say::print_stderr(&format!("{skills}, {problems}\n"));
+        write::print_stderr(&format!("{skills}, {problems}\n"));
     }
     Ok(exit)
 }
@@ -162,9 +163,9 @@ fn print_skill(found: &ScannedSkills, name: &str, globals: &Globals) -> Outcome 
         return Err(skill_not_found(found, name));
     };
     if globals.json {
-        say::print_json(&SkillDocument::with_instructions(skill).with_folder(skill))?;
+        write::print_json(&SkillDocument::with_instructions(skill).with_folder(skill))?;
     } else {
-        say::print_text(&printable_lines(&skill.instructions))?;
+        write::print_text(&printable_lines(&skill.instructions))?;
     }
     Ok(Exit::Done)
 }

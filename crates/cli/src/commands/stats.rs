@@ -7,11 +7,11 @@ use contexture::store::StorageAmount;
 use serde_json::{Map, Value, json};
 
 use crate::database::{self, require_maintenance};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{group_thousands, pad_left, pad_right};
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{group_thousands, pad_left, pad_right};
+use crate::output::write;
 
 /// Show what a conversation takes in the database
 ///
@@ -58,7 +58,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             let amount = json!({ "count": amount.count, "bytes": amount.bytes });
             (name.replace(' ', "_"), amount)
         });
-        say::print_json(&Value::Object(rows.collect::<Map<_, _>>()))?;
+        write::print_json(&Value::Object(rows.collect::<Map<_, _>>()))?;
     } else {
         let mut out = String::new();
         for (name, amount) in rows.iter().filter(|(_, amount)| amount.count > 0) {
@@ -69,7 +69,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             };
             let _ = writeln!(out, "{}{count}{bytes}", pad_right(name, 18));
         }
-        say::print_styled(&out)?;
+        write::print_styled(&out)?;
     }
     Ok(Exit::Done)
 }

@@ -3,10 +3,11 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::{database, say};
+use crate::database;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Take a compaction back: what it stands for is shown again
 #[derive(Debug, Args)]
@@ -55,9 +56,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     chat.uncompact(entry.compaction).await?;
     let id = entry.compaction.to_string();
     if globals.json {
-        say::print_json(&json!({ "uncompacted": id }))?;
+        write::print_json(&json!({ "uncompacted": id }))?;
     } else if !globals.quiet {
-        say::print_styled(&format!(
+        write::print_styled(&format!(
             "compaction {} stands for nothing now\n",
             id.get(..12).unwrap_or(&id)
         ))?;

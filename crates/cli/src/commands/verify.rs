@@ -5,11 +5,11 @@ use contexture::store::{Error as StoreError, verify_conversation};
 use serde_json::json;
 
 use crate::database::{self, require_maintenance};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::count_with_noun;
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::count_with_noun;
+use crate::output::write;
 
 /// Check that what is stored is what was written
 ///
@@ -58,10 +58,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             "conversations": conversations, "checked": checked, "findings": findings,
             "unchecked": unchecked,
         });
-        say::print_json(&document)?;
+        write::print_json(&document)?;
     } else {
         for finding in &findings {
-            say::print_styled(&format!("{finding}\n"))?;
+            write::print_styled(&format!("{finding}\n"))?;
         }
         if !globals.quiet {
             let what = count_with_noun(conversations, "conversation");
@@ -71,11 +71,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             };
             let rows = count_with_noun(checked, "row");
             if let Some(why) = &unchecked {
-                say::print_stderr(&format!(
+                write::print_stderr(&format!(
                     "the database's own files were not checked: {why}\n"
                 ));
             }
-            say::print_styled(&format!("{what}, {rows} checked: {found}\n"))?;
+            write::print_styled(&format!("{what}, {rows} checked: {found}\n"))?;
         }
     }
     Ok(match findings.is_empty() {

@@ -1,9 +1,9 @@
 //! `contexture chat`: turn after turn with a model.
 
-mod asking;
+mod approval_prompt;
+mod line_input;
 mod session;
 mod slash;
-mod typed;
 
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
@@ -12,16 +12,17 @@ use std::sync::Arc;
 use clap::Args;
 use tokio::sync::Mutex;
 
+use crate::chat::{AgentArguments, RunPrinter};
 use crate::database::WhenMissing;
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::say;
-use crate::talk::{AgentArguments, ConversationArguments, RunPrinter};
+use crate::options::conversation::ConversationArguments;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::write;
 
-use self::asking::ApprovalPrompt;
+use self::approval_prompt::ApprovalPrompt;
+use self::line_input::{InputEvent, LineReader};
 use self::session::Chat;
-use self::typed::{InputEvent, LineReader};
 
 /// Talk with a model: a line is said, and answered as it comes
 ///
@@ -72,7 +73,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     if !globals.quiet && !globals.json && (person || arguments.place.conversation.is_none()) {
         let help = if person { " · /help, /quit" } else { "" };
-        say::print_stderr(&format!("conversation {}{help}\n", chat.conversation.id()));
+        write::print_stderr(&format!("conversation {}{help}\n", chat.conversation.id()));
     }
     if !globals.quiet && !globals.json {
         chat.print_waiting_runs().await?;
@@ -90,10 +91,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                     return Err(failure);
                 }
                 Err(failure) if failure.exit == Exit::Interrupted => {
-                    say::print_stderr("cut off; what came of it is kept\n");
+                    write::print_stderr("cut off; what came of it is kept\n");
                 }
                 Err(failure) => {
-                    say::print_failure(&failure, globals.json);
+                    write::print_failure(&failure, globals.json);
                     // People have seen it; a program looks at the end.
                     if !person {
                         exit = Exit::Findings;

@@ -9,14 +9,16 @@ use contexture::runs::{Agent, Run, RunStatus, list_runs, waiting_calls};
 use contexture::store::{NodeKind, PathEnd, ReadRequest};
 use contexture::{CompactOptions, Conversation, Item, Message, Role};
 
-use super::slash::{HELP, SlashCommand};
+use crate::chat::{AgentArguments, RunPrinter, drive_run, next_commands, print_run_result};
+use crate::commands::chat::slash::{HELP, SlashCommand};
 use crate::commands::{branch, checkpoint, compact, memory, skills};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::printable::{count_with_noun, short_id};
-use crate::talk::{AgentArguments, RunPrinter, drive_run, next_commands, print_run_result};
-use crate::{say, skill_folders, terminal};
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{count_with_noun, short_id};
+use crate::output::terminal;
+use crate::output::write;
+use crate::skill_folders;
 
 /// What a chat is about.
 pub(super) struct Chat<'a> {
@@ -53,9 +55,9 @@ impl Chat<'_> {
         for entry in found.into_iter().rev() {
             if entry.status == RunStatus::Waiting {
                 let calls = waiting_calls(engine, owner, &entry).await?;
-                say::print_stderr(&format!("run {} ", short_id(&entry.run)));
+                write::print_stderr(&format!("run {} ", short_id(&entry.run)));
                 let options = self.talk.to_arguments(self.globals);
-                say::print_stderr(&next_commands(&entry.run, &calls, &options));
+                write::print_stderr(&next_commands(&entry.run, &calls, &options));
             }
         }
         Ok(())
@@ -66,7 +68,7 @@ impl Chat<'_> {
         let (chat, globals) = (&self.conversation, self.globals);
         match command {
             SlashCommand::Quit => return Ok(ControlFlow::Break(Exit::Done)),
-            SlashCommand::Help => say::print_styled(HELP)?,
+            SlashCommand::Help => write::print_styled(HELP)?,
             SlashCommand::Branches => branch::print_branches(chat, globals).await?,
             SlashCommand::Branch(name) => self.switch_or_create_branch(&name).await?,
             SlashCommand::Rewind(count) => self.rewind_messages(count).await?,
@@ -124,10 +126,10 @@ impl Chat<'_> {
         let target = self.talk.resolve_target()?.add_tools([read_tool()]);
         let call = self.conversation.compile(&target).await?;
         if self.globals.json {
-            return say::print_json(&call.report);
+            return write::print_json(&call.report);
         }
         let table = render_table(&call.report, Width(terminal::column_count(120)));
-        say::print_styled(&format!("\n{table}\n"))
+        write::print_styled(&format!("\n{table}\n"))
     }
 
     fn print_skills(&self) -> Outcome<()> {

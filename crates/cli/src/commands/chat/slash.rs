@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use crate::failure::Failure;
-use crate::printable::one_line;
+use crate::output::failure::Failure;
+use crate::output::printable::one_line;
 
 /// What there is.
 pub(super) const HELP: &str = "\

@@ -8,11 +8,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::commands::compile::product::CompileOutput;
+use crate::commands::compile::compile_output::CompileOutput;
 use crate::commands::compile::view::compile_document;
-use crate::explain::not_json;
-use crate::failure::{Failure, Outcome};
-use crate::order::CompileSettings;
+use crate::options::compile_request::CompileSettings;
+use crate::output::error_messages::not_json;
+use crate::output::failure::{Failure, Outcome};
 use crate::session::{self, SessionHints};
 
 /// What a line that does not say it means.
@@ -66,8 +66,13 @@ pub(crate) fn compile_line(line: &str, defaults: &LineDefaults) -> Outcome<Strin
     )?;
     let CompileOutput { payload, report } =
         compile_document(&order, &opened.transcript, opened.written_in)?;
-    let report = serde_json::to_string(&report)
-        .map_err(|error| Failure::new(crate::exit::Exit::Fault, "report", error.to_string()))?;
+    let report = serde_json::to_string(&report).map_err(|error| {
+        Failure::new(
+            crate::output::exit::Exit::Fault,
+            "report",
+            error.to_string(),
+        )
+    })?;
     Ok(format!("{{\"payload\":{payload},\"report\":{report}}}"))
 }
 

@@ -1,8 +1,8 @@
 //! `contexture compile`: a provider's request, under a token budget.
 
+mod compile_output;
 mod line;
-mod product;
-pub(crate) mod subject;
+pub(crate) mod source;
 mod view;
 
 use std::fs;
@@ -13,15 +13,17 @@ use contexture::Format;
 use contexture::compile::{Report, Width, render_table};
 
 use crate::commands::compile::line::{LineDefaults, compile_line};
-use crate::commands::compile::subject::{IncludeItems, SourceArguments};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::commands::compile::source::{IncludeItems, SourceArguments};
 use crate::input::InputSource;
-use crate::printable::printable_lines;
-use crate::view::ViewArguments;
-use crate::words::target_format;
-use crate::{say, stream, terminal};
+use crate::jsonl;
+use crate::options::globals::Globals;
+use crate::options::history::ViewArguments;
+use crate::options::parse_values::target_format;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::printable_lines;
+use crate::output::terminal;
+use crate::output::write;
 
 /// Compile a conversation or a session file into a provider's request, under a token budget
 ///
@@ -87,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             from: arguments.subject.from.clone(),
             to: arguments.to,
         };
-        return stream::answer_lines(&mut source.open_reader()?, |line| {
+        return jsonl::answer_lines(&mut source.open_reader()?, |line| {
             compile_line(line, &defaults)
         });
     }
@@ -102,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 
 fn write_payload(arguments: &Arguments, payload: &str) -> Outcome<()> {
     let Some(path) = &arguments.output else {
-        return say::print_text(payload);
+        return write::print_text(payload);
     };
     fs::write(path, format!("{payload}\n")).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
@@ -128,11 +130,11 @@ fn print_report(
         ReportFormat::Json => {
             let text = serde_json::to_string(report)
                 .map_err(|error| Failure::new(Exit::Fault, "report", error.to_string()))?;
-            say::print_stderr(&format!("{text}\n"));
+            write::print_stderr(&format!("{text}\n"));
         }
         ReportFormat::Table => {
             let table = render_table(report, Width(terminal::column_count(120)));
-            say::print_stderr(&format!("\n  {}\n\n{table}", printable_lines(title)));
+            write::print_stderr(&format!("\n  {}\n\n{table}", printable_lines(title)));
         }
     }
     Ok(())

@@ -11,9 +11,9 @@ use contexture::store::{Node, PathEnd, ReadRequest};
 use contexture::wire::ui::{FoldAudience, FoldItem, FoldOptions, fold};
 use contexture::{CompiledCall, Conversation, Format, Item};
 
-use crate::commands::compile::product::CompileOutput;
-use crate::failure::{Failure, Outcome};
-use crate::order::CompileSettings;
+use crate::commands::compile::compile_output::CompileOutput;
+use crate::options::compile_request::CompileSettings;
+use crate::output::failure::{Failure, Outcome};
 use contexture::engine::parse_node_item;
 
 /// Compiles a document.
@@ -135,7 +135,12 @@ fn build_ui_payload(
     let mut messages: Vec<UiMessage> = fold(&items, &options);
     messages.retain(|message| !message.parts.is_empty());
     let system = quote_json(&said.join("\n\n"));
-    let messages = serde_json::to_string(&messages)
-        .map_err(|error| Failure::new(crate::exit::Exit::Fault, "messages", error.to_string()))?;
+    let messages = serde_json::to_string(&messages).map_err(|error| {
+        Failure::new(
+            crate::output::exit::Exit::Fault,
+            "messages",
+            error.to_string(),
+        )
+    })?;
     Ok(format!("{{\"system\":{system},\"messages\":{messages}}}"))
 }

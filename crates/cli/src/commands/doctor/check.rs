@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::output::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

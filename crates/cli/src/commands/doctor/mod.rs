@@ -19,12 +19,15 @@ use serde_json::json;
 
 use crate::commands::doctor::check::{CheckState, DoctorCheck};
 use crate::database::{self, WhenMissing};
-use crate::exit::Exit;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::models::default_model;
-use crate::printable::{count_with_noun, group_thousands, pad_left, pad_right, printable_lines};
-use crate::{say, terminal};
+use crate::options::default_model::default_model;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::Outcome;
+use crate::output::printable::{
+    count_with_noun, group_thousands, pad_left, pad_right, printable_lines,
+};
+use crate::output::terminal;
+use crate::output::write;
 use contexture::engine::parse_node_item;
 use contexture::engine::tree::load_tree;
 
@@ -80,9 +83,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     checks.push(check_terminal());
     let failed = checks.iter().any(|check| check.state == CheckState::Fail);
     if globals.json {
-        say::print_json(&json!({ "ok": !failed, "checks": checks }))?;
+        write::print_json(&json!({ "ok": !failed, "checks": checks }))?;
     } else {
-        say::print_styled(&format_checks(&checks))?;
+        write::print_styled(&format_checks(&checks))?;
     }
     Ok(if failed { Exit::Findings } else { Exit::Done })
 }
@@ -330,7 +333,7 @@ fn format_checks(checks: &[DoctorCheck]) -> String {
 fn print_models(globals: &Globals) -> Outcome<()> {
     let catalogue = Catalogue::builtin();
     if globals.json {
-        return say::print_json(&json!({ "models": catalogue.models().collect::<Vec<_>>() }));
+        return write::print_json(&json!({ "models": catalogue.models().collect::<Vec<_>>() }));
     }
     let mut out = String::new();
     for model in catalogue.models() {
@@ -343,7 +346,7 @@ fn print_models(globals: &Globals) -> Outcome<()> {
             model.encoding
         );
     }
-    say::print_styled(&out)
+    write::print_styled(&out)
 }
 
 fn format_size(bytes: u64) -> String {

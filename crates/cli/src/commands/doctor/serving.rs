@@ -10,7 +10,7 @@ use contexture::layers::builtin::SkillFolders;
 use contexture_server::{App, Config, ServeError, Server};
 
 use crate::commands::doctor::check::{CheckState, DoctorCheck};
-use crate::printable::count_with_noun;
+use crate::output::printable::count_with_noun;
 
 /// Open files beside those of connections: the database's, the program's.
 const OTHER_FILES: usize = 64;

@@ -6,11 +6,11 @@ use contexture::sessions::{ReadOptions, Session, SessionFormat, read_sessions};
 use contexture::store::Error as StoreError;
 use contexture::store_sqlite::{DeepAgentsFile, is_sqlite};
 
-use super::run::ImportRun;
-use super::sessions::MAX_CONCURRENT_IMPORTS;
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::commands::import::run::ImportRun;
+use crate::commands::import::sessions::MAX_CONCURRENT_IMPORTS;
 use crate::input::InputSource;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// Chats of more JSON than this are not gathered further before they are stored.
 const MAX_BATCH_BYTES: usize = 16 << 20;

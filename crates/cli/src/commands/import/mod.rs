@@ -9,13 +9,13 @@ mod sessions;
 use self::progress::ImportProgress;
 use self::report::ImportReport;
 use self::run::{ImportRules, ImportRun};
+use crate::conversation_lines;
 use crate::database;
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
 use crate::input::InputSource;
-use crate::portable;
-use crate::words::session_format;
+use crate::options::globals::Globals;
+use crate::options::parse_values::session_format;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 use clap::Args;
 
 /// Keep session files as conversations
@@ -92,7 +92,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 impl ImportRun<'_> {
     async fn import_file(&mut self, source: &InputSource) -> Outcome<()> {
         // What cannot be read is told of below.
-        if let Ok(Some(mut lines)) = portable::open_if_portable(source) {
+        if let Ok(Some(mut lines)) = conversation_lines::open_if_portable(source) {
             let kept = [
                 (self.rules.conversation, "--conversation", "ids"),
                 (self.rules.resource, "--resource", "resources"),
@@ -105,7 +105,8 @@ impl ImportRun<'_> {
             let engine = self.open_engine().await?;
             let store = engine.store();
             let kept =
-                portable::import_conversations(&**store, &owner, source, &mut *lines).await?;
+                conversation_lines::import_conversations(&**store, &owner, source, &mut *lines)
+                    .await?;
             self.report.imported_files.push(kept);
             return Ok(());
         }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::globals::Globals;
-use crate::terminal;
+use crate::options::globals::Globals;
+use crate::output::terminal;
 
 /// An import that takes longer shows how far it is.
 const SHOW_AFTER: Duration = Duration::from_millis(300);

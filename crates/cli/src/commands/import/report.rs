@@ -8,12 +8,14 @@ use contexture_server::documents::SessionDocument;
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::portable::{self, ImportedFile};
-use crate::printable::{clip_to_width, count_with_noun, display_width, one_line, pad_right};
-use crate::say;
+use crate::conversation_lines::{self, ImportedFile};
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::{
+    clip_to_width, count_with_noun, display_width, one_line, pad_right,
+};
+use crate::output::write;
 
 /// The most columns a title takes.
 const TITLE_COLUMNS: usize = 60;
@@ -76,21 +78,21 @@ impl ImportReport {
 /// The output cannot be written.
 pub(super) fn print_report(harvest: &ImportReport, globals: &Globals) -> Outcome<()> {
     if globals.json {
-        say::print_json(&report_document(harvest))?;
+        write::print_json(&report_document(harvest))?;
     } else if !globals.quiet {
-        say::print_styled(&import_table(harvest))?;
+        write::print_styled(&import_table(harvest))?;
     }
     if !globals.json {
         for kept in &harvest.imported {
             if let Some(parted) = &kept.imported.parted {
-                say::print_warning(&diverged_warning(&kept.imported, parted));
+                write::print_warning(&diverged_warning(&kept.imported, parted));
             }
         }
         for failure in &harvest.failed {
-            say::print_failure(failure, false);
+            write::print_failure(failure, false);
         }
         for skipped in &harvest.skipped {
-            say::print_warning(&format!("left out: {skipped}"));
+            write::print_warning(&format!("left out: {skipped}"));
         }
     }
     Ok(())
@@ -126,7 +128,7 @@ fn report_document(harvest: &ImportReport) -> Value {
         .flat_map(|whole| &whole.conversations);
     let whole = whole.map(|whole| {
         json!({
-            "conversation": whole.id.as_str(), "format": portable::FORMAT_NAME, "items": whole.nodes,
+            "conversation": whole.id.as_str(), "format": conversation_lines::FORMAT_NAME, "items": whole.nodes,
             "new": whole.nodes, "branches": whole.branches, "blobs": whole.blobs,
         })
     });

@@ -5,11 +5,11 @@ use contexture::ir::ConversationId;
 use contexture::sessions::Session;
 use contexture::{Engine, Owner};
 
-use super::progress::ImportProgress;
-use super::report::ImportReport;
+use crate::commands::import::progress::ImportProgress;
+use crate::commands::import::report::ImportReport;
 use crate::database::{self, WhenMissing};
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::options::globals::Globals;
+use crate::output::failure::{Failure, Outcome};
 
 /// The command under way.
 pub(super) struct ImportRun<'a> {

@@ -6,11 +6,11 @@ use contexture::engine::Imported;
 use contexture::sessions::{ReadOptions, Session};
 use tokio::task::JoinSet;
 
-use super::report::StoredSession;
-use super::run::{ImportRules, ImportRun};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::commands::import::report::StoredSession;
+use crate::commands::import::run::{ImportRules, ImportRun};
 use crate::input::InputSource;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 use crate::session::resolve_format;
 
 /// Sessions that are stored at the same time: the database commits what waits together.

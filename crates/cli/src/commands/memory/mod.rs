@@ -1,6 +1,6 @@
 //! `contexture memory`: the notes that the built-in layer of that name keeps.
 
-mod shown;
+mod notes_table;
 
 use clap::{Args, Subcommand};
 use contexture::layers::builtin::Memory;
@@ -9,14 +9,15 @@ use contexture::{Conversation, EngineError};
 use contexture_server::documents::{NoteDocument, NoteDoneDocument};
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::database;
 use crate::input::InputSource;
-use crate::layering::NoteScope;
-use crate::printable::printable_lines;
-use crate::words::parse_milliseconds;
-use crate::{database, say};
+use crate::options::globals::Globals;
+use crate::options::layers::NoteScope;
+use crate::options::parse_values::parse_milliseconds;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::printable_lines;
+use crate::output::write;
 
 /// List, read, make or delete the notes of a memory
 ///
@@ -120,15 +121,15 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         MemoryAction::List { whose } => {
             let memory = NotesHandle::new(whose, globals).await?;
             let (notes, at) = memory.read_notes().await?;
-            shown::print_notes(&notes, at, globals)?;
+            notes_table::print_notes(&notes, at, globals)?;
         }
         MemoryAction::Get { key, whose } => {
             let memory = NotesHandle::new(whose, globals).await?;
             let (notes, at) = memory.read_notes().await?;
             let note = notes.get_live(key, at).ok_or_else(|| note_not_found(key))?;
             match globals.json {
-                true => say::print_json(&NoteDocument::new(key, note, at))?,
-                false => say::print_text(&printable_lines(&note.value))?,
+                true => write::print_json(&NoteDocument::new(key, note, at))?,
+                false => write::print_text(&printable_lines(&note.value))?,
             }
         }
         MemoryAction::Set {
@@ -143,12 +144,12 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                 .set_note(key, &edit)
                 .await?;
             if globals.json {
-                say::print_json(&NoteDoneDocument {
+                write::print_json(&NoteDoneDocument {
                     key: key.clone(),
                     done,
                 })?;
             } else if !globals.quiet {
-                say::print_styled(&format!("{done} note {}\n", printable_lines(key)))?;
+                write::print_styled(&format!("{done} note {}\n", printable_lines(key)))?;
             }
         }
         MemoryAction::Delete { key, whose } => {
@@ -157,9 +158,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                 .delete_note(key)
                 .await?;
             if globals.json {
-                say::print_json(&json!({ "deleted": key }))?;
+                write::print_json(&json!({ "deleted": key }))?;
             } else if !globals.quiet {
-                say::print_styled(&format!("deleted note {}\n", printable_lines(key)))?;
+                write::print_styled(&format!("deleted note {}\n", printable_lines(key)))?;
             }
         }
     }
@@ -180,7 +181,7 @@ pub(crate) async fn list_notes(
         memory: keeper.memory_layer(),
     };
     let (notes, at) = opened.read_notes().await?;
-    shown::print_notes(&notes, at, globals)
+    notes_table::print_notes(&notes, at, globals)
 }
 
 /// A conversation and the layer that keeps its notes.

@@ -19,10 +19,10 @@ use contexture::wire::DocumentKind;
 use contexture::{Dialect, Format, Item, Message, Role, lower};
 use serde::Deserialize;
 
-use crate::explain::not_json;
-use crate::failure::{Failure, Outcome};
 use crate::input::InputSource;
-use crate::printable::count_with_noun;
+use crate::output::error_messages::not_json;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::count_with_noun;
 
 /// An answer of a script.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use contexture::Conversation;
 use contexture::ir::MessageId;
 use contexture::store::{EntityKind, Error as StoreError, Node, NodeQuery};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// The fewest digits of a node's id.
 const FEWEST: usize = 4;

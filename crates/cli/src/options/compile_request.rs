@@ -11,9 +11,9 @@ use contexture::ir::{Fragment, Raw, RequestOptions, Transcript};
 use contexture::render::Renderer;
 use contexture::{Catalogue, Format};
 
-use crate::failure::{Failure, Outcome};
-use crate::models;
-use crate::view::ViewArguments;
+use crate::options::default_model;
+use crate::options::history::ViewArguments;
+use crate::output::failure::{Failure, Outcome};
 
 /// To whom, how much, and what else to say.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl CompileSettings {
         own: Option<&str>,
         written_in: Option<Format>,
     ) -> Outcome<Target> {
-        let model = models::choose_model(self.model.as_deref(), own, written_in, self.to);
+        let model = default_model::choose_model(self.model.as_deref(), own, written_in, self.to);
         let format = match self.to {
             Format::Ui => Format::of_provider(&self.catalogue().resolve(&model)?.provider),
             Format::Items => {

@@ -11,9 +11,9 @@ use contexture::store::{
     Store,
 };
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
 use crate::input::InputSource;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// The name of this form among the formats.
 pub(crate) const FORMAT_NAME: &str = "contexture";

@@ -4,9 +4,9 @@ use contexture::models::ModelError;
 use contexture::models_http::ClientError;
 use contexture::runs::{BudgetKind, RunError};
 
-use crate::exit::Exit;
-use crate::explain::error_chain;
-use crate::failure::Failure;
+use crate::output::error_messages::error_chain;
+use crate::output::exit::Exit;
+use crate::output::failure::Failure;
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {

@@ -7,9 +7,9 @@ use contexture::layers::ToolRequest;
 use contexture::runs::{ApprovalDecision, Approver};
 use tokio::sync::Mutex;
 
-use super::typed::LineReader;
-use crate::printable::one_line;
-use crate::talk::call_line;
+use crate::chat::call_line;
+use crate::commands::chat::line_input::LineReader;
+use crate::output::printable::one_line;
 
 /// Asks whoever types.
 #[derive(Debug)]

@@ -13,13 +13,13 @@ use contexture::models::Model;
 use contexture::models_http::ClientError;
 use contexture::{Catalogue, Format, HttpModel, Provider, Target};
 
-use super::script;
-use crate::again::option_with_value;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::chat::scripted_model;
 use crate::input::InputSource;
-use crate::printable::group_thousands;
-use crate::say;
+use crate::options::globals::Globals;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::group_thousands;
+use crate::output::shell_command::option_with_value;
+use crate::output::write;
 
 /// Tokens that a model is taken to hold of which nothing is known.
 const ASSUMED_WINDOW: u64 = 32_000;
@@ -98,7 +98,7 @@ impl AnswerArguments {
             (_, Err(_)) => {
                 let held = window.unwrap_or(ASSUMED_WINDOW);
                 if !globals.quiet {
-                    say::print_warning(&assumption_warning(name, format, held, window.is_some()));
+                    write::print_warning(&assumption_warning(name, format, held, window.is_some()));
                 }
                 ModelSpec::new(name, held, Encoding::Other)
             }
@@ -112,14 +112,14 @@ impl AnswerArguments {
     /// A file of the options cannot be read, or there is no key.
     pub(crate) fn build_model(&self, format: Format) -> Outcome<Arc<dyn Model>> {
         if let Some(path) = &self.script {
-            return Ok(Arc::new(script::load_scripted_model(&InputSource::File(
-                path.clone(),
-            ))?));
+            return Ok(Arc::new(scripted_model::load_scripted_model(
+                &InputSource::File(path.clone()),
+            )?));
         }
         if let Some(path) = &self.replay {
-            return Ok(Arc::new(script::load_replay_model(&InputSource::File(
-                path.clone(),
-            ))?));
+            return Ok(Arc::new(scripted_model::load_replay_model(
+                &InputSource::File(path.clone()),
+            )?));
         }
         let provider = match &self.base_url {
             Some(base) => Provider::from_env_with_base_url(format, base),

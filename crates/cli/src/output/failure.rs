@@ -7,7 +7,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use crate::exit::Exit;
+use crate::output::exit::Exit;
 
 /// Why a command, or one line of a stream, failed.
 #[derive(Clone, Debug)]

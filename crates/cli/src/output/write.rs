@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
-use crate::printable::printable_lines;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::printable_lines;
 
 /// Writes a result as it is; a newline follows if it does not end in one.
 ///

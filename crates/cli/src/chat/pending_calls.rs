@@ -3,8 +3,8 @@
 use contexture::runs::WaitingCall;
 use owo_colors::OwoColorize as _;
 
-use crate::again;
-use crate::printable::{clip_to_width, one_line, short_id};
+use crate::output::printable::{clip_to_width, one_line, short_id};
+use crate::output::shell_command;
 
 /// Columns of a call's arguments.
 const ARGUMENT_COLUMNS: usize = 80;
@@ -31,7 +31,7 @@ pub(crate) fn next_commands(run: &str, calls: &[WaitingCall], options: &[String]
     }
     let options = match options {
         [] => String::new(),
-        options => format!(" {}", again::join_for_shell(options)),
+        options => format!(" {}", shell_command::join_for_shell(options)),
     };
     let each = |option: &str| -> String {
         let calls = calls.iter().map(|call| call.node.to_string());

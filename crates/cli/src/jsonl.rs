@@ -7,8 +7,8 @@
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// The longest line: what a document may have in bytes.
 const MAX_LINE_BYTES: u64 = 1 << 30;

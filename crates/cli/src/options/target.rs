@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use contexture::ir::{Fragment, Raw, parse_fragments};
 
-use crate::again::option_with_value;
-use crate::failure::{Failure, Outcome};
 use crate::input::InputSource;
-use crate::words::parse_tokens;
+use crate::options::parse_values::parse_tokens;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::shell_command::option_with_value;
 
 /// The options.
 #[derive(Clone, Debug, Default, Args)]

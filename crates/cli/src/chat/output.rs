@@ -8,10 +8,12 @@ use contexture::runs::{RunEvent, RunEventKind};
 use contexture::wire::StreamEvent;
 use owo_colors::OwoColorize as _;
 
-use super::waiting::call_line;
-use crate::globals::Globals;
-use crate::printable::{clip_to_width, count_with_noun, one_line, printable_lines, short_id};
-use crate::say;
+use crate::chat::pending_calls::call_line;
+use crate::options::globals::Globals;
+use crate::output::printable::{
+    clip_to_width, count_with_noun, one_line, printable_lines, short_id,
+};
+use crate::output::write;
 
 /// Columns of what a tool says of its failure.
 const FAILURE_COLUMNS: usize = 80;
@@ -120,7 +122,7 @@ impl RunPrinter {
     fn print_status(&self, text: &str) {
         self.close_line();
         if self.prints_status {
-            say::print_stderr(text);
+            write::print_stderr(text);
         }
     }
 

@@ -16,9 +16,9 @@ use contexture::store::{EntityKind, Error as StoreError, StorageFault};
 use contexture::wire::WireError;
 use serde_json::json;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printable::{group_thousands, pad_left, pad_right};
+use crate::output::exit::Exit;
+use crate::output::failure::Failure;
+use crate::output::printable::{group_thousands, pad_left, pad_right};
 
 /// An error and what caused it, in one line. Causes that only repeat what was said are left out.
 pub(crate) fn error_chain(error: &dyn Error) -> String {

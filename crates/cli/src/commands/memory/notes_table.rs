@@ -6,13 +6,14 @@ use contexture::layers::builtin::memory::{Expiry, NoteTime, Notes};
 use contexture_server::documents::{NoteDocument, NotesDocument};
 use owo_colors::OwoColorize as _;
 
-use crate::ago::{format_timestamp, relative_time};
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::printable::{
+use crate::options::globals::Globals;
+use crate::output::failure::Outcome;
+use crate::output::printable::{
     clip_to_width, count_with_noun, display_width, one_line, pad_left, pad_right,
 };
-use crate::{say, terminal};
+use crate::output::relative_time::{format_timestamp, relative_time};
+use crate::output::terminal;
+use crate::output::write;
 
 /// The fewest columns a value takes.
 const MIN_VALUE_COLUMNS: usize = 20;
@@ -26,11 +27,11 @@ pub(super) fn print_notes(notes: &Notes, at: NoteTime, globals: &Globals) -> Out
         let notes = notes.iter_live(at);
         let notes = notes.map(|(key, note)| NoteDocument::new(key, note, at));
         let notes = notes.collect();
-        return say::print_json(&NotesDocument { notes });
+        return write::print_json(&NotesDocument { notes });
     }
-    say::print_styled(&note_table(notes, at))?;
+    write::print_styled(&note_table(notes, at))?;
     if notes.iter_live(at).next().is_none() && !globals.quiet {
-        say::print_stderr("no notes; `contexture memory set KEY VALUE` makes one\n");
+        write::print_stderr("no notes; `contexture memory set KEY VALUE` makes one\n");
     }
     Ok(())
 }

@@ -8,10 +8,11 @@ use clap::{Args, ValueEnum};
 use contexture::layers::builtin::{Memory, Skills, UnknownFields};
 use contexture::layers::{Layers, StateScope};
 
-use crate::again::option_with_value;
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::{say, skill_folders};
+use crate::options::globals::Globals;
+use crate::output::failure::Outcome;
+use crate::output::shell_command::option_with_value;
+use crate::output::write;
+use crate::skill_folders;
 
 /// The options.
 #[derive(Clone, Debug, Default, Args)]
@@ -96,7 +97,7 @@ impl LayerArguments {
             let found = skill_folders::scan_skills(&self.skills, UnknownFields::Note)?;
             if !globals.quiet {
                 found.problems.iter().for_each(|problem| {
-                    say::print_warning(&problem.to_string());
+                    write::print_warning(&problem.to_string());
                 });
             }
             layers = layers.with_layer(Skills::new(found.skills)?.without_approvals())?;

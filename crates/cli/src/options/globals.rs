@@ -5,8 +5,8 @@ use std::env;
 use clap::{Args, ValueEnum};
 use contexture::Owner;
 
-use crate::again::option_with_value;
-use crate::failure::Outcome;
+use crate::output::failure::Outcome;
+use crate::output::shell_command::option_with_value;
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]

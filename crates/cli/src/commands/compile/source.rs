@@ -10,19 +10,21 @@ use contexture::compile::{Contribution, PathItem};
 use contexture::engine::PrepareOptions;
 use contexture::{Format, render};
 
-use crate::commands::compile::product::CompileOutput;
+use crate::commands::compile::compile_output::CompileOutput;
 use crate::commands::compile::view::{compile_document, conversation_output, load_path_items};
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
+use crate::database;
 use crate::input::InputSource;
-use crate::layering::LayerArguments;
-use crate::order::CompileSettings;
-use crate::printable::group_thousands;
-use crate::target::TargetArguments;
-use crate::view::ViewArguments;
-use crate::words::{render_format, session_format};
-use crate::{database, say, session};
+use crate::options::compile_request::CompileSettings;
+use crate::options::globals::Globals;
+use crate::options::history::ViewArguments;
+use crate::options::layers::LayerArguments;
+use crate::options::parse_values::{render_format, session_format};
+use crate::options::target::TargetArguments;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::group_thousands;
+use crate::output::write;
+use crate::session;
 
 /// The options.
 #[derive(Clone, Debug, Args)]
@@ -97,7 +99,7 @@ impl SourceArguments {
         globals: &Globals,
     ) -> Outcome<CompiledSource> {
         if let Some((model, window)) = order.unknown_model().filter(|_| !globals.quiet) {
-            say::print_warning(&format!(
+            write::print_warning(&format!(
                 "{model:?} is not in the catalogue: a window of {} tokens, tokens are estimates, no price is known",
                 group_thousands(window)
             ));
@@ -162,7 +164,7 @@ impl SourceArguments {
             return Err(Failure::usage(message).with_hint("compile it --to a provider's format"));
         }
         let branch = self.branch.as_deref();
-        crate::wait::block_on(async {
+        crate::runtime::block_on(async {
             let chat = database::open_conversation(globals, name, branch)
                 .await
                 .map_err(|failure| {

@@ -2,8 +2,8 @@
 
 use std::future::Future;
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 use tokio::runtime::Builder;
 

@@ -8,19 +8,19 @@ use contexture::runs::{Agent, Money, RunBudget};
 use contexture::tools::Policy;
 use contexture::{Conversation, Engine, EngineError, Format, Target};
 
-use super::answering::AnswerArguments;
-use super::reading::build_toolbox;
-use super::teller::RunPrinter;
-use super::whereabouts::ConversationArguments;
-use crate::again::option_with_value;
+use crate::chat::model::AnswerArguments;
+use crate::chat::output::RunPrinter;
+use crate::chat::toolbox::build_toolbox;
 use crate::database::{self, WhenMissing};
-use crate::failure::Outcome;
-use crate::globals::Globals;
-use crate::layering::LayerArguments;
-use crate::order::CompileSettings;
-use crate::target::TargetArguments;
-use crate::view::ViewArguments;
-use crate::words::{parse_tokens, provider_format};
+use crate::options::compile_request::CompileSettings;
+use crate::options::conversation::ConversationArguments;
+use crate::options::globals::Globals;
+use crate::options::history::ViewArguments;
+use crate::options::layers::LayerArguments;
+use crate::options::parse_values::{parse_tokens, provider_format};
+use crate::options::target::TargetArguments;
+use crate::output::failure::Outcome;
+use crate::output::shell_command::option_with_value;
 
 /// What runs of the command line are called in lists.
 const AGENT: &str = "contexture";

@@ -4,15 +4,15 @@ use contexture::runs::{Run, TurnEnd, open_calls};
 use contexture_server::documents::WaitingCallDocument;
 use serde_json::json;
 
-use super::arguments::AgentArguments;
-use super::interrupt::DriveResult;
-use super::waiting::next_commands;
-use crate::again;
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::globals::Globals;
-use crate::printable::short_id;
-use crate::say;
+use crate::chat::agent_options::AgentArguments;
+use crate::chat::interrupt::DriveResult;
+use crate::chat::pending_calls::next_commands;
+use crate::options::globals::Globals;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::printable::short_id;
+use crate::output::shell_command;
+use crate::output::write;
 
 /// Tells how a run ended.
 ///
@@ -44,7 +44,7 @@ pub(crate) async fn print_run_result(
                 .with_details(json!({ "run": id }))
                 .with_hint(format!(
                     "`{}` goes on with it",
-                    again::join_for_shell(&words)
+                    shell_command::join_for_shell(&words)
                 )));
         }
     };
@@ -63,7 +63,7 @@ pub(crate) async fn print_run_result(
         let calls: Option<Vec<WaitingCallDocument>> = waiting
             .as_ref()
             .map(|calls| calls.iter().map(Into::into).collect());
-        say::print_json(&json!({
+        write::print_json(&json!({
             "run": id,
             "conversation": chat.id().as_str(),
             "branch": turn.branch.as_str(),
@@ -78,7 +78,7 @@ pub(crate) async fn print_run_result(
         return Ok(Exit::Done);
     };
     if !globals.json && !globals.quiet {
-        say::print_stderr(&next_commands(&id, &calls, &talk.to_arguments(globals)));
+        write::print_stderr(&next_commands(&id, &calls, &talk.to_arguments(globals)));
     }
     Ok(Exit::Findings)
 }

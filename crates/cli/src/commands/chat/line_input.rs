@@ -5,9 +5,9 @@ use std::io::{self, BufRead as _};
 use tokio::signal::ctrl_c;
 use tokio::sync::mpsc::{Receiver, channel};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
-use crate::say;
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
+use crate::output::write;
 
 /// Lines that wait while an answer comes.
 const QUEUED_LINES: usize = 64;
@@ -51,7 +51,7 @@ impl LineReader {
         let mut pressed = false;
         loop {
             if self.person {
-                say::print_stderr("› ");
+                write::print_stderr("› ");
             }
             tokio::select! {
                 biased;
@@ -69,7 +69,7 @@ impl LineReader {
                         return Ok(InputEvent::End);
                     }
                     pressed = true;
-                    say::print_stderr("once more, or /quit, to leave\n");
+                    write::print_stderr("once more, or /quit, to leave\n");
                 }
             }
         }
@@ -77,7 +77,7 @@ impl LineReader {
 
     /// The answer to a question; nothing at the end of the input.
     pub(crate) async fn ask_question(&mut self, question: &str) -> Option<String> {
-        say::print_stderr(question);
+        write::print_stderr(question);
         let mut open = OpenLine(true);
         let line = self.lines.recv().await.and_then(Result::ok);
         // Whoever types ends the line too.
@@ -88,7 +88,7 @@ impl LineReader {
     /// Ends the line with the prompt.
     fn end_prompt_line(&self) {
         if self.person {
-            say::print_stderr("\n");
+            write::print_stderr("\n");
         }
     }
 }
@@ -99,7 +99,7 @@ struct OpenLine(bool);
 impl Drop for OpenLine {
     fn drop(&mut self) {
         if self.0 {
-            say::print_stderr("\n");
+            write::print_stderr("\n");
         }
     }
 }

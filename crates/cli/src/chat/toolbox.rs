@@ -6,8 +6,8 @@ use contexture::layers::Rerun;
 use contexture::runs::{ToolBox, ToolCall, ToolConcurrency, ToolFailure, ToolOptions, ToolOutput};
 use contexture::tools::{Policy, Tool};
 
-use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::output::exit::Exit;
+use crate::output::failure::{Failure, Outcome};
 
 /// The tools of a talk, under a policy that counts for those of layers too.
 ///
