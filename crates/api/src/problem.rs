@@ -29,7 +29,7 @@ pub struct ProblemDocument {
 impl ProblemDocument {
     /// Describes an error of this code, HTTP status and detail.
     #[must_use]
-    pub fn new(code: &'static str, status: u16, detail: String, retryable: bool) -> Self {
+    pub fn new(code: &'static str, status: u16, detail: String) -> Self {
         let mut title = code.replace('_', " ");
         // Words are ASCII, so the first byte is the first letter.
         if let Some(first) = title.get_mut(..1) {
@@ -41,8 +41,17 @@ impl ProblemDocument {
             status,
             detail,
             code,
-            retryable,
+            retryable: false,
             more: Map::new(),
+        }
+    }
+
+    /// The same document for an error that may not come again: the request, unchanged, may succeed later.
+    #[must_use]
+    pub fn retryable(self) -> Self {
+        Self {
+            retryable: true,
+            ..self
         }
     }
 

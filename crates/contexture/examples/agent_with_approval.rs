@@ -2,6 +2,8 @@
 //!
 //! Run it with `cargo run -p contexture --example agent_with_approval`.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::error::Error;
 use std::sync::Arc;
 

@@ -2,6 +2,8 @@
 //!
 //! Run it with `cargo run -p contexture --example chat`.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::error::Error;
 
 use contexture::{

@@ -2,6 +2,8 @@
 //!
 //! Run it with `cargo run -p contexture --example compile_without_database`.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::error::Error;
 
 use contexture::{Catalogue, Compiler, Format, Target, lift};

@@ -3,6 +3,8 @@
 //! A store on another database implements the same traits and proves itself with `contexture-store-testkit`.
 //! Run it with `cargo run -p contexture --example custom_store`.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::error::Error as StdError;
 use std::sync::{Arc, Mutex};
 

@@ -61,7 +61,6 @@ impl CacheReport {
         marking: &MarkerPlan,
         predicted: CacheUsage,
         rates: Option<Rates>,
-        first: bool,
     ) -> Self {
         let shortest = marking.marks.iter().map(|mark| mark.ttl).min();
         let shortest = shortest.unwrap_or_default();
@@ -82,7 +81,7 @@ impl CacheReport {
             cost_uncached: input_cost(&uncached, rates.as_ref()),
             rewriting: None,
             content: None,
-            first,
+            first: false,
             kept_seconds: rules.ttl_ms(shortest) / 1_000,
         }
     }

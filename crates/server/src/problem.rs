@@ -157,7 +157,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status;
         let word = self.code.as_str();
-        let document = ProblemDocument::new(word, status.as_u16(), self.detail, self.retryable);
+        let mut document = ProblemDocument::new(word, status.as_u16(), self.detail);
+        if self.retryable {
+            document = document.retryable();
+        }
         let document =
             document.with_members(self.extra_members.map(|more| *more).unwrap_or_default());
         let body = serde_json::to_vec(&document).unwrap_or_default();

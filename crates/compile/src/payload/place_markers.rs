@@ -65,7 +65,8 @@ pub(crate) fn apply_caching(
     let first = before.is_none();
     let cache = CacheReport {
         content,
-        ..CacheReport::new(&policy.rules, &outline, &marking, predicted, rates, first)
+        first,
+        ..CacheReport::new(&policy.rules, &outline, &marking, predicted, rates)
     };
     MarkedPayload {
         cache,
