@@ -52,6 +52,7 @@ pub fn set_head_marker(
 ) -> Option<String> {
     let rules = format.spec().markers()?;
     let block_type = rules.head_block()?;
+    // Closed here so that the beginning can be parsed; what is added is taken off again below.
     let text = format!("{before}]}}");
     let fields = Fields::parse(&text).ok()?;
     let value = fields.get(&[head_key(part)])?;
@@ -112,6 +113,7 @@ pub fn remove_head_markers(format: Format, before: &str, part: HeadPart) -> Opti
 #[must_use]
 pub fn disable_automatic_markers(format: Format, after: &str) -> Option<String> {
     let name = quote_json(format.spec().markers()?.automatic_option()?);
+    // A mention anywhere is enough to leave the request as it is: its own word counts.
     if after.contains(&name) {
         return None;
     }
@@ -169,6 +171,7 @@ impl TextEdit {
 
 /// Where a slice of a text stands in it.
 fn slice_range(text: &str, part: &str) -> Range<usize> {
+    // Both are slices of one buffer, so their addresses differ by the position.
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
     start..start + part.len()
 }
@@ -217,6 +220,7 @@ fn plan_block_marker(
             replacement: String::new(),
         });
     }
+    // In front of the closing brace, so that the mark is the block's last member.
     let end = slice_range(text, block.get()).end.checked_sub(1)?;
     Some(TextEdit {
         range: end..end,

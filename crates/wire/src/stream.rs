@@ -98,6 +98,7 @@ impl StreamEvent {
             Self::ArgumentsDelta { .. } => "response.function_call_arguments.delta",
             Self::ItemDone { .. } => "response.output_item.done",
             Self::Usage(_) => "contexture:response.usage",
+            // Open Responses has two words for an end without a failure; the reason decides.
             Self::Finished { finish } => match finish {
                 Some(FinishReason::Length | FinishReason::ContentFilter) => "response.incomplete",
                 _ => "response.completed",
@@ -151,9 +152,11 @@ impl StreamFailure {
             body = inner;
         }
         let fields = Fields::parse(body).unwrap_or_default();
+        // Most providers say `error`; some compatible hosts say `detail`.
         if let Some(error) = fields.get(&["error", "detail"]) {
             return parse_failure(error);
         }
+        // An error object may stand alone; a message is what makes it one.
         if string_field(&fields, "message").is_some()
             && let Ok(own) = serde_json::from_str(body)
         {
@@ -255,6 +258,7 @@ impl Clone for Box<dyn StreamParser> {
 
 /// An error object of any provider: `{type, status, code, message}`.
 pub(crate) fn parse_failure(error: &RawValue) -> StreamFailure {
+    // Some hosts send the error as a bare string.
     let Ok(fields) = Fields::parse(error.get()) else {
         let message: Option<String> = serde_json::from_str(error.get()).ok();
         return StreamFailure {
@@ -263,6 +267,7 @@ pub(crate) fn parse_failure(error: &RawValue) -> StreamFailure {
         };
     };
     let word = |name: &str| -> Option<String> {
+        // A code is a number at some providers; its text is kept as it stands.
         let value = fields.get(&[name]).filter(|value| value.get() != "null")?;
         Some(serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned()))
     };

@@ -46,6 +46,7 @@ pub(crate) fn take_truncation_marks(format: Format, transcript: &mut Transcript)
             Item::Reasoning(reasoning) if own.is_some() => {
                 reasoning.status = Some(Status::Incomplete);
             }
+            // An extension carries the native piece whole, and the mark stands inside that.
             Item::Extension(extension) => mark_incomplete(extension),
             _ => {}
         }
@@ -90,6 +91,7 @@ fn mark_incomplete(item: &mut Extension) {
     let mut object = ObjectWriter::new();
     object.string("type", MARK).raw("item", item.raw.get());
     if let Ok(raw) = Raw::parse(object.finish()) {
+        // Writers leave out what is called `ctx:…`, so no provider is sent half a piece.
         item.kind = MARK.to_owned();
         item.raw = raw;
     }

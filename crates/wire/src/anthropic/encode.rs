@@ -61,6 +61,7 @@ pub(super) fn encode_response_content<'a>(
             writer.encode_item(index, &entry);
         }
     }
+    // Results never get here: they are on the user's side, which the loop above leaves out.
     let blocks = writer
         .messages
         .into_iter()
@@ -194,12 +195,14 @@ impl MessageEncoder {
             });
         }
         if message.content.is_empty() && hint(&wire, "~content").is_some() || blocks.is_empty() {
+            // A message whose parts were all lost has been reported part by part already.
             if message.content.is_empty() {
                 let why = "a message without content is refused";
                 self.losses.push(path, LossKind::Item, why);
             }
             return;
         }
+        // Results that come after it belong before it; `place_late_results` puts them there.
         self.interrupted |= role == "system";
         self.open_message(role, &wire).rest.extend(blocks);
     }
@@ -301,6 +304,7 @@ impl MessageEncoder {
             .string("type", "tool_result")
             .string("tool_use_id", &id);
         object.raw_if_some("content", content);
+        // An absent flag stays absent: `false` written out would change the bytes of a document.
         let is_error = output
             .is_error
             .map(|flag| if flag { "true" } else { "false" });
@@ -324,6 +328,7 @@ impl MessageEncoder {
         }
         let group = self.open_message("user", &wire);
         group.results.push(block);
+        // Results are written before everything else of their message, so this one changes places.
         if !group.rest.is_empty() {
             self.report_moved_result(path);
         }
@@ -334,6 +339,7 @@ impl MessageEncoder {
         if self.late_results.is_empty() {
             return;
         }
+        // A run may begin with the system message, with no user message before it yet.
         if self
             .messages
             .first()
@@ -380,6 +386,7 @@ impl MessageEncoder {
                 let mut blocks = Vec::new();
                 for (index, part) in parts.iter().enumerate() {
                     let path = format!("{path}.output[{index}]");
+                    // A tool may return pictures and files, so its parts follow the rule for users.
                     blocks.extend(self.encode_part(part, Role::User, &path));
                 }
                 Some(json_array(blocks.into_iter().map(|block| block.json)))
@@ -417,6 +424,7 @@ impl MessageEncoder {
             .collect();
         let mut object = ObjectWriter::new();
         match (&item.signature, &item.encrypted_content) {
+            // Encrypted content without a signature is a block that was redacted; it has no text.
             (None, Some(data)) => {
                 object
                     .string("type", "redacted_thinking")
@@ -464,6 +472,7 @@ impl MessageEncoder {
     }
 
     fn encode_extension(&mut self, item: &Extension, path: &str) {
+        // An item of ours, which no provider is sent; leaving it out is no loss to report.
         if item.kind.starts_with("ctx:") {
             return;
         }

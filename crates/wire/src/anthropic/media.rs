@@ -33,6 +33,7 @@ pub(super) fn encode_image(part: &ImagePart, path: &str, losses: &mut Losses) ->
         );
     }
     let wire = part.extra.wire_fields(FORMAT);
+    // A source that came from this format goes back whole.
     let source = match wire.get("source") {
         Some(source) => Ok(source.get().to_owned()),
         None => image_source(part),
@@ -60,6 +61,7 @@ pub(super) fn encode_file(part: &FilePart, path: &str, losses: &mut Losses) -> O
         .and_then(DataUrl::parse)
         .map(|url| url.media_type);
     let media_type = stated.or(part.media_type.as_deref()).unwrap_or_default();
+    // A document block takes no pictures, so a picture gets a block of its own.
     if media_type.starts_with("image/") {
         let picture = ImagePart {
             image_url: part.file_data.clone().or_else(|| part.file_url.clone()),
@@ -102,6 +104,7 @@ fn image_source(part: &ImagePart) -> Result<String, String> {
         .image_url
         .as_deref()
         .ok_or("the picture has neither bytes nor an address")?;
+    // The provider names the four types that it can see; others make it refuse the request.
     match DataUrl::parse(url) {
         Some(data) => match data.media_type {
             "image/jpeg" | "image/png" | "image/gif" | "image/webp" => Ok(base64_source(data)),
@@ -131,6 +134,7 @@ fn document_source(
         .file_url
         .as_deref()
         .ok_or("the file has neither bytes nor an address")?;
+    // By address the provider fetches PDF only; without a type that is assumed.
     match media_type {
         "" | "application/pdf" => url_source(url),
         other => Err(format!(
@@ -141,6 +145,7 @@ fn document_source(
 
 /// Bytes that are text, as a text source.
 fn text_source(data: DataUrl<'_>, path: &str, losses: &mut Losses) -> Result<String, String> {
+    // Parameters such as a charset do not change what kind of text it is.
     let essence = data.media_type.split(';').next().unwrap_or_default();
     if !is_textual(essence) {
         return Err(format!("files of type `{essence}` are not accepted"));
@@ -148,6 +153,7 @@ fn text_source(data: DataUrl<'_>, path: &str, losses: &mut Losses) -> Result<Str
     let bytes = LENIENT
         .decode(data.base64)
         .map_err(|_| "the file's bytes are not base64")?;
+    // JSON can hold valid Unicode only.
     let text = String::from_utf8(bytes).map_err(|_| "the file's text is not UTF-8")?;
     if essence != "text/plain" {
         let why = format!("`{essence}` is written as plain text");
@@ -187,6 +193,7 @@ fn base64_source(data: DataUrl<'_>) -> String {
 }
 
 fn url_source(url: &str) -> Result<String, String> {
+    // The provider fetches nothing else, so another scheme would fail the whole request.
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return Err("only http addresses are fetched".to_owned());
     }

@@ -44,6 +44,7 @@ impl PartialArguments {
         let pieces: Vec<&RawValue> = serde_json::from_str(pieces.get()).unwrap_or_default();
         for piece in pieces {
             self.pieces.push(piece.get().to_owned());
+            // `&=` does not stop early: later pieces are placed in any case.
             self.all_placed &= self.place_piece(piece).is_some();
         }
     }
@@ -68,6 +69,7 @@ impl PartialArguments {
                 PathSegment::Index(index) => element_mut(at, index)?,
             };
         }
+        // Texts come in pieces that are joined; other values come whole.
         if let Some(more) = peek_field(&fields, "stringValue").and_then(string_value) {
             match at {
                 Value::String(text) => text.push_str(&more),
@@ -80,6 +82,7 @@ impl PartialArguments {
         *at = match value {
             Some(value) => serde_json::from_str(value.get()).ok()?,
             None => {
+                // Fits both spellings, `nullValue` and `null_value`.
                 fields.iter().find(|(key, _)| key.starts_with("null"))?;
                 Value::Null
             }
@@ -101,6 +104,7 @@ fn element_mut(at: &mut Value, index: usize) -> Option<&mut Value> {
         *at = Value::Array(Vec::new());
     }
     let list = at.as_array_mut()?;
+    // Only the next element may be new: a far index would ask for memory without limit.
     if index == list.len() {
         list.push(Value::Null);
     }

@@ -24,6 +24,7 @@ pub(super) fn parse_generation_config(
     kept: &mut Extra,
 ) -> Result<(), Error> {
     let mut fields = Fields::parse(value.get())?;
+    // An empty object has to come back, although no option tells that it was there.
     if fields.is_empty() {
         set_hint(kept, "~generationConfig", "empty");
     }
@@ -43,6 +44,7 @@ pub(super) fn parse_generation_config(
     let mut rest = Extra::new();
     if let Some(raw) = thinking {
         options.reasoning = parse_thinking(&raw);
+        // The original is kept only where the typed options would not write the same.
         let plain = encode_typed_thinking(options.reasoning.as_ref(), &mut Losses::default());
         if !plain.is_some_and(|plain| is_same_json(&plain, raw.get())) {
             rest.set("thinkingConfig", raw);
@@ -50,6 +52,7 @@ pub(super) fn parse_generation_config(
     }
     store_nested(kept, "generationConfig", fields)?;
     if !rest.is_empty() {
+        // Added to what was just stored under the same name, not put in its place.
         let mut all = nested_fields(kept, "generationConfig");
         all.extend(rest);
         kept.set("generationConfig", Raw::from_value(&all)?);
@@ -63,12 +66,14 @@ fn parse_response_format(
     kept: &mut Extra,
 ) -> Result<Option<ResponseFormat>, Error> {
     let mime = super::names::peek_field(fields, "responseMimeType").map(RawValue::get);
+    // Other types have no equal among the options and stay as they came.
     if !matches!(mime, None | Some("\"application/json\"")) {
         return Ok(None);
     }
     let json = super::names::peek_field(fields, "responseJsonSchema").is_some();
     let own = super::names::peek_field(fields, "responseSchema").is_some();
     let schema = match (json, own) {
+        // Nothing says which of two schemas counts, so both stay as they came.
         (true, true) => return Ok(None),
         (true, false) => names
             .take_field(fields, "responseJsonSchema")?
@@ -76,6 +81,7 @@ fn parse_response_format(
         (false, true) => {
             let own = names.take_field(fields, "responseSchema")?.map(Raw::from);
             let schema = own.as_ref().map(to_json_schema);
+            // Kept for writing back, as long as the schema is not edited.
             if let Some(own) = own {
                 kept.set("~responseSchema", own);
             }
@@ -122,6 +128,7 @@ fn parse_thinking(raw: &Raw) -> Option<ReasoningOptions> {
         .flatten();
     let reasoning = ReasoningOptions {
         effort: level.map(|level| level.to_ascii_lowercase()),
+        // A negative budget leaves the amount to the model; it has no typed form.
         budget_tokens: budget.and_then(|budget| u64::try_from(budget).ok()),
         summary: (shown == Some(true)).then(|| "auto".to_owned()),
     };
@@ -139,6 +146,7 @@ fn encode_typed_thinking(
         object.raw("includeThoughts", "true");
     }
     let effort = reasoning.effort.as_deref();
+    // Where both are given the budget stays: it is the more exact one.
     if let Some(budget) = reasoning.budget_tokens {
         object.raw("thinkingBudget", &budget.to_string());
         if effort.is_some() {
@@ -146,6 +154,7 @@ fn encode_typed_thinking(
             losses.push("options.reasoning.effort", LossKind::Option, why);
         }
     } else if effort == Some("none") {
+        // No level says that the model shall not think; a budget of zero does.
         object.raw("thinkingBudget", "0");
     } else if let Some(word) = effort {
         match thinking_level(word) {
@@ -170,6 +179,7 @@ fn thinking_level(word: &str) -> Option<&'static str> {
         "minimal" => "MINIMAL",
         "low" => "LOW",
         "medium" => "MEDIUM",
+        // The provider knows nothing above `HIGH`.
         "high" | "xhigh" | "max" => "HIGH",
         _ => return None,
     })
@@ -208,6 +218,7 @@ pub(super) fn encode_generation_config(
         add(key, Some(json));
     }
     let own = rest.remove("thinkingConfig");
+    // The original counts only while the options still say the same.
     let own = own.filter(|own| parse_thinking(own) == options.reasoning);
     let thinking = own.map(|own| own.get().to_owned());
     add(
@@ -281,9 +292,11 @@ fn parse_tool_choice(value: &RawValue, names: &mut SnakeCaseFields) -> Result<To
         (Some("NONE"), None) => Some(ToolChoice::None),
         (Some("ANY"), None) => Some(ToolChoice::Required),
         (Some("ANY"), Some([name])) => Some(ToolChoice::Function { name: name.clone() }),
+        // `AUTO` with names or `ANY` with several: no typed choice says this.
         _ => None,
     };
     Ok(match choice {
+        // A member that is left over would be lost, so the whole choice is kept instead.
         Some(choice) if fields.is_empty() => choice,
         _ => ToolChoice::Other {
             format: FORMAT.to_owned(),

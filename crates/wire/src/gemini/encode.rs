@@ -54,6 +54,7 @@ pub(super) fn encode_candidate_content<'a>(
     let losses = std::mem::take(&mut writer.losses);
     (
         writer
+            // In a response all items share one content, so the first is the only one.
             .contents
             .into_iter()
             .next()
@@ -87,11 +88,13 @@ pub(super) fn encode_system_instruction(
             writer.open_content(&wire).rest.extend(part);
         }
     }
+    // The paths begin with `instructions` already.
     losses.extend_with_prefix("", writer.losses);
     let group = writer
         .contents
         .pop()
         .filter(|group| !group.rest.is_empty())?;
+    // A string can hold one text and nothing else.
     if let ([only], [Message { content, .. }]) = (group.rest.as_slice(), instructions)
         && string
         && let [Part::InputText(text)] = content.as_slice()
@@ -276,12 +279,14 @@ impl ContentEncoder {
         });
         let name = match self.purpose {
             BodyKind::Request => NAME_RULE.sanitize_name(&call.name, path, &mut self.losses),
+            // A response repeats what the model said; only a request is checked by the provider.
             BodyKind::Response => call.name.as_str().into(),
         };
         let mut inner = ObjectWriter::new();
         inner
             .raw_if_some("id", encode_call_id(id))
             .string("name", &name);
+        // The document's call had no `args`; they stay absent while they are still empty.
         if !(wire.get("~args").is_some() && args == "{}") {
             inner.raw("args", args);
         }
@@ -304,6 +309,8 @@ impl ContentEncoder {
         let wire = item.extra.wire_fields(FORMAT);
         let names = SnakeCaseFields::from_wire(&wire);
         let id = entry.call_id();
+        // The format wants a function's name here. An item has none, so the call's is used unless
+        // the document had one.
         let own = hint(&wire, "~name");
         let name = own
             .as_deref()
@@ -320,6 +327,7 @@ impl ContentEncoder {
         let name = NAME_RULE.sanitize_name(name.unwrap_or("unknown"), path, &mut self.losses);
         let (response, parts) = self.encode_response(item, &wire, path);
         let mut inner = ObjectWriter::new();
+        // The document's response had no id, so none is made up for it.
         if wire.get("~id").is_none() {
             inner.raw_if_some("id", encode_call_id(id));
         }
@@ -446,6 +454,7 @@ impl ContentEncoder {
     }
 
     fn encode_extension(&mut self, item: &Extension, path: &str) {
+        // An item of ours, which no provider is sent; leaving it out is no loss to report.
         if item.kind.starts_with("ctx:") {
             return;
         }

@@ -19,6 +19,7 @@ pub(super) fn parse_inline_data(
 ) -> Result<Option<Part>, Error> {
     let mut fields = Fields::parse(value.get())?;
     let media_type = names.take_string(&mut fields, "mimeType")?;
+    // Without bytes there is nothing that a part could hold; the caller keeps it whole.
     let Some(data) = names.take_string(&mut fields, "data")? else {
         return Ok(None);
     };
@@ -33,6 +34,7 @@ pub(super) fn parse_inline_data(
         media_type: &media_type,
         base64: &base64,
     };
+    // Only a URL that reads back as these very bytes may stand for them.
     if DataUrl::parse(&url) != Some(whole) {
         return Ok(None);
     }
@@ -180,6 +182,7 @@ pub(super) fn encode_image(
         let why = "levels of detail are said differently";
         losses.push(format!("{path}.detail"), LossKind::Field, why);
     }
+    // A picture's URL may hold the bytes themselves; a file has a member for each.
     let url = part.image_url.as_deref();
     let is_data = url.is_some_and(|url| url.starts_with("data:"));
     let medium = MediaInput {
@@ -228,6 +231,7 @@ fn encode_media(
     losses: &mut Losses,
 ) -> Option<ObjectWriter> {
     let names = SnakeCaseFields::from_wire(wire);
+    // The document stated no type there, so none is added.
     let untyped = wire.get("~mimeType").is_some();
     let mut inner = ObjectWriter::new();
     let key = if let Some(data) = medium.data {
@@ -282,6 +286,7 @@ fn resolve_media_type(
     path: &str,
     losses: &mut Losses,
 ) -> String {
+    // `image/*` and its like are no types that the provider accepts.
     if let Some(stated) = stated.filter(|kind| !kind.is_empty() && !kind.ends_with("/*")) {
         return stated.to_owned();
     }
@@ -295,6 +300,7 @@ fn resolve_media_type(
 }
 
 fn media_type_by_extension(url: &str) -> Option<&'static str> {
+    // A query and a fragment are no part of the file's name.
     let path = url.split(['?', '#']).next()?;
     let name = path.rsplit('/').next()?;
     let (_, ending) = name.rsplit_once('.')?;

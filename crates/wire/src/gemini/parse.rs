@@ -89,6 +89,7 @@ fn parse_content(
     let mut fields = Fields::parse(content.get())?;
     let word = fields.take_string(&["role"])?;
     let role = match word.as_deref() {
+        // A content without a role is the user's; `function` is an older word for responses.
         None | Some("user" | "function") => Role::User,
         Some("model") => Role::Assistant,
         Some(other) => {
@@ -96,6 +97,7 @@ fn parse_content(
         }
     };
     let mut reader = ContentParser::new(role, ids);
+    // Two contents of one side in a row would be written as one; the hint keeps them apart.
     if before == Some(role) {
         set_hint(&mut reader.start, START, "content");
     }
@@ -175,6 +177,7 @@ impl<'i> ContentParser<'i> {
             (Some("inlineData" | "fileData"), Role::User | Role::Assistant) if !thought => {
                 match self.parse_media(fields)? {
                     Some(part) => self.parts.push(part),
+                    // Media that no part can hold stays whole, as its own JSON.
                     None => self.push_opaque_part(kind.unwrap_or("part"), part),
                 }
             }
@@ -186,9 +189,12 @@ impl<'i> ContentParser<'i> {
                 let item = self.parse_function_response(fields)?;
                 self.push_item(item);
                 self.has_response = true;
+                // Not `has_non_response`: that flag tells whether something else stood before a
+                // response.
                 return Ok(());
             }
             _ => {
+                // A kind that is not known is named by its first member.
                 let other = fields.iter().map(|(key, _)| to_camel_case(key)).next();
                 let kind = kind
                     .map(str::to_owned)
@@ -204,6 +210,7 @@ impl<'i> ContentParser<'i> {
     fn parse_text(&mut self, mut fields: Fields<'_>) -> Result<(), Error> {
         let mut part = TextPart::new(fields.need_string(&["text"])?);
         let mut wire = to_extras(fields.into_extra());
+        // Empty text may carry a signature, so the hint keeps it from being left out.
         if part.text.is_empty() {
             set_hint(&mut wire, "~empty", "text");
         }
@@ -259,6 +266,7 @@ impl<'i> ContentParser<'i> {
         media::store_nested(&mut wire, "functionCall", inner)?;
         names.save_to(&mut wire);
         wire.extend(to_extras(fields.into_extra()));
+        // Ids are optional here, but items need one, so that outputs find their calls.
         let id = self.ids.assign_call_id(&name, id);
         let mut item = FunctionCall::new(id, name, args.map_or("{}", RawValue::get));
         item.extra.set_wire_fields(FORMAT, wire);
@@ -280,6 +288,7 @@ impl<'i> ContentParser<'i> {
             .take_present(&["response"])
             .map_err(at)?
             .map(Raw::from);
+        // The specification wants an object; what else came is kept as it is.
         if let Some(other) = response
             .as_ref()
             .filter(|value| !value.get().starts_with('{'))
@@ -308,6 +317,7 @@ impl<'i> ContentParser<'i> {
         let output = match parts {
             None => Output::Text(text),
             Some(parts) => {
+                // First, because the response object stands before the media.
                 let mut all = vec![Part::input_text(text)];
                 all.extend(
                     parse_response_parts(parts).map_err(|error| at(error.at_segment("parts")))?,
@@ -345,6 +355,7 @@ impl<'i> ContentParser<'i> {
     fn flush_parts(&mut self) {
         if !self.parts.is_empty() {
             let parts = std::mem::take(&mut self.parts);
+            // This text stood in the same content as the responses before it.
             if self.has_response {
                 set_hint(&mut self.start, "~join", "content");
             }
@@ -361,6 +372,7 @@ impl<'i> ContentParser<'i> {
 
     fn finish(mut self, items: &mut Vec<Item>) {
         self.flush_parts();
+        // A content without parts becomes an item too; otherwise its fields would be lost.
         if self.items.is_empty() {
             self.append_item(Item::Message(Message::new(self.role, Vec::new())));
         }
@@ -372,6 +384,7 @@ impl<'i> ContentParser<'i> {
 fn parse_response_parts(array: &RawValue) -> Result<Vec<Part>, Error> {
     let parts: Vec<&RawValue> =
         serde_json::from_str(array.get()).map_err(|_| unexpected_value("an array", array.get()))?;
+    // Parts of a response hold no calls, so this tracker stays unused.
     let mut ids = CallIdTracker::default();
     let mut reader = ContentParser::new(Role::User, &mut ids);
     for (index, part) in parts.into_iter().enumerate() {
@@ -405,6 +418,7 @@ fn wrap_opaque_part(kind: &str, part: &RawValue) -> (String, Raw) {
 fn attach_content_fields(item: &mut Item, start: Extra) {
     match item {
         Item::Extension(extension) => {
+            // An opaque item has no `extra`; the hints go into its own JSON.
             let mut fields = extension
                 .raw
                 .fields()

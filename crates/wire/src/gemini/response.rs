@@ -43,6 +43,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Transcript, Error>
                 [first, others @ ..] => {
                     transcript.items = parse_candidate(first, &mut info, &mut names, &mut kept)
                         .map_err(|e| error(e.at_index(0)))?;
+                    // The items hold one answer; the alternatives are kept as they came.
                     if !others.is_empty() {
                         kept.set(OTHERS, Raw::from_value(&others)?);
                     }
@@ -89,6 +90,7 @@ fn parse_candidate(
             .iter()
             .any(|item| matches!(item, Item::FunctionCall(_)));
         let finish = parse_finish_reason(&word, calls);
+        // Kept only where the word could not be found again from the reason.
         if finish_reason_word(&finish) != Some(word.as_str()) {
             set_hint(kept, "~finishReason", &word);
         }
@@ -101,6 +103,7 @@ fn parse_candidate(
 /// The reason in our words; the provider says `STOP` where the model wants functions run.
 pub(super) fn parse_finish_reason(word: &str, calls: bool) -> FinishReason {
     match word {
+        // The provider says `STOP` for calls as well.
         "STOP" if calls => FinishReason::ToolCalls,
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::Length,
@@ -129,6 +132,7 @@ fn finish_reason_word(finish: &FinishReason) -> Option<&str> {
 
 pub(super) fn parse_usage(value: &RawValue) -> Result<Usage, Error> {
     let mut fields = Fields::parse(value.get())?;
+    // Read twice: counts are taken out of one copy, the other is kept whole.
     let kept = Fields::parse(value.get())?.into_extra();
     let mut names = SnakeCaseFields::default();
     let mut count = |name| names.take_as::<u64>(&mut fields, name, "a whole number");
@@ -136,6 +140,7 @@ pub(super) fn parse_usage(value: &RawValue) -> Result<Usage, Error> {
     let tools = count("toolUsePromptTokenCount")?;
     let answer = count("candidatesTokenCount")?;
     let reasoning_tokens = count("thoughtsTokenCount")?;
+    // The provider counts these apart; our two figures include tools and thoughts.
     let mut usage = Usage {
         input_tokens: sum_counts(prompt, tools),
         output_tokens: sum_counts(answer, reasoning_tokens),
@@ -165,6 +170,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     report_foreign_fields_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);
 
     let mut object = ObjectWriter::new();
+    // Holds only while there are no items; some may have been added since.
     let absent = hint(&kept, "~candidates").filter(|_| transcript.items.is_empty());
     match absent.as_deref() {
         Some("absent") => {}
@@ -269,6 +275,7 @@ fn encode_usage(usage: &Usage, losses: &mut Losses) -> String {
         return object.finish();
     }
     let thoughts = usage.reasoning_tokens;
+    // Thoughts are counted apart from the answer here.
     let answer = usage
         .output_tokens
         .map(|all| all.saturating_sub(thoughts.unwrap_or(0)));

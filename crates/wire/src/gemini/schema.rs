@@ -12,6 +12,7 @@ pub(super) fn to_json_schema(schema: &Raw) -> Raw {
         return schema.clone();
     };
     let converted = convert_schema(value.clone());
+    // What is JSON Schema already keeps its bytes.
     if converted == value {
         return schema.clone();
     }
@@ -27,11 +28,13 @@ fn convert_schema(value: Value) -> Value {
     for (key, value) in members {
         let key = json_schema_key(&key).map_or(key, str::to_owned);
         let value = match (key.as_str(), value) {
+            // The provider's own schemas spell types in capitals.
             ("type", Value::String(word)) => Value::String(word.to_ascii_lowercase()),
             ("nullable", Value::Bool(flag)) => {
                 nullable = flag;
                 continue;
             }
+            // Names of properties are the user's own: only their schemas are converted.
             ("properties" | "$defs" | "defs", Value::Object(map)) => Value::Object(
                 map.into_iter()
                     .map(|(k, v)| (k, convert_schema(v)))
@@ -39,6 +42,7 @@ fn convert_schema(value: Value) -> Value {
             ),
             ("anyOf", Value::Array(list)) => list.into_iter().map(convert_schema).collect(),
             ("items" | "additionalProperties", value) => convert_schema(value),
+            // The provider's counts are 64 bits wide and may come as text.
             (key, Value::String(count)) if key.starts_with("min") || key.starts_with("max") => {
                 count
                     .parse::<u64>()
@@ -48,6 +52,7 @@ fn convert_schema(value: Value) -> Value {
         };
         out.insert(key, value);
     }
+    // At the end, because the members may come in any order and this one changes others.
     if nullable {
         allow_null(&mut out);
     }

@@ -59,7 +59,9 @@ struct StreamedCall {
 
 impl StreamParser for GeminiStream {
     fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent {
+        // What is no object has none of the members below and is ignored.
         let fields = Fields::parse(data).unwrap_or_default();
+        // `null` says the same as no member.
         if let Some(error) = fields.get(&["error"]).filter(|error| error.get() != "null") {
             events.push(StreamEvent::Failed(parse_failure(error)));
             return ParsedEvent::Recognized;
@@ -74,6 +76,7 @@ impl StreamParser for GeminiStream {
         for (key, value) in fields.iter().filter(|(key, _)| *key != "candidates") {
             self.head.set_unless_empty(key, value);
         }
+        // Every event is a whole response and may repeat the id and the model.
         if !std::mem::replace(&mut self.started, true) {
             let first = |name| peek_field(&fields, name).and_then(string_value);
             events.push(StreamEvent::Started {
@@ -110,6 +113,7 @@ impl StreamParser for GeminiStream {
         let cut = !self.is_complete();
         if cut || !self.candidates.is_empty() {
             let none = StreamedCandidate::default();
+            // A stream cut before its first candidate still gives a body that can be lifted.
             let nothing = self.candidates.is_empty().then_some(&none);
             let candidates = self.candidates.values().chain(nothing);
             if let Ok(candidates) = Raw::parse(json_array(candidates.map(|one| one.to_json(cut)))) {
@@ -131,18 +135,22 @@ impl GeminiStream {
             return;
         };
         let index = index_field(&fields, "index").unwrap_or(0);
+        // Only the first candidate is reported live; the others are collected for the body.
         let mut silent = Vec::new();
         let events = if index == 0 { events } else { &mut silent };
         let candidate = self.candidates.entry(index).or_default();
         for (key, value) in fields.iter() {
             match key {
                 "content" => candidate.push_content(value, events),
+                // Its lists grow from event to event; other members are replaced.
                 "logprobsResult" => candidate.fields.merge_delta(key, value),
                 _ => candidate.fields.set_unless_empty(key, value),
             }
         }
         if let Some(word) = peek_field(&fields, "finishReason").and_then(string_value) {
+            // No event of its own ends a part; the reason to finish ends the last one.
             candidate.close_part(events);
+            // Repeated reasons are reported once.
             if !std::mem::replace(&mut candidate.finished, true) {
                 let mut parts = candidate.parts.iter();
                 let calls = parts.any(|piece| matches!(piece, StreamedPart::Call(_)));
@@ -174,6 +182,7 @@ impl StreamedCandidate {
 
     fn push_part(&mut self, part: &RawValue, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) {
         let words = string_field(fields, "text");
+        // A part with other members cannot be joined with its neighbours and stands alone.
         let plain = fields.iter().all(|(key, _)| JOINED.contains(&key));
         let Some(delta) = words.filter(|_| plain) else {
             self.begin_part(

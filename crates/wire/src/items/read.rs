@@ -27,6 +27,7 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
         });
     }
     let fields = Fields::parse(text).ok();
+    // An object without `items` is some other document, not an empty one.
     let Some(fields) = fields.filter(|fields| fields.get(&["items"]).is_some()) else {
         return Err(WireError::WrongShape {
             format: Format::Items,
@@ -36,6 +37,7 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let mut losses = Losses::default();
     let transcript = parse_transcript(fields, &mut losses).map_err(invalid)?;
     Ok(Lifted {
+        // Only an answer says how it ended; everything else is read as a request.
         kind: if transcript.response.is_some() {
             DocumentKind::Response
         } else {
@@ -51,6 +53,8 @@ fn transcript_from_items(items: Vec<Item>) -> Transcript {
     for item in items {
         match item {
             Item::Message(message)
+                // The host's messages are instructions at the beginning; later ones keep their
+                // place.
                 if message.role.is_instruction() && transcript.items.is_empty() =>
             {
                 transcript.instructions.push(message);
@@ -85,6 +89,7 @@ fn parse_transcript(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Trans
         let read = Fields::parse(value.get()).and_then(|fields| parse_response(fields, losses));
         transcript.response = Some(read.map_err(|error| error.at_segment("response"))?);
     }
+    // Unknown members of the document have a place; those of its parts do not and are reported.
     transcript.extra = fields.into_extra();
     Ok(transcript)
 }
@@ -129,6 +134,7 @@ fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
             description: fields.take_string(&["description"])?,
             parameters: fields.take_present(&["parameters"])?.map(Raw::from),
             strict: fields.take_as(&["strict"], "a boolean")?,
+            // Last, so that it holds only what no field above has taken.
             extra: fields.into_extra(),
         })),
         "provider" => Ok(ToolDefinition::Provider(ProviderTool {
@@ -261,6 +267,8 @@ fn parse_finish_reason(text: &str) -> Result<FinishReason, Error> {
         "\"content_filter\"" => FinishReason::ContentFilter,
         other => {
             let expected = "`stop`, `tool_calls`, `length`, `content_filter` or an object";
+            // A reason that only one provider knows stands in an object, apart from the known
+            // words.
             let mut fields = Fields::parse(other).map_err(|_| unexpected_value(expected, other))?;
             FinishReason::Other(fields.need_string(&["other"])?)
         }

@@ -16,6 +16,7 @@ pub(crate) fn lower(kind: DocumentKind, transcript: &Transcript) -> Lowered {
         return lower_array(transcript);
     }
     Lowered {
+        // Serialising fails for keys that are no strings, and there are none.
         json: serde_json::to_string(&TranscriptJson(transcript)).unwrap_or_default(),
         losses: Vec::new(),
     }
@@ -63,6 +64,7 @@ impl Serialize for TranscriptJson<'_> {
             let list: Vec<Item> = it.instructions.iter().cloned().map(Item::from).collect();
             map.serialize_entry("instructions", &list)?;
         }
+        // Always written, even empty: the reader knows a transcript by this member.
         map.serialize_entry("items", &it.items)?;
         if !it.tools.is_empty() {
             let list: Vec<ToolJson<'_>> = it.tools.iter().map(ToolJson).collect();
@@ -167,6 +169,7 @@ impl Serialize for ToolChoiceJson<'_> {
                 json!({"type": "function", "name": name}).serialize(serializer)
             }
             ToolChoice::Other { format, raw } => {
+                // Not with `json!`, because the raw value has to keep its bytes.
                 let mut map = serializer.serialize_map(None)?;
                 map.serialize_entry("type", "other")?;
                 map.serialize_entry("format", format)?;
@@ -218,6 +221,7 @@ impl Serialize for ResponseJson<'_> {
 
 fn finish_reason_json(reason: &FinishReason) -> Value {
     match reason {
+        // In an object, so that a provider's word is never taken for one of ours.
         FinishReason::Other(word) => json!({"other": word}),
         known => known.as_str().into(),
     }

@@ -63,6 +63,7 @@ pub fn partner_indices<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Opt
     let mut length = 0;
     for (index, item) in items.into_iter().enumerate() {
         length = index + 1;
+        // Before the item is looked at: the calls that come now belong to another step.
         if Structure::AS_STORED.ends_step(item) {
             open.end_step();
         }

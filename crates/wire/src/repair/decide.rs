@@ -78,6 +78,8 @@ impl RepairDecisions {
                             let name = names.get(&id).copied().unwrap_or_default();
                             self.replace_late_output(index, output, name, issues);
                         }
+                        // The output of another kind of call is the provider's own JSON and cannot
+                        // be retold as text.
                         _ => {
                             let what = "a second output; taken out";
                             self.drop_item(index, IssueKind::LateOutput, what, issues);
@@ -153,6 +155,7 @@ impl RepairDecisions {
                 issues,
             );
         } else if rules.unanswered == Unanswered::Strip {
+            // Under the other rule it stays; its placeholder is made when its step is put in order.
             self.drop_item(
                 index,
                 IssueKind::UnansweredCall,
@@ -218,6 +221,7 @@ impl RepairDecisions {
                 );
             }
             // Its bytes are the provider's own.
+            // Dropping one half of a pair would leave the other half alone.
             Item::Extension(_) if self.partner(index).is_some() => return,
             Item::Extension(_) => {
                 return self.drop_item(
@@ -243,6 +247,7 @@ fn is_unfinished(status: Option<Status>) -> bool {
 }
 
 fn is_empty(message: &Message) -> bool {
+    // Without parts a message is empty too; a part that is not text always says something.
     message
         .content
         .iter()

@@ -38,6 +38,7 @@ fn call_id_issue(index: usize, own: &str, id: &str, rules: &RepairRules) -> Issu
     } else {
         "is refused by the target"
     };
+    // Ids come from outside and may be long; this much is enough to recognise one.
     let shown: String = own.chars().take(80).collect();
     Issue {
         kind: IssueKind::CallId,
@@ -125,7 +126,9 @@ fn derive_call_id(own: &str, count: usize, rule: &CallIds) -> String {
             '_'
         }
     };
+    // At least 16, even if the rule allows less, so that the hash always fits.
     let room = rule.max_bytes.clamp(16, 64).saturating_sub(short.len() + 1);
+    // Every character becomes one ASCII byte, so counting characters counts bytes.
     let stem: String = own.chars().take(room).map(plain).collect();
     let stem = if stem.is_empty() { "call" } else { &stem };
     format!("{stem}_{short}")

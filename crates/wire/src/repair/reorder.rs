@@ -45,6 +45,7 @@ pub(super) fn decide_and_order<'a>(
     for index in 0..items.len() {
         reorderer.visit_item(index);
     }
+    // The history may end with open calls, which still need their outputs.
     reorderer.end_step();
     let ItemReorderer {
         out, removed: gone, ..
@@ -97,6 +98,7 @@ impl<'a> ItemReorderer<'_, 'a> {
         let Some(item) = self.items.get(index).copied() else {
             return;
         };
+        // A late output has become a user message, so the side is that of the replacement.
         let replaced = self.decisions.replaced.get(&index);
         let own_side = side(replaced.unwrap_or(item), self.target);
         if self.decisions.is_dropped(index) {
@@ -128,6 +130,7 @@ impl<'a> ItemReorderer<'_, 'a> {
             _ => {}
         }
         match own_side {
+            // The user's side may speak only when all calls of the step are answered.
             Some(Side::User) => self.end_step(),
             Some(Side::Model) if matches!(item, Item::Reasoning(_)) => self.add_thought(index),
             // A thought leads to what the target is told.
@@ -135,6 +138,7 @@ impl<'a> ItemReorderer<'_, 'a> {
             Some(Side::Model) => self.record_follower(true),
             None => {}
         }
+        // Paired outputs returned above: what is left is a call or belongs to no pair.
         let call = matches!(
             call_side(item, self.target.spec().structure()),
             CallSide::Call(..)
@@ -177,6 +181,7 @@ impl<'a> ItemReorderer<'_, 'a> {
     }
 
     fn push_placeholder_output(&mut self, index: usize) {
+        // Calls of other kinds without an output were dropped when pairs were decided.
         let Some(Item::FunctionCall(call)) = self.items.get(index).copied() else {
             return;
         };
@@ -199,6 +204,7 @@ impl<'a> ItemReorderer<'_, 'a> {
             return;
         };
         let mut emitted_item = RepairedItem::from_source(item, index);
+        // Removed and not cloned: every item is emitted once.
         if let Some(other) = self.decisions.replaced.remove(&index) {
             emitted_item.item = Cow::Owned(other);
         }
@@ -213,6 +219,7 @@ impl<'a> ItemReorderer<'_, 'a> {
     }
 
     fn skip_emitted(&mut self) {
+        // `next` only grows, so all calls together cost one pass over the items.
         while self.next < self.items.len()
             && (self.decisions.is_dropped(self.next) || self.emitted.get(self.next) == Some(&true))
         {
@@ -221,6 +228,7 @@ impl<'a> ItemReorderer<'_, 'a> {
     }
 
     fn add_thought(&mut self, index: usize) {
+        // A thought behind an item begins a new group; thoughts in a row share one fate.
         if self.group.followers > 0 {
             self.close_thought_group();
         }

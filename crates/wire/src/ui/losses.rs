@@ -28,6 +28,7 @@ pub(super) fn collect_losses(transcript: &Transcript) -> Losses {
         report_part_losses(&message.content, &path, &mut losses);
         report_developer_role(message.role, &path, &mut losses);
     }
+    // Paired once for all items, because a search for each one would be quadratic.
     let partners = partner_indices(&transcript.items);
     for (index, (entry, partner)) in transcript.items.iter().zip(partners).enumerate() {
         report_item_losses(entry, partner, &format!("items[{index}]"), &mut losses);
@@ -72,6 +73,7 @@ fn report_envelope_losses(transcript: &Transcript, losses: &mut Losses) {
 }
 
 fn has_content(value: &Raw) -> bool {
+    // An empty value says nothing, so leaving it out is no loss.
     !matches!(value.get(), "null" | "[]" | "{}" | "\"\"")
 }
 
@@ -89,11 +91,13 @@ fn report_extra_fields(extra: &Extra, path: &str, losses: &mut Losses) {
         }
     }
     for (format, fields) in extra.wire_fields_by_format() {
+        // What came from UI messages goes back into them.
         if format == "ui" {
             continue;
         }
         for (name, value) in fields.iter() {
             let carried = CARRIED.contains(&(format.as_str(), name));
+            // A name with `~` is a hint of ours about the document's shape, not content.
             if !name.starts_with('~') && !carried && has_content(value) {
                 let why = format!("a field of {format}");
                 losses.push(format!("{path}.{name}"), LossKind::Field, why);

@@ -54,6 +54,7 @@ impl ProviderMetadata {
     /// Reads a checked value; one with repeated keys is not cut, `None`.
     pub(super) fn parse(raw: &str) -> Option<Self> {
         let mut providers = Vec::new();
+        // Repeated names cannot be written back one by one, so such metadata is left whole.
         for (name, value) in Fields::parse(raw).ok()?.iter() {
             let fields = Fields::parse(value.get()).ok()?;
             if has_duplicates(fields.iter().map(|(key, _)| key)) {
@@ -108,6 +109,7 @@ impl ProviderMetadata {
 
     /// Sets a value.
     pub(super) fn set_value(&mut self, name: &str, key: &str, value: Raw) {
+        // What was built here may be left out when it is empty; what was only read may not.
         self.untouched = false;
         let at = match self.providers.iter().position(|(other, _)| other == name) {
             Some(at) => at,
@@ -131,6 +133,7 @@ impl ProviderMetadata {
 
     /// Moves what other formats' items have a field for into their fields.
     pub(super) fn extract_linked_fields(&mut self, hints: &mut Extra, extra: &mut Extra) {
+        // The first name that has the value counts, and the hint keeps which one it was.
         for link in &LINKS {
             let found = link
                 .providers
@@ -170,6 +173,7 @@ impl ProviderMetadata {
     }
 
     fn to_raw(&self) -> Raw {
+        // Values go in as they came; only the names are quoted anew.
         let object = |members: Vec<String>| format!("{{{}}}", members.join(","));
         let providers = self.providers.iter().map(|(name, keys)| {
             let keys = keys

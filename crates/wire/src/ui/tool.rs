@@ -67,6 +67,7 @@ pub(super) fn lift_tool(checked: &CheckedPart<'_>, dynamic: bool, state: ToolSta
     }
     let mut call = FunctionCall::new(call_id, name, lift_input(checked, &mut hints));
     if state == ToolState::InputStreaming {
+        // Only in this state may the input still be incomplete.
         call.status = Some(Status::InProgress);
     }
     lift_call_metadata(checked, &mut call, &mut hints);
@@ -109,6 +110,8 @@ fn flag_json(value: bool) -> Raw {
 fn lift_input(checked: &CheckedPart<'_>, hints: &mut Extra) -> String {
     let raw = checked.get("rawInput");
     let Some(input) = checked.get("input") else {
+        // Without `input` the raw text is what the model wrote; the hint says in which form it
+        // came.
         return match raw {
             None => String::new(),
             Some(raw) if raw.get().starts_with('"') => {
@@ -128,6 +131,7 @@ fn lift_input(checked: &CheckedPart<'_>, hints: &mut Extra) -> String {
 }
 
 fn lift_approval(call_id: &str, approval: &str) -> Item {
+    // The approval is JSON already and goes in byte for byte.
     let raw = format!(
         r#"{{"type":"ctx:approval","call_id":{},"approval":{approval}}}"#,
         quote_json(call_id)
@@ -159,12 +163,15 @@ fn lift_output(
             out.is_error = Some(true);
         }
         ToolState::OutputDenied => {
+            // To the model a denial is the output of a failed call: it has to learn that nothing
+            // was run.
             out.output = Output::Text(refusal_text(checked.get("approval")?.get()));
             out.is_error = Some(true);
         }
         _ => return None,
     }
     match checked.get("preliminary") {
+        // A preliminary output may still be replaced by a later one.
         Some(raw) if raw.get() == "true" => out.status = Some(Status::InProgress),
         Some(raw) => hints.set("preliminary", raw.to_raw()),
         None => {}
@@ -196,6 +203,7 @@ fn refusal_text(approval: &str) -> String {
 fn lift_output_value(value: &str, hints: &mut Extra) -> Output {
     if value.starts_with('"') {
         let text = decode_string(value).0.into_owned();
+        // Text that looks like JSON would come back as JSON; the hint keeps it a string.
         if as_json(&text).is_some() {
             hints.set("~output", Raw::string("text"));
         }
@@ -210,6 +218,7 @@ fn lift_output_value(value: &str, hints: &mut Extra) -> Output {
 /// An output of parts as this crate writes it: an array of texts, pictures, files and providers' blocks
 /// that come out as the same value.
 fn parse_output_parts(value: &str) -> Option<Vec<Part>> {
+    // Most outputs are no list of parts; this spares parsing them.
     if !value.starts_with('[') || !value.contains("\"type\"") {
         return None;
     }
@@ -226,6 +235,7 @@ fn parse_output_parts(value: &str) -> Option<Vec<Part>> {
     if parts.is_empty() || !parts.iter().all(ours) {
         return None;
     }
+    // Only if nothing would be lost on the way back; otherwise the value stays JSON text.
     let written = Raw::from_value(&parts).ok()?;
     let same = written.parse_as::<serde_json::Value>().ok()?
         == serde_json::from_str::<serde_json::Value>(value).ok()?;
@@ -234,11 +244,13 @@ fn parse_output_parts(value: &str) -> Option<Vec<Part>> {
 
 /// A text that is one JSON value other than a string, without space around it.
 fn as_json(text: &str) -> Option<Raw> {
+    // The first character tells most texts from JSON without parsing them.
     let first = text.chars().next()?;
     if !matches!(first, '{' | '[' | 't' | 'f' | 'n' | '-' | '0'..='9') {
         return None;
     }
     let raw = Raw::parse(text).ok()?;
+    // White space around the value would be lost, so such a text stays a text.
     (raw.get().len() == text.len()).then_some(raw)
 }
 
@@ -269,6 +281,7 @@ impl ToolDraft<'_> {
         };
         let answered = given(ApprovalAnswer::Given);
         match self.output {
+            // A denied call was never run, so its output is the refusal itself.
             Some(_) if matches!(answered, Some((_, Some(false)))) => {
                 (ToolState::OutputDenied, answered.map(|(raw, _)| raw))
             }
@@ -357,9 +370,11 @@ impl ToolDraft<'_> {
         match json {
             Some(json) => fields.push_field("input", json),
             None if arguments.is_empty() && optional => {}
+            // An input is required here; a call without arguments has an empty object.
             None if arguments.is_empty() => {
                 fields.push_field("input", Raw::parse("{}").unwrap_or_else(|_| Raw::null()));
             }
+            // Half a JSON text is no `input` yet.
             None if state == ToolState::InputStreaming => {
                 fields.push_field("rawInput", Raw::string(arguments));
             }
@@ -388,6 +403,7 @@ fn fold_output(output: &FunctionCallOutput, state: ToolState, fields: &mut Colle
                 fields.push_if_some("preliminary", hints.get("preliminary").cloned());
             }
         }
+        // A denied call has no output member; the reason stands in its approval.
         _ => return,
     }
     let kept = hints.get("resultProviderMetadata");
@@ -450,6 +466,7 @@ impl Serialize for OrderedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", self.type_name)?;
+        // Members are written in the order of the schema, whatever order they were collected in.
         for field in self.shape {
             let found = self.fields.iter().find(|(name, _)| *name == field.name);
             if let Some((_, value)) = found

@@ -55,6 +55,7 @@ pub fn validate_json(text: &str) -> Result<Vec<UiMessage>, WireError> {
 pub(super) fn parse_messages(text: &str) -> Result<Vec<ValidatedMessage>, WireError> {
     let elements: Vec<ObjectElement<'_>> = match serde_json::from_str(text) {
         Ok(elements) => elements,
+        // JSON of another type; every other error means that the text is no JSON.
         Err(error) if error.is_data() => {
             return Err(invalid_ui(Problem::wrong_value(
                 "an array of messages",
@@ -144,6 +145,7 @@ fn parse_role(word: Option<&str>) -> Result<UiRole, Problem> {
 }
 
 fn check_not_empty(role: UiRole, parts: &[Raw]) -> Result<(), Problem> {
+    // The assistant's message may be empty, because its answer may not have begun.
     if parts.is_empty() && role != UiRole::Assistant {
         return Err(Problem::new("expected at least one part").at_segment("parts"));
     }
@@ -179,6 +181,7 @@ fn check_ui_message(message: &UiMessage) -> Result<UiMessage, Problem> {
             Err(_) => Err(Problem::wrong_value("a part, an object", part.get())),
         };
         let checked = checked.map_err(|problem| problem.at_index(index).at_segment("parts"))?;
+        // Parts that are in order already keep their bytes; others are written anew.
         let kept = checked.members.in_order;
         parts.push(if kept { part.clone() } else { checked.to_raw() });
     }
@@ -213,6 +216,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectElement<'a> {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                // The whole list has to be read, or the parser would fail behind it.
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(ObjectElement(None))
             }

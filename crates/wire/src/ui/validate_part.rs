@@ -127,6 +127,7 @@ const STATES: &str = "`input-streaming`, `input-available`, `approval-requested`
 
 /// Checks one part.
 pub(super) fn check_part(mut fields: Fields<'_>) -> Result<CheckedPart<'_>, Problem> {
+    // Asked first, because taking the member out loses its place.
     let leads = fields.iter().next().is_some_and(|(key, _)| key == "type");
     let type_name = match take_field(&mut fields, "type")? {
         Some(raw) if raw.get().starts_with('"') => decode_string(raw.get()).0,
@@ -180,6 +181,7 @@ pub(super) fn check_members<'a>(
     shape: FieldTable,
 ) -> Result<CheckedMembers<'a>, Problem> {
     let mut out = CheckedMembers {
+        // Asked first, because the members are taken out below.
         in_order: is_in_order(&fields, shape),
         ..CheckedMembers::default()
     };
@@ -196,6 +198,7 @@ pub(super) fn check_members<'a>(
             }
         }
     }
+    // What is left is unknown: validation drops it, so it is named and no error.
     out.dropped
         .extend(fields.iter().map(|(key, _)| key.to_owned()));
     out.in_order &= out.dropped.is_empty();
@@ -204,6 +207,7 @@ pub(super) fn check_members<'a>(
 
 fn is_in_order(fields: &Fields<'_>, shape: FieldTable) -> bool {
     let mut rest = shape.iter();
+    // The iterator only goes on, so each member must stand behind the one before it.
     fields
         .iter()
         .all(|(key, _)| rest.any(|field| field.name == key))
@@ -223,6 +227,7 @@ fn check_value<'a>(
             Err(Problem::wrong_value(what, text))
         }
     };
+    // The text is valid JSON already, so its first character tells its type.
     match check {
         ExpectedValue::Text => simple(text.starts_with('"'), "a string"),
         ExpectedValue::Flag => simple(matches!(text, "true" | "false"), "a boolean"),
@@ -292,6 +297,7 @@ fn check_each_element<'a>(
                 .unwrap_or_else(|_| Raw::null()),
         );
     }
+    // Rewritten only where something was dropped; otherwise the bytes stay as they came.
     if dropped.len() == before {
         return Ok(CheckedValue::Original(raw));
     }
@@ -323,6 +329,7 @@ fn check_citation(
 ) -> Result<(Option<&'static str>, CheckedMembers<'_>), Problem> {
     let mut members = check_members(fields, schema::CITATION)?;
     for (key, value) in &members.list {
+        // A JSON number may have a fraction; a position in a text may not.
         let index = matches!(*key, "startIndex" | "endIndex");
         if index && value.get().parse::<u64>().is_err() {
             return Err(Problem::wrong_value("a whole number", value.get()).at_segment(key));

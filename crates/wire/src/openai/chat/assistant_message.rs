@@ -390,6 +390,7 @@ fn encode_call(
     }
     let mut object = ObjectWriter::new();
     object.raw_if_some("index", wire.get("~index").map(Raw::get));
+    // The document's call had no id, so the one that was made up is not written.
     if hint(&wire, "~id").is_none() {
         object.string("id", id);
     }

@@ -90,6 +90,7 @@ fn join_texts(parts: &[Part]) -> String {
 /// Writes a call.
 pub(super) fn encode_custom_call(item: &Extension, path: &str, losses: &mut Losses) -> String {
     let fields = item.raw.fields().unwrap_or_default();
+    // A call of a kind that is not known here goes back byte for byte.
     if let Some(call) = fields
         .get(&["call"])
         .filter(|_| item.kind.starts_with(SLUG))
@@ -100,6 +101,7 @@ pub(super) fn encode_custom_call(item: &Extension, path: &str, losses: &mut Loss
         let why = "a custom tool's call has no such field";
         losses.push(format!("{path}.{name}"), LossKind::Field, why);
     }
+    // The members are required, so a missing one becomes an empty text.
     let get = |name| fields.get(&[name]).map_or("\"\"", |value| value.get());
     let mut custom = ObjectWriter::new();
     custom.raw("name", get("name")).raw("input", get("input"));

@@ -39,6 +39,7 @@ pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
     for (index, entry) in run.entries.iter().enumerate() {
         writer.push_item(index, entry);
     }
+    // The run may end with a message that is still open.
     writer.flush_pending();
     writer.finish()
 }
@@ -110,6 +111,7 @@ impl<'a> RunEncoder<'_, 'a> {
         {
             self.push_element(Side::Model, json);
         }
+        // All outputs of a step must follow its calls directly, so media waits for the last one.
         if !self.attached_parts.is_empty() {
             let parts = std::mem::take(&mut self.attached_parts);
             let mut object = ObjectWriter::new();
@@ -247,6 +249,7 @@ impl<'a> RunEncoder<'_, 'a> {
         let (item, kind) = (entry.item, extension.kind.as_str());
         let path = format!("[{index}]");
         match custom::extension_side(extension) {
+            // An item of ours, which no provider is sent; leaving it out is no loss to report.
             _ if kind.starts_with("ctx:") => {}
             Some(ExtensionSide::Call) => {
                 if self.open == OpenMessage::Nothing || !self.open.can_join(item) {
@@ -272,6 +275,7 @@ impl<'a> RunEncoder<'_, 'a> {
     }
 
     fn flush_assistant_message(&mut self) {
+        // Not without a message to write: the flush would put attached parts between two outputs.
         if !self.assistant.is_empty() {
             self.flush_pending();
         }
@@ -291,6 +295,7 @@ impl<'a> RunEncoder<'_, 'a> {
         let shape = hint(&wire, CONTENT);
         let (natives, empty) = self.encode_output_parts(entry.call_id(), output, &path);
         let mut object = ObjectWriter::new();
+        // The older form of a result names the function and has no id.
         let legacy = hint(&wire, LEGACY);
         object.string("role", if legacy.is_some() { "function" } else { "tool" });
         match &legacy {

@@ -48,6 +48,7 @@ impl CallParser {
         fields: &mut Fields<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<Item>, Error> {
+        // `null` and an empty list are no calls; they stay among the message's members.
         if fields
             .get(&["tool_calls"])
             .is_none_or(|v| v.get() == "null" || is_empty_array(v))
@@ -75,6 +76,7 @@ impl CallParser {
         let mut wire = Extra::new();
         let kind = fields.take_string(&["type"])?;
         let id = fields.take_string(&["id"])?;
+        // Some hosts number the calls of an answer, as they would in a stream.
         let position = if self.is_response {
             fields.take_present(&["index"])?
         } else {
@@ -84,9 +86,12 @@ impl CallParser {
             Some("function") => {}
             None => set_hint(&mut wire, "~type", "absent"),
             Some("custom") => {
+                // An id that is made up comes from the place, so that reading again gives the same
+                // one.
                 let call_id = id.unwrap_or_else(|| format!("call_{index}_{at}"));
                 let path = format!("messages[{index}].tool_calls[{at}]");
                 let item = custom::parse_custom_call(&call_id, fields, &path, losses)?;
+                // Its output is read later and has to know that the call was of this kind.
                 self.custom_call_ids.insert(call_id);
                 return Ok(item);
             }
@@ -107,6 +112,7 @@ impl CallParser {
         })?;
         let (name, arguments, rest) = parse_function(function.get(), &mut wire)
             .map_err(|error| error.at_segment("function"))?;
+        // Some hosts send no id; one is derived from the place, and the hint says so.
         let call_id = id.unwrap_or_else(|| {
             set_hint(&mut wire, "~id", "absent");
             format!("call_{index}_{at}")
@@ -133,6 +139,7 @@ impl CallParser {
         let (name, arguments, rest) = parse_function(function.get(), &mut wire)
             .map_err(|error| error.at_segment("function_call"))?;
         wire.extend(with_key_prefix(FUNCTION, rest).collect());
+        // The older form has no ids, so the message's place gives one.
         let id = format!("call_{index}");
         self.last_legacy_id = Some(id.clone());
         self.names_by_id.insert(id.clone(), name.clone());
@@ -144,6 +151,7 @@ impl CallParser {
 }
 
 pub(super) fn is_empty_array(value: &RawValue) -> bool {
+    // An array of length zero can be read from an empty list only.
     serde_json::from_str::<[(); 0]>(value.get()).is_ok()
 }
 
@@ -158,6 +166,7 @@ fn parse_function(text: &str, wire: &mut Extra) -> Result<(String, String, Extra
         }
         Some(value) if value.get().starts_with('"') => serde_json::from_str(value.get())
             .map_err(|_| unexpected_value("a string", value.get()).at_segment("arguments"))?,
+        // Some hosts send the value itself where its text belongs.
         Some(value) => {
             set_hint(wire, "~arguments", "value");
             value.get().to_owned()

@@ -124,9 +124,11 @@ fn encode_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<Strin
     let wire = file.extra.wire_fields(NAME);
     let data = file.file_data.as_deref();
     let url = data.and_then(DataUrl::parse);
+    // With the hint the document had such data as a file, and it stays one.
     if let Some(url) = url
         && hint(&wire, "~type").is_none()
     {
+        // Sounds and pictures have parts of their own in this format.
         if url.media_type.starts_with("audio/") {
             return encode_audio(url, &wire, path, losses);
         }
@@ -203,6 +205,7 @@ pub(super) fn encode_content(
         ([], Some("empty")) => Some("\"\"".to_owned()),
         ([], Some("array")) => Some("[]".to_owned()),
         ([], _) => Some(none.to_owned()),
+        // One plain text is written as a string, the form that every host takes.
         ([native], shape) if shape != Some("array") => Some(
             native
                 .plain

@@ -62,6 +62,7 @@ struct PieceTracker {
 impl StreamParser for ChatStream {
     fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent {
         let fields = Fields::parse(data).unwrap_or_default();
+        // `null` says the same as no member.
         if let Some(error) = fields.get(&["error"]).filter(|error| error.get() != "null") {
             events.push(StreamEvent::Failed(parse_failure(error)));
             return ParsedEvent::Recognized;
@@ -71,11 +72,14 @@ impl StreamParser for ChatStream {
         };
         for (key, value) in fields.iter() {
             match key {
+                // A chunk's `object` says that it is a chunk; the body gets the word of a whole
+                // answer.
                 "choices" | "obfuscation" | "object" => {}
                 _ => self.head.set_unless_empty(key, value),
             }
         }
         let choices: Vec<&RawValue> = serde_json::from_str(choices.get()).unwrap_or_default();
+        // Some hosts send a chunk without choices first, so the start waits for one with choices.
         if !self.started && !choices.is_empty() {
             self.started = true;
             events.push(StreamEvent::Started {
@@ -86,6 +90,7 @@ impl StreamParser for ChatStream {
         for choice in choices {
             self.push_choice(choice, events);
         }
+        // Where usage is asked for, every chunk but the last has `null` here.
         let usage = fields.get(&["usage"]).filter(|usage| usage.get() != "null");
         if let Some(Ok(usage)) = usage.map(|usage| response::parse_usage(usage.get())) {
             events.push(StreamEvent::Usage(usage));
@@ -145,6 +150,7 @@ impl ChatStream {
             }
         }
         if let Some(word) = string_field(&fields, "finish_reason") {
+            // No event of its own ends a piece; the reason to finish ends the last one.
             choice.pieces.close_piece(events);
             let finish = Some(response::parse_finish_reason(&word));
             events.push(StreamEvent::Finished { finish });
@@ -167,6 +173,7 @@ impl StreamedChoice {
                 "content" if value.get().starts_with('[') => self.push_parts(value, events),
                 _ => {
                     self.message.merge_delta(key, value);
+                    // Empty texts often come with the role at the beginning and say nothing new.
                     if let Some(delta) = string_value(value).filter(|delta| !delta.is_empty()) {
                         self.pieces.emit_delta(key, delta, events);
                     }
@@ -224,12 +231,14 @@ impl StreamedChoice {
             None => self.calls.len().checked_sub(1)?,
         };
         let now = self.calls.get(at)?.fields.get_string("id");
+        // A call whose id has not come yet takes the next id that comes.
         let now = now.filter(|now| !now.is_empty());
         let other = id.is_some_and(|id| now.is_some_and(|now| now != id));
         (!other).then_some(at)
     }
 
     fn to_json(&self, cut: bool) -> String {
+        // Some hosts leave the role out, but an unstreamed body has one.
         let mut message = self.message.clone();
         if !message.contains_key("role") {
             message.set_string("role", "assistant");

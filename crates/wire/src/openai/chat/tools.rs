@@ -33,6 +33,7 @@ fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
     let kind = fields.need_string(&["type"])?;
     let function = match fields.take_present(&["function"])? {
         Some(function) if kind == "function" => function,
+        // Also a function without its definition: what cannot be read is passed on as it came.
         _ => {
             return Ok(ToolDefinition::Provider(ProviderTool {
                 format: NAME.to_owned(),
@@ -43,6 +44,7 @@ fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
     };
     let mut tool = parse_function(function.get()).map_err(|error| error.at_segment("function"))?;
     let mut wire = tool.extra.wire_fields(NAME);
+    // The prefix keeps members beside `function` apart from those inside it.
     wire.extend(with_key_prefix(TOOL, fields.into_extra()).collect());
     tool.extra = extra_from_wire(wire);
     Ok(ToolDefinition::Function(tool))
@@ -69,6 +71,7 @@ pub(super) fn encode_tool(
     match tool {
         ToolDefinition::Provider(tool) if tool.format == NAME => Some(tool.raw.get().to_owned()),
         ToolDefinition::Provider(tool) => {
+            // Both formats of this provider know custom tools, but write them differently.
             if tool.format == OTHER.as_str()
                 && let Some(json) = responses_custom_to_chat(&tool.raw, path, losses)
             {
@@ -111,6 +114,7 @@ pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
         let function = fields.take_field(&["function"]).ok()??;
         let mut inner = Fields::parse(function.get()).ok()?;
         let name = inner.take_string(&["name"]).ok()??;
+        // Read only if no member is left over, because the typed choice has no place for one.
         (kind == "function" && fields.is_empty() && inner.is_empty()).then_some(name)
     })
 }
@@ -169,6 +173,7 @@ pub(super) fn parse_response_format(value: &RawValue) -> Option<ResponseFormat> 
         schema: inner.take_present(&["schema"]).ok()??.into(),
         strict: inner.take_as(&["strict"], "a boolean").ok()?,
     };
+    // Read only if no member is left over, because the typed format has no place for one.
     (fields.is_empty() && inner.is_empty()).then_some(read)
 }
 
@@ -189,6 +194,7 @@ pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
             strict,
         } => {
             let mut inner = ObjectWriter::new();
+            // The provider requires a name here, while other formats have none.
             inner.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
             inner.string_if_some("description", description.as_deref());
             inner.raw("schema", schema.get());

@@ -31,6 +31,7 @@ pub(super) fn encode_run(dialect: &Dialect, run: &RoleRun<'_, '_>) -> Chunk {
         };
         let Some(json) = written else { continue };
         elements.push(json);
+        // An item without a side of its own stands with its run.
         let side = STRUCTURE.side(entry.item).unwrap_or(run.side);
         chunk.facts.first.get_or_insert(side);
         chunk.facts.last = Some(side);
@@ -66,9 +67,11 @@ pub(super) fn encode_extension(
     losses: &mut Losses,
 ) -> Option<String> {
     let kind = item.kind.as_str();
+    // An item of ours, which no provider is sent; leaving it out is no loss to report.
     if kind.starts_with("ctx:") {
         return None;
     }
+    // A bare word is a type of this format; a prefix names the host that made it.
     if kind.contains(':') && !HOSTS.iter().any(|host| kind.starts_with(host)) {
         losses.push(
             path,

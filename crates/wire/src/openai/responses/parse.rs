@@ -18,8 +18,10 @@ pub(super) fn parse_input(text: &str, transcript: &mut Transcript) -> Result<(),
     let items = parse_items(text, ItemDirection::Input)?;
     let leads = |item: &Item| item.role().is_some_and(Role::is_instruction);
     let mut rest = items.into_iter().peekable();
+    // The host's messages are instructions until the first other item; later ones stay there.
     while let Some(Item::Message(mut message)) = rest.next_if(leads) {
         let mut hints = message.extra.wire_fields(NAME);
+        // The hint tells them from the `instructions` member when they are written.
         set_hint(&mut hints, LISTED, "kept");
         message.extra.set_wire_fields(NAME, hints);
         transcript.instructions.push(message);
@@ -45,6 +47,7 @@ fn parse_item(text: &str, place: ItemDirection) -> Result<Item, Error> {
             .get(&[name])
             .is_some_and(|value| value.get() != "null")
     };
+    // An id with neither a type nor a role refers to an item that the provider keeps.
     if !has("type") && !has("role") && has("id") {
         return Ok(Item::Extension(Extension {
             kind: "item_reference".to_owned(),

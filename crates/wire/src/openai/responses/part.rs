@@ -30,6 +30,7 @@ pub(super) fn record_part_shape(part: &mut Part) {
         }
         _ => {}
     }
+    // The writer adds what the format wants; the hint says that the document did without.
     match part {
         Part::OutputText(text) if text.extra.get("annotations").is_none() => {
             set_hint(&mut hints, "~annotations", "absent");
@@ -98,6 +99,7 @@ pub(super) fn encode_part(
         report_foreign_wires(extra, path, losses);
     }
     let json = match part {
+        // Only the model's messages have refusals; elsewhere one is written as text.
         Part::Refusal(text) if voice == Voice::Model => {
             let mut object = ObjectWriter::new();
             object
@@ -121,6 +123,7 @@ pub(super) fn encode_part(
         }
         Part::InputImage(image) => encode_image(image, path, losses),
         Part::InputFile(file) => encode_file(file, path, losses)?,
+        // A prefix names another provider's part; bare words are types of this format.
         Part::Extension(part) if part.kind.contains(':') => {
             losses.push(
                 path,
@@ -152,6 +155,7 @@ fn encode_text(part: &TextPart, voice: Voice) -> Option<EncodedPart> {
         object
             .string("type", "input_text")
             .string("text", &part.text);
+        // Only texts of the model have these members.
         own.remove("annotations");
         own.remove("logprobs");
     }
@@ -170,6 +174,7 @@ fn encode_image(image: &ImagePart, path: &str, losses: &mut Losses) -> String {
     let hints = image.extra.wire_fields(NAME);
     let detail = match image.detail.as_deref() {
         None if hint(&hints, "~detail").is_some() => None,
+        // The format wants a detail; `auto` is what the provider takes by default.
         None => Some("auto"),
         some => some,
     };
@@ -190,6 +195,7 @@ fn report_media_type(path: &str, losses: &mut Losses) {
 fn encode_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<String> {
     let hints = file.extra.wire_fields(NAME);
     let media = file_media_type(file);
+    // Pictures in a file's data are written as pictures, unless the document had a file there.
     if let Some(kind) = media.filter(|kind| !is_document(kind) && hint(&hints, "~media").is_none())
     {
         if kind.starts_with("image/") {

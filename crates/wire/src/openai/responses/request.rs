@@ -43,6 +43,7 @@ pub(super) fn lift_request(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     take_instructions(&mut fields, &mut wire, &mut transcript)?;
     transcript.model = fields.take_string(&["model"])?;
     record_missing_model(&transcript, &mut wire);
+    // An empty list, or what is none, stays among the rest and goes back as it came.
     let some = fields
         .get(&["tools"])
         .is_some_and(|value| value.get().starts_with('[') && value.get() != "[]");
@@ -70,6 +71,7 @@ fn take_input(
 ) -> Result<(), Error> {
     match fields.take_present(&["input"])? {
         Some(value) if value.get().starts_with('"') => {
+            // A string is short for one message of the user; the hint brings the short form back.
             set_hint(wire, INPUT, "string");
             let text = serde_json::from_str::<String>(value.get())
                 .map_err(|_| unexpected_value("a string", value.get()).at_segment("input"))?;
@@ -96,6 +98,7 @@ fn take_instructions(
             // An empty text is no message, but the member was there and comes back.
             set_hint(wire, "~instructions", "empty");
         } else {
+            // `instructions` counts before everything that stands in `input`.
             transcript
                 .instructions
                 .insert(0, Message::text(Role::System, text));

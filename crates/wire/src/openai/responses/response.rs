@@ -56,6 +56,7 @@ pub(super) fn lift_response(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         finish: derive_finish_reason(&wire, &transcript.items),
         usage,
     });
+    // Only the usual word is taken out; any other value stays among the rest.
     if fields
         .get(&["object"])
         .is_some_and(|value| value.get() == "\"response\"")
@@ -90,6 +91,7 @@ fn derive_finish_reason(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
         _ => false,
     };
     Some(match hint(wire, STATUS)?.as_str() {
+        // The provider says `completed` even where it waits for a tool's output.
         "completed" if items.iter().any(waits) => FinishReason::ToolCalls,
         "completed" => FinishReason::Stop,
         "incomplete" => match reason().as_deref() {
@@ -98,6 +100,7 @@ fn derive_finish_reason(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
             Some(other) => FinishReason::Other(other.to_owned()),
             None => FinishReason::Other("incomplete".to_owned()),
         },
+        // The answer has not ended, so there is no reason yet.
         "in_progress" | "queued" => return None,
         other => FinishReason::Other(other.to_owned()),
     })
@@ -122,10 +125,12 @@ pub(super) fn parse_usage(text: &str) -> Result<Usage, Error> {
 fn encode_usage(usage: &Usage) -> String {
     let own = usage.extra.wire_fields(NAME);
     let mut object = ObjectWriter::new();
+    // Figures of this format go back as they came, with members that have no typed field.
     if !own.is_empty() {
         object.extra_fields(&own);
         return object.finish();
     }
+    // The format always has these members, so unknown figures are written as 0.
     let text = |figure: Option<u64>| figure.unwrap_or(0).to_string();
     let mut read = ObjectWriter::new();
     read.raw("cached_tokens", &text(usage.cache_read_tokens));
@@ -148,15 +153,18 @@ fn encode_usage(usage: &Usage) -> String {
 pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     let mut losses = Losses::default();
     let wire = transcript.extra.wire_fields(NAME);
+    // A response from another format lacks members that are required here.
     let foreign = wire.is_empty();
     let info = transcript.response.clone().unwrap_or_default();
     let output = json_array(encode_output(transcript, &mut losses));
     let mut object = ObjectWriter::new();
+    // Derived and not random: the same transcript gives the same bytes.
     let made_up = foreign.then(|| format!("resp_{}", ContentHash::of(output.as_bytes())));
     object.string_if_some("id", info.id.as_deref().or(made_up.as_deref()));
     if hint(&wire, "~object").is_none() && wire.get("object").is_none() {
         object.string("object", "response");
     }
+    // Nothing here reads a clock, so a time that is not known is 0.
     object.raw_if_some(
         "created_at",
         wire.get("created_at")
@@ -166,6 +174,7 @@ pub(super) fn lower_response(transcript: &Transcript) -> Lowered {
     encode_status(&info, &wire, transcript, &mut object, &mut losses);
     let model = transcript.model.as_deref().or(foreign.then_some("unknown"));
     object.string_if_some("model", model);
+    // Both `null` and `[]` have no items; `null` is written only where it was read.
     let null = output == "[]" && wire.get("output").is_some_and(|own| own.get() == "null");
     object.raw("output", if null { "null" } else { &output });
     object.raw_if_some("usage", info.usage.as_ref().map(encode_usage));
@@ -190,6 +199,7 @@ fn encode_status(
     object: &mut ObjectWriter,
     losses: &mut Losses,
 ) {
+    // While the reason is the one that was read, status and details go back as they came.
     if !wire.is_empty() && info.finish == derive_finish_reason(wire, &transcript.items) {
         object.raw_if_some("status", wire.get(STATUS).map(Raw::get));
         object.raw_if_some("incomplete_details", wire.get(DETAILS).map(Raw::get));
@@ -224,6 +234,7 @@ fn encode_output(transcript: &Transcript, losses: &mut Losses) -> Vec<String> {
         };
         output.extend(match entry.item {
             Item::Extension(item) => encode_extension(item, &path, losses),
+            // A document of this format may have such items in its output, and they go back there.
             Item::Message(_) | Item::FunctionCallOutput(_)
                 if foreign && STRUCTURE.side(entry.item) == Some(Side::User) =>
             {

@@ -81,6 +81,7 @@ struct StreamedItem {
 
 impl StreamParser for ResponsesStream {
     fn push_event(&mut self, data: &str, events: &mut Vec<StreamEvent>) -> ParsedEvent {
+        // What is no object has no `type`, matches nothing below and is ignored.
         let fields = Fields::parse(data).unwrap_or_default();
         let kind = string_field(&fields, "type").unwrap_or_default();
         let name = kind.strip_prefix("response.").unwrap_or(&kind);
@@ -95,6 +96,7 @@ impl StreamParser for ResponsesStream {
             "reasoning_summary_part.added" => self.add_part(&fields, SUMMARY, "summary_index"),
             "output_text.annotation.added" => self.add_annotation(&fields),
             "error" => {
+                // OpenAI puts the error's fields into the event itself; other hosts wrap them.
                 let own = serde_json::from_str::<&RawValue>(data).ok();
                 let error = fields.get(&["error"]).filter(|error| error.get() != "null");
                 error
@@ -138,6 +140,7 @@ impl StreamParser for ResponsesStream {
 
 impl ResponsesStream {
     fn start_response(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
+        // Each of these events repeats the whole response, so the newest one counts.
         self.head = JsonBuilder::from_object(fields.get(&["response"])?.get());
         if !std::mem::replace(&mut self.started, true) {
             events.push(StreamEvent::Started {
@@ -150,9 +153,11 @@ impl ResponsesStream {
 
     fn end_response(&mut self, fields: &Fields<'_>, events: &mut Vec<StreamEvent>) -> Option<()> {
         let answer = fields.get(&["response"])?;
+        // The first end counts; a second one could contradict what was reported.
         if self.final_response.is_some() {
             return Some(());
         }
+        // Set before the reason is asked for, because `response_body` reads it.
         self.final_response = Some(JsonBuilder::from_object(answer.get()));
         let inner = Fields::parse(answer.get()).ok()?;
         if let Some(Ok(usage)) = inner
@@ -206,6 +211,8 @@ impl ResponsesStream {
         if item.final_json.is_some() {
             return Some(());
         }
+        // Some hosts leave out the event that begins an item; every piece is begun before it is
+        // done.
         if !item.fields.contains_key("type") {
             item.begin_item(text, events);
         }
@@ -218,6 +225,7 @@ impl ResponsesStream {
         let index = index_field(fields, index)?;
         let part = fields.get(&["part"])?.get();
         let list = self.item_mut(fields).parts_mut(list);
+        // A delta may have come before this event; what it brought stays.
         list.entry(index)
             .or_insert_with(|| JsonBuilder::from_object(part));
         Some(())
@@ -244,8 +252,10 @@ impl ResponsesStream {
             Some(part) => (Some(part), part.4),
             None => (None, MEMBERS.iter().find(|member| member.0 == name)?.1),
         };
+        // A `done` event calls the text by its member's name, a delta always `delta`.
         let text = string_field(fields, if whole { key } else { "delta" })?;
         let item = self.item_mut(fields);
+        // A finished item is final; a late delta would double its text.
         if item.final_json.is_some() {
             return Some(());
         }
@@ -288,6 +298,7 @@ impl StreamedItem {
             },
             other => PieceKind::Other(other.to_owned()),
         };
+        // An item may begin with parts already in it.
         for list in [CONTENT, SUMMARY] {
             let parts = self.fields.get_raw(list);
             let parts = parts.and_then(|parts| parts.parse_as::<Vec<Raw>>().ok());
@@ -310,6 +321,7 @@ impl StreamedItem {
     }
 
     fn to_json(&self) -> String {
+        // A finished item is written byte for byte as the provider sent it.
         if let Some(done) = &self.final_json {
             return done.clone();
         }
@@ -323,6 +335,7 @@ impl StreamedItem {
                 fields.set_raw(name, list);
             }
         }
+        // Whatever has no end was cut off.
         fields.set_string("status", INCOMPLETE);
         fields.to_json()
     }
@@ -334,6 +347,7 @@ impl StreamedItem {
             .content
             .values()
             .filter_map(|part| part.get_string("type"));
+        // Without its beginning an item's kind shows in its parts only.
         let kind = fields.get_string("type").unwrap_or_else(|| {
             let inferred = match kinds.next().as_deref() {
                 Some("output_text" | "refusal") => "message",
@@ -357,6 +371,8 @@ impl StreamedItem {
             "function_call" => {
                 let named =
                     fields.get_string("name").is_some() && fields.get_string("call_id").is_some();
+                // A call without a name or an id cannot be answered; this type keeps it out of
+                // requests.
                 if !named {
                     fields.set_string("type", MARK);
                 }

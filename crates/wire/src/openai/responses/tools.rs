@@ -38,6 +38,7 @@ fn parse_tool(text: &str) -> Result<ToolDefinition, Error> {
         }));
     }
     let mut hints = Extra::new();
+    // The writer adds both where they are missing; the hints say that the document did without.
     for (field, name) in [("parameters", "~parameters"), ("strict", "~strict")] {
         if fields.get(&[field]).is_none() {
             set_hint(&mut hints, name, "absent");
@@ -88,6 +89,7 @@ pub(super) fn encode_tool(
         Some(schema) => {
             object.raw("parameters", schema.get());
         }
+        // The format requires a schema; this one is of a function without arguments.
         None if unsaid("parameters", "~parameters") => {
             object.raw("parameters", NO_ARGUMENTS);
         }
@@ -113,6 +115,7 @@ pub(super) fn parse_tool_choice(value: &RawValue) -> ToolChoice {
         let mut fields = Fields::parse(text).ok()?;
         let kind = fields.take_string(&["type"]).ok()??;
         let name = fields.take_string(&["name"]).ok()??;
+        // Read only if no member is left over, because the typed choice has no place for one.
         (kind == "function" && fields.is_empty()).then_some(name)
     })
 }
@@ -160,6 +163,7 @@ pub(super) fn parse_response_format(text: &str) -> Option<ResponseFormat> {
         },
         _ => return None,
     };
+    // Read only if no member is left over, because the typed format has no place for one.
     fields.is_empty().then_some(format)
 }
 
@@ -180,6 +184,7 @@ pub(super) fn encode_response_format(format: &ResponseFormat) -> String {
             strict,
         } => {
             object.string("type", "json_schema");
+            // The provider requires a name here, while other formats have none.
             object.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
             object.string_if_some("description", description.as_deref());
             object.raw("schema", schema.get());

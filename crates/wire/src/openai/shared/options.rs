@@ -91,6 +91,7 @@ pub(in crate::openai) fn shared_options(request: &Extra, format: Format) -> (Ext
     };
     let mut own = request.wire_fields(format.as_str());
     let mut theirs = request.wire_fields(other.as_str());
+    // Most requests come from one format only; this spares building both sets.
     if theirs.is_empty() {
         return (own, request.clone());
     }
@@ -99,6 +100,7 @@ pub(in crate::openai) fn shared_options(request: &Extra, format: Format) -> (Ext
         .into_iter()
         .chain([verbosity])
     {
+        // What the request says in this format wins over what it says in the other.
         if own.get(to).is_some()
             || !theirs
                 .get(from)
@@ -115,6 +117,7 @@ pub(in crate::openai) fn shared_options(request: &Extra, format: Format) -> (Ext
             }
         }
     }
+    // What was moved over is no loss, so it is taken out of what gets reported.
     let mut rest = request.clone();
     rest.set_wire_fields(other.as_str(), theirs);
     (own, rest)
