@@ -59,6 +59,7 @@ impl ItemKind {
     /// Returns the lower-case name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
+        // The store's words, so that a filter and the `kind` of a result are spelled alike.
         self.node_kind().as_str()
     }
 }

@@ -41,6 +41,7 @@ impl ProblemDocument {
             status,
             detail,
             code,
+            // Most errors come again with the same request, so a caller must ask for `retryable`.
             retryable: false,
             more: Map::new(),
         }
@@ -130,6 +131,8 @@ impl Code {
             Self::TooManyRequests => "too_many_requests",
             Self::TimedOut => "timed_out",
             Self::HeadMoved => "head_moved",
+            // The store's own word, so that programs read one word for a moved version with and
+            // without `if-match`.
             Self::VersionMoved => "version_conflict",
             Self::KeyReused => "idempotency_key_reused",
             Self::InProgress => "in_progress",
@@ -141,6 +144,7 @@ impl Code {
     /// Whether the same request, unchanged, may succeed later.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
+        // These depend on time and load, not on what the request says.
         matches!(
             self,
             Self::TooManyRequests | Self::TimedOut | Self::InProgress

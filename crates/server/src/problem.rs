@@ -130,8 +130,11 @@ const fn status_of_code(code: Code) -> StatusCode {
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::MissingScope | Code::ForeignOrigin => StatusCode::FORBIDDEN,
         Code::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+        // Not 408, which would say that the client was too slow with its request.
         Code::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
+        // From writes that take `if-match`. Elsewhere the same conflict is the store's, with 409.
         Code::HeadMoved | Code::VersionMoved => StatusCode::PRECONDITION_FAILED,
+        // This status and the next are those of the IETF draft for the `Idempotency-Key` header.
         Code::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         Code::InProgress => StatusCode::CONFLICT,
         Code::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
@@ -177,6 +180,7 @@ impl IntoResponse for Problem {
                 HeaderValue::from(wait.as_secs_f64().ceil() as u64),
             );
         }
+        // RFC 9110, 15.5.2: an answer with 401 must name a way to authenticate.
         if self.code == Code::Unauthenticated {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

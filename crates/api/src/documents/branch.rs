@@ -32,6 +32,7 @@ impl From<&Branch> for BranchDocument {
             head: branch.head.map(|head| head.to_string()),
             active: branch.active,
             messages: branch.messages,
+            // Callers of the API know items only; the store keeps each as a node.
             items: branch.nodes,
             turns: branch.turns,
             created: format_timestamp(branch.created_ms),

@@ -49,6 +49,7 @@ impl From<&Conversation> for ConversationDocument {
             active: conversation.active.to_string(),
             version: conversation.version,
             messages: conversation.messages,
+            // Callers of the API know items only; the store keeps each as a node.
             items: conversation.nodes,
             branches: conversation.branches,
             events: conversation.events,

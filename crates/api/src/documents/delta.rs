@@ -44,6 +44,7 @@ impl DeltaDocument {
             tool: None,
         };
         Some(match event {
+            // These concern the answer as a whole, so they name no piece.
             StreamEvent::Started { .. } | StreamEvent::Finished { .. } | StreamEvent::Failed(_) => {
                 plain
             }
@@ -63,6 +64,7 @@ impl DeltaDocument {
                     ..plain
                 }
             }
+            // One shape for all texts: `kind` already says what the text belongs to.
             StreamEvent::TextDelta { piece, delta }
             | StreamEvent::ReasoningDelta { piece, delta }
             | StreamEvent::SummaryDelta { piece, delta }

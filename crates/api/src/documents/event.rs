@@ -67,11 +67,13 @@ impl From<&Event> for EventDocument {
                 ..on("branch_created", branch)
             },
             EventKind::BranchActivated { branch } => on("branch_activated", branch),
+            // `branch` has the new name: it is the one that a reader can ask for now.
             EventKind::BranchRenamed { from, to } => Self {
                 from: Some(from.to_string()),
                 ..on("branch_renamed", to)
             },
             EventKind::BranchDeleted { branch } => on("branch_deleted", branch),
+            // The fence is left out: it orders writers of the store and means nothing to readers.
             EventKind::BranchClaimed { branch, .. } => on("branch_claimed", branch),
             EventKind::CheckpointSet { checkpoint, node } => Self {
                 checkpoint: Some(checkpoint.to_string()),

@@ -116,6 +116,7 @@ impl LedgerSumDocument {
     #[must_use]
     pub const fn with_entry(mut self, entry: &LedgerEntryDocument) -> Self {
         self.calls += 1;
+        // A cast, because `u64::from` cannot be called in a `const fn`.
         self.rewritten += entry.rewritten as u64;
         self.sent_tokens = self.sent_tokens.saturating_add(entry.sent.tokens());
         self.passed_tokens = self.passed_tokens.saturating_add(entry.passed.tokens());
@@ -135,6 +136,8 @@ impl LedgerSumDocument {
     #[must_use]
     pub const fn combined_with(self, other: &Self) -> Self {
         Self {
+            // Stored sums are read back from values that may be damaged: at their limit they stay,
+            // instead of wrapping around or ending the request.
             calls: self.calls.saturating_add(other.calls),
             rewritten: self.rewritten.saturating_add(other.rewritten),
             sent_tokens: self.sent_tokens.saturating_add(other.sent_tokens),

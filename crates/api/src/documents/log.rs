@@ -73,6 +73,8 @@ impl LogDocument {
         rows: &[TreeRow],
         covers: &[CoverEntry],
     ) -> Result<Self, EngineError> {
+        // One encoding for all entries: branches may have been written for different models, and
+        // their figures are compared.
         let counter = counter_for(Encoding::O200kBase);
         let mut log = Self {
             conversation: conversation.to_string(),
@@ -81,6 +83,7 @@ impl LogDocument {
             compactions: covers.iter().map(Into::into).collect(),
             hidden: 0,
             hidden_heads: 0,
+            // A cursor is bound to the owner and the list, so the handler adds it.
             next: None,
         };
         for row in rows {
@@ -95,6 +98,7 @@ impl LogDocument {
                     log.hidden += entries;
                     log.hidden_heads += heads;
                 }
+                // Marks of the drawn tree: a program follows `parent` instead.
                 TreeRow::Join { .. }
                 | TreeRow::Elided { .. }
                 | TreeRow::Covered { .. }
@@ -111,6 +115,7 @@ impl LogEntryDocument {
         entries: &TreeEntries,
         counter: &dyn TokenCounter,
     ) -> Result<Option<Self>, EngineError> {
+        // Without a node the entry has no id by which a reader could refer to it.
         let Some(node) = entry.head() else {
             return Ok(None);
         };
@@ -123,6 +128,7 @@ impl LogEntryDocument {
             message: node.effective_message_id().into_owned(),
             parent: parent.map(|parent| parent.id.to_string()),
             role: entry.role(),
+            // The summary quotes texts to tell them from names of functions in a terminal.
             text: said.text.trim_matches('"').to_owned(),
             items: entry.nodes.len(),
             calls: entry.call_count(),

@@ -34,6 +34,7 @@ impl TryFrom<&Node> for NodeDocument {
     type Error = EngineError;
 
     fn try_from(node: &Node) -> Result<Self, EngineError> {
+        // Raw, because numbers and the order of members must come out as they were stored.
         let item = Raw::parse(&*node.json).map_err(|source| EngineError::StoredItem {
             node: node.id,
             source,

@@ -50,6 +50,7 @@ impl NoteDocument {
             updated: format_timestamp(note.updated_ms),
             updates: note.updates,
             expires: note.expires.map(|expiry| match expiry {
+                // Stored as an absolute count of answers; a reader wants to know how many are left.
                 Expiry::AtResponse(last) => {
                     ExpiryDocument::Answers(last.saturating_sub(at.responses))
                 }

@@ -65,6 +65,8 @@ pub struct AnswerDocument {
 impl RequestDocument {
     /// Records that something failed here.
     pub fn set_failure(&mut self, what: &str, why: &str) {
+        // A later failure replaces an earlier one, because `x-contexture-failed` has room for one
+        // word.
         self.failed = Some(what.to_owned());
         self.why = Some(why.to_owned());
     }
@@ -74,6 +76,8 @@ impl RequestDocument {
     pub fn for_upstream(upstream: &str, conversation: Option<&ConversationId>) -> Self {
         Self {
             upstream: upstream.to_owned(),
+            // Only if the client named it. In all other cases it is known once the request is
+            // stored.
             conversation: conversation.map(ToString::to_string),
             ..Self::default()
         }

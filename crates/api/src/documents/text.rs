@@ -75,6 +75,8 @@ impl TryFrom<Converted> for ConvertedDocument {
         Ok(Self {
             output: Raw::parse(converted.json)?,
             losses: converted.losses.iter().map(Into::into).collect(),
+            // Not asked for and nothing to mend stay apart: `None` is left out, an empty list is
+            // shown.
             repairs: repairs.map(|issues| issues.into_iter().map(Into::into).collect()),
         })
     }
@@ -93,6 +95,8 @@ pub struct LossDocument {
 
 impl From<&Loss> for LossDocument {
     fn from(loss: &Loss) -> Self {
+        // Taken from the serialized form, so that the word is the same wherever a loss is written
+        // as JSON.
         let what = serde_json::to_value(loss.what).ok();
         Self {
             path: loss.path.clone(),

@@ -49,6 +49,7 @@ impl RateLimiter {
     pub(crate) fn acquire_permit(&self, owner: &Owner) -> Result<RequestPermit, Problem> {
         let burst = self
             .per_minute
+            // At least one, or a limit below ten a minute would refuse every request.
             .map(|most| f64::from((most.get() / BURST_DIVISOR).max(1)));
         let now = Instant::now();
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,6 +102,7 @@ impl RequestPermit {
     pub(crate) fn attach_to_response(self, response: Response) -> Response {
         response.map(|body| {
             Body::new(body.map_frame(move |frame| {
+                // Makes the closure own the permit, so that it is dropped with the body.
                 let _held = &self;
                 frame
             }))

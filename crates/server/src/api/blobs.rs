@@ -58,10 +58,12 @@ async fn blob(
     let tag = format!("\"{blob}\"");
     let known = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        // Anything may be stored: a browser must not take it for a page and run it.
         (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (ACCEPT_RANGES, "bytes".to_owned()),
         (ETAG, tag.clone()),
     ];
+    // RFC 9110, 13.1.5: if the caller has a part of another version, it gets the whole.
     let of_this = header_text(&headers, IF_RANGE).is_none_or(|version| version == tag);
     let asked = header_text(&headers, RANGE).filter(|_| of_this);
     match asked.map_or(RequestedRange::Whole, |range| parse_range(range, length)) {

@@ -49,6 +49,7 @@ async fn count(
     Json(asked): Json<CountRequest>,
 ) -> Result<Json<CountsDocument>, Problem> {
     let encoding = match (&asked.model, &asked.encoding) {
+        // A model has one encoding, so an `encoding` beside it is not looked at.
         (Some(model), _) => {
             app.engine()
                 .catalogue()

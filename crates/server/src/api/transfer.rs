@@ -73,6 +73,7 @@ async fn export(
         let text = chat.export(format).await?;
         return Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response());
     }
+    // The stream outlives this handler, so it owns its store and id.
     let store = Arc::clone(app.engine().store());
     let id = chat.id().clone();
     Ok(stream_lines(&app, move |sender| async move {
@@ -112,6 +113,8 @@ async fn export_all(
                 }) => {}
                 export => send_export(export?, &sender).await?,
             }
+            // `send_export` also ends without an error when the client has left: opening the next
+            // is pointless then.
             if sender.is_closed() {
                 return Ok(());
             }
@@ -148,6 +151,7 @@ where
     F: Future<Output = Result<(), StoreError>> + Send + 'static,
 {
     let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+    // A long export must not hold up a shutdown.
     let closing = app.shutdown_token().clone();
     let writing = write(sender.clone());
     tokio::spawn(async move {
@@ -240,6 +244,7 @@ impl<'a> LineImporter<'a> {
     }
 
     async fn import_body(&mut self, body: Body) -> Result<(), Problem> {
+        // No legal line is longer, so the buffer is bounded whatever the body's length.
         let longest = Import::longest_line(self.store.limits());
         let mut pieces = body.into_data_stream();
         let mut buffer: Vec<u8> = Vec::new();
@@ -269,6 +274,7 @@ impl<'a> LineImporter<'a> {
                 return Err(Problem::new(Code::BodyTooLarge, detail));
             }
         }
+        // A last line without a line end is a line too.
         if !buffer.is_empty() {
             self.import_line(&buffer).await?;
         }
@@ -325,6 +331,8 @@ impl<'a> LineImporter<'a> {
     }
 
     fn import_problem(&self, error: ImportError) -> Problem {
+        // Conversations before this one are stored: the caller must know which, to send only the
+        // rest.
         let line = self.finished_lines + error.line;
         let problem = Problem::from(error.source).with_member("line", line.into());
         problem.with_member("imported", serde_json::json!(self.imported.conversations))

@@ -53,6 +53,8 @@ fn key_fault(config: &Config) -> Option<ConfigFault> {
             );
             return Some(ConfigFault::new(at("name"), why));
         }
+        // One key under two names could have two owners, and which one calls would depend on the
+        // order.
         let same = |other: &&KeyConfig| other.sha256 == key.sha256;
         if let Some(other) = config.keys.iter().take(index).find(same) {
             let why = format!("it is the key {:?} once more", other.name);
@@ -69,6 +71,7 @@ fn limit_fault(config: &Config) -> Option<ConfigFault> {
         (value < least)
             .then(|| ConfigFault::new(path, format!("{value} is too little; at least {least}")))
     };
+    // hyper panics when it is given a smaller buffer.
     at_least("header_bytes", limits.header_bytes as u64, 8192)
         .or_else(|| at_least("headers", limits.headers as u64, 16))
         .or_else(|| at_least("header_seconds", limits.header_seconds, 1))

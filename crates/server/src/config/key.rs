@@ -103,6 +103,7 @@ impl FromStr for KeyHash {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const RULE: &str = "expected the key's SHA-256, 64 hexadecimal digits";
         let mut bytes = [0; 32];
+        // ASCII, so that each pair of bytes below is valid text.
         if text.len() != 64 || !text.is_ascii() {
             return Err(RULE);
         }

@@ -157,6 +157,7 @@ impl ToolsConfig {
     pub(crate) fn intersect_with(&self, other: &Self) -> Self {
         let allow = match (&self.allow, &other.allow) {
             (Some(own), Some(other)) => Some(own & other),
+            // Without a list everything is allowed, so the other's list decides.
             (own, other) => own.as_ref().or(other.as_ref()).cloned(),
         };
         Self {

@@ -38,6 +38,7 @@ pub(crate) async fn with_idle_timeout(
 ) -> Response {
     let pause = Duration::from_secs(app.config().server.limits.body_seconds);
     let timed = |body: Body| match body.is_end_stream() {
+        // Most requests have no body and need no timer.
         true => body,
         false => Body::new(IdleTimeoutBody {
             body,
@@ -69,11 +70,14 @@ impl HttpBody for IdleTimeoutBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
+        // Polled before the timer: a piece that has come is never too late.
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.wait = None;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let pause = self.pause;
+        // Started only when a piece is missing: time in which the handler does not read is not the
+        // client's.
         let wait = self.wait.get_or_insert_with(|| Box::pin(sleep(pause)));
         std::task::ready!(wait.as_mut().poll(context));
         Poll::Ready(Some(Err(IdleTimeoutError(pause).into())))

@@ -33,12 +33,16 @@ fn check_framing(request: &Request) -> Result<(), &'static str> {
     check_transfer_encoding(request.headers())?;
     let mut hosts = request.headers().get_all(HOST).iter();
     let host = hosts.next();
+    // RFC 9112, 3.2: a server answers 400 to a request with more than one, or with none since
+    // HTTP/1.1.
     if hosts.next().is_some() {
         return Err("there is more than one `host`");
     }
     if host.is_none() && request.version() >= Version::HTTP_11 {
         return Err("there is no `host`");
     }
+    // Only the absolute form has one (RFC 9112, 3.2.2). Hops differ in whether they route by it or
+    // by `host`.
     let Some(named) = request.uri().authority() else {
         return Ok(());
     };

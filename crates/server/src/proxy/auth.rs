@@ -107,6 +107,7 @@ fn insert_upstream_key(
     format: UpstreamFormat,
     key: &ApiKey,
 ) -> Result<(), ProxyRefusal> {
+    // The header that each provider documents. Only OpenAI's takes a scheme before the key.
     let (name, word) = match format {
         UpstreamFormat::OpenAi => (AUTHORIZATION, "Bearer "),
         UpstreamFormat::Anthropic => (X_API_KEY, ""),
@@ -128,6 +129,7 @@ fn key_parameter(query: &str) -> Option<&str> {
 }
 
 fn without_key_parameter(query: &str) -> String {
+    // Every one of them goes, as a host may read any of several.
     let is_key = |pair: &str| pair == KEY_PARAMETER || pair.starts_with("key=");
     let left: Vec<&str> = query.split('&').filter(|pair| !is_key(pair)).collect();
     left.join("&")

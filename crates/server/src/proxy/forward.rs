@@ -81,6 +81,7 @@ async fn forward(
     };
     // Before the body is read: a caller without a key must not make the server buffer megabytes.
     let principal = authorize_request(app, target.upstream, &parts.headers, &mut head)?;
+    // Also before the body: waiting for a slow upload counts as a running request.
     let permit = app.rate_limiter().acquire_permit(&principal.owner)?;
     let control_headers = ControlHeaders::parse_headers(&parts.headers)?;
     let max_bytes = app.config().server.limits.body_bytes;
@@ -93,12 +94,14 @@ async fn forward(
         principal: &principal,
         body: &body,
     };
+    // Asked now, as the query borrows the body, which is moved further down.
     let is_redactable = query.has_json_body();
     let choice = match endpoint.is_none() && body.bytes().is_empty() {
         // Nothing in it could be changed, so no route is looked up: a list of models, say.
         true => PolicyChoice::default(),
         false => PolicyChoice::resolve_policy(app, &query, &control_headers).await?,
     };
+    // Before capture begins, so that neither the store nor a rewrite ever sees a forbidden tool.
     let body = restrict_body(&choice, endpoint.as_ref(), is_redactable, body, &mut head).await?;
     let sent = body.outgoing_bytes();
     // A bypassed request is restricted like any other, but neither stored nor rewritten.
@@ -118,6 +121,7 @@ async fn forward(
         method: parts.method.clone(),
         path: match &head.query {
             Some(query) if !query.is_empty() => format!("{}?{query}", target.path),
+            // Without its key parameter the query may be empty: then no `?` is sent.
             _ => target.path.to_owned(),
         },
         headers: head.headers,
@@ -159,6 +163,7 @@ async fn restrict_body(
     mut body: RequestBody,
     head: &mut OutgoingHead,
 ) -> Result<RestrictedBody, ProxyRefusal> {
+    // Tools first: redaction then has less to search, and what it returns is the final text.
     let tools = choice.allowed_tools();
     if let Some(endpoint) = endpoint.filter(|_| !tools.allows_all())
         && let Some(text) = restrict_tools(endpoint.format, body.read_text().await, &tools)?
@@ -239,6 +244,7 @@ impl CaptureContext<'_> {
             skills,
             queue_permit,
         };
+        // Taken before `capture` consumes the policy. Without a policy nothing is waited for.
         let timeout = policy.as_ref().map(rewrite_timeout);
         let (answer_sender, rewrite) = capture(app, request, policy, outcome.clone());
         CaptureHandle {
@@ -288,6 +294,8 @@ async fn send_with_fallback(
     let answer = host
         .send(replace_body(request, rewritten.body.clone()))
         .await?;
+    // Other errors, an overload or a wrong key say, would hit the client's own request just the
+    // same.
     if !RETRY_ORIGINAL_ON.contains(&answer.status) {
         outcome.update_outcome(|document| {
             document.tokens_saved = Some(rewritten.saved);
@@ -376,6 +384,7 @@ impl CaptureHandle {
         };
         // A task that has failed has recorded why; the client gets its answer all the same.
         let _ = self.answer_sender.send(start);
+        // The body is not read here: the client's reading drives the provider's stream.
         let mut response = build_response(answer.status, &answer.headers, tee);
         let known = outcome_for_headers(&self.outcome, self.should_wait_for_store).await;
         add_response_headers(response.headers_mut(), self.id, &known);
@@ -394,6 +403,8 @@ impl CaptureHandle {
         let exchange = ToolLoopStart {
             response: answer,
             upstream: host,
+            // Each round brings a body of its own, so the client's need not stay in memory for the
+            // whole loop.
             request: replace_body(&request, Bytes::new()),
             client,
         };

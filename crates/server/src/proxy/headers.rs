@@ -44,6 +44,8 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
+    // Loosely, so that a charset behind the type and types such as `application/vnd.api+json`
+    // count.
     kind.is_some_and(|kind| kind.to_ascii_lowercase().contains("json"))
 }
 

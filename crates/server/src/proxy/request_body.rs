@@ -85,6 +85,7 @@ impl RequestBody {
     ) -> Result<Bytes, UnreadableBody> {
         let room = room.ok_or(UnreadableBody::NoRoom)?;
         match self.decompressed.get() {
+            // Decompressed before the permit was acquired, which was sized by that length.
             Some(known) => known.clone(),
             None => self.decompress_bounded(|length| room.resize(length)).await,
         }

@@ -22,6 +22,7 @@ use crate::state::App;
 pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Problem> {
     let owner = &app.config().server.owner;
     let list = contexture::store::ListConversations {
+        // One row is enough to see that the database answers.
         limit: Some(1),
         ..Default::default()
     };

@@ -128,6 +128,8 @@ impl PriceTerms {
             CacheKind::None => false,
             // A cache that is written at markers holds nothing of a request without any.
             _ if self.rules.is_marker_based() && priced.marks.is_empty() => false,
+            // Providers do not cache requests below a minimum length, whatever they are marked
+            // with.
             _ => length >= self.rules.minimum,
         };
         let rate = if is_cached {
@@ -136,6 +138,7 @@ impl PriceTerms {
             priced.rates.input
         };
         let per_call = u128::from(priced.outline.tokens()) * u128::from(rate);
+        // One less: the call at hand is priced exactly, by the simulated cache.
         per_call.saturating_mul(u128::from(EXPECTED_CALLS - 1))
     }
 
@@ -217,10 +220,14 @@ impl CostAccounts {
             current.outline.token_bounds().high,
             proposed.outline.token_bounds().low,
         );
+        // Computed outside the lock, like the prices: the table is shared by all requests of the
+        // process.
         let debt = allowed_debt(offer.debt, &proposed);
         self.with_caches(account, terms, |caches| {
             let current_now = current.predicted_cost(&caches.sent, at_ms);
             let proposed_now = proposed.predicted_cost(&caches.sent, at_ms);
+            // The client's own is priced by the other cache: the one that would exist had nothing
+            // been rewritten.
             let original_now = original.predicted_cost(&caches.passed, at_ms);
             let current_all =
                 current_now.saturating_add(terms.later_cost(&current, current_length));
@@ -229,6 +236,8 @@ impl CostAccounts {
             let budget = caches.saved.saturating_add(to_signed(debt));
             let is_affordable =
                 to_signed(proposed_now) <= to_signed(original_now).saturating_add(budget);
+            // Cheaper in the long run is not enough: a conversation may end with this call, so the
+            // loss now is limited too.
             proposed_all < current_all && (proposed_now <= current_now || is_affordable)
         })
     }
@@ -249,6 +258,8 @@ impl CostAccounts {
         };
         self.with_caches(account, terms, |caches| {
             let (sent, sent_cost) = call(&mut caches.sent, sent);
+            // A request of our own leaves the second cache as it is: the client alone would not
+            // have sent it.
             let passed = passed.map(|passed| call(&mut caches.passed, passed));
             let (passed, passed_cost) = passed.unwrap_or_default();
             let saved = to_signed(passed_cost).saturating_sub(to_signed(sent_cost));
@@ -268,6 +279,7 @@ impl CostAccounts {
         terms: &PriceTerms,
         act: impl FnOnce(&mut AccountCaches) -> T,
     ) -> T {
+        // A blocking lock is fine here: nothing inside awaits, and the work is in memory.
         let mut open = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let AccountTable {
             caches,
@@ -307,6 +319,7 @@ fn allowed_debt(debt: RewriteDebt, proposed: &PricedOutline<'_>) -> u128 {
     match debt {
         RewriteDebt::None => 0,
         RewriteDebt::OneWrite => {
+            // Saturating, as a provider may charge no more for a cache write than for plain input.
             let surcharge = proposed.rates.write.saturating_sub(proposed.rates.input);
             u128::from(proposed.outline.tokens()) * u128::from(surcharge)
         }

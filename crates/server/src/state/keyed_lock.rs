@@ -23,6 +23,7 @@ impl Default for KeyedLocks {
 impl KeyedLocks {
     /// Locks a key until the guard is dropped. A holder must not lock another key: both may share one lock.
     pub(crate) async fn lock_key(&self, key: &impl Hash) -> Option<MutexGuard<'_, ()>> {
+        // Always seeded alike, unlike `RandomState`: a key must find the same lock each time.
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
         let index = hasher.finish() % LOCK_COUNT as u64;

@@ -83,6 +83,8 @@ impl LiveFeedWriter {
         events: Vec<StreamEvent>,
         resolve_target: impl FnOnce() -> Option<FeedTarget>,
     ) {
+        // Held for the whole call: nothing in it waits, as a full broadcast channel drops its
+        // oldest piece.
         let senders = self.feed.lock_senders();
         if senders.is_empty() {
             // Nobody follows anything: the usual case must not cost memory or a conversion per event.
@@ -94,6 +96,7 @@ impl LiveFeedWriter {
                 target.map(|target| ((self.owner.clone(), target.conversation.clone()), target));
         }
         let Some((key, target)) = &self.target else {
+            // Bounded, as a request that is never stored never gets a target.
             let room = FEED_CAPACITY - self.pending.len();
             return self.pending.extend(events.into_iter().take(room));
         };

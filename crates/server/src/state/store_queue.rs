@@ -36,6 +36,8 @@ pub(crate) struct QueuePermit {
 impl StoreQueue {
     /// Creates a queue for this many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
+        // At least one: a request takes no more than the whole queue, and of an empty one that is
+        // nothing, so nothing would be bounded.
         let units = (bytes / UNIT_BYTES).clamp(1, u32::MAX as usize);
         Self {
             total_units: units,
@@ -47,6 +49,8 @@ impl StoreQueue {
     /// the queue takes all of it.
     pub(crate) async fn acquire_permit(&self, body: usize) -> Option<QueuePermit> {
         let units = units_for(body, self.total_units);
+        // The semaphore serves in order of arrival, so small requests cannot overtake a large one
+        // forever.
         let free = Arc::clone(&self.free_units).acquire_many_owned(units);
         let permits = tokio::time::timeout(MAX_WAIT, free).await.ok()?.ok()?;
         Some(QueuePermit {

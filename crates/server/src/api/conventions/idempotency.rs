@@ -69,6 +69,8 @@ impl<S: Sync> FromRequestParts<S> for OperationId {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        // Set by the middleware if there is a key. Without one a request cannot be recognized when
+        // it is sent again, so any new id will do.
         let known = parts.extensions.get().copied();
         Ok(known.unwrap_or_else(|| Self(uuid::Uuid::now_v7().into_bytes())))
     }
@@ -115,6 +117,7 @@ pub(crate) async fn run_idempotently(
             format!("`idempotency-key`: expected 1 to {MAX_KEY_LENGTH} visible characters");
         Problem::new(Code::BadHeader, detail)
     })?;
+    // A bad key was refused above, so that no body is read for it.
     let limits = &app.config().server.limits;
     let (mut parts, body) = request.into_parts();
     // Buffered here because the fingerprint covers all of it; the handler gets the same bytes.
@@ -130,6 +133,7 @@ pub(crate) async fn run_idempotently(
         owner: &principal.owner,
         key_hash: NodeId::derive("http once", &[key.as_bytes()]).to_string(),
         claim_ttl_ms: i64::try_from(limits.request_seconds)
+            // A timeout beyond `i64` is as good as none, so the longest is taken.
             .unwrap_or(i64::MAX / 1000)
             // Twice the request timeout, in milliseconds: the timeout has cut the first request off by then.
             .saturating_mul(2000),
@@ -167,6 +171,7 @@ fn fingerprint(parts: &Parts, body: &Bytes) -> String {
 }
 
 fn replay_response(answer: ReplayableResponse) -> Response {
+    // Never wrong in practice: the number was taken from a valid status.
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let mut response = (status, answer.body).into_response();
     let headers = response.headers_mut();
@@ -218,6 +223,8 @@ impl ClaimStore<'_> {
                 (today, ExpectedVersion::Absent)
             }
             Some(entry) => {
+                // A record that cannot be read is overwritten: refusing would block the key until
+                // it expires.
                 let record: Option<IdempotencyRecord> = serde_json::from_slice(&entry.value).ok();
                 if let Some(record) = record {
                     if record.print != print {
@@ -267,6 +274,8 @@ impl ClaimStore<'_> {
         let text = std::str::from_utf8(&body)
             .ok()
             .filter(|text| text.len() <= max_bytes);
+        // These depend on the moment or on the caller's rights, so a retry may be answered
+        // otherwise.
         let is_temporary = status.is_server_error()
             || [
                 StatusCode::TOO_MANY_REQUESTS,
@@ -339,9 +348,11 @@ impl ClaimStore<'_> {
             limit: Some(SWEEP_BATCH),
             ..ListEntries::in_scope(KeyScope::Owner, ANSWER_KEY_PREFIX)
         };
+        // Cleaning up must never fail the request that happens to do it.
         let Ok(page) = self.engine.store().list_entries(self.owner, list).await else {
             return;
         };
+        // Yesterday's stay: a claim looks for a key under both days.
         let oldest = day_prefix(now - DAY_MS);
         for (_, entry) in page.entries {
             if entry.key.as_str() < oldest.as_str() {

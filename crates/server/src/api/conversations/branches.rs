@@ -175,6 +175,7 @@ async fn rewind(
         (Some(message), None, false) => chat.rewind(message).await?,
         (None, Some(node), false) => chat.rewind_to(node_id(node)?).await?,
         (None, None, true) => chat.clear().await?,
+        // Refused rather than ranked: who names two places meant only one of them.
         _ => {
             return Err(Problem::new(
                 Code::BadBody,

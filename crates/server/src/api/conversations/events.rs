@@ -75,6 +75,7 @@ async fn events(
     let wants = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     if wants.is_some_and(|accept| accept.contains("text/event-stream")) {
         let closing = app.shutdown_token().clone();
+        // Subscribed before stored events are read, so that no piece falls in between.
         let deltas = delta_events(app.live_feed().subscribe_to(&owner, chat.id()));
         let events = chat.follow(after).map(to_sse_event);
         let all = merge_until_first_ends(events, deltas).map(Ok);
@@ -95,6 +96,7 @@ fn merge_until_first_ends(
     events: impl Stream<Item = Event>,
     deltas: impl Stream<Item = Event>,
 ) -> impl Stream<Item = Event> {
+    // The `None` marks the end of the events: `select` alone would wait for both streams to end.
     let events = events.map(Some).chain(stream::once(ready(None)));
     let both = stream::select(events, deltas.map(Some));
     both.take_while(|event| ready(event.is_some()))

@@ -193,6 +193,8 @@ async fn items(
     let (at, span) = match (&listing.after, &listing.at) {
         (Some(cursor), _) => {
             let place: ItemCursor = page::decode_cursor(&owner, LIST, cursor)?;
+            // The cursor's checksum covers the owner and the list's name, which is the same for all
+            // conversations.
             if place.conversation != id {
                 return Err(Problem::new(
                     Code::BadCursor,

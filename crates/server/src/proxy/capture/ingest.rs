@@ -179,6 +179,7 @@ fn parse_request(call: &ModelEndpoint, body: Bytes) -> Result<ParsedRequest, Pro
         return Err(ProxyFailure::new("request", "it is no request to a model"));
     }
     let mut transcript = lifted.transcript;
+    // Gemini's clients name the model in the path and not in the body.
     if transcript.model.is_none() {
         transcript.model.clone_from(&call.model);
     }

@@ -71,6 +71,7 @@ async fn accumulate_stream(
     let mut any = false;
     // A stream that breaks off is stored as far as it came: the client has seen that much.
     while let Some(Ok(data)) = events.next().await {
+        // The end mark of Chat Completions is no JSON.
         if data == "[DONE]" {
             break;
         }

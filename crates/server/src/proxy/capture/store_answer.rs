@@ -55,6 +55,7 @@ pub(crate) async fn store_answer(
     };
     let usage = transcript.response.as_ref();
     let usage = usage.and_then(|info| info.usage.as_ref());
+    // Cloned, because `ingested` is changed while the ledger's writer is in use.
     let owner = ingested.chat.owner().clone();
     let ledger = LedgerWriter {
         store: app.engine().store().as_ref(),

@@ -70,6 +70,7 @@ pub(crate) fn capture(
         app: app.clone(),
         outcome: outcome.clone(),
     };
+    // On a task of its own: the client may leave before everything is stored.
     let work = tokio::spawn(task.run(request, policy, answer_start, rewrite_sender));
     // A second task watches the first: a panic in it is recorded like any other failure, and the server waits for both
     // when it shuts down.

@@ -85,6 +85,7 @@ impl Tee {
         let Some(capture) = &mut self.capture else {
             return;
         };
+        // `Relaxed` is enough: the counter is only a bound, and the channel orders the pieces.
         let before = capture
             .pending_bytes
             .fetch_add(bytes.len(), Ordering::Relaxed);

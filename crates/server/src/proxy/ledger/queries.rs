@@ -56,6 +56,7 @@ pub(crate) async fn load_owner_ledger(
     owner: &Owner,
 ) -> Result<LedgerDocument, StoreError> {
     let mut document = LedgerDocument::default();
+    // All of them at once: there is one entry a day, and the total needs every day.
     let mut list = ListEntries::in_scope(KeyScope::Owner, DAY_PREFIX);
     loop {
         let page = engine.store().list_entries(owner, list.clone()).await?;

@@ -33,6 +33,7 @@ pub(crate) struct LedgerCall<'a> {
 
 impl LedgerCall<'_> {
     pub(crate) fn ledger_entry(&self, at_ms: i64) -> LedgerEntryDocument {
+        // The documents have 64 bits for money, more than nine million dollars a call.
         let money = |pico: u128| i64::try_from(pico).unwrap_or(i64::MAX);
         let booked = &self.booked;
         let (sent, passed) = (money(booked.sent_cost), money(booked.passed_cost));
@@ -75,6 +76,7 @@ impl LedgerWriter<'_> {
     ) -> Result<Vec<(KeyScope, PutEntry)>, ProxyFailure> {
         let scope = KeyScope::Conversation(conversation.clone());
         let put = PutEntry {
+            // Padded with zeros, so that keys sort by time as texts.
             key: format!("{ENTRY_PREFIX}{:016}-{}", self.at_ms, entry.response),
             value: Some(to_json(entry)?.into()),
             // The key holds the response id: an answer that is stored again overwrites its own entry.
@@ -92,6 +94,8 @@ impl LedgerWriter<'_> {
     pub(crate) async fn add_to_day(&self, entry: &LedgerEntryDocument) -> Result<(), ProxyFailure> {
         let day = entry.at.get(..10).unwrap_or_default();
         let key = format!("{DAY_PREFIX}{day}");
+        // Writers of this process queue here; only those of other processes are left to conflict
+        // with.
         let _lock = self.locks.lock_key(self.owner).await;
         let mut attempts = MAX_ATTEMPTS;
         loop {

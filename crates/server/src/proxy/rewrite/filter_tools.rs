@@ -48,6 +48,8 @@ pub(crate) fn restrict_tools(
     body: &str,
     rule: &ToolsConfig,
 ) -> Result<Option<String>, ProxyRefusal> {
+    // Members are kept as text and in order: parsing to values would lose duplicates and the
+    // spelling of numbers.
     let fields = Fields::parse(body).map_err(|_| unreadable_request())?;
     let mut members: Vec<(&str, String)> = Vec::new();
     let (mut is_changed, mut has_tools) = (false, false);
@@ -57,6 +59,7 @@ pub(crate) fn restrict_tools(
         has_tools |= restricted.has_tools;
         members.extend(restricted.value.map(|value| (name, value)));
     }
+    // Checked even if no tool was taken out: a choice may name a tool that is not listed at all.
     check_tool_options(&members, rule)?;
     if !is_changed {
         return Ok(None);
@@ -78,6 +81,7 @@ fn restrict_member(
         true => serde_json::from_str(value.get()).map_err(|_| unreadable_request())?,
         false => None,
     };
+    // These have no list to filter, so they stay or go as a whole. `null` offers nothing.
     let is_standalone = STANDALONE_TOOL_FIELDS.contains(&name) && value.get() != "null";
     if is_standalone && !rule.allows(name) {
         return Ok(RestrictedMember {
@@ -168,6 +172,7 @@ fn restrict_gemini_tool(
     let mut is_changed = false;
     for (name, value) in fields.iter() {
         if !FUNCTION_LISTS.contains(&name) {
+            // Gemini reads both spellings, so a rule in one must hold for the other.
             let is_allowed = rule.allows_spelled(&case_spellings(name));
             is_changed |= !is_allowed;
             if is_allowed {
@@ -190,6 +195,7 @@ fn restrict_gemini_tool(
     }
     Ok(match is_changed {
         false => Some(tool.to_owned()),
+        // An empty group offers nothing, and a list of such groups would count as having tools.
         true if members.is_empty() => None,
         true => Some(json_object(
             members.iter().map(|(name, value)| (*name, value.as_str())),
@@ -220,6 +226,7 @@ fn case_spellings(name: &str) -> [String; 2] {
 fn tool_names(format: Format, fields: &Fields<'_>) -> Result<Vec<String>, ProxyRefusal> {
     let mut names = stated_names(fields)?;
     let is_openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
+    // Taken before types are added: a type counts as a name where the tool has no other.
     let is_unnamed = names.is_empty();
     let types = member_texts(fields, "type")?;
     let is_known_by =

@@ -39,6 +39,7 @@ pub(crate) async fn inject_layers(
         let keeping = Layers::new().with_layer(memory.clone())?;
         let offered = match config.tools && allows_layer_tools(policy, format, read, &keeping) {
             true => OfferedTo::Model,
+            // The notes are still shown; the model just cannot change them.
             false => OfferedTo::Host,
         };
         layers = layers.with_layer(memory.with_tools_for(offered))?;
@@ -69,6 +70,7 @@ pub(crate) fn has_layer_content(call: &CompiledCall, chat: &Conversation) -> boo
     let layers = chat.layers();
     let is_layers = |source: &str| layers.specs().any(|spec| spec.id.as_str() == source);
     let mut segments = call.report.segments.iter();
+    // Tools count as content even if no text was added: the request offers them.
     !layers.tool_definitions().is_empty()
         || segments.any(|segment| segment.verdict.is_in_payload() && is_layers(&segment.source))
 }

@@ -106,6 +106,7 @@ impl PricedRequest {
         sent: Option<&RewrittenRequest>,
         round: ToolRound,
     ) -> BookedCall {
+        // Without a rewrite the client's own request went out, so it is booked on both sides.
         let outline = sent.map_or(&self.original, |sent| &sent.outline);
         let passed = (round == ToolRound::First).then_some(&self.original);
         accounts.record_call(&self.account, &self.terms, outline, passed, self.at_ms)
@@ -137,6 +138,7 @@ pub(crate) async fn rewrite_request(
     if parsed.has_provider_history() {
         return Ok(None);
     }
+    // Before the plan is made: it reads from the conversation which tools its layers offer.
     inject_layers(&policy, format, stored, &parsed)
         .await
         .map_err(|error| rewrite_failure(&error))?;
@@ -149,8 +151,10 @@ pub(crate) async fn rewrite_request(
         .map_err(|error| rewrite_failure(&error))?;
     let range = chat.calibrated_range(&request).await;
     let mut whole = plan.compile_client_request(&chat, &target, range)?;
+    // The reserve is kept free for the answer, so the request has to fit into what is left.
     let space = request.window.saturating_sub(request.reserve);
     plan.is_over_window = whole.report.totals.tokens > space;
+    // After the client's own request is compiled: that one must keep all tools it came with.
     if let Some(most) = plan.policy.tools.select {
         plan.changes.client_tools = select_tools(most, &plan.request.transcript);
     }
@@ -160,6 +164,7 @@ pub(crate) async fn rewrite_request(
         whole = plan.compile_client_request(&chat, &target, call.calibrated_range())?;
     }
     let original = whole.payload.outline_with_markers();
+    // Before candidates are compared: a different scope would look like an empty cache.
     plan.cache_scope.clone_from(&original.scope);
     let terms = plan.price_terms(&chat)?;
     let account = (
@@ -180,6 +185,8 @@ pub(crate) async fn rewrite_request(
         None => None,
         Some((call, outline)) => Some(RewrittenRequest {
             saved: token_count(&original).saturating_sub(token_count(&outline)),
+            // Predicted before anything is booked: booking would put the request itself into the
+            // cache.
             predicted: cost_check.predict_usage(&outline),
             ..plan.build_rewritten(&chat, call, outline)?
         }),
@@ -267,6 +274,8 @@ impl RewritePlan {
         let outline = self.cache_outline(&call);
         let proposed = (call, outline);
         if has_layer_content(&proposed.0, &ingested.chat) {
+            // Either cost does not matter, or the layers are the only change and there is nothing
+            // to weigh.
             if cost_check.ignores_cost || !self.policy.can_change_fitting_request() {
                 return Ok(Some(proposed));
             }
@@ -281,6 +290,8 @@ impl RewritePlan {
                 .await
                 .map(Some);
         }
+        // With the whole history, or a call that is not dearer now, one comparison with the
+        // client's request is enough.
         if self.changes.history.window == Window::Whole || !cost_check.costs_more(&proposed.1) {
             let pays = cost_check.should_replace(cost_check.original, &proposed.1, &proposed.0);
             return Ok(pays.then_some(proposed));
@@ -329,6 +340,8 @@ impl RewritePlan {
         let call = self.compile_history(ingested).await?;
         let outline = self.cache_outline(&call);
         let mut next = self.build_rewritten(&ingested.chat, call, outline)?;
+        // Written into the finished text: the tool choice is the client's, and replacing the
+        // history leaves it alone.
         if round == ToolRound::Last {
             let body = String::from_utf8_lossy(&next.body);
             next.body = forbid_tool_calls(self.format, &body).into();
@@ -396,6 +409,8 @@ impl RewritePlan {
             instructions: Some(&self.request.transcript.instructions),
             ..CompileOptions::default()
         };
+        // A refusal is no error for the client: its own request is sent, or its answer ends with the
+        // round before.
         let refused = |error: EngineError| rewrite_failure(&error);
         let call = if self.is_over_window && self.policy.compact.is_some() {
             // Compacted only on overflow: as long as it fits the prefix stays, and with it the provider's cache.
@@ -433,6 +448,8 @@ impl RewritePlan {
         call: CompiledCall,
         outline: Outline,
     ) -> Result<RewrittenRequest, ProxyFailure> {
+        // Only the history is replaced: parameters that this version does not know must reach the
+        // provider.
         let body = replace_history(self.format, &self.request.body, &call.payload.to_json());
         let body = body.map_err(|error| rewrite_failure(&error))?;
         // History that was stored before redaction was configured may still hold secrets.
@@ -493,6 +510,7 @@ fn compile_original(
     };
     let target = target
         .clone()
+        // A request over the window must be counted too, as that is how the overflow is found.
         .window(UNLIMITED_WINDOW)
         .history(history)
         .marker_policy(None);

@@ -53,6 +53,7 @@ pub(crate) fn replace_history(
         let Some(at) = left.iter().position(|one| one == names) else {
             continue;
         };
+        // What stays in `left` to the end was not in the client's request and is added behind it.
         left.remove(at);
         match compiled.get(names) {
             Some(value) => members.push((name, value.get())),

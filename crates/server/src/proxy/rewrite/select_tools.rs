@@ -22,6 +22,7 @@ pub(crate) fn select_tools(most: usize, transcript: &Transcript) -> Vec<ToolDefi
         Some(ToolChoice::Function { name }) => Some(name.as_str()),
         _ => None,
     };
+    // Ranking would leave nothing out.
     if functions.count() <= most {
         return tools;
     }
@@ -56,6 +57,7 @@ fn rank_functions(
     }
     let ranked = |text: &str| {
         let ranked = registry.index().rank_units(text, most);
+        // A message that matches nothing decides nothing: the next one is tried.
         let fits = ranked.first().is_some_and(|best| best.score > 0.0);
         let names = ranked.into_iter().filter_map(|ranked| match ranked.unit {
             IndexedUnit::Tool(tool) => Some(tool.name.as_str().to_owned()),

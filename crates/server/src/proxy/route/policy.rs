@@ -46,6 +46,8 @@ impl<'a> PolicyChoice<'a> {
         control_headers: &ControlHeaders,
     ) -> Result<Self, ProxyRefusal> {
         let config = app.config();
+        // Matched even if the header names a policy: the restrictions of the route hold in any
+        // case.
         let route = query.match_route(config).await?;
         let Some(name) = &control_headers.policy else {
             return Ok(Self {
@@ -75,6 +77,8 @@ impl<'a> PolicyChoice<'a> {
             .filter_map(|policy| policy.redact.as_option());
         let mut secrets = Secrets::default();
         for pattern in redact_configs.flat_map(RedactConfig::secret_patterns) {
+            // Both policies may name the same kind, and searching for it twice would find nothing
+            // new.
             if !secrets.patterns.contains(&pattern) {
                 secrets.patterns.push(pattern);
             }
@@ -194,6 +198,7 @@ fn matches_wildcard(pattern: &str, name: &str) -> bool {
     let Some(name) = name.strip_prefix(start) else {
         return false;
     };
+    // The end of the name too: `*` may stand for all that is left.
     let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
     ends.filter_map(|at| name.get(at..))
         .any(|end| matches_wildcard(rest, end))

@@ -166,6 +166,8 @@ impl ClientResponse {
                     collected = collect_body(body) => collected,
                     () = back.0.closed() => return Ok(RoundResponse::empty()),
                 };
+                // Kept as it came, still compressed: an answer that needs no merging goes out byte
+                // for byte.
                 *last = Some((status, headers.clone(), bytes.clone()));
                 let bytes = decompress_to_end(&headers, bytes, MAX_ANSWER_BYTES).await;
                 let bytes = bytes.map_err(|error| ProxyFailure::from_error("answer", &error))?;
@@ -391,10 +393,12 @@ impl<'a> StreamCapture<'a> {
         }
         let document = match self.accumulator.finish() {
             Ok(document) => Some(document),
+            // The client has seen this much, and the provider charges for it.
             Err(_) if self.has_events => Some(self.accumulator.finish_incomplete()),
             Err(_) => None,
         };
         let end = match (is_cut, self.accumulator.is_complete()) {
+            // A cut counts first: what is complete by chance may still miss an event behind it.
             (true, _) => RoundEnd::Broken,
             (false, true) => RoundEnd::Whole,
             (false, false) => RoundEnd::Short,
@@ -435,6 +439,7 @@ async fn collect_body(mut body: PassthroughBody) -> (Bytes, RoundEnd) {
 /// Returns the headers of an answer whose body is another one than the provider's.
 fn headers_for_new_body(headers: &HeaderMap) -> HeaderMap {
     let mut headers = forwarded_response_headers(headers);
+    // Both describe the provider's bytes: the new body has another length and is not compressed.
     headers.remove(CONTENT_LENGTH);
     headers.remove(CONTENT_ENCODING);
     headers

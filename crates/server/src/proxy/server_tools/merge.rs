@@ -82,6 +82,7 @@ fn merge_chat(
                 &format!("/{name}"),
             )
         });
+        // Without a separator: a client that streams puts the same pieces together in the same way.
         join_texts(&mut message, name, texts);
     }
     let is_shown = |call: &Value| !is_server_tool(pointer_or_null(call, "/function/name"));

@@ -106,6 +106,7 @@ pub(crate) fn forbid_tool_calls(format: Format, body: &str) -> String {
         Format::Anthropic => json!({"type": "none"}),
         Format::Gemini => {
             let mut config = given.filter(Value::is_object).unwrap_or_else(|| json!({}));
+            // The other spelling must not contradict the one that is set.
             remove_member(&mut config, "function_calling_config");
             set_member(
                 &mut config,

@@ -61,6 +61,7 @@ impl SseEventBuffer {
         let text = String::from_utf8_lossy(&raw);
         let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
         let data: Vec<&str> = data
+            // One space behind the colon belongs to the syntax, further ones to the data.
             .map(|data| data.strip_prefix(' ').unwrap_or(data))
             .collect();
         SseEvent {

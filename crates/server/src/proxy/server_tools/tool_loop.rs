@@ -145,6 +145,7 @@ impl ToolLoop<'_> {
                 CapturedRound::Empty if stored.recorded.is_none() => return LoopEnd::Unanswered,
                 CapturedRound::Empty | CapturedRound::Failed => return LoopEnd::Answered,
             };
+            // Counted by documents that came, so the client's own request is the first round.
             let count = stored.documents.len();
             let is_last = !round.continues || count > MAX_ROUNDS || client.is_client_gone();
             let merged = |stored: &StoredRounds| stored.merge_for_client(format, &tools, &round);
@@ -174,6 +175,7 @@ impl ToolLoop<'_> {
                     return LoopEnd::Answered;
                 }
             };
+            // A provider's cache expires with time, and tools may have taken long.
             self.priced.at_ms = now_ms(self.app.engine());
             let request = PassthroughRequest {
                 body: sent.body.clone(),
@@ -183,6 +185,8 @@ impl ToolLoop<'_> {
                 Some(answer) => answer,
                 None => return LoopEnd::Answered,
             };
+            // The held end of this round is dropped only now: had no further request been possible,
+            // it would have ended the answer.
             client.begin_next_round().await;
         }
     }
@@ -218,6 +222,7 @@ impl ToolLoop<'_> {
             return CapturedRound::Empty;
         };
         stored.documents.push(response.document_value());
+        // Answered even if the client has left: the outputs are stored with the calls.
         let server_calls = tools.answer_calls(&self.ingested.chat, &answer.items).await;
         let continues =
             response.end == RoundEnd::Whole && calls_only_server_tools(&answer, &server_calls);
@@ -252,6 +257,7 @@ impl ToolLoop<'_> {
             server_calls,
             ..
         } = round;
+        // Only the first round answers the client's own request, which is booked once.
         let kind = match stored.recorded {
             None => ToolRound::First,
             Some(_) => ToolRound::Later,
@@ -265,6 +271,7 @@ impl ToolLoop<'_> {
         };
         let mut recorded =
             store_answer::store_answer(self.app, self.outcome, &mut self.ingested, pending).await?;
+        // The client made one request, so its outcome shows the usage of all rounds.
         stored.add_totals(&mut recorded, self.ingested.answer_cost(answer));
         stored.recorded = Some(recorded);
         Ok(())
@@ -307,6 +314,8 @@ fn calls_only_server_tools(answer: &Transcript, server_calls: &[InterceptedCall]
         _ => false,
     };
     let mut items = answer.items.iter().enumerate();
+    // A call without an output was cut off, and some providers finish with `stop` although there
+    // are calls.
     !server_calls.is_empty()
         && server_calls.iter().all(|own| own.output.is_some())
         && matches!(finish, Some(FinishReason::ToolCalls | FinishReason::Stop))

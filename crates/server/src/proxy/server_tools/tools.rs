@@ -99,6 +99,7 @@ impl ServerTools {
             let Some(tool) = self.find_by_name(&call.name) else {
                 continue;
             };
+            // Its arguments may be incomplete and valid JSON all the same.
             let is_cut = call.status.is_some_and(Status::is_incomplete);
             let output = match is_cut {
                 true => None,

@@ -27,6 +27,7 @@ impl AnthropicBlocks {
         let place = match (pointer_or_null(event, "/type").as_str(), index) {
             // The client has got the start of the first round: a second one would begin another message.
             (Some("message_start"), _) if self.is_later_round => return EventAction::Drop,
+            // The end of a round is the client's end only if no other round follows.
             (Some("message_delta" | "message_stop"), _) => return EventAction::Hold,
             (Some("content_block_start"), Some(index)) => {
                 let block = pointer_or_null(event, "/content_block");
@@ -51,6 +52,7 @@ impl AnthropicBlocks {
 
     pub(super) fn begin_next_round(&mut self) {
         self.is_later_round = true;
+        // `sent_count` stays: the client's indexes go on over all rounds.
         self.client_indexes.clear();
     }
 }

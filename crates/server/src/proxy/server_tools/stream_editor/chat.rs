@@ -38,6 +38,7 @@ impl ChatChunks {
     ) -> EventAction {
         self.unify_shared_members(chunk);
         let Some(choice) = chunk.pointer_mut("/choices/0") else {
+            // A chunk without choices carries the usage, which follows the finish reason.
             return match self.finished {
                 true => EventAction::Hold,
                 false => EventAction::Show,
@@ -114,6 +115,8 @@ impl ChatChunks {
             .as_str()
             .filter(|id| !id.is_empty());
         let name = pointer_or_null(call, "/function/name");
+        // Some hosts leave the index out: then an id begins the next call, and a chunk without one
+        // goes on with the newest.
         let index = index.or(match id {
             Some(_) => newest.map(|newest| newest + 1),
             None => newest,
@@ -138,6 +141,7 @@ impl ChatChunks {
 
     pub(super) fn begin_next_round(&mut self) {
         self.is_later_round = true;
+        // `sent_count` stays: the client's indexes go on over all rounds.
         self.calls.clear();
         self.finished = false;
     }

@@ -45,6 +45,7 @@ impl GeminiParts {
             return EventAction::Hold;
         }
         if self.is_later_round {
+            // It would count this round alone; the sum of all rounds comes with the end.
             remove_member(event, USAGE);
         }
         let empty = event

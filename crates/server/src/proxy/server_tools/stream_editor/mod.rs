@@ -84,6 +84,8 @@ impl StreamEditor {
             FormatEditor::Responses(items) => items.edit_event(&mut data, &is_own),
         };
         match action {
+            // Compared as values: writing the JSON anew would change its spelling though nothing
+            // was edited.
             EventAction::Show if data == original => event.raw,
             EventAction::Show => event.with_data(&data),
             EventAction::Drop => Bytes::new(),
@@ -123,6 +125,8 @@ impl StreamEditor {
             let mut data = came.clone();
             match (&mut self.format_editor, whole) {
                 (_, _) if data.is_null() => {}
+                // Also without a merged answer: events are numbered, and the last ones must go on
+                // counting.
                 (FormatEditor::Responses(items), whole) => items.rewrite_end(&mut data, whole),
                 (FormatEditor::Anthropic(_), Some(whole)) => {
                     anthropic::rewrite_end(&mut data, whole)

@@ -36,6 +36,7 @@ impl ResponsesItems {
             "created" | "in_progress" | "queued" if self.is_later_round => {
                 return EventAction::Drop;
             }
+            // This event carries the answer as a whole, which is known once all rounds are merged.
             "completed" | "incomplete" | "failed" | "cancelled" => return EventAction::Hold,
             _ => {}
         }
@@ -68,6 +69,7 @@ impl ResponsesItems {
 
     pub(super) fn begin_next_round(&mut self) {
         self.is_later_round = true;
+        // `sent_count` and `next_number` stay: the client counts on over all rounds.
         self.client_indexes.clear();
     }
 
