@@ -33,8 +33,10 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When no benchmark has the name, or one fails.
 pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
+    // Cargo knows the benchmarks: a new one needs no entry here.
     let metadata = Metadata::load(MetadataScope::Workspace)?;
     let packages = metadata.packages;
+    // Also the check of the name: a misspelt one must not run nothing and succeed.
     let commands = bench_commands(&packages, arguments);
     if commands.is_empty() {
         let all: Vec<String> = packages.iter().flat_map(benchmark_names).collect();
@@ -48,6 +50,7 @@ pub(crate) fn run_benchmarks(arguments: &Arguments) -> Result<()> {
         if let Some(server) = &server {
             command.env(postgres::VARIABLE, server.address());
         }
+        // Ours first, peers right after, so that both meet the machine in the same state.
         shell::run_step(&package, &again, || shell::run_command(command))?;
         if arguments.peers {
             peers::measure_peers(Path::new(&metadata.target_directory), &package)?;
@@ -100,6 +103,7 @@ fn bench_commands(packages: &[Package], arguments: &Arguments) -> Vec<(String, C
         let named: Vec<&str> = benchmark_targets(package)
             .filter(|bench| is_named(bench))
             .collect();
+        // Without `--bench` cargo would run all benchmarks of the package.
         if named.is_empty() {
             continue;
         }

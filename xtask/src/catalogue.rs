@@ -72,6 +72,7 @@ pub(crate) fn download_wheel(directory: &Path) -> Result<PathBuf> {
     ensure!(status.success(), "pip download litellm failed: {status}");
     fs::read_dir(directory)?
         .filter_map(|entry| Some(entry.ok()?.path()))
+        // The folder was empty before, so there is one at most.
         .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
         .context("pip downloaded no wheel")
 }
@@ -91,6 +92,7 @@ fn read_source(source: &Path) -> Result<(Map<String, Value>, String)> {
             .context("running unzip")?;
         ensure!(output.status.success(), "{TABLE} is not in the wheel");
         let name = source.file_name().unwrap_or_default().to_string_lossy();
+        // A wheel is called name-version-….whl.
         let version = name.split('-').nth(1).unwrap_or("unknown").to_owned();
         (output.stdout, version)
     } else {
@@ -109,6 +111,7 @@ fn build_models(
     for take in &facts.take {
         let before = models.len();
         for (key, entry) in table {
+            // The table also has embeddings, images and speech, which take no conversation.
             if entry["litellm_provider"] != json!(take.from)
                 || !matches!(entry["mode"].as_str(), Some("chat" | "responses"))
             {
@@ -124,12 +127,14 @@ fn build_models(
             }
         }
         ensure!(
+            // A provider that was renamed in the source would otherwise vanish without a word.
             models.len() > before,
             "nothing taken from {} for {}",
             take.from,
             take.provider
         );
     }
+    // After the source's models, because each is a copy of one of them.
     for extra in &facts.model {
         let id = require_text(extra, "id")?;
         let like = require_text(extra, "like")?;
@@ -140,6 +145,7 @@ fn build_models(
         model.insert("id".to_owned(), json!(id));
         models.insert(id.to_owned(), model);
     }
+    // Before the facts: one that names only the undated model would make its dated copies differ.
     drop_equal_snapshots(&mut models);
     for fact in &facts.fact {
         for pattern in &fact.models {
@@ -150,6 +156,7 @@ fn build_models(
                     merge_fields(model, &fact.set);
                 }
             }
+            // A fact that no longer fits is out of date and has to be looked at.
             ensure!(matched, "the fact for {pattern:?} matches no model");
         }
     }
@@ -184,10 +191,12 @@ fn convert_entry(
     model.insert("id".to_owned(), json!(id));
     model.insert("provider".to_owned(), json!(take.provider));
     for (name, value) in &take.defaults {
+        // These two are merged with what the source says, further down.
         if name != "cache" && name != "capabilities" {
             model.insert(name.clone(), value.clone());
         }
     }
+    // The source has some numbers as floats.
     model.insert("context_window".to_owned(), json!(window as u64));
     if let Some(limit) = entry["max_output_tokens"].as_f64() {
         model.insert("output_limit".to_owned(), json!(limit as u64));
@@ -204,6 +213,7 @@ fn convert_entry(
 fn read_prices(entry: &Value) -> Result<Value> {
     let mut prices = read_tier_prices(entry, "")?;
     let mut tiers: BTreeMap<u64, Map<String, Value>> = BTreeMap::new();
+    // The source has the threshold in the field's name; these are the ones there are.
     for above in [32, 100, 128, 200, 256, 272] {
         let tier = read_tier_prices(entry, &format!("_above_{above}k_tokens"))?;
         if !tier.is_empty() {
@@ -217,6 +227,7 @@ fn read_prices(entry: &Value) -> Result<Value> {
             .unwrap_or(0.0) as u64;
         let found = read_tier_prices(tier, "")?;
         match from {
+            // The tier that begins at nothing is the base price.
             0 => prices.extend(found),
             from => drop(tiers.insert(from, found)),
         }
@@ -250,9 +261,11 @@ fn read_tier_prices(entry: &Value, suffix: &str) -> Result<Map<String, Value>> {
     ] {
         if let Some(cost) = entry[format!("{field}{suffix}")].as_f64() {
             ensure!(
+                // A price per thousand or million tokens by mistake would lie far above this.
                 (0.0..0.1).contains(&cost),
                 "{field}{suffix} is {cost} dollars a token"
             );
+            // As decimal text and per million tokens: prices are never computed with floats later.
             let dollars = format!("{:.6}", cost * 1e6);
             let dollars = dollars.trim_end_matches('0').trim_end_matches('.');
             prices.insert(name.to_owned(), json!(dollars));
@@ -288,6 +301,7 @@ fn model_capabilities(entry: &Value, take: &ProviderImport) -> Value {
                 .or_insert_with(|| value.clone());
         }
     }
+    // What is false is left out: absent means the same, and the file stays small.
     capabilities.retain(|_, value| *value == json!(true));
     Value::Object(capabilities)
 }
@@ -296,6 +310,7 @@ fn cache_settings(entry: &Value, take: &ProviderImport) -> Value {
     let caches = entry["supports_prompt_caching"] == json!(true)
         || entry["cache_read_input_token_cost"].is_number();
     let mut cache = match take.defaults.get("cache") {
+        // How a provider caches stands in the facts; the source only says whether a model does.
         Some(Value::Object(cache)) if caches => cache.clone(),
         _ => return json!({"kind": "none"}),
     };
@@ -309,6 +324,7 @@ fn cache_settings(entry: &Value, take: &ProviderImport) -> Value {
 fn drop_equal_snapshots(models: &mut BTreeMap<String, Map<String, Value>>) {
     let same = |a: &Map<String, Value>, b: &Map<String, Value>| {
         a.iter().all(|(name, value)| {
+            // Dated names differ in these by nature.
             matches!(name.as_str(), "id" | "retires") || b.get(name) == Some(value)
         })
     };
@@ -327,6 +343,7 @@ fn drop_equal_snapshots(models: &mut BTreeMap<String, Map<String, Value>>) {
 
 /// The id without `-YYYYMMDD` or `-YYYY-MM-DD`.
 fn without_date(id: &str) -> Option<&str> {
+    // `-20250929` and `-2025-09-29`.
     [9, 11].into_iter().find_map(|length| {
         let (base, date) = id.split_at_checked(id.len().checked_sub(length)?)?;
         let digits = date.bytes().filter(u8::is_ascii_digit).count();
@@ -341,6 +358,7 @@ fn format_catalogue(
     version: &str,
 ) -> Result<String> {
     let mut rows: Vec<&Map<String, Value>> = models.values().collect();
+    // One model a line in a fixed order: an update is read as a diff.
     rows.sort_by_key(|model| (model["provider"].to_string(), model["id"].to_string()));
     let rows: Vec<String> = rows
         .into_iter()
@@ -393,6 +411,7 @@ fn is_glob_match(pattern: &str, text: &str) -> bool {
     let Some(mut tail) = text.strip_prefix(head) else {
         return false;
     };
+    // The part behind the last star must end the text; those between may stand anywhere, in order.
     let mut parts: Vec<&str> = rest.split('*').collect();
     let last = parts.pop().unwrap_or_default();
     for part in parts {

@@ -19,6 +19,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// The failing step, why it failed, and the command that repeats only that step.
 pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
+    // From here on the order is by cost: what takes a second fails before what takes minutes.
     run_command_step("fmt", cargo_with_args(&["fmt", "--all", "--check"]))?;
     shell::run_step("tidy", "cargo xtask tidy", tidy::run_checks)?;
     shell::run_step("licences", "cargo xtask licences", licences::check_licences)?;
@@ -42,6 +43,7 @@ pub(crate) fn run_all_steps(arguments: &Arguments) -> Result<()> {
 /// The documentation of the libraries; a broken link is an error.
 fn doc_command() -> Command {
     let mut docs = cargo_with_args(&["doc", "--workspace", "--no-deps", "--lib"]);
+    // `cargo doc` has no option for it, and a broken link is only a warning by itself.
     docs.env("RUSTDOCFLAGS", "-D warnings");
     docs
 }
@@ -53,6 +55,7 @@ fn cargo_with_args(arguments: &[&str]) -> Command {
 }
 
 fn run_command_step(name: &str, command: Command) -> Result<()> {
+    // Written down first: running the command consumes it.
     let again = shell::command_line(&command);
     shell::run_step(name, &again, || shell::run_command(command))
 }

@@ -34,6 +34,8 @@ pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
     for list in NODE.iter().chain([&PYTHON]) {
         let list = lists.join(list);
         let text = fs::read(&list).with_context(|| format!("reading {}", list.display()))?;
+        // The name of the folder is a hash of the lists: a changed list is installed anew. This
+        // hasher may differ between versions of Rust; then they are installed once more.
         text.hash(&mut hasher);
     }
     let all = target.join("clients");
@@ -48,6 +50,7 @@ pub(crate) fn ensure_installed(target: &Path) -> Result<PathBuf> {
     }
     fs::create_dir_all(&home)?;
     install_clients(&lists, &home)?;
+    // Last of all: an installation that was cut off has no marker and is not taken for a whole one.
     fs::write(home.join(COMPLETE_MARKER), "")?;
     Ok(home)
 }
@@ -58,6 +61,8 @@ fn install_clients(lists: &Path, home: &Path) -> Result<()> {
     venv.args(["-m", "venv"]).arg(&environment);
     shell::run_command(venv)?;
     let programs = environment.join("bin");
+    // The environment's own Python, whose packages go nowhere else. The list names every package,
+    // so pip need not look for more.
     let mut pip = Command::new(programs.join("python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
         .arg(lists.join(PYTHON));
@@ -67,6 +72,8 @@ fn install_clients(lists: &Path, home: &Path) -> Result<()> {
         fs::copy(lists.join(list), home.join(name))?;
     }
     let mut npm = Command::new(programs.join("npm"));
+    // `ci` takes exactly what the lock file says; packages run no scripts of their own while they
+    // are installed.
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         .arg("--prefix")
         .arg(home);

@@ -44,10 +44,12 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     let metadata = Metadata::load(MetadataScope::Workspace)?;
     let directory = PathBuf::from(&metadata.target_directory);
     let mut build = shell::cargo_command();
+    // A release has the versions that were tested, so the lock file may not change here.
     build.args(["build", "--profile", "dist", "--locked", "-p", PACKAGE]);
     let mut built = directory.clone();
     if let Some(target) = &arguments.target {
         build.args(["--target", target]);
+        // With `--target` cargo puts the output one folder deeper.
         built.push(target);
     }
     if let Some(features) = &arguments.features {
@@ -59,6 +61,7 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         .target
         .clone()
         .map_or_else(query_host_target, Ok)?;
+    // Of the target and not of this machine: it may be built for another one.
     let windows = target.contains("windows");
     let program = if windows {
         format!("{PROGRAM}.exe")
@@ -72,6 +75,8 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
     let version = package.map(|package| package.version.as_str());
     let version = version.with_context(|| format!("no package {PACKAGE}"))?;
     let name = format!("{PROGRAM}-{version}-{target}");
+    // Packed from a folder of its own name, so that unpacking makes one folder and nothing beside
+    // it.
     let staged = tempfile::tempdir()?;
     let folder = staged.path().join(&name);
     fs::create_dir(&folder)?;
@@ -94,6 +99,7 @@ pub(crate) fn build_release(arguments: &Arguments) -> Result<()> {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
+    // The form that `sha256sum --check` reads: two spaces between.
     let line = format!("{sum}  {name}.tar.gz\n");
     fs::write(out.join(format!("{name}.tar.gz.sha256")), &line)?;
     println!("{}, {} bytes\n{line}", archive.display(), bytes.len());
@@ -116,6 +122,7 @@ fn copy_recursively(from: &Path, to: &Path) -> Result<()> {
         return Ok(());
     }
     if !from.is_dir() {
+        // A release without its licence must not be made.
         bail!("{} is not there", from.display());
     }
     fs::create_dir(to)?;

@@ -73,6 +73,7 @@ impl Metadata {
         let mut command = shell::cargo_command();
         command.args(["metadata", "--format-version", "1"]);
         if reach == MetadataScope::Workspace {
+            // The workspace's own manifests need no network, and no resolving of versions.
             command.args(["--no-deps", "--offline"]);
         }
         Self::from_command(command.current_dir(shell::workspace_root()))
@@ -88,6 +89,7 @@ impl Metadata {
                 String::from_utf8_lossy(&output.stderr).trim()
             );
         }
+        // Fields that are not named here are ignored: cargo may add some.
         serde_json::from_slice(&output.stdout)
             .context("`cargo metadata` answered in an unknown form")
     }
@@ -101,6 +103,7 @@ impl Package {
         let relative = directory
             .strip_prefix(shell::workspace_root())
             .unwrap_or(directory);
+        // Findings and tables name paths the same way on every platform.
         relative.to_string_lossy().replace('\\', "/")
     }
 

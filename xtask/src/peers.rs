@@ -25,6 +25,7 @@ pub(crate) fn measure_peers(target: &Path, package: &str) -> Result<()> {
     match package {
         "contexture" => measure_stores(target),
         "contexture-compile" => measure_compilers(target),
+        // For most benchmarks there is nobody to compare with.
         _ => Ok(()),
     }
 }
@@ -37,6 +38,7 @@ fn create_install_directory(target: &Path, name: &str) -> Result<PathBuf> {
 
 fn measure_compilers(target: &Path) -> Result<()> {
     let home = create_install_directory(target, "peers-compile")?;
+    // Installed once: what is there already stays, so a second run needs no network.
     if !home.join("node_modules/@context-chef/core").is_dir() {
         install_npm_packages(&home, &CONTEXT_CHEF.map(str::to_owned))?;
     }
@@ -74,6 +76,7 @@ fn measure_compilers(target: &Path) -> Result<()> {
             "it",
         ]);
         test.args(["what_is_dropped_is_told_or_found", "--", "--nocapture"]);
+        // Asks the test for its full dose.
         test.env("CONTEXTURE_SOAK", "1");
         test.env("CONTEXTURE_PEER_VIEWS", &views);
         shell::run_command(test)
@@ -82,6 +85,8 @@ fn measure_compilers(target: &Path) -> Result<()> {
 
 fn measure_stores(target: &Path) -> Result<()> {
     let home = create_install_directory(target, "peers")?;
+    // On the same disk as the build, and not in memory: writing through is part of what is
+    // measured.
     let databases = tempfile::tempdir_in(&home)?;
     let node = ensure_node(&home)?;
     shell::run_step("peers", "@deepagents/context, nanoseconds", || {
@@ -104,6 +109,7 @@ fn run_measurement(command: &mut Command, databases: &Path) -> Result<()> {
 /// Beside the packages, where imports find them.
 fn install_script(home: &Path, name: &str) -> Result<PathBuf> {
     let to = home.join(name);
+    // Node looks for packages beside the script, so the script goes where they are.
     std::fs::copy(shell::workspace_root().join("xtask/peers").join(name), &to)?;
     Ok(to)
 }
@@ -112,6 +118,7 @@ fn ensure_node(home: &Path) -> Result<PathBuf> {
     let modules = home.join("node_modules");
     if !modules.join("@deepagents/context").is_dir() {
         let mut packages = vec![DEEPAGENTS.to_owned()];
+        // Only where the machine's Node is too old for the module.
         if !has_sqlite("node") {
             packages.push(format!(
                 "node-{}-{}@24",
@@ -121,6 +128,7 @@ fn ensure_node(home: &Path) -> Result<PathBuf> {
         }
         install_npm_packages(home, &packages)?;
     }
+    // One that was installed earlier is used in later runs too.
     let own = modules.join(format!(
         "node-{}-{}/bin/node",
         npm_platform()?,
@@ -134,6 +142,7 @@ fn ensure_node(home: &Path) -> Result<PathBuf> {
 }
 
 fn install_npm_packages(home: &Path, packages: &[String]) -> Result<()> {
+    // A manifest of its own; private, because nothing here is published.
     std::fs::write(home.join("package.json"), "{\"private\":true}")?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"])

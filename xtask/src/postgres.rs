@@ -54,11 +54,14 @@ impl PostgresServer {
         let directory = tempfile::Builder::new()
             .prefix("contexture-postgres-")
             .tempdir()?;
+        // Random by the seed that every `RandomState` has: enough for a server that others on this
+        // machine must not use by chance.
         let password = format!("{:016x}", RandomState::new().hash_one("password"));
         let data = directory.path().join("data");
         init_database(&programs, directory.path(), &data, &password)?;
         let mut failure = anyhow::anyhow!("not tried");
         for _ in 0..ATTEMPTS {
+            // The listener is closed at once, so that the server can take its port.
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
             match launch_server(&programs, &data, port, files) {
                 Ok(child) => {
@@ -92,6 +95,7 @@ impl Drop for PostgresServer {
             .and_then(|lines| lines.lines().next().map(str::to_owned));
         let server = server.unwrap_or_else(|| self.child.id().to_string());
         let _ = Command::new("kill").args(["-INT", server.trim()]).status();
+        // The directory is removed after this: the server must have left it.
         let _ = self.child.wait();
     }
 }
@@ -109,6 +113,7 @@ fn find_programs() -> Option<PathBuf> {
             (version, entry.path().join("bin"))
         })
         .collect();
+    // By number: as text, 9 would come after 10.
     installed.sort();
     directories.extend(installed.into_iter().rev().map(|(_, path)| path));
     directories.into_iter().find(|directory| {
@@ -124,6 +129,7 @@ fn install_postgres() -> Result<PathBuf> {
          name a server in {VARIABLE}=postgres://user:password@host:port/database"
     );
     let has_apt = Path::new("/usr/bin/apt-get").is_file();
+    // Never by sudo: nobody is asked for a password in the middle of a test run.
     ensure!(has_apt && is_root(), "{by_hand}");
     println!("   PostgreSQL is not installed; installing it with apt-get");
     let apt = |words: &[&str]| {
@@ -162,6 +168,7 @@ fn server_program(programs: &Path, name: &str) -> Command {
 fn init_database(programs: &Path, directory: &Path, data: &Path, password: &str) -> Result<()> {
     let password_file = directory.join("password");
     writeln!(std::fs::File::create(&password_file)?, "{password}")?;
+    // The server runs as another user, who must own what it writes.
     if is_root() {
         let mut chown = Command::new("chown");
         chown.args(["-R", "postgres"]).arg(directory);
@@ -201,7 +208,9 @@ fn launch_server(programs: &Path, data: &Path, port: u16, files: DiskSync) -> Re
     command.arg("-D").arg(data).args(["-p", &port.to_string()]);
     let settings = [
         "listen_addresses=127.0.0.1",
+        // No socket: its usual folder may belong to a server that is there already.
         "unix_socket_directories=",
+        // Tests run side by side, each with connections of its own.
         "max_connections=400",
         "synchronous_commit=on",
         "log_min_messages=panic",
@@ -224,6 +233,7 @@ fn launch_server(programs: &Path, data: &Path, port: u16, files: DiskSync) -> Re
     // The server writes its state into the last line of this file when it is ready.
     let state = data.join("postmaster.pid");
     loop {
+        // Most likely the port was taken; the caller tries another.
         if let Some(status) = child.try_wait()? {
             bail!("the PostgreSQL server ended at once ({status})");
         }

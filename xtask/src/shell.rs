@@ -44,6 +44,7 @@ pub(crate) fn command_line(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
         .filter_map(|(name, value)| {
+            // A variable without a value is one that was removed; it is not typed.
             let value = value?.to_string_lossy().into_owned();
             Some(format!(
                 "{}={}",
@@ -67,6 +68,7 @@ pub(crate) fn command_line(command: &Command) -> String {
 }
 
 fn quote_for_shell(word: &str) -> String {
+    // Enough for the words that tasks use; it is for people to read, not for a shell at any price.
     if word.contains([' ', '\'', '(', '|', '&']) {
         format!("\"{word}\"")
     } else {
@@ -80,8 +82,10 @@ fn quote_for_shell(word: &str) -> String {
 /// When the program cannot be started or does not succeed; the message repeats the command.
 pub(crate) fn run_command(mut command: Command) -> Result<()> {
     let typed = command_line(&command);
+    // Before it runs, so that one sees what takes so long.
     println!("   {typed}");
     let status = command
+        // Tasks may be started from any folder; relative paths mean the same in each.
         .current_dir(workspace_root())
         .status()
         .with_context(|| format!("`{typed}` could not be started"))?;

@@ -48,11 +48,13 @@ enum TestRunner {
 /// When one fails, or cargo cannot be run.
 pub(crate) fn run_tests(rest: &[String]) -> Result<()> {
     let metadata = Metadata::load(MetadataScope::Workspace)?;
+    // Before the server starts: building the runner can take minutes, in which it would idle.
     let runner = find_runner(&metadata.target_directory);
     let server = start_server_if_needed(rest)?;
     let mut command = test_command(&runner, rest);
     set_server_address(&mut command, server.as_ref());
     set_clients_directory(&mut command, rest, &metadata.target_directory);
+    // Tests first: where one fails, the documentation examples are not run.
     shell::run_command(command)?;
     match doc_test_command(&metadata.packages, rest) {
         Some(examples) => shell::run_command(examples),
@@ -76,6 +78,7 @@ pub(crate) fn run_soak_tests(rest: &[String]) -> Result<()> {
             command.args(["--run-ignored", "all", "--profile", "soak"]);
         }
         TestRunner::CargoTest => {
+            // What follows `--` is for the test programs. A user's own words stand before it.
             command.args(["--", "--include-ignored"]);
         }
     }
@@ -114,6 +117,7 @@ fn set_clients_directory(command: &mut Command, rest: &[String], target_director
     if !is_any_selected(rest, &WITH_CLIENTS) || std::env::var_os(clients::VARIABLE).is_some() {
         return;
     }
+    // No error: without network most tests can still run.
     match clients::ensure_installed(Path::new(target_directory)) {
         Ok(home) => {
             command.env(clients::VARIABLE, home);
@@ -198,6 +202,7 @@ fn test_command(runner: &TestRunner, rest: &[String]) -> Command {
         // What nextest runs by default; examples in the documentation follow in their own step.
         TestRunner::CargoTest => command.args(["test", "--no-fail-fast", "--tests"]),
     };
+    // With a selection, `--workspace` would overrule it.
     if package_selection(rest).is_empty() {
         command.arg("--workspace");
     }
@@ -210,6 +215,7 @@ fn doc_test_command(packages: &[Package], rest: &[String]) -> Option<Command> {
     let selection = package_selection(rest);
     let is_filtered = selection.len() < rest.len();
     let is_selected = |package: &Package| {
+        // The end decides: `-pname` and `--package=name` have the name behind the option.
         selection.is_empty() || selection.iter().any(|word| word.ends_with(&package.name))
     };
     let libraries: Vec<&str> = packages
@@ -242,6 +248,8 @@ fn package_selection(rest: &[String]) -> Vec<&str> {
     while let Some(word) = words.next() {
         if word == "-p" || word == "--package" {
             selected.push(word.as_str());
+            // Both words count: the number of words says whether anything else, a filter, was
+            // given.
             selected.extend(words.next().map(String::as_str));
         } else if word.starts_with("--package=")
             || (word.starts_with("-p") && !word.starts_with("--"))

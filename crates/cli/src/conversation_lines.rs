@@ -40,6 +40,7 @@ pub(crate) async fn export_conversation(
     out: &mut dyn Write,
 ) -> Outcome<()> {
     let mut export = Export::new(store, owner, id).await?;
+    // A batch at a time, however long the conversation is.
     while let Some(lines) = export.next_lines().await? {
         out.write_all(lines.as_bytes())?;
     }
@@ -76,6 +77,7 @@ pub(crate) fn open_if_portable(source: &InputSource) -> Outcome<Option<Box<dyn B
         InputSource::Stdin => Box::new(io::stdin().lock()),
         InputSource::File(_) => Box::new(source.open_reader()?),
     };
+    // Looked at without consuming: whoever reads it as another format starts at the first byte.
     let begins = input
         .fill_buf()
         .map_err(|error| unreadable_input(source, &error))?;
@@ -129,10 +131,14 @@ pub(crate) async fn import_conversations(
     let mut number = 0;
     let mut line = String::new();
     loop {
+        // The importer counts lines from 1 in each conversation; this is added to tell the line of
+        // the file.
         let before = number;
         let mut incoming: Option<PortableImport<'_>> = None;
         loop {
             line.clear();
+            // One byte more than the longest line the store takes: a longer one is refused for its
+            // length instead of filling memory.
             let limit = (longest as u64).saturating_add(1);
             let read = Read::take(&mut *input, limit).read_line(&mut line);
             let read = read.map_err(|error| unreadable_input(source, &error))?;
@@ -140,9 +146,12 @@ pub(crate) async fn import_conversations(
                 break;
             }
             number += 1;
+            // The first line says whether a conversation or values follow.
             let incoming = incoming.get_or_insert_with(|| PortableImport::new(&line, store, owner));
             let taken = incoming.import_line(line.trim_end_matches('\n')).await;
             taken.map_err(|error| import_failure(error, before, source, &whole))?;
+            // The writer always begins the last line of a conversation so; a file may hold several,
+            // one behind the other.
             if line.starts_with(r#"{"end":"#) {
                 break;
             }
@@ -150,6 +159,7 @@ pub(crate) async fn import_conversations(
         let Some(incoming) = incoming else {
             return Ok(whole);
         };
+        // Also where the input ended too early: the importer knows that the end is missing.
         if let Err(error) = incoming.finish_into(&mut whole).await {
             return Err(import_failure(error, before, source, &whole));
         }
@@ -165,6 +175,7 @@ fn import_failure(
     let line = before + error.line;
     let failure = Failure::from(error.source).with_context(format!("{source} line {line}"));
     let failure = match failure.exit {
+        // What a file says is input: refused by the store, it is bad input here.
         Exit::Refused => Failure {
             exit: Exit::BadInput,
             ..failure

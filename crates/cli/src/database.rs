@@ -22,6 +22,8 @@ use crate::output::failure::{Failure, Outcome};
 /// No directory is named by the environment.
 pub(crate) fn resolve_address(globals: &Globals) -> Outcome<String> {
     match &globals.db {
+        // An empty variable is a slip in a script; a database without a name would be made
+        // somewhere.
         Some(address) if address.is_empty() => {
             Err(Failure::usage("the name of the database is empty")
                 .with_hint("give a file: --db FILE, or unset CONTEXTURE_DB"))
@@ -41,6 +43,7 @@ fn default_file() -> Outcome<PathBuf> {
     // The specification of these directories says that a relative path is to be ignored.
     let data = set("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let data = data.or_else(|| set("HOME").map(|home| home.join(".local").join("share")));
+    // Windows, where HOME is not set as a rule.
     let data = data.or_else(|| set("LOCALAPPDATA"));
     data.map(|data| data.join("contexture").join("contexture.db"))
         .ok_or_else(|| {
@@ -80,6 +83,7 @@ pub(crate) async fn open_engine(globals: &Globals, missing: WhenMissing) -> Outc
     }
     if let Some(file) = sqlite_path(&address) {
         match missing {
+            // SQLite would make an empty file by opening it.
             WhenMissing::Refuse if !file.exists() => {
                 let message = format!("there is no database at `{}` yet", file.display());
                 return Err(Failure::new(Exit::NotFound, "no_database", message)
@@ -101,6 +105,7 @@ fn ensure_database_directory(file: &Path, globals: &Globals) -> Outcome<()> {
         return Ok(());
     }
     let shown = directory.display();
+    // Also set by CONTEXTURE_DB: it is the same option.
     if globals.db.is_some() {
         let message = format!("no directory `{shown}` for the database");
         return Err(Failure::new(Exit::Database, "no_directory", message)
@@ -123,7 +128,9 @@ pub(crate) fn is_postgres(address: &str) -> bool {
 pub(crate) fn sqlite_path(address: &str) -> Option<&Path> {
     match address.split_once(':') {
         Some(("memory", _)) => None,
+        // Both `sqlite:file` and `sqlite://file` are usual.
         Some(("sqlite", path)) => Some(Path::new(path.strip_prefix("//").unwrap_or(path))),
+        // Another scheme. A lone colon may be part of a file's name, or a drive's letter.
         Some((_, rest)) if rest.starts_with("//") => None,
         _ => Some(Path::new(address)),
     }
@@ -146,6 +153,7 @@ pub(crate) async fn reopen_with_catalogue(
     catalogue: Catalogue,
 ) -> Outcome<Conversation> {
     let engine = chat.engine().clone().with_catalogue(catalogue);
+    // A handle keeps the engine it was opened with, so it is opened once more.
     let again = engine.conversation(chat.id().as_str());
     let again = again.owner(chat.owner().as_str());
     Ok(again.branch(chat.branch().as_str()).open_existing().await?)
@@ -176,7 +184,10 @@ pub(crate) async fn open_conversation(
             what: EntityKind::Conversation,
             name,
         })) => {
+            // Only after the exact name was tried: the usual case reads no list.
             let near = find_similar_names(&engine, globals, &name).await?;
+            // Only where exactly one begins so; guessing between two could change the wrong
+            // conversation.
             if let [only] = near.prefix_matches.as_slice() {
                 return Ok(open(only).await?);
             }
@@ -184,6 +195,7 @@ pub(crate) async fn open_conversation(
                 what: EntityKind::Conversation,
                 name,
             });
+            // Likelier ones first, as only a few are named.
             let mut names = [near.prefix_matches, near.substring_matches].concat();
             names.truncate(MAX_SUGGESTIONS);
             Err(if names.is_empty() {
@@ -250,6 +262,7 @@ async fn find_similar_names(
         for conversation in &page.conversations {
             let id = conversation.id.as_str();
             let lower = id.to_lowercase();
+            // With its exact case: this match opens a conversation, the others only suggest one.
             if name.len() >= MIN_ID_PREFIX && id.starts_with(name) {
                 found.prefix_matches.push(id.to_owned());
             } else if found.substring_matches.len() < MAX_SUGGESTIONS

@@ -85,6 +85,8 @@ impl InputSource {
             Self::Stdin => Box::new(io::stdin().lock()),
             Self::File(path) => {
                 let file = fs::File::open(path).map_err(|error| unreadable_file(path, &error))?;
+                // Opening a directory succeeds on Unix; only reading it fails, with a message that
+                // helps nobody.
                 if path.is_dir() {
                     return Err(directory_failure(path));
                 }
@@ -95,6 +97,7 @@ impl InputSource {
     }
 
     fn decode_text(&self, bytes: Vec<u8>) -> Outcome<String> {
+        // A zero byte is valid UTF-8, so this has to be asked first. Text has none.
         if bytes.iter().take(BINARY_CHECK_BYTES).any(|byte| *byte == 0) {
             let message = format!("{self} is a binary file, expected text");
             return Err(Failure::bad_input("not_text", message));
@@ -115,6 +118,7 @@ impl InputSource {
 
 fn read_stdin() -> Outcome<Vec<u8>> {
     let mut stdin = io::stdin().lock();
+    // Waiting without a word for somebody to type a whole document looks like a hang.
     if stdin.is_terminal() {
         return Err(Failure::usage("no input: standard input is a terminal")
             .with_hint("name a file, or pipe the input in"));

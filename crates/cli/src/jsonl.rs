@@ -35,6 +35,7 @@ fn answer_each_line(
     let mut exit = Exit::Done;
     let mut line = Vec::new();
     loop {
+        // One buffer for all lines: it grows to the longest and stays.
         line.clear();
         let read = |error: io::Error| {
             Failure::new(
@@ -45,12 +46,15 @@ fn answer_each_line(
         };
         let length = input
             .by_ref()
+            // Input without line ends would otherwise fill the memory.
             .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
             .map_err(read)?;
         if length == 0 {
             return Ok(exit);
         }
+        // The rest of that line would be read as a line of its own, so nothing more can be
+        // answered.
         if length as u64 == MAX_LINE_BYTES && line.last() != Some(&b'\n') {
             return Err(Failure::bad_input(
                 "line_too_long",
@@ -59,6 +63,7 @@ fn answer_each_line(
         }
         let answered = decode_line(&line).and_then(&mut answer);
         let json = answered.unwrap_or_else(|failure| {
+            // The failure is an answer too; the exit code tells that there was one.
             exit = Exit::Findings;
             failure.to_json().to_string()
         });
@@ -73,6 +78,7 @@ fn answer_each_line(
 
 fn decode_line(line: &[u8]) -> Outcome<&str> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
+    // Files from Windows.
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let text = std::str::from_utf8(line).map_err(|error| {
         let at = error.valid_up_to();

@@ -64,6 +64,7 @@ impl LogOptions {
             .with_writer(io::stderr)
             .log_internal_errors(false);
         let lines = match self.log_format {
+            // Logs end up in files and collectors, where colour codes are noise.
             LogFormat::Text => lines.with_ansi(false).boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };
@@ -82,10 +83,12 @@ where
         + 'static,
 {
     use contexture::otlp::{OtlpOptions, build_otlp};
+    // Built in is not switched on: without an address nothing is sent anywhere.
     if !is_collector_configured() {
         return install_subscriber(said).map(|()| LogGuard { _guard: None });
     }
     let wrong = |error: String| Failure::bad_input("collector", error);
+    // What the environment says goes before our own name.
     let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
     let options = OtlpOptions {
         service: (!named).then(|| "contexture".to_owned()),

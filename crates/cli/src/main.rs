@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Ok(line) => line,
         Err(error) => return report_parse_error(&error),
     };
+    // Before anything is written: the choice is global.
     line.globals.color.apply_globally();
     let exit = match run_command(&line) {
         Ok(exit) => exit,
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
 
 /// Help and version, or what is wrong with the command line.
 fn report_parse_error(error: &clap::Error) -> ExitCode {
+    // The command line could not be parsed, so the option is looked for by its bare word.
     let as_json = std::env::args_os().any(|argument| argument == "--json");
     if !error.use_stderr() || !as_json {
         // A closed pipe is all that can go wrong here.
@@ -66,6 +68,7 @@ fn report_parse_error(error: &clap::Error) -> ExitCode {
         .into();
     }
     let text = error.render().to_string();
+    // Behind this line stands help for people, which a program has no use for.
     let said = text.lines().take_while(|line| !line.starts_with("Usage:"));
     let said: Vec<&str> = said
         .map(str::trim)

@@ -69,6 +69,7 @@ pub(crate) fn parse_session(text: &str, said: &SessionHints<'_>) -> Outcome<Pars
         ..ReadOptions::default()
     };
     let session = choose_session(read_sessions(format, text, &options)?, said.number)?;
+    // A session may have several ends; the first one is shown where none can be chosen.
     let transcript = session.heads.first().map(|head| session.transcript(head));
     Ok(ParsedSession {
         transcript: transcript.unwrap_or_default(),
@@ -107,6 +108,7 @@ pub(crate) fn document_format(text: &str, name: &str) -> Outcome<Format> {
 fn choose_session(mut sessions: Vec<Session>, number: Option<usize>) -> Outcome<Session> {
     let many = sessions.len();
     let index = match (number, many) {
+        // People count from 1; a zero leads to the error below.
         (Some(number), _) => number.checked_sub(1),
         (None, 1) => Some(0),
         (None, _) => {
@@ -117,6 +119,7 @@ fn choose_session(mut sessions: Vec<Session>, number: Option<usize>) -> Outcome<
         }
     };
     match index.filter(|index| *index < many) {
+        // The others are dropped, so their order no longer matters.
         Some(index) => Ok(sessions.swap_remove(index)),
         None => {
             let message = format!("it holds {many} sessions, there is no other");

@@ -46,6 +46,7 @@ pub(crate) fn scan_skills(folders: &[PathBuf], unknown: UnknownFields) -> Outcom
             return Err(Failure::new(Exit::NotFound, "no_such_folder", message)
                 .with_hint("name a folder that holds skills: FOLDER/NAME/SKILL.md"));
         }
+        // A likely slip: such a folder holds no folders of skills, and nothing would be found.
         if folder.join("SKILL.md").exists() {
             let message = format!("`{shown}` is a skill, expected a folder that holds skills");
             return Err(Failure::usage(message).with_hint(format!(
@@ -81,6 +82,7 @@ pub(crate) fn scan_skills(folders: &[PathBuf], unknown: UnknownFields) -> Outcom
         problem(path, "unknown_fields", message)
     });
     let mut problems: Vec<SkillProblem> = refused.chain(shadowed).chain(unknown).collect();
+    // By path, so that what is wrong with one skill stands together.
     problems.sort();
     Ok(ScannedSkills {
         skills: loaded.skills,
@@ -91,6 +93,7 @@ pub(crate) fn scan_skills(folders: &[PathBuf], unknown: UnknownFields) -> Outcom
 /// The folder above one.
 fn parent_folder(folder: &Path) -> PathBuf {
     match (folder.file_name(), folder.parent()) {
+        // A bare name has an empty parent, which nobody could type.
         (Some(_), Some(above)) if above.as_os_str().is_empty() => ".".into(),
         (Some(_), Some(above)) => above.to_owned(),
         _ => folder.join(".."),

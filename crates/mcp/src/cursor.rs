@@ -17,6 +17,8 @@ pub(crate) fn encode_conversation_cursor(cursor: &ConversationCursor) -> String 
 pub(crate) fn parse_conversation_cursor(text: &str) -> Result<ConversationCursor, ToolCallError> {
     let read = || {
         let (ms, id) = text.split_once('~')?;
+        // The time may be negative, so it is read as signed; the id has its own grammar, which
+        // refuses a second `~`.
         Some(ConversationCursor {
             updated_ms: ms.parse().ok()?,
             id: ConversationId::new(id).ok()?,
@@ -46,12 +48,14 @@ pub(crate) fn parse_hit_cursor(text: &str) -> Result<SearchCursor, ToolCallError
             conversation: ConversationId::new(parts.next()?).ok()?,
             node: parts.next()?.parse::<NodeId>().ok()?,
         };
+        // A fifth part means that somebody made it up.
         parts.next().is_none().then_some(cursor)
     };
     read().ok_or_else(|| invalid_cursor(text))
 }
 
 fn invalid_cursor(text: &str) -> ToolCallError {
+    // It comes from outside and may be of any length.
     let shown: String = text.chars().take(80).collect();
     ToolCallError::new("bad_cursor", format!("{shown:?} is no cursor"))
         .with_hint("give `next_cursor` of the page before as it is, or none for the first page")

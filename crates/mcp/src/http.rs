@@ -59,6 +59,9 @@ pub fn http_service(
     whose: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static,
 ) -> HttpService {
     let server = McpServer::new(engine, Callers::PerRequest(Arc::new(whose)));
+    // Stateless and as plain JSON: the next request may reach another server, which knows nothing
+    // of this one. Hosts and origins guard against pages that reach this server by a name of their
+    // own (DNS rebinding).
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -66,6 +69,7 @@ pub fn http_service(
         .with_allowed_origins(options.origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(options.body_bytes);
+    // The service wants a manager even where no session is kept; this one refuses to make any.
     let sessions = Arc::new(NeverSessionManager::default());
     HttpService(StreamableHttpService::new(
         move || Ok(server.clone()),
@@ -84,11 +88,13 @@ where
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
+    // Always ready: how many requests may run is for whoever mounts the service to say.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The future outlives this borrow; a clone is cheap.
         let service = self.0.clone();
         async move { Ok(service.handle(request).await) }.boxed()
     }

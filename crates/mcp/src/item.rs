@@ -45,11 +45,16 @@ pub(crate) struct ItemExcerpt {
 
 /// Items that people may see, as they are shown together.
 pub(crate) fn excerpt_items(nodes: &[Arc<Node>]) -> Result<Vec<ItemExcerpt>, ToolCallError> {
+    // Some items are for the model only. They keep their positions, so positions of a page may have
+    // gaps.
     let seen = nodes.iter().filter(|node| node.audience.user);
     let texts = seen
         .map(|node| Ok((node, extract_text(node)?)))
         .collect::<Result<Vec<_>, ToolCallError>>()?;
     let lengths = texts.iter().map(|(_, text)| text.chars().count()).collect();
+    // One cap for the page: short items stay whole and only the longest give way. With very many
+    // items the least that is shown may exceed the page's room, which is bounded by the limit on
+    // items.
     let cap = fair_share(lengths, PAGE_CHARACTERS).max(MIN_ITEM_CHARACTERS);
     let shown = texts
         .into_iter()
@@ -74,6 +79,7 @@ pub(crate) fn resource_link(
 }
 
 fn extract_text(node: &Node) -> Result<String, ToolCallError> {
+    // What was removed must not come back by this road.
     if node.redacted_ms.is_some() {
         return Ok("[removed]".to_owned());
     }
@@ -88,6 +94,7 @@ fn item_excerpt(node: &Node, text: String, cap: usize) -> ItemExcerpt {
             "{}…",
             extract_excerpt(&text, TextPosition::line_start(1), u64::MAX, cap).text
         ),
+        // Most items fit: they are moved, not copied.
         false => text,
     };
     ItemExcerpt {
@@ -98,15 +105,18 @@ fn item_excerpt(node: &Node, text: String, cap: usize) -> ItemExcerpt {
         at: format_timestamp(node.created_ms),
         text,
         characters: cut.then_some(characters),
+        // Only what was cut needs a link: the rest is here already.
         link: cut.then(|| Link::new(node.content_hash).to_string()),
     }
 }
 
 /// The largest share that all can have of a room, where those who need less leave the rest to the others.
 pub(crate) fn fair_share(mut needs: Vec<usize>, room: usize) -> usize {
+    // Smallest first: what a short item leaves over is shared by the longer ones.
     needs.sort_unstable();
     let mut left = room;
     for (served, need) in needs.iter().enumerate() {
+        // Never divided by zero: `served` is below the length.
         let share = left / (needs.len() - served);
         if *need > share {
             return share;

@@ -33,6 +33,8 @@ pub(crate) async fn list_resources(
         ..ListConversations::default()
     };
     let page = tools::conversations(visit, list, cursor).await;
+    // Resources have no answer that says an error, as tools have: it becomes an error of the
+    // protocol.
     let page = page.map_err(|trouble| ErrorData::invalid_params(trouble.full_message(), None))?;
     let resources = page
         .conversations
@@ -73,8 +75,12 @@ pub(crate) async fn read_resource(
             let contents = ResourceContents::text(text, name).with_mime_type(TEXT);
             Ok(ReadResourceResult::new(vec![contents]))
         }
+        // The protocol has a code of its own for this. A resource of another owner gives the same,
+        // so nobody learns that it exists.
         Err(trouble) if trouble.is_not_found() => {
             let shown: String = name.chars().take(200).collect();
+            // The protocol names the resource in `data`. The name is cut because it comes from
+            // outside.
             let data = serde_json::json!({ "uri": shown });
             Err(ErrorData::resource_not_found(
                 trouble.full_message(),
@@ -95,6 +101,8 @@ async fn read_linked_item(
     visit: &ToolContext,
     within: &ScopedLink,
 ) -> Result<String, ToolCallError> {
+    // A link alone is a hash of content. Looking it up everywhere would mean reading all
+    // conversations of the owner.
     let Some(id) = &within.conversation else {
         let message = format!("{} does not say in which conversation", within.link);
         return Err(ToolCallError::new("not_found", message)
@@ -109,6 +117,7 @@ async fn read_linked_item(
         MAX_CHARACTERS,
     );
     let mut text = part.text.to_owned();
+    // A resource has no pages. Its end says which tool reads on, and from where.
     if let Some(next) = part.next {
         let said = format!(
             "\n[{} characters in all: read_link with conversation {:?} and from {}{}]\n",
@@ -116,6 +125,7 @@ async fn read_linked_item(
             id.as_str(),
             next.line,
             match next.column {
+                // Cut between lines: the line alone says it.
                 0 => String::new(),
                 column => format!(", column {column}"),
             }

@@ -20,14 +20,17 @@ pub(crate) fn output_schema<T: JsonSchema>() -> JsonObject {
 }
 
 fn generate_schema<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
+    // Not all clients understand `$ref` and `$schema`: a schema stands without both.
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let settings = settings.with_transform(RecursiveTransform(simplify_schema));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // The root's are the Rust type's; the tool has a title and a description of its own.
     schema.remove("title");
     schema.remove("description");
     match schema.to_value() {
         Value::Object(object) => object,
+        // A schema may also be `true`; no type of ours gives one.
         _ => JsonObject::new(),
     }
 }
@@ -35,6 +38,8 @@ fn generate_schema<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
 fn simplify_schema(schema: &mut Schema) {
     // Formats of numbers are Rust's, not JSON's.
     schema.remove("format");
+    // Optional fields come as ["string", "null"], which not all clients read. Absent fields are
+    // left out, so null need not be allowed.
     if let Some(Value::Array(types)) = schema.get("type")
         && let [one, Value::String(null)] = types.as_slice()
         && null == "null"

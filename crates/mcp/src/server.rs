@@ -55,6 +55,8 @@ impl McpServer {
     fn identify_caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
         let caller = match &self.callers {
             Callers::Fixed(caller) => Some(caller.clone()),
+            // The HTTP service puts the request's head among the extensions; without it nobody is
+            // known.
             Callers::PerRequest(whose) => context
                 .extensions
                 .get::<Parts>()
@@ -78,11 +80,16 @@ async fn run_cancellable<T: Send + 'static>(
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, ErrorData> {
+    // Compiling counts tokens without pausing. On the runtime's own threads it would stop other
+    // requests.
     let runtime = tokio::runtime::Handle::current();
     let working = tokio::task::spawn_blocking(move || runtime.block_on(work));
     tokio::select! {
+        // Cancelled and done at once counts as cancelled: nobody waits for the answer.
         biased;
         () = context.ct.cancelled() => {
+            // The blocking thread cannot be stopped from here. It looks at this flag, and what has
+            // begun to be stored goes to its end.
             cancel.cancel();
             Err(ErrorData::internal_error("the request was cancelled", None))
         }
@@ -129,16 +136,22 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.identify_caller(&context)?;
+        // Not listing a tool forbids nothing: a client may call it all the same. To who may not, it
+        // is unknown.
         let entry = tools::find_tool(&request.name).filter(|entry| can_call(caller.access, entry));
         let entry = entry.ok_or_else(|| {
+            // The name comes from outside and may be of any length.
             let name: String = request.name.chars().take(80).collect();
             ErrorData::invalid_params(format!("unknown tool: {name}"), None)
         })?;
         let visit = self.tool_context(caller);
+        // The visit goes to the tool; this copy lets the cancellation reach it.
         let cancel = visit.cancel.clone();
         let answer = (entry.handler)(visit, request.arguments.unwrap_or_default());
         let answer = run_cancellable(cancel, &context, answer).await?;
         Ok(answer
+            // A tool's own failure is an answer, so that the model reads it and can do better.
+            // Errors of the protocol are for the client.
             .unwrap_or_else(|trouble| trouble.into_result())
             .into())
     }
@@ -173,6 +186,7 @@ impl ServerHandler for McpServer {
         let read = run_cancellable(visit.cancel.clone(), &context, async move {
             resources::read_resource(&visit, &request.uri).await
         });
+        // First whether it was cancelled or panicked, then what the resource says.
         Ok(read.await??.into())
     }
 }

@@ -45,6 +45,7 @@ pub async fn serve(
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(connection_error(error)),
     };
+    // Ends when the client closes its end; why it closed makes no difference.
     running.waiting().await.map_err(connection_error)?;
     Ok(())
 }

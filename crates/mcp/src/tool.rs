@@ -73,7 +73,9 @@ impl ToolEntry {
         let reads = T::EFFECT == ToolEffect::Reads;
         let mut hints = ToolAnnotations::with_title(T::TITLE)
             .read_only(reads)
+            // No tool reaches beyond the database.
             .open_world(false);
+        // The specification gives both hints a meaning only where a tool is not read-only.
         if !reads {
             hints = hints
                 .destructive(T::EFFECT == ToolEffect::Replaces)
@@ -104,11 +106,13 @@ async fn invoke_tool<T: Tool>(
     let answer = T::call(visit, arguments).await?;
     let links = T::resource_links(&answer);
     let value = serde_json::to_value(&answer)
+        // The answer is a type of ours: this fails only by a mistake of ours.
         .map_err(|error| ToolCallError::new("internal", format!("{}: {error}", T::NAME)))?;
     // The same as text, for clients that read no structured content.
     let mut result = CallToolResult::structured(value);
     result
         .content
+        // Links go behind the text, for clients that read resources by themselves.
         .extend(links.into_iter().map(ContentBlock::resource_link));
     Ok(result)
 }

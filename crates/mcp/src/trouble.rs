@@ -49,6 +49,7 @@ impl ToolCallError {
 
     /// Whether there is no such thing, or it is another owner's.
     pub(crate) fn is_not_found(&self) -> bool {
+        // A name that breaks the grammar names nothing, so it is not found either.
         matches!(self.kind, "not_found" | "evicted" | "bad_name")
     }
 
@@ -66,6 +67,7 @@ impl ToolCallError {
         let mut result = CallToolResult::error(vec![ContentBlock::text(self.full_message())]);
         let mut meta = MetaObject::new();
         let said = json!({ "kind": self.kind, "retryable": self.retryable });
+        // The protocol has no field for it; `_meta` takes keys with a prefix.
         meta.0.insert(ERROR_META_KEY.to_owned(), said);
         result.meta = Some(meta);
         result
@@ -75,7 +77,10 @@ impl ToolCallError {
 impl From<EngineError> for ToolCallError {
     fn from(error: EngineError) -> Self {
         let kind = error.kind();
+        // A fault is this process's; everything else the caller can do something about.
         let message = match error.is_fault() {
+            // The whole chain goes to the log and never to the client: it may name paths and
+            // tables.
             true => {
                 tracing::error!(error = %error_chain(&error), "a request failed");
                 format!("the server failed ({kind}); its log says how")

@@ -46,6 +46,7 @@ pub(crate) struct ScopedLink {
 impl ResourceUri {
     /// Reads a name.
     pub(crate) fn parse(text: &str) -> Result<Self, ToolCallError> {
+        // The id's own grammar has no slash or percent sign, so `..` and escapes end here.
         if let Some(id) = text.strip_prefix(CONVERSATION) {
             return Ok(Self::Conversation(ConversationId::new(id)?));
         }

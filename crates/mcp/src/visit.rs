@@ -37,6 +37,7 @@ impl ToolContext {
         id: &str,
         branch: Option<&str>,
     ) -> Result<Conversation, ToolCallError> {
+        // The owner always comes from the caller, never from arguments.
         let mut builder = self.engine.conversation(id).owner(self.owner.as_str());
         if let Some(branch) = branch {
             builder = builder.branch(branch);
@@ -53,6 +54,7 @@ impl ToolContext {
         let store = chat.engine().store();
         let nodes = async |query| store.find_nodes(chat.owner(), chat.id(), query).await;
         let message = MessageId::new(id)?;
+        // Messages first: a message's id may look like the beginning of an item's.
         let found = match nodes(NodeQuery::Message(message)).await {
             Err(StoreError::NotFound { .. }) if is_id_prefix(id) => {
                 nodes(NodeQuery::Prefix(id.to_ascii_lowercase())).await?
@@ -60,9 +62,12 @@ impl ToolContext {
             other => other?,
         };
         let branch = PathEnd::Branch(chat.branch());
+        // The newest first. A message's items may be on several branches; the handle's own is
+        // preferred.
         for node in found.iter().rev() {
             let request = ReadRequest {
                 at: branch.clone(),
+                // One position is read, however long the path is.
                 span: Span::Between(node.depth, node.depth),
                 limit: None,
             };
@@ -75,6 +80,7 @@ impl ToolContext {
                 });
             }
         }
+        // On no path of this handle: the place itself ends a path, and that is what can be read.
         let last = found.last();
         let last = last.ok_or_else(|| StoreError::not_found(EntityKind::Message, id))?;
         Ok(ItemLocation {

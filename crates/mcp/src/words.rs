@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A time in RFC 3339, in universal time.
 pub(crate) fn format_timestamp(ms: i64) -> String {
+    // A time beyond the calendar is shown as its number: a listing must not fail by one bad row.
     Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 
@@ -55,6 +56,7 @@ impl From<NodeKind> for ItemKind {
             NodeKind::FunctionCallOutput => Self::Output,
             NodeKind::Reasoning => Self::Reasoning,
             NodeKind::Compaction => Self::Compaction,
+            // Kinds that are added later are shown, by this word.
             _ => Self::Other,
         }
     }

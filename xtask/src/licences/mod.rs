@@ -51,6 +51,7 @@ pub(crate) fn check_licences() -> Result<()> {
     let packages: Vec<&Package> = metadata
         .packages
         .iter()
+        // Packages of this workspace have no source; they are not dependencies.
         .filter(|package| package.source.is_some())
         .collect();
     let faults: Vec<String> = packages
@@ -78,6 +79,7 @@ pub(crate) fn check_licences() -> Result<()> {
 /// Why this package is not allowed, and what to do.
 fn find_licence_fault(package: &Package, rules: &DenyConfig) -> Option<String> {
     let name = format!("{} {}", package.name, package.version);
+    // Licence files are not read: their terms are for a person to judge.
     let Some(terms) = &package.license else {
         return Some(format!(
             "{name}: declares no licence; add an exception to {LIST} after reading it"
@@ -97,6 +99,7 @@ fn find_licence_fault(package: &Package, rules: &DenyConfig) -> Option<String> {
         .licenses
         .allow
         .iter()
+        // What is excepted for one crate is allowed for no other.
         .chain(exceptions.flat_map(|exception| &exception.allow))
         .collect();
     let is_allowed =
@@ -118,6 +121,7 @@ fn summarize_licences(packages: &[&Package]) -> String {
         *counts.entry(terms).or_default() += 1;
     }
     let mut counts: Vec<(usize, &str)> = counts.into_iter().map(|(terms, n)| (n, terms)).collect();
+    // The most frequent first; names decide between equals, so that every run prints the same.
     counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let words: Vec<String> = counts
         .iter()
@@ -130,6 +134,8 @@ fn run_cargo_deny() -> Result<()> {
     let mut installed = shell::cargo_command();
     installed.args(["deny", "--version"]);
     if !shell::can_run(installed) {
+        // No failure: the tool is not asked of everybody, and the licences are checked above
+        // without it.
         println!("   cargo-deny is not installed; bans and sources were not checked");
         return Ok(());
     }

@@ -23,6 +23,8 @@ impl SpdxExpression {
     /// # Errors
     /// What was expected where.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        // Parentheses need no spaces around them; with some, splitting at spaces is all the lexing
+        // there is. A slash is the old form of OR, which some manifests still have.
         let spaced = text
             .replace('(', " ( ")
             .replace(')', " ) ")
@@ -70,6 +72,7 @@ impl<'a> SpdxParser<'a> {
     }
 
     fn parse_or(&mut self) -> Result<SpdxExpression, String> {
+        // OR binds loosest, so it is read at the top and asks for AND below it.
         let mut parts = vec![self.parse_and()?];
         while self.eat_word("OR") {
             parts.push(self.parse_and()?);
@@ -88,6 +91,7 @@ impl<'a> SpdxParser<'a> {
     fn parse_term(&mut self) -> Result<SpdxExpression, String> {
         if self.eat_word("(") {
             self.depth += 1;
+            // The text comes from other people's manifests, and each parenthesis is a call deeper.
             if self.depth > MAX_DEPTH {
                 return Err("too deep".to_owned());
             }
@@ -100,6 +104,7 @@ impl<'a> SpdxParser<'a> {
             };
         }
         let name = self.parse_name()?;
+        // A licence with an exception is one name: the list must allow both together.
         if self.eat_word("WITH") {
             return Ok(SpdxExpression::Licence(format!(
                 "{name} WITH {}",
@@ -123,6 +128,7 @@ fn single_or(
     join: fn(Vec<SpdxExpression>) -> SpdxExpression,
 ) -> SpdxExpression {
     match parts.pop() {
+        // One part needs no list around it.
         Some(only) if parts.is_empty() => only,
         Some(last) => {
             parts.push(last);

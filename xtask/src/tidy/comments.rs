@@ -29,6 +29,7 @@ impl LineCounts {
         let mut counts = Self::default();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim_start();
+            // Lines of the lexer begin at 1.
             if line.is_empty() || source.is_test_line(index + 1) {
                 continue;
             }

@@ -43,6 +43,7 @@ pub(crate) fn check_committed_text(workspace: &Workspace) -> Vec<Finding> {
 fn check_file(file: &WorkspaceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, line) in file.text.as_deref().unwrap_or_default().lines().enumerate() {
+        // Paths of other systems are written in other cases.
         let lower = line.to_lowercase();
         for (word, remedy) in FORBIDDEN_WORDS {
             let word = word.to_lowercase();

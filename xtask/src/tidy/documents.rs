@@ -134,6 +134,7 @@ fn check_links(workspace: &Workspace, file: &WorkspaceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut in_code = false;
     for (number, line) in file.text.as_deref().unwrap_or_default().lines().enumerate() {
+        // Code is full of brackets that are no links.
         if line.trim_start().starts_with("```") {
             in_code = !in_code;
         }
@@ -143,6 +144,8 @@ fn check_links(workspace: &Workspace, file: &WorkspaceFile) -> Vec<Finding> {
             .filter_map(|rest| rest.split(')').next());
         for target in targets.filter(|_| !in_code) {
             let path = target.split('#').next().unwrap_or_default();
+            // A fragment of the same page, a URL, or no path at all. Nothing is asked of the
+            // network.
             let is_elsewhere = path.is_empty() || path.contains(':') || path.contains(' ');
             if !is_elsewhere && !is_existing_path(workspace, &file.path, path) {
                 let what = format!("links to `{target}`, which is not there");
@@ -165,6 +168,7 @@ fn is_existing_path(workspace: &Workspace, from: &str, link: &str) -> bool {
         match part {
             "" | "." => {}
             ".." => {
+                // A link above the repository leads nowhere for who reads it elsewhere.
                 if parts.pop().is_none() {
                     return false;
                 }
@@ -173,6 +177,7 @@ fn is_existing_path(workspace: &Workspace, from: &str, link: &str) -> bool {
         }
     }
     let target = parts.join("/");
+    // A folder exists by the files in it: only files are listed.
     let below = format!("{target}/");
     workspace
         .files

@@ -45,6 +45,7 @@ fn top_level_module(path_in_src: &str) -> Option<&str> {
         Some((folder, _)) => (folder, true),
         None => (path_in_src.strip_suffix(".rs")?, false),
     };
+    // A folder may be called `main`; then it is a module.
     let is_root = matches!(first, "lib" | "main") && !is_folder;
     (!is_root && first != "bin").then_some(first)
 }
@@ -83,6 +84,8 @@ fn module_graph<'a>(files: &[(&'a WorkspaceFile, &LexedSource)]) -> ModuleGraph<
                     .entry(from)
                     .or_default()
                     .entry(to)
+                    // The first place is enough: whoever breaks the edge finds the others by
+                    // compiling.
                     .or_insert_with(|| Evidence {
                         path: file.path.clone(),
                         line: mention.line,
@@ -133,6 +136,7 @@ fn root_reexports<'a>(
 
 /// One finding for each edge inside a group of modules that reach one another.
 fn cycle_findings(graph: &ModuleGraph<'_>) -> Vec<Finding> {
+    // A few dozen modules a crate: all that is reachable, for each, costs nothing.
     let reachable: BTreeMap<&str, BTreeSet<&str>> = graph
         .keys()
         .map(|module| (*module, reachable_modules(graph, module)))
@@ -169,6 +173,7 @@ fn reachable_modules<'a>(graph: &ModuleGraph<'a>, start: &str) -> BTreeSet<&'a s
     let mut waiting: Vec<&str> = vec![start];
     while let Some(module) = waiting.pop() {
         for target in graph.get(module).into_iter().flat_map(BTreeMap::keys) {
+            // Each module is expanded once, so cycles end.
             if found.insert(*target) {
                 waiting.push(target);
             }

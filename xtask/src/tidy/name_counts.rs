@@ -140,6 +140,7 @@ fn function_names(workspace: &Workspace) -> Vec<Finding> {
         };
         for (at, window) in source.code.windows(2).enumerate() {
             let [keyword, name] = window else { continue };
+            // The type `fn(A) -> B` has no name behind the word.
             if keyword.text != "fn" || !is_name(&name.text) {
                 continue;
             }
@@ -208,6 +209,7 @@ fn shared_type_names(workspace: &Workspace) -> Vec<Finding> {
         for window in source.code.windows(2) {
             let [keyword, name] = window else { continue };
             match keyword.text.as_str() {
+                // Types inside functions and modules are local and may be called what they like.
                 "{" => depth += 1,
                 "}" => depth = depth.saturating_sub(1),
                 "struct" | "enum" | "union" | "trait" | "type"

@@ -55,6 +55,7 @@ impl<'a> PathScanner<'a> {
                 "{" => braces += 1,
                 "}" => {
                     braces = braces.saturating_sub(1);
+                    // A module ends with the brace that closed it.
                     self.inline_modules.retain(|(_, end)| *end <= braces);
                 }
                 _ => {}
@@ -120,6 +121,8 @@ impl<'a> PathScanner<'a> {
                 ":" => self.at += 1,
                 "{" => {
                     self.at += 1;
+                    // The end of the tokens ends it too: code that does not compile is read as
+                    // well.
                     while self.peek_text(0).is_some_and(|text| text != "}") {
                         self.read_use_tree(before, public);
                         if self.peek_text(0) == Some(",") {
@@ -153,6 +156,7 @@ impl<'a> PathScanner<'a> {
 
     fn record_import(&mut self, path: &[String], line: usize, public: bool) {
         let mut segments = path.to_vec();
+        // `a::{self}` imports `a`.
         if segments.len() > 1 && segments.last().is_some_and(|last| last == "self") {
             segments.pop();
         }
@@ -170,6 +174,7 @@ impl<'a> PathScanner<'a> {
         while let Some(text) = self.peek_text(0).filter(|text| is_name(text)) {
             segments.push(text.to_owned());
             self.at += 1;
+            // `Vec::<u8>` ends at the colons: what follows is a type argument.
             let goes_on = self.is_colons(0) && self.peek_text(2).is_some_and(is_name);
             if !goes_on {
                 break;

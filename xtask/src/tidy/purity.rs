@@ -112,6 +112,7 @@ fn check_mentions(file: &WorkspaceFile, source: &LexedSource) -> Vec<Finding> {
         if let Some((name, remedy)) = find_forbidden_path(&mention) {
             let what = format!("a pure crate mentions `{name}`");
             let finding = Finding::on_line(&file.path, mention.line, what, remedy);
+            // One line may name the same thing twice.
             if findings.last() != Some(&finding) {
                 findings.push(finding);
             }
@@ -152,6 +153,7 @@ fn find_forbidden_path(mention: &Mention) -> Option<(&'static str, &'static str)
 }
 
 fn check_lint_opt_in(file: &WorkspaceFile) -> Option<Finding> {
+    // rustfmt may break the line.
     let squeezed = |text: &str| text.split_whitespace().collect::<String>();
     let text = squeezed(file.text.as_deref().unwrap_or_default());
     (!text.contains(&squeezed(OPT_IN))).then(|| {

@@ -173,6 +173,7 @@ fn last_line_of_body(tokens: &[Token]) -> Option<usize> {
                     return Some(token.line);
                 }
             }
+            // A trait's function without a body.
             ";" if depth == 0 => return None,
             _ => {}
         }
@@ -200,6 +201,7 @@ fn big_files(workspace: &Workspace) -> NamedFindings {
 fn apply_exemptions(named: NamedFindings, excuses: &[Exemption]) -> Vec<Finding> {
     let stale = excuses
         .iter()
+        // An excuse that is no longer needed would hide the next offence.
         .filter(|excuse| !named.iter().any(|(name, _)| name == excuse.what))
         .map(|excuse| {
             let what = format!(

@@ -48,6 +48,7 @@ impl LexedSource {
             ..Self::default()
         };
         source.is_test_only = is_test_only_file(&stream);
+        // Tests included: some checks ask whether a test exists.
         flatten_stream(&stream, &mut source.all_tokens);
         source.collect_code(stream);
         Ok(source)
@@ -114,6 +115,7 @@ impl LexedSource {
 
     /// Takes a test item out of the count of lines, and notes the file it declares.
     fn skip_test_item(&mut self, first: &TokenTree, item: &[TokenTree]) {
+        // Attributes alone, at the end of a file that is being written, have no item behind them.
         let end = item
             .last()
             .map_or_else(|| last_line_of(first), last_line_of);
@@ -126,6 +128,8 @@ impl LexedSource {
             && keyword == "mod"
             && end == ";"
         {
+            // `#[cfg(test)] mod name;`: the file is elsewhere, and is marked once all files are
+            // read.
             self.test_modules.insert(name.clone());
         }
     }
@@ -173,6 +177,7 @@ fn is_test_condition(condition: TokenStream) -> bool {
     let trees: Vec<TokenTree> = condition.into_iter().collect();
     match trees.as_slice() {
         [TokenTree::Ident(word)] => word == "test",
+        // `any(test, …)` may hold outside tests: it does not count.
         [TokenTree::Ident(all), TokenTree::Group(parts)] if all == "all" => parts
             .stream()
             .into_iter()

@@ -168,6 +168,7 @@ impl Workspace {
             .rust_files()
             .filter(|(file, _)| file.path_in_src().is_some())
         {
+            // The name is relative to where the children of the declaring file are.
             let below = directory_of_children(&file.path);
             marked.extend(
                 source
@@ -201,6 +202,7 @@ pub(crate) fn directory_of_children(path: &str) -> String {
 
 /// Tracked and new files, without the ignored; `None` outside a git checkout.
 fn list_git_files(root: &Path) -> Option<Vec<String>> {
+    // Files that are not committed yet are checked too, before they are.
     let output = Command::new("git")
         .args([
             "ls-files",

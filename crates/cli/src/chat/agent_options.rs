@@ -78,6 +78,7 @@ impl AgentArguments {
         } = place;
         let id = conversation
             .clone()
+            // Named before it is opened, so that it can be shown and resumed.
             .unwrap_or_else(|| new_conversation_name(engine));
         let mut builder = engine.conversation(&id);
         builder = builder.owner(database::resolve_owner(globals)?.as_str());
@@ -88,6 +89,8 @@ impl AgentArguments {
             builder = builder.resource(resource);
         }
         let chat = builder.open().await?;
+        // The builder's resource is for a new conversation. One that exists keeps its own, and a
+        // turn about somebody else must not end up in it.
         if resource.is_some() {
             let record = engine
                 .store()
@@ -116,6 +119,8 @@ impl AgentArguments {
             answer,
             layers,
             ask,
+            // The run's own budget is stored with it. Every field is named, so that a new option is
+            // not forgotten here.
             budget_tokens: _,
             budget_cost: _,
             max_steps: _,
@@ -171,6 +176,7 @@ impl AgentArguments {
             window: self.target.window,
             reserve: self.target.reserve,
             params: self.target.params.clone(),
+            // The fragments are set on the conversation itself, not on the target.
             system: Vec::new(),
             renderer: Arc::new(contexture::XmlRenderer::default()),
             view: ViewArguments::default(),
@@ -196,6 +202,7 @@ impl AgentArguments {
         globals: &Globals,
     ) -> Outcome<Engine> {
         let (format, model) = (self.resolve_format()?, self.target.model.as_deref());
+        // After the format: a wrong model name is told without making a database.
         let engine = database::open_engine(globals, missing).await?;
         let window = self.target.window;
         Ok(

@@ -14,12 +14,14 @@ pub(crate) enum DriveResult {
 
 /// Drives a run to its end.
 pub(crate) async fn drive_run(run: &mut Run) -> DriveResult {
+    // Taken before `drive`, which borrows the run until it ends.
     let handle = run.handle();
     let mut pressed = false;
     let driving = run.drive();
     tokio::pin!(driving);
     loop {
         tokio::select! {
+            // A run that has ended wins over a key pressed at the same moment.
             biased;
             done = &mut driving => return DriveResult::Finished(done),
             Ok(()) = ctrl_c() => {
@@ -27,6 +29,7 @@ pub(crate) async fn drive_run(run: &mut Run) -> DriveResult {
                     return DriveResult::Interrupted;
                 }
                 pressed = true;
+                // Driving goes on: the run stores what was finished and then ends by itself.
                 handle.abort("by Ctrl-C");
             }
         }

@@ -59,6 +59,8 @@ impl AnswerArguments {
         };
         match Catalogue::builtin().resolve(model) {
             Ok(spec) => Ok(to.unwrap_or_else(|| Format::of_provider(&spec.provider))),
+            // Compatible servers have models of their own names, so an unknown name is an error
+            // only where the provider itself is asked.
             Err(error) => {
                 let format = to.unwrap_or(Format::OpenAiChat);
                 let unknown = Failure::from(error);
@@ -81,6 +83,7 @@ impl AnswerArguments {
         window: Option<u64>,
         globals: &Globals,
     ) -> Option<Catalogue> {
+        // The provider's own address has only models that the catalogue knows.
         let name = model.filter(|_| self.has_provider_override(format))?;
         let known = Catalogue::builtin();
         let spec = match (
@@ -121,6 +124,7 @@ impl AnswerArguments {
                 &InputSource::File(path.clone()),
             )?));
         }
+        // The option stands over the environment's address.
         let provider = match &self.base_url {
             Some(base) => Provider::from_env_with_base_url(format, base),
             None => Provider::from_env(format),
@@ -143,6 +147,7 @@ impl AnswerArguments {
         let base = base_url
             .iter()
             .map(|base| option_with_value("--base-url", base));
+        // A script is read from its first line again; what was used up has to be cut off first.
         let script = script.iter().map(|_| option_with_value("--script", "REST"));
         let replay = replay.iter();
         let replay = replay.map(|path| option_with_value("--replay", path.display()));
@@ -152,12 +157,14 @@ impl AnswerArguments {
     /// Whether somebody else than the provider answers.
     fn has_provider_override(&self, format: Format) -> bool {
         let variables: &[&str] = match format {
+            // The variables that the client reads too.
             Format::OpenAiChat | Format::OpenAiResponses => &["OPENAI_BASE_URL"],
             Format::Anthropic => &["ANTHROPIC_BASE_URL"],
             Format::Gemini => &["GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"],
             Format::Ui | Format::Items => &[],
         };
         let set = |name: &&str| env::var_os(name).is_some_and(|base| !base.is_empty());
+        // Scripts and recordings count: they answer for any name.
         !self.is_empty() || variables.iter().any(set)
     }
 }

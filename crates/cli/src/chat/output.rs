@@ -84,6 +84,7 @@ impl RunPrinter {
 
     fn print_delta(&self, delta: &StreamEvent) {
         match delta {
+            // A refusal is what the model says, too.
             StreamEvent::TextDelta { delta, .. } | StreamEvent::RefusalDelta { delta, .. } => {
                 self.print_text(delta);
             }
@@ -98,12 +99,18 @@ impl RunPrinter {
         if !self.prints_text || text.is_empty() {
             return;
         }
+        // Held while writing: a status line must not get between the text and the note that its
+        // line is open.
         let mut open = self.lock_line_open();
         let mut out = io::stdout().lock();
         let _ = match self.is_terminal {
+            // A model's text may hold control characters, which a terminal would obey; a file gets
+            // it as it is.
             true => out.write_all(printable_lines(text).as_bytes()),
             false => out.write_all(text.as_bytes()),
         };
+        // An answer comes in small pieces, often without a line end, which alone would not be
+        // shown. Errors are dropped: a run goes on though nobody reads.
         let _ = out.flush();
         *open = !text.ends_with('\n');
     }
@@ -129,6 +136,7 @@ impl RunPrinter {
     fn lock_line_open(&self) -> MutexGuard<'_, bool> {
         self.line_open
             .lock()
+            // A flag cannot be half written; a panic elsewhere does not make it wrong.
             .unwrap_or_else(PoisonError::into_inner)
     }
 }

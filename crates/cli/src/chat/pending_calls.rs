@@ -33,6 +33,7 @@ pub(crate) fn next_commands(run: &str, calls: &[WaitingCall], options: &[String]
         [] => String::new(),
         options => format!(" {}", shell_command::join_for_shell(options)),
     };
+    // One command decides on all calls, so that it can be copied as it stands.
     let each = |option: &str| -> String {
         let calls = calls.iter().map(|call| call.node.to_string());
         calls

@@ -37,6 +37,7 @@ impl From<ModelError> for Failure {
             ModelError::Untrusted { .. } => failure.with_hint(
                 "is the address right? SSL_CERT_FILE names the certificates of authorities that are trusted",
             ),
+            // The compiler fitted the request to the window it was told; so that was too large.
             ModelError::Refused { too_long: true, .. } => {
                 failure.with_hint("give the window that the model really has: --window TOKENS")
             }
@@ -51,6 +52,7 @@ impl From<RunError> for Failure {
         match error {
             RunError::Engine(error) => error.into(),
             RunError::Model(error) => error.into(),
+            // It has an exit code of its own, so that scripts can tell it from a failure.
             RunError::Cancelled(_) => {
                 Self::new(Exit::Interrupted, error.kind(), error_chain(&error))
                     .with_hint("what was finished is kept; the conversation goes on from there")
@@ -59,6 +61,7 @@ impl From<RunError> for Failure {
                 let option = match exceeded.what {
                     BudgetKind::Tokens => "--budget-tokens",
                     BudgetKind::Cost => "--budget-cost",
+                    // What remains of the kinds there are is steps.
                     _ => "--max-steps",
                 };
                 Self::new(Exit::Refused, "budget", exceeded.to_string()).with_hint(format!(

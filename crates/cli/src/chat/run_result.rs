@@ -30,6 +30,8 @@ pub(crate) async fn print_run_result(
         DriveResult::Finished(turn) => turn.map_err(|error| {
             let failure = Failure::from(error);
             match &failure.details {
+                // A program needs the id to go on with what was kept. Details of the error itself
+                // go before.
                 None => failure.with_details(json!({ "run": id })),
                 Some(_) => failure,
             }
@@ -38,6 +40,7 @@ pub(crate) async fn print_run_result(
             let mut words = ["contexture", "resume", short_id(&id)]
                 .map(str::to_owned)
                 .to_vec();
+            // Options are not stored with a run, so the command to be typed repeats them.
             words.extend(talk.to_arguments(globals));
             let message = format!("the run {} was left where it stood", short_id(&id));
             return Err(Failure::new(Exit::Interrupted, "left", message)
@@ -80,5 +83,6 @@ pub(crate) async fn print_run_result(
     if !globals.json && !globals.quiet {
         write::print_stderr(&next_commands(&id, &calls, &talk.to_arguments(globals)));
     }
+    // Not done and no error: somebody has to decide.
     Ok(Exit::Findings)
 }

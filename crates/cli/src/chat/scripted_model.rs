@@ -60,6 +60,7 @@ struct RecordedLine {
 /// # Errors
 /// The file cannot be read, or a line is no answer.
 pub(crate) fn load_scripted_model(source: &InputSource) -> Outcome<ScriptedModel> {
+    // All lines are read first: a mistake in the last one is told before anything is stored.
     let mut lines: VecDeque<ScriptLine> = parse_each_line(source, parse_line)?.into();
     let all = lines.len();
     let mut asked = 0;
@@ -93,6 +94,7 @@ pub(crate) fn load_replay_model(source: &InputSource) -> Outcome<ReplayModel> {
 
 /// What each line is that is not empty; at least one must be.
 fn parse_each_line<T>(source: &InputSource, of: impl Fn(&str) -> Outcome<T>) -> Outcome<Vec<T>> {
+    // Line numbers are those of the file, so empty lines are counted before they are left out.
     let text = source.read_text()?;
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
@@ -121,6 +123,7 @@ fn parse_line(text: &str) -> Outcome<ScriptLine> {
         ));
     }
     let fields: std::collections::BTreeMap<String, Raw> = parse_json(line)?;
+    // No provider's answer has a field of this name at its top.
     match fields.contains_key("calls") {
         true => Ok(ScriptLine::Calls(parse_json(line)?)),
         false => Ok(ScriptLine::Body(line.to_owned())),
@@ -131,6 +134,7 @@ fn parse_json<'de, T: Deserialize<'de>>(text: &'de str) -> Outcome<T> {
     serde_json::from_str(text).map_err(|error| match error.is_data() {
         true => {
             let text = error.to_string();
+            // The line the parser counts is always the first: the file's line is named around this.
             let what = text.split(" at line ").next().unwrap_or(&text);
             Failure::bad_input("not_an_answer", what)
         }
@@ -144,6 +148,7 @@ fn parse_reply(response: &Raw) -> Outcome<CannedReply> {
     if !text.starts_with('[') {
         return Ok(CannedReply::from(text));
     }
+    // A list holds the events of a stream; no provider's whole answer is a list.
     let events: Vec<Raw> = parse_json(text)?;
     let data = events.iter().map(|event| {
         // `[DONE]` and the like are recorded as texts.
@@ -175,11 +180,13 @@ impl ScriptedCalls {
             transcript.items.push(Item::Message(message));
         }
         for (index, call) in self.calls.into_iter().enumerate() {
+            // Unique in the run: the request's number, and the call's place in its answer.
             let id = format!("call_{number}_{index}");
             let arguments = call.arguments.as_ref().map_or("{}", Raw::get);
             let call = FunctionCall::new(id, call.name, arguments);
             transcript.items.push(Item::FunctionCall(call));
         }
+        // The same road as real answers: the run reads it as the provider's own format.
         lower(&Dialect::of(format), DocumentKind::Response, &transcript).json
     }
 }

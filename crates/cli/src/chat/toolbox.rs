@@ -16,6 +16,7 @@ use crate::output::failure::{Failure, Outcome};
 pub(crate) fn build_toolbox(chat: &Conversation, policy: Policy) -> Outcome<ToolBox> {
     let mut tools = ToolBox::new(policy);
     let options = ToolOptions {
+        // It only reads: after a crash it may simply be called again, and several may run at once.
         rerun: Rerun::Again,
         lane: ToolConcurrency::Together,
         ..ToolOptions::default()
@@ -27,6 +28,7 @@ pub(crate) fn build_toolbox(chat: &Conversation, policy: Policy) -> Outcome<Tool
             let answer = chat.read_context(call.arguments.get()).await;
             let answer = answer.map_err(ToolFailure::from_message)?;
             match answer.is_error {
+                // The tool answers errors as text; here they have to be marked as failures.
                 true => Err(ToolFailure::from_message(answer.text)),
                 false => Ok(ToolOutput::from(answer.text)),
             }

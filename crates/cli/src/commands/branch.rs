@@ -88,6 +88,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
         BranchAction::Delete { conversation, name } => {
             let chat = database::open_conversation(globals, conversation, None).await?;
+            // Read before the name is gone: the head is the only way back to its messages.
             let branches = chat.refs().await?.branches;
             let branch = branches.iter().find(|branch| branch.name.as_str() == name);
             let head = branch.and_then(|branch| branch.head);

@@ -45,6 +45,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
     let chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
     match &arguments.name {
+        // Not as a rule of the parser: `--delete` is a flag, and the name is optional for listing.
         None if arguments.delete => {
             return Err(Failure::usage("--delete needs the checkpoint's name"));
         }

@@ -83,6 +83,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
     let mut chat = database::open_conversation(globals, &arguments.conversation, branch).await?;
     let mut options = build_options(arguments, &chat).await?;
+    // A script or an address says as clearly as a model's name that one is to be asked.
     let asked = arguments.model.is_some() || !arguments.answer.is_empty();
     if asked {
         options.compactor = build_model_compactor(arguments, &mut chat, globals).await?;
@@ -94,6 +95,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         target = target.window(window);
     }
     let draft = chat.draft_compaction(&target, &options).await?;
+    // The library goes on with the manifest alone. Who asked for a summary is told instead, before
+    // anything is stored.
     if let Some(why) = draft.failure.as_ref().filter(|_| asked) {
         let message = format!("no summary: {why}");
         return Err(Failure::new(Exit::Model, "no_summary", message).with_hint(
@@ -150,6 +153,8 @@ async fn build_model_compactor(
     let format = answer.resolve_format(None, named)?;
     let model = answer.build_model(format)?;
     if let Some(catalogue) = answer.catalogue_with_model(format, named, None, globals) {
+        // The compactor counts and compiles by the conversation's engine, which must know the
+        // model.
         *chat = database::reopen_with_catalogue(chat, catalogue).await?;
     }
     let target = Target::new(

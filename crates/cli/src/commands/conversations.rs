@@ -49,6 +49,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut found: Vec<Conversation> = Vec::new();
     let more = loop {
         let left = arguments.limit.saturating_sub(found.len());
+        // Asked for page by page. Never for 0, which is no page; `take` below keeps to the limit
+        // all the same.
         list.limit = Some(left.clamp(1, 500));
         let page = engine.list_conversations(&owner, list.clone()).await?;
         found.extend(page.conversations.into_iter().take(left));
@@ -62,6 +64,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         write::print_json(&ConversationsDocument {
             conversations,
             more,
+            // The command goes through all pages itself; there is no cursor to hand back.
             next: None,
         })?;
     } else {
@@ -113,6 +116,7 @@ fn conversation_table(found: &[Conversation]) -> String {
             pad_right(id, ids).bold(),
             pad_left(count, messages)
         );
+        // The column is left out where no conversation has more than one branch.
         if branches > 0 {
             let _ = write!(row, "  {}", pad_left(branch, branches));
         }

@@ -70,6 +70,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     } else {
         write::print_text(&converted.json)?;
         if !globals.quiet {
+            // On standard error, so that the result can be piped on.
             print_losses(&converted);
         }
     }

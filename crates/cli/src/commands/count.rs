@@ -153,6 +153,7 @@ fn count_table(rows: &[(InputSource, TokenCount)], total: TokenCount) -> String 
             group_thousands(count.high)
         ),
     };
+    // The total is the largest, so it sets the width.
     let wide = display_width(&figure(&total));
     let mut out = String::new();
     let mut line = |name: &str, count: &TokenCount| {

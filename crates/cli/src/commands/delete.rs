@@ -60,6 +60,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                 Some(name) => EraseScope::Resource(name.clone()),
                 None => EraseScope::Owner,
             };
+            // Values that belong to no conversation go too: nothing of the person may be left.
             let erased = erase_all(&**engine.store(), &owner, &scope).await?;
             (erased.conversations, erased.entries)
         }

@@ -55,6 +55,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let sources =
         [&arguments.first, &arguments.second].map(|name| InputSource::from(name.as_str()));
+    // The first would read it to its end, and the second would find nothing.
     if sources.iter().all(|source| *source == InputSource::Stdin) {
         return Err(Failure::usage("only one of the two can be standard input"));
     }
@@ -88,6 +89,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     } else {
         write::print_styled(&format_diff(&found))?;
     }
+    // Without a tolerance a break counts, even where it costs no tokens.
     let lost = found.rebilled > arguments.tolerate || arguments.tolerate == 0;
     Ok(if found.holds || !lost {
         Exit::Done
@@ -105,6 +107,7 @@ fn resolve_model(
     if let Some(name) = &arguments.model {
         return Ok(Some(Catalogue::builtin().resolve(name)?));
     }
+    // What is not JSON names no model; the comparison itself tells what is wrong with it.
     let request: Value = serde_json::from_str(request).unwrap_or_default();
     let named = request.get("model").and_then(Value::as_str);
     let known = named.and_then(|name| Catalogue::builtin().resolve(name).ok());
@@ -188,6 +191,7 @@ fn write_difference(one: &Difference, line: &mut impl FnMut(&str, &str)) {
 
 /// Pico-dollars as dollars, to a tenth of a cent, or to a millionth where that would be nothing.
 fn format_dollars(pico: u128) -> String {
+    // In integers, as prices are; what is smaller than a micro-dollar is not shown.
     let micro = pico / 1_000_000;
     let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
     if micro >= 1_000 {

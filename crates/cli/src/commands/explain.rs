@@ -78,6 +78,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         IncludeItems::No => None,
     };
     match (&arguments.html, globals.json) {
+        // The page has standard output for itself.
         (_, true) if arguments.html.as_deref() != Some(Path::new("-")) => {
             print_json_report(report, items.as_deref())?;
         }

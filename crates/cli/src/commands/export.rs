@@ -91,6 +91,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 
 /// Writes whole conversations as lines.
 async fn export_lines(arguments: &Arguments, globals: &Globals) -> Outcome {
+    // Refused and not ignored: the file would hold more than was asked for.
     if arguments.branch.is_some() {
         let message = "--to contexture writes all branches: it takes no --branch";
         return Err(Failure::usage(message));
@@ -113,6 +114,7 @@ async fn export_lines(arguments: &Arguments, globals: &Globals) -> Outcome {
     if arguments.all {
         conversation_lines::export_values(&**store, &owner, resource, &mut out).await?;
     }
+    // Dropping the buffer would swallow the error of the last write.
     out.flush()?;
     Ok(Exit::Done)
 }

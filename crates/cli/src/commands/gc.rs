@@ -33,6 +33,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
     let (mut blobs, mut bytes, mut waiting) = (0, 0, 0);
     for id in list_all(&**engine.store(), &owner, None).await? {
         loop {
+            // In steps, so that others can write in between.
             let request = CollectRequest::new(now_ms());
             let done = upkeep.collect_blobs(&owner, &id, request).await?;
             blobs += done.blobs.count;
@@ -43,6 +44,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
             }
         }
     }
+    // After the blobs: the space they leave is given back to the system here.
     let size = upkeep.compact_storage().await?;
     if globals.json {
         write::print_json(&json!({

@@ -63,6 +63,7 @@ impl ScopeArgument {
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let KeyAction::New { name, scopes } = &arguments.action;
     let owner = database::resolve_owner(globals)?;
+    // Nothing is stored here; the server knows a key by its hash in the configuration.
     let key = NewKey::random()
         .map_err(|error| Failure::new(Exit::Fault, "randomness", error.to_string()))?;
     let hash = key.hash().to_string();
@@ -86,6 +87,8 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         lines.push_str(&format!("scopes = {scopes:?}\n"));
     }
     write::print_text(&lines)?;
+    // Apart from the lines above, which may be appended to the configuration: it must hold the hash
+    // only.
     write::print_stderr(&format!("key, shown this once: {}\n", key.secret()));
     Ok(Exit::Done)
 }

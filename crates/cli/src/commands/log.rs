@@ -70,6 +70,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut all = layout_rows(&entries);
     if !arguments.all {
         if !globals.json {
+            // For people only; a program gets every entry within the limit.
             all = elide_long_stretches(covered.fold_rows(all, &entries), &entries);
         }
         all = first_entries(&all, &entries, arguments.limit);
@@ -273,6 +274,7 @@ fn align_columns(lines: &[LogLine], out: &mut String) {
         .map(|at| widest(&|line| line.figures.get(at).map_or(0, |text| display_width(text))))
         .collect();
     let right: usize = figures.iter().map(|figure| figure + 2).sum();
+    // The eight are the spaces between the columns. The text takes what is left.
     let fixed = graph + label + id + role + right + 8;
     let text = terminal::column_count(PLAIN_WIDTH)
         .saturating_sub(fixed)
@@ -290,6 +292,7 @@ fn align_columns(lines: &[LogLine], out: &mut String) {
         }
         let graph = pad_right(&line.graph, graph);
         let graph = match line.mark {
+            // Coloured after padding: colour codes have no width.
             LineMark::Active => graph.replace('@', &"@".green().bold().to_string()),
             _ => graph,
         };

@@ -35,6 +35,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
         store.index_texts().await?;
         (from, store_postgres::FORMAT)
     } else {
+        // Opening a file upgrades it; there is nothing more to do.
         database::open_engine(globals, WhenMissing::Refuse).await?;
         (store_sqlite::FORMAT, store_sqlite::FORMAT)
     };

@@ -53,6 +53,7 @@ pub(crate) async fn run(arguments: &Arguments, deed: PinAction, globals: &Global
             PinAction::Pin => chat.pin(node).await.map(|()| true)?,
             PinAction::Unpin => chat.unpin(node).await?,
         };
+        // Taking back a pin that is not there changes nothing and is not reported.
         changed.extend(done.then(|| node.to_string()));
     }
     let word = match deed {

@@ -73,6 +73,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             let which = FindOptions {
                 from: 1,
                 context: arguments.around,
+                // A terminal or pipe takes any amount; limits are for models.
                 limit: usize::MAX,
                 characters: usize::MAX,
             };
@@ -139,6 +140,7 @@ fn print_matches(linked: &LinkTarget, found: &FoundLines, globals: &Globals) -> 
     let mut out = String::new();
     let mut before = None;
     for line in &found.lines {
+        // As grep does: lines that do not follow one another are parted.
         if before.is_some_and(|before| before + 1 < line.number) {
             out.push_str("--\n");
         }

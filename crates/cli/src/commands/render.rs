@@ -60,6 +60,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let source = InputSource::or_stdin(arguments.file.as_deref());
     if arguments.jsonl {
         return jsonl::answer_lines(&mut source.open_reader()?, |line| {
+            // No name of a file here: the answer stands at the place of its line.
             let output = render_fragments(&*renderer, &parse_fragments(line)?)?;
             Ok(json!({ "output": output }).to_string())
         });

@@ -60,6 +60,7 @@ fn find_response(known: &[ResponseId], name: &str) -> Outcome<ResponseId> {
         let last = known.last().copied();
         return last.ok_or_else(|| none("no answer is on this branch".to_owned()));
     }
+    // Two are enough to know that it is ambiguous.
     let mut found = known.iter().filter(|id| id.to_string().starts_with(name));
     match (found.next(), found.next()) {
         (Some(id), None) => Ok(*id),

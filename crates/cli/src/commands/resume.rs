@@ -69,6 +69,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         let message = format!("the entry of run {:?} cannot be read", entry.run);
         return Err(Failure::new(Exit::Database, "damaged", message));
     };
+    // Before decisions are stored: without a model the run could not go on with them.
     let model = arguments.talk.build_model()?;
     let place = ConversationArguments {
         conversation: Some(conversation.to_string()),
@@ -77,6 +78,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     let talk = &arguments.talk;
     let chat = talk.open_conversation(&engine, &place, globals).await?;
+    // Before the run goes on, which reads them.
     store_decisions(arguments, &chat, id).await?;
     let teller = Arc::new(RunPrinter::new(globals));
     let agent = talk.build_agent(&chat, model, Arc::clone(&teller))?;
@@ -109,6 +111,7 @@ async fn store_decisions(arguments: &Arguments, chat: &Conversation, run: RunId)
 async fn find_call_node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
     match resolve_node_ref(chat, name).await? {
         NodeRef::Node(node) => Ok(node.id),
+        // A message may hold several calls; each is decided by itself.
         NodeRef::Message(..) => {
             let message = format!("{name:?} is a message, expected one call of it");
             Err(Failure::usage(message).with_hint("give the id that `run` told"))
@@ -118,6 +121,7 @@ async fn find_call_node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
 
 /// The run of this name.
 fn find_run(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
+    // Ids are shown in lower case.
     let small = name.to_ascii_lowercase();
     if small.len() < FEWEST {
         let message = format!("{name:?} is too short for an id: give at least {FEWEST} digits");

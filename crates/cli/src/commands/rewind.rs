@@ -42,6 +42,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = match &arguments.message {
         None => chat.clear().await?,
         Some(message) => match resolve_node_ref(&chat, message).await? {
+            // A message's id keeps the whole of it; a node's may stand in the middle of one.
             NodeRef::Message(id, _) => chat.rewind(&id).await?,
             NodeRef::Node(node) => chat.rewind_to(node.id).await?,
         },

@@ -49,6 +49,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let source = InputSource::from(arguments.file.as_str());
     let text = source.read_text()?;
+    // Editors end a file with a newline, which nobody meant to say.
     let text = text.trim_end();
     if text.is_empty() {
         let message = format!("{source} is empty: nothing is said");

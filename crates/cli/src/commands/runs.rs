@@ -101,6 +101,7 @@ fn run_table(rows: &[RunRow]) -> String {
         };
         let calls: Vec<String> = waiting.iter().map(waiting_line).collect();
         let told = match (calls.as_slice(), &run.why, &run.spent) {
+            // What waits for somebody goes before why it ended and what it took.
             ([_, ..], ..) => format!("for {}", calls.join(", ")),
             (_, Some(why), _) => one_line(why),
             (_, None, Some(spent)) => spent.to_string(),

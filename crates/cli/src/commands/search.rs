@@ -138,6 +138,7 @@ fn conversation_scope(
 
 fn print_search_note(page: &SearchPage, query: &str) {
     let count = page.hits.len();
+    // Else it would look as if such words had never been said.
     if Query::parse(query).is_empty() {
         write::print_stderr("nothing to look for: the query has signs only, no word\n");
     } else if count == 0 {

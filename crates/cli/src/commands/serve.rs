@@ -54,12 +54,14 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         db: globals.db.clone(),
         owner: globals.explicit_owner()?,
     });
+    // The configuration may name the database, so it is read before it is opened.
     let globals = Globals {
         db: config.server.db.clone(),
         ..globals.clone()
     };
     let _telling = arguments.logs.start_logging()?;
     let engine = database::open_engine(&globals, WhenMissing::Create).await?;
+    // Bound before it is told: with port 0 the address is known only now.
     let server = Server::bind(App::new(engine, config)?).await?;
     let address = server.local_addr();
     if globals.json {

@@ -67,6 +67,8 @@ async fn load_nodes(chat: &Conversation, name: &str) -> Outcome<Vec<Arc<Node>>> 
             (node, load_message_nodes(chat, message).await?)
         }
     };
+    // A message may have gone on differently on two branches: only what leads to the last node is
+    // shown.
     let by_id: HashMap<_, _> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut path = vec![Arc::clone(&last)];
     let mut parent = last.parent;

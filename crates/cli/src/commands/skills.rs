@@ -110,6 +110,7 @@ pub(crate) fn print_skills(found: &ScannedSkills, globals: &Globals) -> Outcome 
     for skill in &found.skills {
         let about = clip_to_width(
             &one_line(&skill.description),
+            // On a narrow terminal lines wrap; less than this would say nothing.
             rest.max(MIN_DESCRIPTION_COLUMNS),
         );
         let _ = writeln!(out, "{}  {about}", pad_right(&skill.name, names).bold());
@@ -176,6 +177,7 @@ fn skill_not_found(found: &ScannedSkills, name: &str) -> Failure {
     let of_it = found
         .problems
         .iter()
+        // A skill that was refused is there and yet not found: then its problems are the answer.
         .filter(|problem| Path::new(&problem.path).ends_with(name));
     let failure = of_it.fold(failure, |failure, problem| {
         failure.with_note(problem.to_string())

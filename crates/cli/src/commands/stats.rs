@@ -47,6 +47,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         ("blobs", counted.blobs),
         ("values beside", counted.entries),
     ]);
+    // The store counts these and does not measure them.
     let plain = |count: u64| StorageAmount { count, bytes: 0 };
     rows.extend([
         ("names", plain(counted.names)),
@@ -64,6 +65,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         for (name, amount) in rows.iter().filter(|(_, amount)| amount.count > 0) {
             let count = pad_left(&group_thousands(amount.count), 10);
             let bytes = match amount.bytes {
+                // Not measured, or nothing there: a zero would say more than is known.
                 0 => String::new(),
                 bytes => format!("{} bytes", pad_left(&group_thousands(bytes), 14)),
             };

@@ -40,6 +40,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .to_ascii_lowercase();
     let mut found = in_effect
         .iter()
+        // The newest first: without a name everything begins with the empty text, and the newest is
+        // meant.
         .rev()
         .filter(|entry| entry.compaction.to_string().starts_with(&named));
     let Some(entry) = found.next() else {

@@ -36,6 +36,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let (engine, ids) = database::select_conversations(globals, named, None).await?;
     let upkeep = require_maintenance(&engine)?;
     let (mut findings, mut checked, mut unchecked) = (Vec::new(), 0, None);
+    // The file is checked as a whole, which is too much for one conversation.
     if arguments.conversation.is_none() {
         match upkeep.verify_medium().await {
             Ok(lines) => findings.extend(
@@ -43,6 +44,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                     .into_iter()
                     .map(|line| format!("the database: {line}")),
             ),
+            // A database server checks its own files; that this was left out is told below.
             Err(error @ StoreError::NotOffered { .. }) => unchecked = Some(error.to_string()),
             Err(error) => return Err(error.into()),
         }

@@ -51,6 +51,7 @@ impl CompileSettings {
     /// The model that is named and nobody knows, and the window that is said of it.
     pub(crate) fn unknown_model(&self) -> Option<(&str, u64)> {
         let name = self.model.as_deref()?;
+        // Only with a stated window: without one nothing could be fitted, and the name is an error.
         let unknown = Catalogue::builtin().resolve(name).is_err();
         self.window.filter(|_| unknown).map(|window| (name, window))
     }
@@ -69,6 +70,7 @@ impl CompileSettings {
     ) -> Outcome<Target> {
         let model = default_model::choose_model(self.model.as_deref(), own, written_in, self.to);
         let format = match self.to {
+            // UI messages are no request. What fits is decided as for the model's own provider.
             Format::Ui => Format::of_provider(&self.catalogue().resolve(&model)?.provider),
             Format::Items => {
                 return Err(
@@ -118,6 +120,8 @@ impl CompileSettings {
     ) -> Outcome<Compiled> {
         let target = self
             .resolve_target(transcript.model.as_deref(), written_in)?
+            // The document's own options and tools go along, as it is the same request, made to
+            // fit.
             .options(self.request_options(&transcript.options))
             .tools(transcript.tools.clone())
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
@@ -148,6 +152,7 @@ impl CompileSettings {
     fn request_options(&self, own: &RequestOptions) -> RequestOptions {
         let mut options = own.clone();
         options.max_output_tokens = match (own.max_output_tokens, self.reserve, self.window) {
+            // The answer cannot be longer than what is kept free for it.
             (Some(limit), Some(reserve), _) => Some(limit.min(reserve)),
             // A limit made for a larger window would leave nothing of this one.
             (Some(limit), None, Some(window)) if limit > window / 2 => None,

@@ -64,10 +64,12 @@ impl Globals {
     /// The options that say where and whose, to be typed again. What the environment says it says again, and the
     /// address of a server may have a password in it.
     pub(crate) fn to_arguments(&self) -> Vec<String> {
+        // What the environment says it will say again; only what was typed is repeated.
         let said = |variable: &str, value: &Option<String>| {
             let value = value.clone()?;
             (env::var(variable).as_ref() != Ok(&value)).then_some(value)
         };
+        // An address may hold a password, which must not be shown on a terminal or in a log.
         let db = said("CONTEXTURE_DB", &self.db).filter(|db| !db.contains("://"));
         let db = db.map(|db| option_with_value("--db", db));
         let owner =

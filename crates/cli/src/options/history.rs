@@ -40,6 +40,7 @@ impl ViewArguments {
         if let (Clear::By(clear), Some(keep)) = (&mut policy.clear, self.keep_recent) {
             clear.keep_recent = keep;
         }
+        // Clearing saves tokens of a request; people want to see outputs.
         if self.no_clear || to == Format::Ui {
             policy.clear = Clear::Never;
         }

@@ -100,6 +100,7 @@ impl LayerArguments {
                     write::print_warning(&problem.to_string());
                 });
             }
+            // Whatever a skill allows by itself, what the policy leaves to a person stays with one.
             layers = layers.with_layer(Skills::new(found.skills)?.without_approvals())?;
         }
         Ok(layers)

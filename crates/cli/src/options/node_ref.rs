@@ -27,15 +27,18 @@ pub(crate) enum NodeRef {
 /// There is no such place, or more than one.
 pub(crate) async fn resolve_node_ref(chat: &Conversation, name: &str) -> Outcome<NodeRef> {
     let store = chat.engine().store();
+    // A message's whole id goes first: it may look like the beginning of a node's.
     if let Ok(id) = MessageId::new(name) {
         let query = NodeQuery::Message(id.clone());
         match store.find_nodes(chat.owner(), chat.id(), query).await {
             Ok(nodes) => return Ok(NodeRef::Message(id, nodes)),
+            // Then it may be the beginning of a node's id.
             Err(StoreError::NotFound { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
     let hex = name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Nodes have 32 hexadecimal digits; anything else could only have been a message.
     if !hex || name.len() > 32 {
         return Err(StoreError::not_found(EntityKind::Message, name).into());
     }

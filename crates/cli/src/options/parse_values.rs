@@ -52,6 +52,7 @@ pub(crate) fn item_kind() -> impl TypedValueParser<Value = ItemKind> {
 /// What was expected.
 pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
     let expected = || "expected a number of tokens: 16000, 16k or 1m".to_owned();
+    // As people write large numbers: 16_000 and 16,000.
     let lower = text.to_ascii_lowercase().replace(['_', ','], "");
     let (digits, unit) = match lower.strip_suffix('k') {
         Some(digits) => (digits, 1_000),
@@ -60,6 +61,7 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
             None => (lower.as_str(), 1),
         },
     };
+    // In integers throughout, so that nothing is rounded.
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let number: u64 = whole.parse().map_err(|_| expected())?;
     let number = number.checked_mul(unit).ok_or_else(expected)?;
@@ -73,6 +75,7 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
     let scale = u32::try_from(part.len())
         .ok()
         .and_then(|length| 10_u64.checked_pow(length));
+    // More decimals than the unit has would be a part of a token.
     let scale = scale.filter(|scale| *scale <= unit).ok_or_else(expected)?;
     let part: u64 = part.parse().map_err(|_| expected())?;
     Ok(number + part * (unit / scale))
@@ -83,6 +86,7 @@ pub(crate) fn parse_tokens(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What was expected.
 pub(crate) fn parse_milliseconds(text: &str) -> Result<u64, String> {
+    // Without a place there is no calendar: a day has 24 hours here.
     let days = SpanRelativeTo::days_are_24_hours();
     let span = text.parse::<Span>().ok();
     let time = span.and_then(|span| span.to_duration(days).ok());

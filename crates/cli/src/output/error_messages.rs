@@ -26,6 +26,7 @@ pub(crate) fn error_chain(error: &dyn Error) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let text = cause.to_string();
+        // Errors of libraries often have their cause in their own text.
         if !out.contains(&text) {
             let _ = write!(out, ": {text}");
         }
@@ -37,6 +38,7 @@ pub(crate) fn error_chain(error: &dyn Error) -> String {
 /// Why a text is not JSON; the place is counted from its own beginning.
 pub(crate) fn not_json(error: &serde_json::Error) -> Failure {
     let (line, column) = (error.line(), error.column());
+    // Nothing was there at all, which is mostly a command that failed before this one in a pipe.
     if error.is_eof() && (line, column) == (1, 0) {
         return Failure::bad_input("not_json", "it is empty, expected JSON");
     }
@@ -84,6 +86,7 @@ impl From<RenderError> for Failure {
 impl From<contexture::ir::Error> for Failure {
     fn from(error: contexture::ir::Error) -> Self {
         let kind = match &error {
+            // Ids come from the command line, so it is that which is wrong.
             contexture::ir::Error::BadId { .. } => return Self::usage(error_chain(&error)),
             contexture::ir::Error::Json { source, .. } => return not_json(source),
             _ => "invalid_document",
@@ -148,6 +151,8 @@ impl From<Refusal> for Failure {
                     .iter()
                     .map(|segment| segment.name.chars().count())
                     .max();
+                // The refusal's own text has no thousands; people read these figures, programs the
+                // details.
                 let mut failure = Self { message, ..failure }.with_details(json!({
                     "needed": needed, "allowed": allowed, "window": window, "reserve": reserve,
                     "segments": segments,
@@ -164,6 +169,7 @@ impl From<Refusal> for Failure {
             Refusal::WindowTooSmall { .. } => {
                 failure.with_hint("lower --reserve, or raise --window")
             }
+            // From --param, so the command line is wrong and not the conversation.
             Refusal::BadParameter { .. } => Self {
                 exit: Exit::Usage,
                 ..failure
@@ -228,6 +234,8 @@ impl From<StoreError> for Failure {
             StoreError::Older { .. } => {
                 failure.with_hint("`contexture migrate` makes or upgrades its tables")
             }
+            // Before the faults of files: their hints would speak of directories and disk space
+            // here.
             StoreError::Storage { path, .. } if path.to_string_lossy().starts_with("postgres") => {
                 failure.with_hint("is the server there, and are name, user and password right?")
             }
@@ -250,6 +258,7 @@ fn store_exit(error: &StoreError) -> Exit {
         StoreError::Limit { .. } | StoreError::Invalid { .. } | StoreError::NotOffered { .. } => {
             Exit::Refused
         }
+        // What remains is the database's own: it is busy, newer, damaged or away.
         _ => Exit::Database,
     }
 }
@@ -349,6 +358,7 @@ impl From<NoteError> for Failure {
         let message = error.to_string();
         match &error {
             NoteError::NoNote { .. } => Self::new(Exit::NotFound, "no_note", message),
+            // The note itself is well; there is no room for it.
             NoteError::TooMany { .. } | NoteError::Full { .. } => {
                 Self::new(Exit::Refused, "memory_full", message)
             }

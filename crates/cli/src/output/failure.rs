@@ -99,6 +99,7 @@ impl Failure {
 /// Of writing results; reading has messages of its own, which name the file.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
+        // `contexture … | head` closes the pipe when it has enough: the command did its work.
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::new(Exit::Done, "closed_pipe", "nobody reads the output");
         }

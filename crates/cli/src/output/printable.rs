@@ -10,6 +10,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub(crate) fn printable_lines(text: &str) -> Cow<'_, str> {
     let bad = |c: char| is_unsafe(c) && c != '\n' && c != '\t';
     if text.contains(bad) {
+        // Line ends of Windows first, or each would show a sign.
         Cow::Owned(text.replace("\r\n", "\n").replace(bad, "\u{fffd}"))
     } else {
         Cow::Borrowed(text)
@@ -21,9 +22,11 @@ pub(crate) fn clip_to_width(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
+    // One column is kept for the mark that something is missing.
     let mut left = columns.saturating_sub(1);
     let mut out = String::new();
     for c in text.chars() {
+        // A wide character that does not fit ends the text: half of one cannot be shown.
         let width = c.width().unwrap_or(0);
         if width > left {
             break;
@@ -31,6 +34,7 @@ pub(crate) fn clip_to_width(text: &str, columns: usize) -> String {
         left -= width;
         out.push(c);
     }
+    // No space before the mark.
     out.truncate(out.trim_end().len());
     out.push('…');
     out

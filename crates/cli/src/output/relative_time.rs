@@ -16,6 +16,7 @@ pub(crate) fn now_ms() -> i64 {
 /// How long ago: `12 s`, `4 min`, `3 h`, `6 d`, then the date. What is in the future, by a clock that
 /// differs, is `now`.
 pub(crate) fn relative_time(then_ms: i64, now_ms: i64) -> String {
+    // Stored times may be anything; the difference must not overflow.
     let past = now_ms.saturating_sub(then_ms);
     match past {
         ..SECOND => "now".to_owned(),

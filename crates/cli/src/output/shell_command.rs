@@ -17,6 +17,8 @@ fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
+        // Nothing is special between single quotes but the quote itself: close, write it escaped,
+        // open again.
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }

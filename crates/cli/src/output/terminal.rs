@@ -11,6 +11,7 @@ pub(crate) fn column_count(otherwise: usize) -> usize {
     let set = env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse::<usize>().ok());
+    // Before the question whether there is a terminal: tests and pipes set it to get a known width.
     if let Some(columns) = set {
         return columns.clamp(40, 400);
     }

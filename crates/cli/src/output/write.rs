@@ -21,6 +21,7 @@ pub(crate) fn print_text(text: &str) -> Outcome<()> {
     if !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
+    // An error on closing would be lost: a full disk or a closed pipe is told here.
     out.flush()?;
     Ok(())
 }

@@ -104,6 +104,8 @@ impl Tool for ListBranches {
         let refs = chat.refs().await?;
         let from = arguments.from;
         let end = from.saturating_add(PAGE);
+        // Both lists turn their pages together: the longer one decides whether there is another
+        // page.
         let more = refs.branches.len().max(refs.checkpoints.len()) > end;
         let branches = refs.branches.iter().skip(from).take(PAGE);
         let checkpoints = refs.checkpoints.iter().skip(from).take(PAGE);
@@ -132,6 +134,7 @@ impl Tool for CreateBranch {
         let chat = visit
             .open_conversation(&arguments.conversation, branch)
             .await?;
+        // `at` may name an item that is on no branch; it is found all the same.
         let base = match &arguments.at {
             Some(at) => Some(visit.locate_item(&chat, at).await?.node),
             None => chat.head().await?,

@@ -105,6 +105,8 @@ impl Tool for CheckBudget {
             reserve: arguments.reserve,
         };
         let target = meant.resolve_target(&visit)?;
+        // Nothing is stored: it is the same compile as that of the next call. It is the longest
+        // work here, so it looks whether the caller is still waiting.
         let options = CompileOptions {
             cancel: Some(&visit.cancel),
             ..CompileOptions::default()
@@ -117,6 +119,7 @@ impl Tool for CheckBudget {
 fn summarize_budget(call: &CompiledCall) -> Answer {
     let report = &call.report;
     let (target, totals) = (&report.target, &report.totals);
+    // A long conversation has thousands of segments, and this answer itself takes room in a window.
     let more = report.segments.len().saturating_sub(SEGMENTS);
     Answer {
         model: target.model.clone(),
@@ -126,6 +129,7 @@ fn summarize_budget(call: &CompiledCall) -> Answer {
         limit: target.limit,
         tokens: totals.tokens,
         exact: totals.exact,
+        // Never below zero, whatever an estimate says.
         remaining: target.limit.saturating_sub(totals.tokens),
         used: totals.share,
         items: totals.items,

@@ -82,12 +82,14 @@ impl Tool for CompactConversation {
             model: &arguments.model,
             format: arguments.format.as_deref(),
             window: arguments.window,
+            // This tool takes no reserve: the target has its usual one.
             reserve: None,
         };
         let target = meant.resolve_target(&visit)?;
         let draft = chat
             .draft_compaction(&target, &build_compact_options(&arguments)?)
             .await?;
+        // The draft is all there is to see; dropping it leaves the conversation as it was.
         if arguments.dry_run {
             return Ok(summarize_draft(&draft, None));
         }
@@ -102,6 +104,7 @@ impl Tool for CompactConversation {
 fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolCallError> {
     let mut options = CompactOptions::default();
     if let Some(keep) = arguments.keep {
+        // Clients need not check the bounds of the schema.
         if keep > 100 {
             return Err(ToolCallError::invalid_arguments(format!(
                 "`keep` is {keep}: expected per cent, 0 to 100"
@@ -110,6 +113,7 @@ fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolCa
         options.keep = keep;
     }
     if let Some(summary) = &arguments.summary {
+        // An empty summary is likely a slip: it is refused, and not taken for none.
         let summary = GivenSummary::new(summary.trim());
         let empty = || {
             ToolCallError::invalid_arguments("`summary` is empty")
@@ -122,6 +126,7 @@ fn build_compact_options(arguments: &Arguments) -> Result<CompactOptions, ToolCa
 
 fn summarize_draft(draft: &CompactionDraft, compaction: Option<String>) -> Answer {
     let whole = draft.summary.join("\n\n");
+    // Characters and not bytes, as it is cut by characters.
     let more = whole.chars().count().saturating_sub(SUMMARY);
     Answer {
         compaction,

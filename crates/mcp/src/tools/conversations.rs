@@ -76,6 +76,7 @@ impl Tool for ListConversations {
         let list = List {
             resource: arguments.resource,
             title: arguments.title,
+            // Clients need not check the bounds of the schema.
             limit: Some(arguments.limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1)),
             ..List::default()
         };
@@ -97,6 +98,7 @@ pub(crate) async fn load_conversation_page(
     mut list: List,
     cursor: Option<&str>,
 ) -> Result<ConversationPage, ToolCallError> {
+    // Before the store is asked: what breaks the form never reaches it.
     list.after = cursor.map(cursor::parse_conversation_cursor).transpose()?;
     Ok(visit.engine.list_conversations(&visit.owner, list).await?)
 }

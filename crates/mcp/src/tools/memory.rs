@@ -172,12 +172,17 @@ impl NotesHandle {
             ..ListConversations::default()
         };
         let (id, scope) = match keeper {
+            // The scope falls back to the conversation where it has no resource.
             NoteOwner::Conversation(id) => (id.to_owned(), StateScope::Resource),
+            // Notes are reached through a conversation. All of a resource share them, so any will
+            // do: the newest.
             NoteOwner::Resource(resource) => {
                 let page = visit
                     .engine
                     .list_conversations(&visit.owner, list(Some(resource)));
                 let newest = page.await?.conversations.into_iter().next();
+                // A resource exists only by its conversations. None is made here: a mistyped name
+                // would become one.
                 let newest = newest.ok_or_else(|| {
                     let message = format!("the resource {resource:?} has no conversation");
                     ToolCallError::new("not_found", message)
@@ -192,6 +197,7 @@ impl NotesHandle {
                     .await?;
                 match page.conversations.first() {
                     Some(newest) => (newest.id.to_string(), StateScope::Global),
+                    // Readers make nothing; `open_or_create` is for who writes.
                     None => return Ok(None),
                 }
             }
@@ -219,6 +225,7 @@ impl NotesHandle {
     fn for_conversation(chat: Conversation, scope: StateScope) -> Result<Self, ToolCallError> {
         let memory = Memory::new().with_scope(scope);
         let layers = Layers::new().with_layer(memory.clone());
+        // On this handle only: nothing about layers is stored.
         chat.set_layers(layers.map_err(EngineError::from)?);
         Ok(Self { chat, memory })
     }
@@ -238,6 +245,7 @@ impl NotesHandle {
         let handle = self.chat.layer::<Memory>()?;
         let changed = handle.update(|notes, context| {
             let at = self.memory.note_time(notes, context);
+            // A refusal is a value of an update that itself went well; the caller unwraps both.
             Ok(change(notes, at))
         });
         changed.await?
@@ -270,6 +278,7 @@ impl Tool for ReadMemory {
         let lengths = notes
             .iter_live(at)
             .map(|(_, note)| note.value.chars().count());
+        // Short notes stay whole; the longest give way.
         let cap = fair_share(lengths.collect(), PAGE_CHARACTERS);
         let notes = notes
             .iter_live(at)
@@ -303,6 +312,8 @@ impl Tool for CreateMemory {
         };
         let key = arguments.key;
         let change = opened.update_notes(|notes, at| {
+            // Asked inside the update: between an earlier look and the write another may have made
+            // it. One that has expired does not count.
             if notes.get_live(&key, at).is_some() {
                 let message = format!("there is a note {key:?} already");
                 return Err(ToolCallError::new("already_exists", message)

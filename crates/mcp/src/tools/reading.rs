@@ -127,6 +127,7 @@ impl Tool for ReadLink {
         let within = ScopedLink::parse(&arguments.link)?;
         let named = within.conversation.as_ref().map(|id| id.as_str());
         let id = match (arguments.conversation.as_deref(), named) {
+            // Guessing which one is meant could read another conversation than the model thinks.
             (Some(id), Some(other)) if id != other => {
                 let message = format!("the link is of conversation {other:?}, not of {id:?}");
                 return Err(
@@ -145,6 +146,8 @@ impl Tool for ReadLink {
             .open_conversation(id, arguments.branch.as_deref())
             .await?;
         let linked = chat.resolve_link(within.link, MessageView::User).await?;
+        // Only for its counts of lines and characters, which every answer has; the text it cuts is
+        // not used.
         let whole = extract_excerpt(&linked.text, TextPosition::line_start(1), 1, 1);
         let mut answer = Answer {
             link: within.link.to_string(),
@@ -163,6 +166,7 @@ impl Tool for ReadLink {
                     &build_matcher(pattern, &arguments)?,
                     &build_find_options(&arguments)?,
                 );
+                // A search goes on at a whole line.
                 answer.next = found.next.map(|from| NextPosition { from, column: None });
                 answer.found = Some(line_matches(found));
             }
@@ -171,6 +175,7 @@ impl Tool for ReadLink {
                 let part = extract_excerpt(&linked.text, from, lines, CHARACTERS);
                 answer.next = part.next.map(|next| NextPosition {
                     from: next.line,
+                    // A column only where a line longer than the page was cut inside.
                     column: Some(next.column).filter(|column| *column > 0),
                 });
                 answer.part = Some(link_part(&part));
@@ -190,12 +195,14 @@ fn build_matcher(pattern: &str, arguments: &Arguments) -> Result<Matcher, ToolCa
 }
 
 fn build_find_options(arguments: &Arguments) -> Result<FindOptions, ToolCallError> {
+    // Refused and not ignored, so that the model does not take the answer for what it asked.
     if arguments.last.is_some() || arguments.column.is_some() {
         return Err(
             ToolCallError::invalid_arguments("`last` and `column` do not go with `find`")
                 .with_hint("leave them out; `from` says where to begin"),
         );
     }
+    // Clients need not check the bounds of the schema.
     let limit = arguments.lines.unwrap_or(MATCHES.0).clamp(1, MATCHES.1);
     Ok(FindOptions {
         from: arguments.from.unwrap_or(1),
@@ -207,6 +214,7 @@ fn build_find_options(arguments: &Arguments) -> Result<FindOptions, ToolCallErro
 
 /// Where to begin, and how many lines.
 fn resolve_span(arguments: &Arguments, whole: u64) -> Result<(TextPosition, u64), ToolCallError> {
+    // As above: options without effect are refused.
     if arguments.regex || arguments.around > 0 {
         return Err(
             ToolCallError::invalid_arguments("`regex` and `around` go with `find` only")
@@ -224,6 +232,7 @@ fn resolve_span(arguments: &Arguments, whole: u64) -> Result<(TextPosition, u64)
         )
         .with_hint("give `last` alone"));
     }
+    // More lines than there are means all of them: then it begins at line 1.
     let first = whole.saturating_sub(last.max(1)).saturating_add(1);
     Ok((TextPosition::line_start(first), u64::MAX))
 }

@@ -73,6 +73,7 @@ impl Tool for SearchConversations {
     type Answer = Answer;
 
     async fn call(visit: ToolContext, arguments: Arguments) -> Result<Answer, ToolCallError> {
+        // Signs alone would find nothing, and a model would take that for an answer.
         if Query::parse(&arguments.query).is_empty() {
             let message = "`query` has no word to look for";
             return Err(
@@ -85,6 +86,7 @@ impl Tool for SearchConversations {
                 .iter()
                 .map(|kind| kind.node_kind())
                 .collect(),
+            // Clients need not check the bounds of the schema.
             limit: arguments.limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1),
             after: arguments
                 .cursor
@@ -96,6 +98,7 @@ impl Tool for SearchConversations {
         let page = visit.engine.search(&visit.owner, request).await?;
         Ok(Answer {
             next_cursor: page.next.as_ref().map(cursor::encode_hit_cursor),
+            // For very common words the store looks at the newest only.
             complete: page.coverage == SearchCoverage::Whole,
             hits: page.hits.into_iter().map(conversation_hit).collect(),
         })
@@ -117,6 +120,7 @@ fn resolve_scope(arguments: &Arguments) -> Result<SearchScope, ToolCallError> {
             conversation: ConversationId::new(id)?,
             at: PathEnd::Branch(parse_branch_name(branch)?),
         },
+        // A branch without its conversation comes here too.
         _ => {
             let message = "where to look is said twice";
             return Err(ToolCallError::invalid_arguments(message).with_hint(

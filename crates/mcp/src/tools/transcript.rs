@@ -120,6 +120,7 @@ pub(crate) async fn read_items(
     let (at, span) = match wanted {
         ItemRange::Last => (here.clone(), Span::Last(limit)),
         ItemRange::From(first) => (here.clone(), from((*first).max(1))),
+        // The item may be on another branch than the handle's: then that path is read.
         ItemRange::Around(id) => {
             let place = visit.locate_item(chat, id).await?;
             let first = place.position.saturating_sub(limit / 2).max(1);
@@ -135,6 +136,7 @@ pub(crate) async fn read_items(
     let page = store.read_path(chat.owner(), chat.id(), request).await?;
     build_page(
         chat,
+        // No branch is named where the path that was read is not one.
         (at == here).then(|| chat.branch().to_string()),
         &page,
         limit,
@@ -148,6 +150,7 @@ fn build_page(
     limit: u64,
 ) -> Result<Answer, ToolCallError> {
     let first = page.nodes.first().map_or(1, |node| node.depth);
+    // An empty page ends the reading: there is nothing later.
     let last = page.nodes.last().map_or(page.depth, |node| node.depth);
     Ok(Answer {
         conversation: chat.id().to_string(),
@@ -156,6 +159,7 @@ fn build_page(
         items: excerpt_items(&page.nodes)?,
         earlier: (first > 1).then(|| first.saturating_sub(limit).max(1)),
         later: (last < page.depth).then(|| last.saturating_add(1)),
+        // For the links beside the answer; it is not part of the JSON.
         id: Some(chat.id().clone()),
     })
 }

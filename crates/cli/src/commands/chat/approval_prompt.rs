@@ -32,12 +32,15 @@ impl Approver for ApprovalPrompt {
         };
         let call = call_line(&call.called, call.arguments.get());
         let question = format!("? {call}{why}: y, n, or why not › ");
+        // The lock is held through the question: two calls asking at once would take each other's
+        // answers.
         let Some(said) = self.input.lock().await.ask_question(&question).await else {
             // Nobody is there any more: whoever takes up the run decides.
             return ApprovalDecision::Later;
         };
         match said.trim() {
             "y" | "yes" => ApprovalDecision::Allow,
+            // Enter alone is no: only a clear word lets a tool run.
             "" | "n" | "no" => ApprovalDecision::Deny {
                 reason: "the user said no".to_owned(),
             },

@@ -32,9 +32,12 @@ impl LineReader {
     /// Begins to read. Reading a line blocks, so a thread does it.
     pub(crate) fn new(person: bool) -> Self {
         let (send, lines) = channel(QUEUED_LINES);
+        // Reading standard input cannot be cancelled, so it has a thread of its own, which ends
+        // with the process.
         std::thread::spawn(move || {
             for line in io::stdin().lock().lines() {
                 let ends = line.is_err();
+                // Nobody listens any more, or nothing more can be read.
                 if send.blocking_send(line).is_err() || ends {
                     return;
                 }
@@ -54,6 +57,7 @@ impl LineReader {
                 write::print_stderr("› ");
             }
             tokio::select! {
+                // Lines that are there already go before Ctrl-C.
                 biased;
                 line = self.lines.recv() => return match line {
                     Some(Ok(line)) => Ok(InputEvent::Line(line)),
@@ -65,6 +69,7 @@ impl LineReader {
                 },
                 Ok(()) = ctrl_c() => {
                     self.end_prompt_line();
+                    // Who pipes input in does not press twice.
                     if pressed || !self.person {
                         return Ok(InputEvent::End);
                     }
@@ -78,6 +83,8 @@ impl LineReader {
     /// The answer to a question; nothing at the end of the input.
     pub(crate) async fn ask_question(&mut self, question: &str) -> Option<String> {
         write::print_stderr(question);
+        // The future may be dropped while it waits (Ctrl-C); the guard then ends the line of the
+        // question.
         let mut open = OpenLine(true);
         let line = self.lines.recv().await.and_then(Result::ok);
         // Whoever types ends the line too.

@@ -55,12 +55,14 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         .open_engine(WhenMissing::Create, globals)
         .await?;
     let talk = &arguments.talk;
+    // A missing key is told before a conversation is made.
     let model = talk.build_model()?;
     let conversation = talk
         .open_conversation(&engine, &arguments.place, globals)
         .await?;
     let teller = Arc::new(RunPrinter::new(globals));
     let person = io::stdin().is_terminal();
+    // Shared with the prompt for approvals: there is only one standard input.
     let typing = Arc::new(Mutex::new(LineReader::new(person)));
     let agent = talk.build_agent(&conversation, model, Arc::clone(&teller))?;
     let agent = agent.with_approver(ApprovalPrompt::new(Arc::clone(&typing)));
@@ -80,6 +82,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     }
     let mut exit = Exit::Done;
     loop {
+        // Released at the end of the statement: during a turn the prompt for approvals needs it.
         let typed = typing.lock().await.next_line().await?;
         match typed {
             InputEvent::End => return Ok(exit),
@@ -87,6 +90,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(Exit::Done)) => return Ok(exit),
                 Ok(ControlFlow::Break(waiting)) => return Ok(waiting),
+                // Nobody reads on, or the run was left by a second Ctrl-C: there is nothing to go
+                // on for.
                 Err(failure) if failure.is_closed_pipe() || failure.kind == "left" => {
                     return Err(failure);
                 }

@@ -44,6 +44,7 @@ impl Chat<'_> {
         self.printer.close_line();
         match print_run_result(driven, &run, self.talk, self.globals).await? {
             Exit::Done => Ok(ControlFlow::Continue(())),
+            // Approval was not given here: the chat ends, and the commands shown say how to go on.
             waiting => Ok(ControlFlow::Break(waiting)),
         }
     }
@@ -89,6 +90,7 @@ impl Chat<'_> {
 
     async fn switch_or_create_branch(&self, name: &str) -> Outcome<()> {
         let there = self.conversation.refs().await?.branches;
+        // One command for both, as people say it in a chat: a new name means a new branch.
         if !there.iter().any(|branch| branch.name.as_str() == name) {
             self.conversation.create_branch(name).await?;
         }
@@ -102,6 +104,7 @@ impl Chat<'_> {
         let store = chat.engine().store();
         let page = store.read_path(chat.owner(), chat.id(), request).await?;
         let said = page.nodes.iter().rev();
+        // Counted backwards by what the person said, and not by items: an answer may have many.
         let mut said = said.filter(|node| node.kind == NodeKind::User);
         let Some(node) = said.nth(count - 1) else {
             let found = page.nodes.iter().filter(|node| node.kind == NodeKind::User);
@@ -123,6 +126,7 @@ impl Chat<'_> {
     }
 
     async fn print_report(&self) -> Outcome<()> {
+        // The tool that every turn has takes tokens too.
         let target = self.talk.resolve_target()?.add_tools([read_tool()]);
         let call = self.conversation.compile(&target).await?;
         if self.globals.json {

@@ -64,7 +64,9 @@ impl SlashCommand {
             None => Ok(command),
             Some(_) => Err(SlashError::WrongUsage(how)),
         };
+        // No command takes two words; text after one is likely something that was meant to be said.
         if words.next().is_some() {
+            // The help names every command followed by a space, so it serves as the list of them.
             return Err(match HELP.contains(&format!("{name} ")) {
                 true => SlashError::WrongUsage("one word after a command, at most"),
                 false => SlashError::UnknownCommand(name.to_owned()),
@@ -76,6 +78,7 @@ impl SlashCommand {
             ("/branch", Some(name)) => Ok(Self::Branch(name.to_owned())),
             ("/rewind", None) => Ok(Self::Rewind(1)),
             ("/rewind", Some(count)) => match count.parse() {
+                // Going back by nothing would make a branch for nothing.
                 Ok(count) if count > 0 => Ok(Self::Rewind(count)),
                 _ => Err(SlashError::WrongUsage("/rewind N, with a number from 1")),
             },

@@ -44,6 +44,7 @@ struct CompileLine {
 /// The line is not an order, its input is not what it says, or the compiler refuses.
 pub(crate) fn compile_line(line: &str, defaults: &LineDefaults) -> Outcome<String> {
     let line: CompileLine = serde_json::from_str(line).map_err(|error| {
+        // Only what is JSON and not a line of ours gets the hint about its fields.
         if !error.is_data() {
             return not_json(&error);
         }
@@ -73,11 +74,14 @@ pub(crate) fn compile_line(line: &str, defaults: &LineDefaults) -> Outcome<Strin
             error.to_string(),
         )
     })?;
+    // Put together as text: parsing the payload again could change its numbers or the order of its
+    // keys.
     Ok(format!("{{\"payload\":{payload},\"report\":{report}}}"))
 }
 
 fn line_settings(line: &CompileLine, defaults: &LineDefaults) -> Outcome<CompileSettings> {
     let mut order = defaults.settings.clone();
+    // What the line says goes before the options.
     order.to = match (&line.to, defaults.to) {
         (Some(name), _) => name
             .parse()
@@ -91,6 +95,7 @@ fn line_settings(line: &CompileLine, defaults: &LineDefaults) -> Outcome<Compile
     order.window = line.window.or(order.window);
     order.reserve = line.reserve.or(order.reserve);
     for (name, value) in &line.params {
+        // A line's value replaces the option's; twice the same name would reach the request.
         order.params.retain(|(known, _)| known != name);
         order.params.push((name.clone(), value.clone()));
     }

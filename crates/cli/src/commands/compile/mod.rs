@@ -97,6 +97,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let compiled = arguments
         .subject
         .compile_source(name, &order, IncludeItems::No, globals)?;
+    // The payload first: a report about something that could not be written would mislead.
     write_payload(arguments, &compiled.output.payload)?;
     print_report(arguments, globals, &compiled.title, &compiled.output.report)?;
     Ok(Exit::Done)
@@ -121,6 +122,7 @@ fn print_report(
 ) -> Outcome<()> {
     let form = match arguments.report {
         Some(form) => form,
+        // The report goes to standard error in every form: standard output is the payload alone.
         None if globals.json => ReportFormat::Json,
         None if globals.quiet => ReportFormat::None,
         None => ReportFormat::Table,

@@ -104,6 +104,7 @@ impl SourceArguments {
                 group_thousands(window)
             ));
         }
+        // Files go first: a name with a file of that name means the file.
         let Some(source) = self.find_file(name)? else {
             return self.compile_stored(globals, name, order, items);
         };
@@ -121,6 +122,8 @@ impl SourceArguments {
             output: product,
             path: match items {
                 IncludeItems::Yes => PathItem::from_items(opened.transcript.items),
+                // Items are needed for their verdicts only; otherwise nothing is hashed and kept
+                // for them.
                 IncludeItems::No => Vec::new(),
             },
         })
@@ -132,6 +135,7 @@ impl SourceArguments {
         let InputSource::File(path) = &source else {
             return Ok(Some(source));
         };
+        // Files have no branches, so the name is a conversation's, even where a file is called so.
         if self.branch.is_some() {
             return Ok(None);
         }
@@ -175,12 +179,14 @@ impl SourceArguments {
                     }
                 })?;
             let chat = match order.catalogue() {
+                // Opened again only where a model was added to the catalogue.
                 Cow::Owned(catalogue) => database::reopen_with_catalogue(&chat, catalogue).await?,
                 Cow::Borrowed(_) => chat,
             };
             chat.set_layers(self.layers.build_layers(globals)?);
             let also: Vec<Contribution> = order.system_contribution().into_iter().collect();
             let target = order.resolve_target(None, None)?;
+            // Compactions are stored, and the compile below shows them.
             if order.view.should_compact() {
                 chat.prepare(&target, &PrepareOptions::default()).await?;
             }

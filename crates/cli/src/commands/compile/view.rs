@@ -121,10 +121,13 @@ fn build_ui_payload(
     report: &Report,
 ) -> Outcome<String> {
     said.push(order.renderer.render(&order.system)?);
+    // No blank lines for parts that say nothing.
     said.retain(|text| !text.is_empty());
+    // Other reasons concern items that UI messages show in their own way.
     let left_out = |why: OmitReason| matches!(why, OmitReason::Trimmed | OmitReason::Repaired);
     for span in report.omitted.iter().filter(|span| left_out(span.why)) {
         for item in items.iter_mut().take(span.last + 1).skip(span.first) {
+            // Hidden and not removed: the report's positions count all items.
             item.audience = Audience::NONE;
         }
     }
@@ -133,6 +136,7 @@ fn build_ui_payload(
         ..FoldOptions::default()
     };
     let mut messages: Vec<UiMessage> = fold(&items, &options);
+    // A message whose items were all left out would stand there empty.
     messages.retain(|message| !message.parts.is_empty());
     let system = quote_json(&said.join("\n\n"));
     let messages = serde_json::to_string(&messages).map_err(|error| {

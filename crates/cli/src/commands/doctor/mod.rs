@@ -74,6 +74,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let config = file.and_then(|file| serving::load_configuration(file, &mut checks));
     let mut globals = globals.clone();
     if let Some(config) = &config {
+        // The same order as `serve`: the command line and the environment go before the file.
         globals.db = globals.db.or_else(|| config.server.db.clone());
         serving::check_server(config, &mut checks).await;
     }
@@ -106,6 +107,7 @@ async fn check_database(arguments: &Arguments, globals: &Globals, checks: &mut V
         );
     };
     let shown = file.display();
+    // No finding: before the first import there is none.
     let Ok(metadata) = fs::metadata(file) else {
         let check = DoctorCheck::new("database", CheckState::Ok, format!("{shown}, not made yet"));
         return checks.push(check.with_hint("`contexture import FILE` makes it"));
@@ -192,6 +194,7 @@ async fn check_integrity(
     found: &[Conversation],
     items: u64,
 ) -> DoctorCheck {
+    // Reading very many items takes long; a check that is run in passing must not.
     if items > MAX_ITEMS_WITHOUT_DEEP && !arguments.deep {
         let check = DoctorCheck::new(
             "integrity",
@@ -205,6 +208,7 @@ async fn check_integrity(
     for conversation in found {
         match verify_items(globals, engine, conversation).await {
             Ok(items) => read += items,
+            // Every conversation is tried, so that one that is damaged hides no other.
             Err(failure) => damaged.push(failure.message),
         }
     }
@@ -236,6 +240,7 @@ async fn verify_items(
     let owner = database::resolve_owner(globals)?;
     let builder = engine.conversation(&conversation.id).owner(owner.as_str());
     let tree = load_tree(&builder.open_existing().await?).await?;
+    // The store has checked the hashes; this also reads every item as what it says it is.
     for node in &tree.nodes {
         parse_node_item(node)?;
     }
@@ -263,6 +268,7 @@ fn check_catalogue() -> DoctorCheck {
     let unknown: Vec<&str> = Format::PROVIDERS
         .into_iter()
         .map(default_model)
+        // The models meant where none is named must be there.
         .filter(|name| catalogue.resolve(name).is_err())
         .collect();
     if count == 0 || !unknown.is_empty() {
@@ -306,6 +312,7 @@ fn format_checks(checks: &[DoctorCheck]) -> String {
         .unwrap_or(0);
     let mut out = String::new();
     for check in checks {
+        // Padded before it is coloured: colour codes have no width.
         let state = match check.state {
             CheckState::Ok => "ok  ".green().to_string(),
             CheckState::Warn => "warn".yellow().to_string(),

@@ -107,6 +107,7 @@ async fn check_listen_address(app: App) -> DoctorCheck {
     let address = app.config().server.listen;
     match Server::bind(app).await {
         Ok(_) => DoctorCheck::new("address", CheckState::Ok, format!("{address} is free")),
+        // No failure: the check is often run beside the server itself.
         Err(ServeError::Bind { source, .. }) if source.kind() == ErrorKind::AddrInUse => {
             let found = format!("{address} is taken");
             DoctorCheck::new("address", CheckState::Warn, found).with_hint(
@@ -119,6 +120,7 @@ async fn check_listen_address(app: App) -> DoctorCheck {
 
 /// Whether as many connections as may be open can be: each has a file, and one more to its provider.
 fn check_open_files(config: &Config) -> Option<DoctorCheck> {
+    // Only Linux has it; elsewhere the check is left out.
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits
         .lines()

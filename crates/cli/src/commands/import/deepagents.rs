@@ -40,6 +40,7 @@ impl ImportRun<'_> {
             let (mut sessions, mut bytes) = (Vec::new(), 0);
             let mut failed = None;
             let mut ended = false;
+            // A batch ends by number or by size, whichever comes first: chats may be long.
             while sessions.len() < MAX_CONCURRENT_IMPORTS
                 && bytes < MAX_BATCH_BYTES
                 && failed.is_none()
@@ -62,6 +63,7 @@ impl ImportRun<'_> {
                     Err(failure) => failed = Some(failure),
                 }
             }
+            // Also after a failure: what was read before it is stored.
             if !sessions.is_empty() {
                 self.store_sessions(source, sessions).await?;
             }

@@ -78,6 +78,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         let source = InputSource::from(name.as_str());
         match run.import_file(&source).await {
             Ok(()) => {}
+            // A wrong command line is wrong for every file.
             Err(failure) if arguments.keep_going && failure.exit != Exit::Usage => {
                 run.report.failed.push(failure);
             }

@@ -18,6 +18,7 @@ pub(super) struct ImportProgress {
 
 impl ImportProgress {
     pub(super) fn new(globals: &Globals) -> Self {
+        // Hidden at first: an import that is done at once shows no bar.
         let bar = ProgressBar::hidden();
         bar.set_length(0);
         if terminal::is_stderr_terminal() && !globals.quiet && !globals.json {

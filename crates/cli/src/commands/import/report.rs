@@ -179,7 +179,9 @@ fn import_table(harvest: &ImportReport) -> String {
         let count = match (imported.new, imported.nodes) {
             (_, 0) if !kept.has_instructions => "nothing but its records".to_owned(),
             (_, 0) => "instructions only".to_owned(),
+            // Importing the same file again is usual and no error.
             (0, nodes) => format!("{}, nothing new", count_with_noun(nodes as u64, "item")),
+            // A session that went on since the last import.
             (new, nodes) if new < nodes => format!("added {new}, known {}", nodes - new),
             (_, nodes) => count_with_noun(nodes as u64, "item"),
         };

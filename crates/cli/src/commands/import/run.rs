@@ -70,6 +70,8 @@ impl ImportRun<'_> {
         match &self.engine {
             Some(engine) => Ok(engine.clone()),
             None => {
+                // Not before there is something to store: a file that cannot be read makes no
+                // database.
                 let engine = database::open_engine(self.globals, WhenMissing::Create).await?;
                 Ok(self.engine.insert(engine).clone())
             }

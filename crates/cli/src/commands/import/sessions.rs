@@ -75,10 +75,12 @@ impl ImportRun<'_> {
                 Failure::new(Exit::Fault, "import", message)
             })?;
             let imported = imported.map_err(|failure: Failure| failure.with_context(source));
+            // Those that run are waited for: they may be stored already.
             stop |= imported.is_err() && !self.rules.keep_going;
             done.push((index, session, imported));
             self.progress.advance();
         }
+        // They end in any order; the report has that of the file.
         done.sort_by_key(|(index, ..)| *index);
         let mut first = None;
         for (_, session, imported) in done {

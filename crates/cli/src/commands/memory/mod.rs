@@ -202,6 +202,7 @@ impl NotesHandle {
                     Failure::usage(message).with_hint("name it: --conversation CONVERSATION")
                 );
             }
+            // All conversations of a resource share its notes, so any of them leads there.
             (None, Some(resource)) => database::open_newest_of_resource(globals, resource).await?,
             (None, None) => return Err(Failure::usage("whose notes? Name a conversation")),
         };
@@ -233,6 +234,7 @@ impl NotesHandle {
         let handle = self.chat.layer::<Memory>()?;
         let gone = handle.update(|notes, context| {
             let at = self.memory.note_time(notes, context);
+            // Asked inside the update: what has expired counts as gone.
             let there = notes.get_live(key, at).is_some();
             Ok(there.then(|| notes.delete(key)).flatten())
         });

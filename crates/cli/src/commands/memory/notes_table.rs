@@ -56,6 +56,7 @@ fn note_table(notes: &Notes, at: NoteTime) -> String {
         cells.map(|cell| display_width(cell)).max().unwrap_or(0)
     };
     let (keys, lefts, times) = (wide(0), wide(2), wide(3));
+    // Two spaces between columns; the column of lifetimes is left out where no note has one.
     let others = keys + lefts + times + if lefts > 0 { 6 } else { 4 };
     let room = terminal::column_count(120).saturating_sub(others);
     let values = wide(1).min(room.max(MIN_VALUE_COLUMNS));
